@@ -1,0 +1,2 @@
+//! Carrick.
+fn main() {}

@@ -1,0 +1,1 @@
+//! gjson/sjson paths, JSON merge patches and JSON as Go encodes it. No I/O.

@@ -1,0 +1,1 @@
+//! kcp API types, workspace paths, URLs and hashes. No I/O.

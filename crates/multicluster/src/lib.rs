@@ -1,0 +1,1 @@
+//! Controllers over many logical clusters: fleet, store and fair queue.

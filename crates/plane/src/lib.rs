@@ -1,0 +1,1 @@
+//! An embedded, kcp-like control plane for development and tests.

@@ -1,0 +1,2 @@
+//! api-syncagent.
+fn main() {}

@@ -1,0 +1,264 @@
+//! The verbs on one resource, used by the HTTP layer and by controllers in the same process.
+//!
+//! A write runs through: decode checks → prune → defaults → kind rules (`rules`) → extension admission → validation →
+//! ownership (`managed`) → store. A read runs through: store → conversion → defaults → extension decoration.
+
+mod apply;
+mod create;
+mod delete;
+mod managed;
+mod merge;
+mod meta;
+mod patch;
+mod read;
+mod registry;
+mod rules;
+mod select;
+mod strategic;
+mod update;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::extension::{Extension, Target, ViewAdmit, Visible};
+use crate::plane::Mode;
+use crate::resource::{Resource, Version};
+use crate::status::Status;
+use crate::store::{Key, Store};
+
+pub use delete::{DeleteOptions, Propagation};
+pub use meta::{now, now_micro};
+pub use patch::Patch;
+pub use read::{ListOptions, Listed, RevisionMatch};
+pub use select::{FieldSelector, LabelSelector};
+pub use watch::{Event, EventKind, WatchOptions};
+
+/// The annotation that names the logical cluster of an object; injected on output, never stored.
+pub const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
+
+/// Who makes a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// User name.
+    pub user: String,
+    /// User id, may be empty.
+    pub uid: String,
+    /// Groups.
+    pub groups: Vec<String>,
+    /// Extra attributes.
+    pub extra: BTreeMap<String, Vec<String>>,
+    /// The plane itself: bypasses admission and authorization.
+    pub system: bool,
+}
+
+impl Caller {
+    /// The plane itself.
+    pub fn system() -> Self {
+        Self {
+            user: "system:apiserver".into(),
+            groups: vec!["system:masters".into()],
+            system: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the caller is in a group.
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|found| found == group)
+    }
+}
+
+/// Where a verb works: a kind in one version, in one or all clusters, maybe in one namespace.
+#[derive(Clone)]
+pub struct Scope {
+    /// The clusters.
+    pub target: Target,
+    /// The kind.
+    pub resource: Arc<Resource>,
+    /// Version of bodies and answers.
+    pub version: Arc<str>,
+    /// Namespace; empty for cluster-scoped kinds and for all namespaces.
+    pub namespace: Arc<str>,
+    /// Hides objects in virtual workspaces.
+    pub visible: Option<Visible>,
+    /// Reviews writes in virtual workspaces.
+    pub admit: Option<ViewAdmit>,
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("target", &self.target)
+            .field("resource", &self.resource)
+            .field("version", &self.version)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Scope {
+    /// A kind in one cluster and all its namespaces.
+    pub fn new(cluster: &str, resource: Arc<Resource>, version: &str) -> Self {
+        Self {
+            target: Target::One(cluster.into()),
+            resource,
+            version: version.into(),
+            namespace: "".into(),
+            visible: None,
+            admit: None,
+        }
+    }
+
+    /// The same in one namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// The one cluster of this scope; named requests across all clusters do not exist.
+    pub fn cluster(&self) -> Result<&Arc<str>, Status> {
+        match &self.target {
+            Target::One(cluster) => Ok(cluster),
+            Target::All => Err(Status::no_such_resource()),
+        }
+    }
+
+    /// The version of this scope.
+    pub fn version(&self) -> Result<&Version, Status> {
+        self.resource.version(&self.version).ok_or_else(Status::page_not_found)
+    }
+
+    /// The `apiVersion` of answers.
+    pub fn api_version(&self) -> String {
+        self.resource.api_version(&self.version)
+    }
+
+    fn key(&self, name: &str) -> Result<Key, Status> {
+        let namespace = if self.resource.namespaced { &*self.namespace } else { "" };
+        Ok(Key::new(&self.resource.stored_kind(), self.cluster()?, namespace, name))
+    }
+
+    fn not_found(&self, name: &str) -> Status {
+        Status::not_found(&self.resource.group, &self.resource.plural, name)
+    }
+
+    fn shows(&self, key: &Key, object: &Value) -> bool {
+        self.visible.as_ref().is_none_or(|visible| visible(key, object))
+    }
+}
+
+/// How strictly unknown fields are treated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Drop them silently.
+    Ignore,
+    /// Drop them and warn.
+    #[default]
+    Warn,
+    /// Refuse the request.
+    Strict,
+}
+
+/// Options of writes.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// Do everything but store.
+    pub dry_run: bool,
+    /// Name in `managedFields`.
+    pub manager: String,
+    /// Unknown fields.
+    pub validation: FieldValidation,
+    /// Take ownership in conflicts of server-side apply.
+    pub force: bool,
+    /// Fields that occur twice in the body, found while decoding.
+    pub duplicates: Vec<String>,
+}
+
+/// The answer to a write.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// 200 or 201.
+    pub code: u16,
+    /// The object as stored, in the version of the request, or a Status for a finished deletion.
+    pub object: Value,
+    /// Texts for `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+/// The API of one plane.
+pub struct Api {
+    /// All objects.
+    pub store: Arc<Store>,
+    /// Service cluster or kcp.
+    pub mode: Mode,
+    /// The base address, such as `https://127.0.0.1:6443`.
+    pub url: String,
+    /// The certificate authority of the server, in PEM.
+    pub ca_pem: String,
+    extension: Option<Arc<dyn Extension>>,
+    registry: registry::Registry,
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("mode", &self.mode).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Api {
+    /// The API over a store.
+    pub fn new(
+        store: Arc<Store>,
+        mode: Mode,
+        url: String,
+        ca_pem: String,
+        extension: Option<Arc<dyn Extension>>,
+    ) -> Self {
+        Self { store, mode, url, ca_pem, extension, registry: registry::Registry::new(mode) }
+    }
+
+    /// What makes this plane kcp, if it is.
+    pub fn extension(&self) -> Option<&Arc<dyn Extension>> {
+        self.extension.as_ref()
+    }
+
+    /// All kinds of a cluster: built-ins, those of the extension, CRDs.
+    pub fn resources(&self, cluster: &str) -> Vec<Arc<Resource>> {
+        let mut all = self.registry.builtins().to_vec();
+        if let Some(extension) = &self.extension {
+            all.extend(extension.resources(cluster));
+        }
+        let taken = |new: &Resource, all: &[Arc<Resource>]| {
+            all.iter().any(|old| old.group == new.group && old.plural == new.plural)
+        };
+        for resource in self.registry.custom(&self.store, cluster).iter() {
+            if !taken(resource, &all) {
+                all.push(resource.clone());
+            }
+        }
+        all
+    }
+
+    /// A served kind by group, version and plural.
+    pub fn find(&self, cluster: &str, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        let fits = |resource: &&Arc<Resource>| {
+            *resource.group == *group
+                && *resource.plural == *plural
+                && resource.version(version).is_some_and(|found| found.served)
+        };
+        self.resources(cluster).iter().find(fits).cloned()
+    }
+
+    /// A kind by group and plural, in its storage version: what controllers work with.
+    pub fn scope(&self, cluster: &str, group: &str, plural: &str) -> Option<Scope> {
+        let fits = |resource: &&Arc<Resource>| *resource.group == *group && *resource.plural == *plural;
+        let resource = self.resources(cluster).iter().find(fits).cloned()?;
+        let version = resource.storage_version()?.name.clone();
+        Some(Scope::new(cluster, resource, &version))
+    }
+}

@@ -1,0 +1,134 @@
+//! What turns the plain API server into kcp. A service cluster runs without an extension.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{Api, Caller};
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::store::Key;
+
+/// Which logical clusters a request is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// One cluster, by name.
+    One(Arc<str>),
+    /// All clusters: `/clusters/*`.
+    All,
+}
+
+/// The kind of write under review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A new object.
+    Create,
+    /// A change, also through a subresource.
+    Update,
+    /// A deletion; `object` is the present state and changes to it are ignored.
+    Delete,
+}
+
+/// One write, before validation; admission may change `object`.
+pub struct Review<'a> {
+    /// What is about to happen.
+    pub operation: Operation,
+    /// `status` or another subresource, empty for the object itself.
+    pub subresource: &'a str,
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// The kind.
+    pub resource: &'a Resource,
+    /// Logical cluster name.
+    pub cluster: &'a str,
+    /// Present state in the request's version; none on create.
+    pub old: Option<&'a Value>,
+    /// The object to be written, in the request's version.
+    pub object: &'a mut Value,
+    /// Nothing will be stored: have no side effects.
+    pub dry_run: bool,
+}
+
+/// What a request wants to do, for authorization.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or a special verb.
+    pub verb: String,
+    /// API group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Plural; empty for requests that are not about a resource.
+    pub resource: String,
+    /// Subresource or empty.
+    pub subresource: String,
+    /// Namespace or empty.
+    pub namespace: String,
+    /// Object name or empty; also set from a `metadata.name=` field selector.
+    pub name: String,
+    /// URL path of a request that is not about a resource.
+    pub path: String,
+}
+
+impl Attributes {
+    /// Whether this is about a resource and not about a plain URL.
+    pub fn is_resource(&self) -> bool {
+        !self.resource.is_empty()
+    }
+}
+
+/// Decides whether an object is visible in a virtual workspace.
+pub type Visible = Arc<dyn Fn(&Key, &Value) -> bool + Send + Sync>;
+/// Decides whether a caller may do something in a virtual workspace.
+pub type ViewAuthorize = Arc<dyn Fn(&Api, &Caller, &Attributes) -> Result<(), Status> + Send + Sync>;
+/// Reviews a write that goes through a virtual workspace, before the cluster's own admission.
+pub type ViewAdmit = Arc<dyn Fn(&Api, &mut Review<'_>) -> Result<(), Status> + Send + Sync>;
+
+/// A virtual workspace, resolved from a `/services/...` URL.
+#[derive(Clone)]
+pub struct VirtualView {
+    /// The rest of the path, from `/api` or `/apis` or `/openapi` on.
+    pub rest: String,
+    /// The clusters it looks at.
+    pub target: Target,
+    /// What it serves; nothing else exists in it.
+    pub resources: Vec<Arc<Resource>>,
+    /// Which objects it shows.
+    pub visible: Visible,
+    /// Who may do what.
+    pub authorize: ViewAuthorize,
+    /// Extra admission for writes, none if everything visible may be written.
+    pub admit: Option<ViewAdmit>,
+}
+
+impl fmt::Debug for VirtualView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualView").field("rest", &self.rest).field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+/// The kcp half of the plane. All calls are synchronous and must be quick.
+pub trait Extension: Send + Sync {
+    /// The logical cluster name for the segment after `/clusters/`: a path or a name.
+    fn resolve(&self, api: &Api, segment: &str) -> Result<Arc<str>, Status>;
+
+    /// System kinds and bound resources of a cluster. Asked on every request: keep them ready.
+    fn resources(&self, cluster: &str) -> Vec<Arc<Resource>>;
+
+    /// Checks and completes one write.
+    fn admit(&self, api: &Api, review: &mut Review<'_>) -> Result<(), Status>;
+
+    /// Whether the caller may do this in the cluster.
+    fn authorize(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status>;
+
+    /// The virtual workspace behind a `/services/...` path, none if there is no such service.
+    fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;
+
+    /// Completes an object that is about to be shown.
+    fn decorate(&self, api: &Api, cluster: &str, resource: &Resource, object: &mut Value);
+
+    /// Spawns the controllers; they end when `stop` is cancelled.
+    fn start(&self, api: Arc<Api>, stop: CancellationToken);
+}

@@ -1,0 +1,257 @@
+//! Permission claims: what a provider may see and do in a consumer's workspace.
+//!
+//! Every object that an accepted claim covers carries a label for the export; the export's virtual workspace shows exactly
+//! the labelled objects. Admission sets the labels on each write, the controller on everything else.
+
+use std::collections::BTreeMap;
+
+use carrick_kcp::hash::{Claim as Hashed, claim_hash, reflexive_claim_hash};
+use serde_json::{Map, Value, json};
+
+use super::condition::{Condition, Severity};
+use super::data::{BINDINGS, Data};
+use super::object::{child, items, label, strings, text};
+use crate::store::Kind;
+
+/// Label of a binding with the hash of its export.
+pub const EXPORT_LABEL: &str = "internal.apis.kcp.io/export";
+const PREFIX: &str = carrick_kcp::CLAIM_LABEL_PREFIX;
+const SHOWN: usize = 10;
+
+/// What a claim is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subject {
+    /// API group, empty for core.
+    pub group: String,
+    /// Plural name.
+    pub resource: String,
+    /// Identity of the foreign export, empty for built-in kinds.
+    pub identity: String,
+}
+
+impl Subject {
+    /// The subject of a claim; both kinds of events are one.
+    pub fn of(claim: &Value) -> Self {
+        let resource = text(claim, "/resource");
+        let group = text(claim, "/group");
+        let group = if resource == "events" && group == "events.k8s.io" { "" } else { group };
+        Self { group: group.to_owned(), resource: resource.to_owned(), identity: text(claim, "/identityHash").to_owned() }
+    }
+
+    /// The hash that goes into the label's value.
+    pub fn hash(&self) -> String {
+        claim_hash(Hashed { group: &self.group, resource: &self.resource, identity_hash: &self.identity })
+    }
+
+    /// Whether objects stored as `kind` are meant.
+    pub fn covers(&self, kind: &Kind) -> bool {
+        *kind.group == *self.group && *kind.resource == *self.resource && *kind.identity == *self.identity
+    }
+}
+
+/// The label key for an export's hash.
+pub fn label_key(export_hash: &str) -> String {
+    format!("{PREFIX}{export_hash}")
+}
+
+/// Whether a claim's selector covers an object with these labels.
+pub fn selects(selector: &Value, object: &Value) -> bool {
+    if selector["matchAll"] == true {
+        return true;
+    }
+    let value = |key: &str| label(object, key);
+    let labels = selector["matchLabels"].as_object();
+    let expressions = items(selector, "/matchExpressions");
+    if labels.is_none_or(Map::is_empty) && expressions.is_empty() {
+        return false;
+    }
+    labels.into_iter().flatten().all(|(key, wanted)| value(key) == wanted.as_str())
+        && expressions.iter().all(|expression| {
+            let found = value(text(expression, "/key"));
+            let listed = found.is_some_and(|found| items(expression, "/values").iter().any(|v| v == found));
+            match text(expression, "/operator") {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => found.is_some(),
+                "DoesNotExist" => found.is_none(),
+                _ => false,
+            }
+        })
+}
+
+/// The claim labels that an object of `kind` in a cluster has to carry.
+pub fn wanted(data: &Data, cluster: &str, kind: &Kind, object: &Value) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::new();
+    if *kind == *BINDINGS
+        && let Some(hash) = label(object, EXPORT_LABEL)
+    {
+        labels.insert(label_key(hash), reflexive_claim_hash());
+    }
+    for (_, binding) in data.list(&BINDINGS, Some(cluster)) {
+        let Some(hash) = label(&binding, EXPORT_LABEL) else { continue };
+        for claim in items(&binding, "/status/appliedPermissionClaims") {
+            let subject = Subject::of(claim);
+            if subject.covers(kind) && selects(&claim["selector"], object) {
+                labels.insert(label_key(hash), subject.hash());
+            }
+        }
+    }
+    labels
+}
+
+/// Puts exactly these claim labels on an object; any other claim label goes.
+pub fn mark(object: &mut Value, wanted: &BTreeMap<String, String>) {
+    let present: BTreeMap<String, String> = object
+        .pointer("/metadata/labels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| key.starts_with(PREFIX))
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect();
+    if present == *wanted {
+        return;
+    }
+    let labels = child(object, &["metadata", "labels"]);
+    labels.retain(|key, _| !key.starts_with(PREFIX));
+    labels.extend(wanted.iter().map(|(key, value)| (key.clone(), json!(value))));
+    if labels.is_empty() {
+        child(object, &["metadata"]).remove("labels");
+    }
+}
+
+/// What follows from the claims of an export and the decisions of a binding.
+#[derive(Debug, PartialEq)]
+pub struct Verdict {
+    /// The claims in force, for the binding's status.
+    pub applied: Vec<Value>,
+    /// The condition PermissionClaimsValid.
+    pub valid: Condition,
+}
+
+/// Compares the accepted claims of a binding with those of its export.
+pub fn judge(exported: &[Value], decided: &[Value]) -> Verdict {
+    let (mut applied, mut unexpected, mut mismatched) = (Vec::new(), Vec::new(), Vec::new());
+    for claim in decided.iter().filter(|claim| claim["state"] == "Accepted") {
+        let subject = Subject::of(claim);
+        let Some(asked) = exported.iter().find(|asked| Subject::of(asked) == subject) else {
+            let Subject { group, resource, identity } = &subject;
+            unexpected.push(format!("unexpected/invalid claim for {resource}.{group} (identity \"{identity}\")"));
+            continue;
+        };
+        let (accepted, wanted) = (strings(claim, "/verbs"), strings(asked, "/verbs"));
+        if sorted(&accepted) != sorted(&wanted) {
+            mismatched.push(format!(
+                "{}.{} (verbs: accepted [{}], exported [{}])",
+                subject.resource,
+                subject.group,
+                accepted.join(" "),
+                wanted.join(" ")
+            ));
+        }
+        let mut entry = claim.clone();
+        child(&mut entry, &[]).remove("state");
+        applied.push(entry);
+    }
+    let first = |list: &[String]| (list.len(), list.len().min(SHOWN), list[..list.len().min(SHOWN)].join(", "));
+    let valid = if !mismatched.is_empty() {
+        let (count, shown, text) = first(&mismatched);
+        let message =
+            format!("{count} permission claim(s) have mismatched verbs or selectors (showing first {shown}): {text}");
+        Condition::no("PermissionClaimsValid", Severity::Warning, "PermissionClaimsMismatch", message)
+    } else if !unexpected.is_empty() {
+        let (count, shown, text) = first(&unexpected);
+        let message = format!("{count} unexpected and/or invalid permission claims (showing first {shown}): {text}");
+        Condition::no("PermissionClaimsValid", Severity::Error, "InvalidPermissionClaims", message)
+    } else {
+        Condition::yes("PermissionClaimsValid")
+    };
+    Verdict { applied, valid }
+}
+
+/// Whether both the export asked for and the binding accepted a verb on a resource.
+pub fn allows(exported: &[Value], decided: &[Value], subject: &Subject, verb: &str) -> bool {
+    let grants = |claim: &Value| {
+        Subject::of(claim) == *subject && items(claim, "/verbs").iter().any(|granted| granted == "*" || granted == verb)
+    };
+    exported.iter().any(grants) && decided.iter().any(|claim| claim["state"] == "Accepted" && grants(claim))
+}
+
+fn sorted(verbs: &[String]) -> Vec<&String> {
+    let mut verbs: Vec<_> = verbs.iter().collect();
+    verbs.sort();
+    verbs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kcp::condition;
+
+    #[test]
+    fn selectors_cover_what_they_name() {
+        let object = json!({"metadata": {"labels": {"app": "db", "tier": "gold"}}});
+        let cases = [
+            (json!({"matchAll": true}), true),
+            (json!({}), false),
+            (json!({"matchLabels": {"app": "db"}}), true),
+            (json!({"matchLabels": {"app": "web"}}), false),
+            (json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["gold"]}]}), true),
+            (json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["gold"]}]}), false),
+            (json!({"matchExpressions": [{"key": "none", "operator": "DoesNotExist"}]}), true),
+            (json!({"matchExpressions": [{"key": "none", "operator": "Exists"}]}), false),
+        ];
+        for (selector, covered) in cases {
+            assert_eq!(selects(&selector, &object), covered, "{selector}");
+        }
+    }
+
+    #[test]
+    fn marking_replaces_forged_labels_and_leaves_others() {
+        let mut object = json!({"metadata": {"labels": {"claimed.internal.apis.kcp.io/forged": "x", "app": "db"}}});
+        mark(&mut object, &BTreeMap::from([(label_key("h"), "c".to_owned())]));
+        assert_eq!(object["metadata"]["labels"], json!({"app": "db", "claimed.internal.apis.kcp.io/h": "c"}));
+        let mut only = json!({"metadata": {"labels": {"claimed.internal.apis.kcp.io/forged": "x"}}});
+        mark(&mut only, &BTreeMap::new());
+        assert_eq!(only, json!({"metadata": {}}));
+    }
+
+    #[test]
+    fn accepted_claims_are_applied_when_exported_and_reported_when_not() {
+        let exported = [
+            json!({"group": "", "resource": "secrets", "identityHash": "", "verbs": ["get", "list", "watch"]}),
+            json!({"group": "", "resource": "events", "identityHash": "", "verbs": ["*"]}),
+        ];
+        let accept = |group: &str, resource: &str, identity: &str, verbs: Value| {
+            json!({"group": group, "resource": resource, "identityHash": identity, "verbs": verbs,
+                "selector": {"matchAll": true}, "state": "Accepted"})
+        };
+        let message = |decided: &[Value]| {
+            let mut object = json!({});
+            condition::set(&mut object, &judge(&exported, decided).valid, "t");
+            text(&object, "/status/conditions/0/message").to_owned()
+        };
+        let events = accept("events.k8s.io", "events", "", json!(["*"]));
+        assert_eq!(judge(&exported, std::slice::from_ref(&events)).applied.len(), 1);
+        assert_eq!(message(&[events]), "");
+        assert_eq!(
+            message(&[accept("example.io", "widgets", "badbad", json!(["*"]))]),
+            "1 unexpected and/or invalid permission claims (showing first 1): unexpected/invalid claim for widgets.example.io (identity \"badbad\")"
+        );
+        assert_eq!(
+            message(&[accept("", "secrets", "", json!(["get", "list"]))]),
+            "1 permission claim(s) have mismatched verbs or selectors (showing first 1): secrets. (verbs: accepted [get list], exported [get list watch])"
+        );
+    }
+
+    #[test]
+    fn a_verb_needs_both_sides() {
+        let exported = [json!({"resource": "secrets", "verbs": ["*"]})];
+        let decided = [json!({"resource": "secrets", "verbs": ["get"], "state": "Accepted"})];
+        let subject = Subject::of(&exported[0]);
+        assert!(allows(&exported, &decided, &subject, "get"));
+        assert!(!allows(&exported, &decided, &subject, "create"));
+        let rejected = [json!({"resource": "secrets", "verbs": ["*"], "state": "Rejected"})];
+        assert!(!allows(&exported, &rejected, &subject, "get"));
+    }
+}

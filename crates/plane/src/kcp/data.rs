@@ -1,0 +1,205 @@
+//! Typed access to the store for everything kcp: which kinds there are, and safe read-modify-write.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Value, json};
+
+use super::object::{child, deleting, finalizers, text};
+use crate::store::{Expect, Key, Kind, Store, StoreError};
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $group:literal / $resource:literal;)*) => {
+        $($(#[$doc])* pub static $name: LazyLock<Kind> = LazyLock::new(|| Kind::new($group, $resource));)*
+    };
+}
+
+kinds! {
+    /// APIResourceSchemas.
+    SCHEMAS = "apis.kcp.io" / "apiresourceschemas";
+    /// APIExports.
+    EXPORTS = "apis.kcp.io" / "apiexports";
+    /// APIBindings.
+    BINDINGS = "apis.kcp.io" / "apibindings";
+    /// APIExportEndpointSlices.
+    SLICES = "apis.kcp.io" / "apiexportendpointslices";
+    /// LogicalClusters.
+    CLUSTERS = "core.kcp.io" / "logicalclusters";
+    /// Workspaces.
+    WORKSPACES = "tenancy.kcp.io" / "workspaces";
+    /// WorkspaceTypes.
+    TYPES = "tenancy.kcp.io" / "workspacetypes";
+    /// Namespaces.
+    NAMESPACES = "" / "namespaces";
+    /// Secrets.
+    SECRETS = "" / "secrets";
+    /// CustomResourceDefinitions.
+    CRDS = "apiextensions.k8s.io" / "customresourcedefinitions";
+    /// ClusterRoles.
+    CLUSTER_ROLES = "rbac.authorization.k8s.io" / "clusterroles";
+    /// ClusterRoleBindings.
+    CLUSTER_ROLE_BINDINGS = "rbac.authorization.k8s.io" / "clusterrolebindings";
+}
+
+/// The workspace everything hangs below.
+pub const ROOT: &str = "root";
+/// The logical cluster whose RBAC applies everywhere.
+pub const SYSTEM_ADMIN: &str = "system:admin";
+/// The logical cluster that keeps a copy of every schema in use, named by its uid.
+pub const BOUND_SCHEMAS: &str = "system:bound-crds";
+/// The name of the LogicalCluster in each cluster.
+pub const SELF: &str = carrick_kcp::LOGICAL_CLUSTER_NAME;
+
+/// The store as kcp sees it.
+#[derive(Clone)]
+pub struct Data {
+    /// All objects.
+    pub store: Arc<Store>,
+    /// The server's address without a trailing slash.
+    pub base: Arc<str>,
+}
+
+impl Data {
+    /// A cluster-scoped object.
+    pub fn get(&self, kind: &Kind, cluster: &str, name: &str) -> Option<Arc<Value>> {
+        self.store.get(&Key::new(kind, cluster, "", name)).map(|found| found.object)
+    }
+
+    /// All objects of a kind in one cluster, or in all of them.
+    pub fn list(&self, kind: &Kind, cluster: Option<&str>) -> Vec<(Key, Arc<Value>)> {
+        self.store.list(kind, cluster, None).1.into_iter().map(|(key, found)| (key, found.object)).collect()
+    }
+
+    /// The LogicalCluster of a cluster.
+    pub fn cluster(&self, cluster: &str) -> Option<Arc<Value>> {
+        self.get(&CLUSTERS, cluster, SELF)
+    }
+
+    /// Creates an object with the metadata a server adds; false if it exists or cannot be written.
+    pub fn create(&self, key: &Key, mut object: Value) -> bool {
+        let metadata = child(&mut object, &["metadata"]);
+        metadata.insert("name".to_owned(), (&*key.name).into());
+        if !key.namespace.is_empty() {
+            metadata.insert("namespace".to_owned(), (&*key.namespace).into());
+        }
+        metadata.insert("uid".to_owned(), uuid::Uuid::new_v4().to_string().into());
+        metadata.insert("creationTimestamp".to_owned(), now().into());
+        if object.get("spec").is_some() && *key.kind.group != *"" {
+            child(&mut object, &["metadata"]).insert("generation".to_owned(), 1.into());
+        }
+        report(key, self.store.commit(key, Expect::Absent, Some(object)).map(|_| ()))
+    }
+
+    /// Changes an object as often as needed to win; nothing is written when nothing changes. An object that is being
+    /// deleted and has lost its last finalizer goes.
+    pub fn edit(&self, key: &Key, mut change: impl FnMut(&mut Value)) -> Option<Arc<Value>> {
+        loop {
+            let found = self.store.get(key)?;
+            let mut object = (*found.object).clone();
+            change(&mut object);
+            if object.get("spec") != found.object.get("spec") {
+                let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0) + 1;
+                child(&mut object, &["metadata"]).insert("generation".to_owned(), generation.into());
+            }
+            let gone = deleting(&object) && finalizers(&object).is_empty() && !finalizers(&found.object).is_empty();
+            match self.store.commit(key, Expect::Revision(found.revision), (!gone).then_some(object)) {
+                Ok(stored) => return (!gone).then_some(stored.object),
+                Err(StoreError::Stale(_)) => {}
+                Err(error) => {
+                    report(key, Err(error));
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Begins the deletion of an object, and ends it too unless finalizers hold it.
+    pub fn delete(&self, key: &Key) {
+        loop {
+            let Some(found) = self.store.get(key) else { return };
+            let held = !finalizers(&found.object).is_empty();
+            if held && deleting(&found.object) {
+                return;
+            }
+            let after = held.then(|| {
+                let mut object = (*found.object).clone();
+                let metadata = child(&mut object, &["metadata"]);
+                metadata.insert("deletionTimestamp".to_owned(), now().into());
+                metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+                object
+            });
+            match self.store.commit(key, Expect::Revision(found.revision), after) {
+                Err(StoreError::Stale(_)) => {}
+                other => {
+                    report(key, other.map(|_| ()));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Makes sure a namespace exists.
+    pub fn ensure_namespace(&self, cluster: &str, name: &str, annotations: &Value) {
+        let key = Key::new(&NAMESPACES, cluster, "", name);
+        if self.store.get(&key).is_none() {
+            let mut object = json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            });
+            if !annotations.is_null() {
+                object["metadata"]["annotations"] = annotations.clone();
+            }
+            self.create(&key, object);
+        }
+    }
+
+    /// The canonical path of a cluster: as users write it, or its name if it has no path.
+    pub fn path_of(&self, cluster: &str) -> String {
+        let object = self.cluster(cluster);
+        let path = object.as_deref().and_then(|object| super::object::annotation(object, carrick_kcp::PATH_ANNOTATION));
+        path.unwrap_or(cluster).to_owned()
+    }
+
+    /// The logical cluster behind a path or name: the first segment is a name, each further one a Workspace below it.
+    pub fn resolve(&self, path: &str) -> Option<Arc<str>> {
+        if path.starts_with("system:") {
+            return Some(path.into());
+        }
+        let mut segments = path.split(':');
+        let mut cluster: Arc<str> = segments.next()?.into();
+        for segment in segments {
+            let workspace = self.get(&WORKSPACES, &cluster, segment)?;
+            let next = text(&workspace, "/spec/cluster");
+            if next.is_empty() || text(&workspace, "/status/phase") == "Scheduling" {
+                return None;
+            }
+            cluster = next.into();
+        }
+        Some(cluster)
+    }
+
+    /// Finds an object by the path or name of its workspace and its own name; an empty path means `here`.
+    pub fn referenced(&self, kind: &Kind, path: &str, here: &str, name: &str) -> Option<(Arc<str>, Arc<Value>)> {
+        let cluster = if path.is_empty() { here.into() } else { self.resolve(path)? };
+        let object = self.get(kind, &cluster, name)?;
+        Some((cluster, object))
+    }
+}
+
+/// The present time as Kubernetes writes it.
+pub fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn report(key: &Key, result: Result<(), StoreError>) -> bool {
+    match result {
+        Ok(()) => true,
+        Err(StoreError::Disk(error)) => {
+            let Key { kind, cluster, namespace, name } = key;
+            tracing::error!(resource = %kind.resource, %cluster, %namespace, %name, %error, "cannot store the object");
+            false
+        }
+        // Somebody else was faster; the change that made it so brings the controller back here.
+        Err(StoreError::Exists | StoreError::Missing | StoreError::Stale(_)) => false,
+    }
+}

@@ -1,0 +1,73 @@
+//! kcp's own kinds, served in every cluster. Their definitions are the YAML documents beside this file.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::convert;
+use crate::resource::{Convert, Origin, Resource};
+
+const DOCUMENTS: [(&str, Option<Convert>); 7] = [
+    (include_str!("kinds/apiresourceschemas.yaml"), None),
+    (include_str!("kinds/apiexports.yaml"), Some(convert::export)),
+    (include_str!("kinds/apibindings.yaml"), Some(convert::binding)),
+    (include_str!("kinds/apiexportendpointslices.yaml"), None),
+    (include_str!("kinds/logicalclusters.yaml"), None),
+    (include_str!("kinds/workspaces.yaml"), None),
+    (include_str!("kinds/workspacetypes.yaml"), None),
+];
+
+/// Reads the documents. One that cannot be read is left out with an error in the log; a test proves that all can.
+pub fn system() -> Vec<Arc<Resource>> {
+    let read = |(text, convert): (&str, Option<Convert>)| -> Result<Resource, String> {
+        let document: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        let mut resource = Resource::from_crd(&document).map_err(|error| error.to_string())?;
+        resource.origin = Origin::System;
+        resource.established = true;
+        resource.convert = convert;
+        Ok(resource)
+    };
+    DOCUMENTS
+        .into_iter()
+        .filter_map(|document| {
+            read(document).inspect_err(|error| tracing::error!(%error, "cannot read a system kind")).ok().map(Arc::new)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_kind_is_served_in_its_versions() {
+        let served: Vec<String> = system()
+            .iter()
+            .map(|r| {
+                let versions: Vec<&str> = r.versions.iter().map(|v| &*v.name).collect();
+                format!("{} {}", r.qualified(), versions.join(","))
+            })
+            .collect();
+        assert_eq!(
+            served,
+            [
+                "apiresourceschemas.apis.kcp.io v1alpha1",
+                "apiexports.apis.kcp.io v1alpha2,v1alpha1",
+                "apibindings.apis.kcp.io v1alpha2,v1alpha1",
+                "apiexportendpointslices.apis.kcp.io v1alpha1",
+                "logicalclusters.core.kcp.io v1alpha1",
+                "workspaces.tenancy.kcp.io v1alpha1",
+                "workspacetypes.tenancy.kcp.io v1alpha1",
+            ]
+        );
+    }
+
+    #[test]
+    fn workspaces_show_type_region_phase_and_url() {
+        let all = system();
+        let workspaces = all.iter().find(|r| &*r.plural == "workspaces").unwrap();
+        assert_eq!(workspaces.short_names, ["ws"]);
+        let columns: Vec<&str> = workspaces.versions[0].columns.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(columns, ["Type", "Region", "Phase", "URL", "Age"]);
+    }
+}

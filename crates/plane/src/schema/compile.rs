@@ -1,0 +1,170 @@
+//! Turns `openAPIV3Schema` into a [`Schema`], refusing what is not structural.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::{Checks, ListType, Schema, SchemaError, Type};
+
+impl Schema {
+    /// Compiles the schema of one version; the root must be structural.
+    pub fn compile(schema: &Value) -> Result<Schema, SchemaError> {
+        node(schema, "openAPIV3Schema", true)
+    }
+}
+
+fn required(field: &str, message: &str) -> SchemaError {
+    SchemaError {
+        field: field.to_owned(),
+        message: format!("Required value: {message}"),
+        reason: "FieldValueRequired",
+    }
+}
+
+fn invalid(field: &str, message: &str) -> SchemaError {
+    SchemaError { field: field.to_owned(), message: message.to_owned(), reason: "FieldValueInvalid" }
+}
+
+/// `structural` is false inside allOf, anyOf, oneOf and not, where types may be left out.
+fn node(schema: &Value, path: &str, structural: bool) -> Result<Schema, SchemaError> {
+    if !schema.is_object() {
+        return Err(invalid(path, "Invalid value: must be a schema object"));
+    }
+    if schema.get("$ref").is_some() {
+        return Err(SchemaError {
+            field: format!("{path}.$ref"),
+            message: "Forbidden: $ref is not supported".into(),
+            reason: "FieldValueForbidden",
+        });
+    }
+    let flag = |key: &str| schema[key] == true;
+    let preserve = flag("x-kubernetes-preserve-unknown-fields");
+    let kind = kind(schema, path, structural, preserve)?;
+    let mut properties = BTreeMap::new();
+    for (name, child) in schema["properties"].as_object().into_iter().flatten() {
+        properties.insert(name.clone(), node(child, &format!("{path}.properties[{name}]"), structural)?);
+    }
+    let additional = match schema.get("additionalProperties") {
+        Some(child @ Value::Object(_)) => {
+            Some(Box::new(node(child, &format!("{path}.additionalProperties"), structural)?))
+        }
+        _ => None,
+    };
+    let items = match schema.get("items") {
+        Some(child) => Some(Box::new(node(child, &format!("{path}.items"), structural)?)),
+        None if kind == Type::Array && structural => {
+            return Err(required(&format!("{path}.items"), "must be specified"));
+        }
+        None => None,
+    };
+    let rules: Vec<Value> = schema["x-kubernetes-validations"].as_array().cloned().unwrap_or_default();
+    let default = schema.get("default").cloned();
+    let children = || properties.values().chain(additional.as_deref()).chain(items.as_deref());
+    Ok(Schema {
+        has_defaults: default.is_some() || children().any(|child| child.has_defaults),
+        has_rules: !rules.is_empty() || children().any(|child| child.has_rules),
+        kind,
+        nullable: flag("nullable"),
+        open: flag("additionalProperties"),
+        preserve,
+        embedded: flag("x-kubernetes-embedded-resource"),
+        default,
+        required: texts(&schema["required"]),
+        list: list_type(schema),
+        atomic: schema["x-kubernetes-map-type"] == "atomic",
+        checks: checks(schema, path)?,
+        rules,
+        properties,
+        additional,
+        items,
+    })
+}
+
+fn kind(schema: &Value, path: &str, structural: bool, preserve: bool) -> Result<Type, SchemaError> {
+    if schema["x-kubernetes-int-or-string"] == true {
+        return Ok(Type::IntOrString);
+    }
+    match schema["type"].as_str() {
+        Some("object") => Ok(Type::Object),
+        Some("array") => Ok(Type::Array),
+        Some("string") => Ok(Type::String),
+        Some("integer") => Ok(Type::Integer),
+        Some("number") => Ok(Type::Number),
+        Some("boolean") => Ok(Type::Boolean),
+        Some("") | None if !structural || (preserve && path.contains('[')) => Ok(Type::Any),
+        Some("") | None => {
+            let place = if path.ends_with(".items") {
+                "items"
+            } else if path.ends_with(".additionalProperties") {
+                "additional properties"
+            } else if path.contains('[') {
+                "object fields"
+            } else {
+                return Err(required(&format!("{path}.type"), "must not be empty at the root"));
+            };
+            Err(required(&format!("{path}.type"), &format!("must not be empty for specified {place}")))
+        }
+        Some(other) => {
+            let known = r#"supported values: "array", "boolean", "integer", "number", "object", "string""#;
+            Err(SchemaError {
+                field: format!("{path}.type"),
+                message: format!("Unsupported value: {other:?}: {known}"),
+                reason: "FieldValueNotSupported",
+            })
+        }
+    }
+}
+
+fn list_type(schema: &Value) -> ListType {
+    match schema["x-kubernetes-list-type"].as_str() {
+        Some("set") => ListType::Set,
+        Some("map") => ListType::Map(texts(&schema["x-kubernetes-list-map-keys"])),
+        _ => ListType::Atomic,
+    }
+}
+
+fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
+    let pattern = match schema["pattern"].as_str() {
+        Some(text) if !text.is_empty() => {
+            let regex = Regex::new(text).map_err(|error| {
+                let field = format!("{path}.pattern");
+                invalid(&field, &format!("Invalid value: {text:?}: must be a valid regular expression, but isn't: {error}"))
+            })?;
+            Some((text.to_owned(), regex))
+        }
+        _ => None,
+    };
+    let branches = |key: &str| -> Result<Vec<Schema>, SchemaError> {
+        let list = schema[key].as_array().into_iter().flatten().enumerate();
+        list.map(|(index, child)| node(child, &format!("{path}.{key}[{index}]"), false)).collect()
+    };
+    Ok(Checks {
+        values: schema["enum"].as_array().cloned(),
+        minimum: schema["minimum"].as_f64(),
+        maximum: schema["maximum"].as_f64(),
+        exclusive_minimum: schema["exclusiveMinimum"] == true,
+        exclusive_maximum: schema["exclusiveMaximum"] == true,
+        multiple_of: schema["multipleOf"].as_f64(),
+        min_length: schema["minLength"].as_u64(),
+        max_length: schema["maxLength"].as_u64(),
+        pattern,
+        min_items: schema["minItems"].as_u64(),
+        max_items: schema["maxItems"].as_u64(),
+        unique: schema["uniqueItems"] == true,
+        min_properties: schema["minProperties"].as_u64(),
+        max_properties: schema["maxProperties"].as_u64(),
+        format: schema["format"].as_str().map(str::to_owned),
+        all_of: branches("allOf")?,
+        any_of: branches("anyOf")?,
+        one_of: branches("oneOf")?,
+        not: match schema.get("not") {
+            Some(child) => Some(Box::new(node(child, &format!("{path}.not"), false)?)),
+            None => None,
+        },
+    })
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}

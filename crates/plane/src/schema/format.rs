@@ -1,0 +1,85 @@
+//! The string formats Kubernetes checks. Formats it does not know are ignored, as there.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use data_encoding::BASE64;
+
+/// Whether a text has a format; unknown formats always fit.
+pub(super) fn fits(format: &str, text: &str) -> bool {
+    match format {
+        "date-time" | "datetime" => text.parse::<jiff::Timestamp>().is_ok(),
+        "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
+        "byte" => BASE64.decode(text.as_bytes()).is_ok(),
+        "uuid" | "uuid3" | "uuid4" | "uuid5" => is_uuid(text),
+        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
+        "ip" => text.parse::<IpAddr>().is_ok(),
+        "cidr" => is_cidr(text),
+        "email" => is_email(text),
+        "hostname" => is_hostname(text),
+        "uri" => is_uri(text),
+        "mac" => text.split([':', '-']).count() == 6 && text.split([':', '-']).all(is_hex_byte),
+        "duration" => is_duration(text),
+        _ => true,
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    let plain: String = text.chars().filter(|c| *c != '-').collect();
+    plain.len() == 32 && plain.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+fn is_cidr(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else { return false };
+    match (address.parse::<IpAddr>(), bits.parse::<u8>()) {
+        (Ok(IpAddr::V4(_)), Ok(bits)) => bits <= 32,
+        (Ok(IpAddr::V6(_)), Ok(bits)) => bits <= 128,
+        _ => false,
+    }
+}
+
+fn is_email(text: &str) -> bool {
+    text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !host.contains('@'))
+}
+
+fn is_hostname(text: &str) -> bool {
+    let label = |part: &str| {
+        !part.is_empty()
+            && part.len() <= 63
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    text.len() <= 255 && text.trim_end_matches('.').split('.').all(label)
+}
+
+fn is_uri(text: &str) -> bool {
+    // The same as a request URI: absolute, or a rooted path.
+    text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty())
+}
+
+fn is_hex_byte(text: &str) -> bool {
+    text.len() == 2 && text.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+/// A Go duration such as `1h30m`, `-1.5s` or `0`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.trim_start_matches(['-', '+']);
+    if rest == "0" {
+        return true;
+    }
+    if rest.is_empty() {
+        return false;
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        if digits == 0 {
+            return false;
+        }
+        rest = &rest[digits..];
+        let unit = ["ns", "us", "µs", "ms", "s", "m", "h"].into_iter().filter(|unit| rest.starts_with(unit));
+        let Some(unit) = unit.max_by_key(|unit| unit.len()) else { return false };
+        rest = &rest[unit.len()..];
+    }
+    true
+}

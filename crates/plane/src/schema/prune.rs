@@ -1,0 +1,86 @@
+//! Removes and reports fields a schema does not know.
+
+use serde_json::Value;
+
+use super::{Schema, Type};
+
+/// The fields of `metadata`.
+pub const META_FIELDS: [&str; 15] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// Paths of the keys of `metadata` that Kubernetes does not know; they are removed.
+pub fn unknown_metadata(object: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.retain(|key, _| {
+            let known = META_FIELDS.contains(&key.as_str());
+            if !known {
+                unknown.push(join(&join(path, "metadata"), key));
+            }
+            known
+        });
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+impl Schema {
+    /// Removes unknown fields of a whole object and adds their paths to `unknown`.
+    pub fn prune(&self, object: &mut Value, unknown: &mut Vec<String>) {
+        self.prune_node(object, "", true, unknown);
+    }
+
+    fn prune_node(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                let whole = root || self.embedded;
+                let any = self.preserve || self.open || (self.kind == Type::Any && self.properties.is_empty());
+                map.retain(|key, _| {
+                    let known = self.properties.contains_key(key)
+                        || self.additional.is_some()
+                        || any
+                        || (whole && matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
+                    if !known {
+                        unknown.push(join(path, key));
+                    }
+                    known
+                });
+                for (key, found) in map.iter_mut() {
+                    if whole && key == "metadata" {
+                        continue;
+                    }
+                    if let Some(child) = self.properties.get(key).or(self.additional.as_deref()) {
+                        child.prune_node(found, &join(path, key), false, unknown);
+                    }
+                }
+                if self.embedded && !root {
+                    unknown_metadata(value, path, unknown);
+                }
+            }
+            Value::Array(list) => {
+                if let Some(items) = &self.items {
+                    for (index, item) in list.iter_mut().enumerate() {
+                        items.prune_node(item, &format!("{path}[{index}]"), false, unknown);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

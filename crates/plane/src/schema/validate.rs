@@ -1,0 +1,290 @@
+//! Validates an object, with Kubernetes' messages.
+
+use serde_json::{Map, Value};
+
+use super::{ListType, Schema, Type, format};
+use crate::status::Cause;
+
+impl Schema {
+    /// Everything that is wrong with an object. With `old`, faults in unchanged parts are tolerated.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        self.validate_node(object, old, "", &mut causes);
+        causes
+    }
+
+    fn validate_node(&self, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
+        if old == Some(value) {
+            return;
+        }
+        if value.is_null() && (self.nullable || self.kind == Type::Any) {
+            return;
+        }
+        if !self.has_type(value) {
+            causes.push(wrong_type(path, self.type_name(), value));
+            return;
+        }
+        self.check_value(value, path, causes);
+        match value {
+            Value::Object(map) => self.validate_object(map, old, path, causes),
+            Value::Array(list) => self.validate_list(list, old, path, causes),
+            _ => {}
+        }
+    }
+
+    fn validate_object(&self, map: &Map<String, Value>, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
+        for name in &self.required {
+            if !map.contains_key(name) {
+                causes.push(Cause::required(&join(path, name), ""));
+            }
+        }
+        for (name, found) in map {
+            if let Some(child) = self.properties.get(name).or(self.additional.as_deref()) {
+                let before = old.and_then(|old| old.get(name));
+                // A null without a meaning was kept by the client; Kubernetes reports its type.
+                child.validate_node(found, before, &join(path, name), causes);
+            }
+        }
+        if self.embedded {
+            embedded(map, path, causes);
+        }
+    }
+
+    fn validate_list(&self, list: &[Value], old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
+        let old_list = old.and_then(Value::as_array);
+        for (index, item) in list.iter().enumerate() {
+            if let Some(items) = &self.items {
+                let before = old_list.and_then(|all| self.counterpart(item, index, all));
+                items.validate_node(item, before, &format!("{path}[{index}]"), causes);
+            }
+        }
+        match &self.list {
+            ListType::Atomic => {}
+            ListType::Set => duplicates(list, path, Value::clone, causes),
+            ListType::Map(keys) => duplicates(list, path, |item| key_of(item, keys), causes),
+        }
+    }
+
+    /// The item of an old list that corresponds to a new one.
+    pub(super) fn counterpart<'a>(&self, item: &Value, index: usize, old: &'a [Value]) -> Option<&'a Value> {
+        match &self.list {
+            ListType::Map(keys) => {
+                let key = key_of(item, keys);
+                old.iter().find(|candidate| key_of(candidate, keys) == key)
+            }
+            ListType::Set => old.iter().find(|candidate| *candidate == item),
+            ListType::Atomic => old.get(index),
+        }
+    }
+
+    fn has_type(&self, value: &Value) -> bool {
+        match self.kind {
+            Type::Any => true,
+            Type::Object => value.is_object(),
+            Type::Array => value.is_array(),
+            Type::String => value.is_string(),
+            Type::Integer => is_whole(value),
+            Type::Number => value.is_number(),
+            Type::Boolean => value.is_boolean(),
+            Type::IntOrString => value.is_string() || is_whole(value),
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        match self.kind {
+            Type::Any => "any",
+            Type::Object => "object",
+            Type::Array => "array",
+            Type::String => "string",
+            Type::Integer => "integer",
+            Type::Number => "number",
+            Type::Boolean => "boolean",
+            Type::IntOrString => "integer,string",
+        }
+    }
+
+    fn check_value(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+        let checks = &self.checks;
+        let body = body(path);
+        let mut fault = |detail: String| causes.push(Cause::invalid(path, value, &detail));
+        if let Some(number) = value.as_f64() {
+            match checks.minimum {
+                Some(limit) if checks.exclusive_minimum && number <= limit => {
+                    fault(format!("{body} should be greater than {limit}"));
+                }
+                Some(limit) if !checks.exclusive_minimum && number < limit => {
+                    fault(format!("{body} should be greater than or equal to {limit}"));
+                }
+                _ => {}
+            }
+            match checks.maximum {
+                Some(limit) if checks.exclusive_maximum && number >= limit => {
+                    fault(format!("{body} should be less than {limit}"));
+                }
+                Some(limit) if !checks.exclusive_maximum && number > limit => {
+                    fault(format!("{body} should be less than or equal to {limit}"));
+                }
+                _ => {}
+            }
+            if let Some(step) = checks.multiple_of
+                && (number / step).fract() != 0.0
+            {
+                fault(format!("{body} should be a multiple of {step}"));
+            }
+        }
+        if let Some(text) = value.as_str() {
+            let length = text.chars().count() as u64;
+            if checks.min_length.is_some_and(|limit| length < limit) {
+                fault(format!("{body} should be at least {} chars long", checks.min_length.unwrap_or(0)));
+            }
+            if let Some((source, regex)) = &checks.pattern
+                && !regex.is_match(text)
+            {
+                fault(format!("{body} should match '{source}'"));
+            }
+            if let Some(limit) = checks.max_length.filter(|limit| length > *limit) {
+                let message = format!("Too long: may not be more than {limit} bytes");
+                causes.push(Cause::new("FieldValueTooLong", path, message));
+            }
+            if let Some(name) = &checks.format
+                && !format::fits(name, text)
+            {
+                let message = format!("Invalid value: {value}: {body} must be of type {name}: {value}");
+                causes.push(Cause::new("FieldValueTypeInvalid", path, message));
+            }
+        }
+        self.check_size(value, path, causes);
+        if let Some(values) = &checks.values
+            && !values.contains(value)
+        {
+            causes.push(Cause::unsupported(path, value, values));
+        }
+        self.check_branches(value, path, causes);
+    }
+
+    fn check_size(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+        let checks = &self.checks;
+        let body = body(path);
+        let (length, least, most, noun) = match value {
+            Value::Array(list) => (list.len() as u64, checks.min_items, checks.max_items, "items"),
+            Value::Object(map) => (map.len() as u64, checks.min_properties, checks.max_properties, "properties"),
+            _ => return,
+        };
+        if let Some(limit) = least.filter(|limit| length < *limit) {
+            causes.push(Cause::invalid(path, value, &format!("{body} should have at least {limit} {noun}")));
+        }
+        if let Some(limit) = most.filter(|limit| length > *limit) {
+            let message = format!("Too many: {length}: must have at most {limit} items");
+            causes.push(Cause::new("FieldValueTooMany", path, message));
+        }
+        if checks.unique
+            && let Value::Array(list) = value
+            && list.iter().enumerate().any(|(index, item)| list[..index].contains(item))
+        {
+            causes.push(Cause::invalid(path, value, &format!("{body} shouldn't contain duplicates")));
+        }
+    }
+
+    fn check_branches(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+        let checks = &self.checks;
+        let body = body(path);
+        let fits = |schema: &Schema| schema.faults(value, path).is_empty();
+        for schema in &checks.all_of {
+            causes.extend(schema.faults(value, path));
+        }
+        if !checks.any_of.is_empty() && !checks.any_of.iter().any(fits) {
+            let detail = format!("{body} must validate at least one schema (anyOf)");
+            causes.push(Cause::invalid(path, &shown(value), &detail));
+            causes.extend(best(&checks.any_of, value, path));
+        }
+        if !checks.one_of.is_empty() {
+            let valid = checks.one_of.iter().filter(|schema| fits(schema)).count();
+            if valid != 1 {
+                let found = if valid == 0 { "none valid".to_owned() } else { format!("{valid} valid alternatives") };
+                let detail = format!("{body} must validate one and only one schema (oneOf). Found {found}");
+                causes.push(Cause::invalid(path, &shown(value), &detail));
+                if valid == 0 {
+                    causes.extend(best(&checks.one_of, value, path));
+                }
+            }
+        }
+        if checks.not.as_deref().is_some_and(fits) {
+            let detail = format!("{body} must not validate the schema (not)");
+            causes.push(Cause::invalid(path, &shown(value), &detail));
+        }
+    }
+
+    fn faults(&self, value: &Value, path: &str) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        self.validate_node(value, None, path, &mut causes);
+        causes
+    }
+}
+
+/// The complaints of the alternative that came closest.
+fn best(branches: &[Schema], value: &Value, path: &str) -> Vec<Cause> {
+    branches.iter().map(|schema| schema.faults(value, path)).min_by_key(Vec::len).unwrap_or_default()
+}
+
+/// Objects are not repeated in messages about alternatives.
+fn shown(value: &Value) -> Value {
+    match value {
+        Value::Object(_) => Value::String("object".into()),
+        Value::Array(_) => Value::String("array".into()),
+        other => other.clone(),
+    }
+}
+
+fn is_whole(value: &Value) -> bool {
+    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+}
+
+fn body(path: &str) -> String {
+    if path.is_empty() { "<nil> in body".to_owned() } else { format!("{path} in body") }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+fn wrong_type(path: &str, wanted: &str, value: &Value) -> Cause {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let message = format!("Invalid value: {found:?}: {} must be of type {wanted}: {found:?}", body(path));
+    Cause::new("FieldValueTypeInvalid", path, message)
+}
+
+/// The values of the key fields of a list item.
+pub(super) fn key_of(item: &Value, keys: &[String]) -> Value {
+    let pairs = keys.iter().filter_map(|key| item.get(key).map(|value| (key.clone(), value.clone())));
+    Value::Object(pairs.collect())
+}
+
+fn duplicates(list: &[Value], path: &str, key: impl Fn(&Value) -> Value, causes: &mut Vec<Cause>) {
+    let keys: Vec<Value> = list.iter().map(key).collect();
+    for (index, found) in keys.iter().enumerate() {
+        if keys[..index].contains(found) {
+            let message = format!("Duplicate value: {found}");
+            causes.push(Cause::new("FieldValueDuplicate", &format!("{path}[{index}]"), message));
+        }
+    }
+}
+
+fn embedded(map: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
+    for name in ["apiVersion", "kind"] {
+        let empty = map.get(name).and_then(Value::as_str).is_none_or(str::is_empty);
+        if empty {
+            causes.push(Cause::required(&join(path, name), "must not be empty"));
+        }
+    }
+    if map.get("metadata").is_some_and(|found| !found.is_object()) {
+        causes.push(Cause::invalid(&join(path, "metadata"), &map["metadata"], "must be an object"));
+    }
+}

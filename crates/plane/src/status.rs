@@ -1,0 +1,274 @@
+//! Kubernetes `Status` errors: one constructor per situation.
+
+use serde_json::{Map, Value, json};
+
+/// One entry of `details.causes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// Machine readable reason such as `FieldValueRequired`.
+    pub reason: String,
+    /// Text for people.
+    pub message: String,
+    /// The field the cause is about, may be empty.
+    pub field: String,
+}
+
+impl Cause {
+    /// A cause about one field.
+    pub fn new(reason: &str, field: &str, message: impl Into<String>) -> Self {
+        Self { reason: reason.to_owned(), message: message.into(), field: field.to_owned() }
+    }
+
+    /// `Required value`, with an optional explanation.
+    pub fn required(field: &str, detail: &str) -> Self {
+        Self::new("FieldValueRequired", field, with_detail("Required value", detail))
+    }
+
+    /// `Invalid value: <value>: <detail>`.
+    pub fn invalid(field: &str, value: &Value, detail: &str) -> Self {
+        Self::new("FieldValueInvalid", field, with_detail(&format!("Invalid value: {value}"), detail))
+    }
+
+    /// `Forbidden: <detail>`.
+    pub fn forbidden(field: &str, detail: &str) -> Self {
+        Self::new("FieldValueForbidden", field, with_detail("Forbidden", detail))
+    }
+
+    /// `Unsupported value: "x": supported values: "a", "b"`.
+    pub fn unsupported(field: &str, value: &Value, supported: &[Value]) -> Self {
+        let list: Vec<String> = supported.iter().map(ToString::to_string).collect();
+        let message = format!("Unsupported value: {value}: supported values: {}", list.join(", "));
+        Self::new("FieldValueNotSupported", field, message)
+    }
+
+    fn text(&self) -> String {
+        if self.field.is_empty() { self.message.clone() } else { format!("{}: {}", self.field, self.message) }
+    }
+
+    fn value(&self) -> Value {
+        let mut map = Map::new();
+        map.insert("reason".into(), self.reason.clone().into());
+        map.insert("message".into(), self.message.clone().into());
+        if !self.field.is_empty() {
+            map.insert("field".into(), self.field.clone().into());
+        }
+        Value::Object(map)
+    }
+}
+
+fn with_detail(text: &str, detail: &str) -> String {
+    if detail.is_empty() { text.to_owned() } else { format!("{text}: {detail}") }
+}
+
+/// A refusal, as Kubernetes words it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Status {
+    /// HTTP code.
+    pub code: u16,
+    /// `NotFound`, `Conflict` and so on.
+    pub reason: String,
+    /// Text for people.
+    pub message: String,
+    /// The `details` object, null when absent.
+    pub details: Value,
+    /// `metadata.continue`, only for expired continue tokens.
+    pub continue_token: Option<String>,
+    /// When set the answer is this plain text instead of a Status object.
+    pub text: Option<String>,
+}
+
+/// `widgets.example.io`, or `secrets` in the core group.
+pub fn qualified(group: &str, name: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
+fn details(group: &str, kind: &str, name: &str) -> Value {
+    let mut map = Map::new();
+    for (key, value) in [("name", name), ("group", group), ("kind", kind)] {
+        if !value.is_empty() {
+            map.insert(key.into(), value.into());
+        }
+    }
+    Value::Object(map)
+}
+
+impl Status {
+    /// Any code, reason and message.
+    pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason: reason.to_owned(),
+            message: message.into(),
+            details: Value::Null,
+            continue_token: None,
+            text: None,
+        }
+    }
+
+    /// Adds group, kind and name to the details.
+    #[must_use]
+    pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
+        self.details = details(group, kind, name);
+        self
+    }
+
+    /// Adds causes to the details.
+    #[must_use]
+    pub fn with_causes(mut self, causes: &[Cause]) -> Self {
+        if !self.details.is_object() {
+            self.details = json!({});
+        }
+        self.details["causes"] = causes.iter().map(Cause::value).collect();
+        self
+    }
+
+    /// The object does not exist.
+    pub fn not_found(group: &str, plural: &str, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", qualified(group, plural));
+        Self::new(404, "NotFound", message).about(group, plural, name)
+    }
+
+    /// No such path: the plain text answer.
+    pub fn page_not_found() -> Self {
+        let mut status = Self::new(404, "NotFound", "404 page not found");
+        status.text = Some("404 page not found\n".into());
+        status
+    }
+
+    /// A plain text answer.
+    pub fn plain(code: u16, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let mut status = Self::new(code, "", text.clone());
+        status.text = Some(text);
+        status
+    }
+
+    /// The kind is not served here, as a Status.
+    pub fn no_such_resource() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource")
+            .with_causes(&[Cause::new("UnexpectedServerResponse", "", "404 page not found")])
+    }
+
+    /// Create of an existing name.
+    pub fn already_exists(group: &str, plural: &str, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", qualified(group, plural));
+        Self::new(409, "AlreadyExists", message).about(group, plural, name)
+    }
+
+    /// Optimistic locking lost, or a precondition failed.
+    pub fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(group, plural));
+        Self::new(409, "Conflict", message).about(group, plural, name)
+    }
+
+    /// The object was changed since it was read.
+    pub fn stale(group: &str, plural: &str, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(group, plural, name, why)
+    }
+
+    /// The object breaks its schema or a rule.
+    pub fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
+        let texts: Vec<String> = causes.iter().map(Cause::text).collect();
+        let text = if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) };
+        let message = format!("{} \"{name}\" is invalid: {text}", qualified(group, kind));
+        Self::new(422, "Invalid", message).about(group, kind, name).with_causes(causes)
+    }
+
+    /// Refused by admission.
+    pub fn forbidden(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        let message = format!("{} \"{name}\" is forbidden: {why}", qualified(group, plural));
+        Self::new(403, "Forbidden", message).about(group, plural, name)
+    }
+
+    /// The namespace is on its way out.
+    pub fn namespace_terminating(group: &str, plural: &str, name: &str, namespace: &str) -> Self {
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let cause = format!("namespace {namespace} is being terminated");
+        Self::forbidden(group, plural, name, &why)
+            .with_causes(&[Cause::new("NamespaceTerminating", "metadata.namespace", cause)])
+    }
+
+    /// The request cannot be understood.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// Wrong or expired credentials.
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// A defect of the plane, or a refusal Kubernetes reports as 500.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(500, "InternalError", message)
+    }
+
+    /// The kind exists but not this verb.
+    pub fn method_not_allowed() -> Self {
+        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    }
+
+    /// None of the accepted media types can be produced.
+    pub fn not_acceptable() -> Self {
+        let message =
+            "only the following media types are accepted: application/json, application/yaml, application/json;as=Table;v=v1;g=meta.k8s.io";
+        Self::new(406, "NotAcceptable", message)
+    }
+
+    /// The body's media type is unknown.
+    pub fn unsupported_media(accepted: &[&str]) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// The body is larger than the limit in bytes.
+    pub fn too_large(limit: usize) -> Self {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
+    }
+
+    /// The revision has left the log.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// The caller asks for a revision that does not exist yet.
+    pub fn revision_too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let mut status = Self::new(504, "Timeout", message).with_causes(&[Cause::new(
+            "ResourceVersionTooLarge",
+            "",
+            "Too large resource version",
+        )]);
+        status.details["retryAfterSeconds"] = 1.into();
+        status
+    }
+
+    /// Known in Kubernetes, left out here.
+    pub fn not_implemented(what: &str) -> Self {
+        Self::new(501, "NotImplemented", format!("{what} is not supported by this development control plane"))
+    }
+
+    /// The JSON object sent to clients.
+    pub fn value(&self) -> Value {
+        let mut metadata = Map::new();
+        if let Some(token) = &self.continue_token {
+            metadata.insert("continue".into(), token.clone().into());
+        }
+        let mut object = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
+            "message": self.message, "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            object["reason"] = self.reason.clone().into();
+        }
+        if !self.details.is_null() {
+            object["details"] = self.details.clone();
+        }
+        object
+    }
+}

@@ -1,0 +1,384 @@
+//! Objects, one revision counter, and the log of recent changes. Pure data: no HTTP, no kcp.
+//!
+//! Every write takes the next revision. Watchers read the shared log at their own pace with a cursor each, so a slow
+//! one never holds up a writer; when the log has moved past its cursor its stream ends.
+
+mod disk;
+mod watch;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::sync::watch as signal;
+
+use disk::Disk;
+pub use watch::Watch;
+
+/// How many changes the log keeps for watchers.
+pub const LOG_LENGTH: usize = 20_000;
+
+/// What is stored together: group, resource, and the identity of the export it is bound from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kind {
+    /// API group, empty for core.
+    pub group: Arc<str>,
+    /// Plural resource name.
+    pub resource: Arc<str>,
+    /// Identity hash of the export, empty unless bound.
+    pub identity: Arc<str>,
+}
+
+impl Kind {
+    /// A kind without identity.
+    pub fn new(group: &str, resource: &str) -> Self {
+        Self { group: group.into(), resource: resource.into(), identity: "".into() }
+    }
+}
+
+/// The full address of one object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// What it is.
+    pub kind: Kind,
+    /// Logical cluster, empty on a plain service cluster.
+    pub cluster: Arc<str>,
+    /// Namespace, empty for cluster-scoped objects.
+    pub namespace: Arc<str>,
+    /// Object name.
+    pub name: Arc<str>,
+}
+
+impl Key {
+    /// The address of one object of `kind`.
+    pub fn new(kind: &Kind, cluster: &str, namespace: &str, name: &str) -> Self {
+        Self { kind: kind.clone(), cluster: cluster.into(), namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// An object at rest, in its storage version.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// Revision of the last write to this object.
+    pub revision: u64,
+    /// The object; `metadata.resourceVersion` equals `revision`.
+    pub object: Arc<Value>,
+}
+
+/// One write.
+#[derive(Debug)]
+pub struct Change {
+    /// Revision this write took.
+    pub revision: u64,
+    /// The object written.
+    pub key: Key,
+    /// State before, none for a creation.
+    pub before: Option<Arc<Value>>,
+    /// State after, none for a deletion.
+    pub after: Option<Arc<Value>>,
+}
+
+/// What a writer believes about the present state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// The object does not exist.
+    Absent,
+    /// The object exists at this revision.
+    Revision(u64),
+    /// Anything goes.
+    Any,
+}
+
+/// Why a write was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The object exists although it was expected to be absent.
+    #[error("the object exists already")]
+    Exists,
+    /// The object does not exist although a state was expected.
+    #[error("the object does not exist")]
+    Missing,
+    /// The object was written since the expected revision.
+    #[error("the object is at revision {0}, not at the expected one")]
+    Stale(u64),
+    /// The data folder could not be written; nothing was changed.
+    #[error("cannot write the data folder: {0}")]
+    Disk(#[from] std::io::Error),
+}
+
+/// The revision is older than the log reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too old resource version: {asked} ({oldest})")]
+pub struct Expired {
+    /// The revision asked for.
+    pub asked: u64,
+    /// The oldest revision a watch may start after.
+    pub oldest: u64,
+}
+
+type Place = (Arc<str>, Arc<str>, Arc<str>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    revision: u64,
+    objects: BTreeMap<Kind, BTreeMap<Place, Stored>>,
+    log: VecDeque<Arc<Change>>,
+    /// Watches may start after this revision or a newer one.
+    oldest: u64,
+    /// Revision of the last write per kind and cluster, to invalidate what is derived from it.
+    touched: HashMap<(Kind, Arc<str>), u64>,
+    disk: Option<Disk>,
+}
+
+/// All objects of the plane.
+#[derive(Debug)]
+pub struct Store {
+    inner: RwLock<Inner>,
+    newest: signal::Sender<u64>,
+    log_length: usize,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self::with_log_length(LOG_LENGTH)
+    }
+}
+
+impl Store {
+    /// An empty store in memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty store whose log keeps only `length` changes.
+    pub fn with_log_length(length: usize) -> Self {
+        Self::from_inner(Inner::default(), length)
+    }
+
+    /// The store kept in `folder`: reads and compacts what is there, appends every write.
+    pub fn open(folder: &Path) -> std::io::Result<Self> {
+        let mut inner = Inner::default();
+        inner.disk = Some(Disk::open(folder, &mut inner)?);
+        inner.oldest = inner.revision;
+        Ok(Self::from_inner(inner, LOG_LENGTH))
+    }
+
+    fn from_inner(inner: Inner, log_length: usize) -> Self {
+        let (newest, _) = signal::channel(inner.revision);
+        Self { inner: RwLock::new(inner), newest, log_length }
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> u64 {
+        self.inner.read().revision
+    }
+
+    /// One object.
+    pub fn get(&self, key: &Key) -> Option<Stored> {
+        let inner = self.inner.read();
+        inner.objects.get(&key.kind)?.get(&place(key)).cloned()
+    }
+
+    /// Objects of a kind with the revision they were read at, sorted by cluster, namespace and name.
+    pub fn list(&self, kind: &Kind, cluster: Option<&str>, namespace: Option<&str>) -> (u64, Vec<(Key, Stored)>) {
+        let inner = self.inner.read();
+        (inner.revision, inner.select(kind, cluster, namespace))
+    }
+
+    /// Like `list`, at a past revision: the log is undone as far as needed.
+    pub fn list_at(
+        &self,
+        revision: u64,
+        kind: &Kind,
+        cluster: Option<&str>,
+        namespace: Option<&str>,
+    ) -> Result<Vec<(Key, Stored)>, Expired> {
+        let inner = self.inner.read();
+        if revision < inner.oldest {
+            return Err(Expired { asked: revision, oldest: inner.oldest });
+        }
+        let undo: Vec<&Arc<Change>> = inner
+            .log
+            .iter()
+            .rev()
+            .take_while(|change| change.revision > revision)
+            .filter(|change| {
+                change.key.kind == *kind
+                    && cluster.is_none_or(|wanted| *change.key.cluster == *wanted)
+                    && namespace.is_none_or(|wanted| *change.key.namespace == *wanted)
+            })
+            .collect();
+        let mut state: BTreeMap<Key, Stored> = inner.select(kind, cluster, namespace).into_iter().collect();
+        for change in undo {
+            match &change.before {
+                Some(object) => {
+                    let revision = revision_of(object);
+                    state.insert(change.key.clone(), Stored { revision, object: object.clone() });
+                }
+                None => {
+                    state.remove(&change.key);
+                }
+            }
+        }
+        Ok(state.into_iter().collect())
+    }
+
+    /// Kinds that have objects in a cluster.
+    pub fn kinds(&self, cluster: &str) -> Vec<Kind> {
+        let inner = self.inner.read();
+        inner
+            .objects
+            .iter()
+            .filter(|(_, objects)| range(objects, Some(cluster)).next().is_some())
+            .map(|(kind, _)| kind.clone())
+            .collect()
+    }
+
+    /// Revision of the last write to a kind in a cluster, zero if there was none.
+    pub fn touched(&self, kind: &Kind, cluster: &str) -> u64 {
+        self.inner.read().touched.get(&(kind.clone(), cluster.into())).copied().unwrap_or(0)
+    }
+
+    /// Writes or (with `None`) deletes one object. Content equal to what is stored changes nothing: no revision, no event.
+    pub fn commit(&self, key: &Key, expect: Expect, after: Option<Value>) -> Result<Stored, StoreError> {
+        let mut inner = self.inner.write();
+        let before = inner.objects.get(&key.kind).and_then(|objects| objects.get(&place(key))).cloned();
+        match (expect, &before) {
+            (Expect::Absent, Some(_)) => return Err(StoreError::Exists),
+            (Expect::Revision(_), None) => return Err(StoreError::Missing),
+            (Expect::Revision(wanted), Some(found)) if wanted != found.revision => {
+                return Err(StoreError::Stale(found.revision));
+            }
+            _ => {}
+        }
+        if let (Some(new), Some(found)) = (&after, &before)
+            && same_content(new, &found.object)
+        {
+            return Ok(found.clone());
+        }
+        let revision = inner.revision + 1;
+        let deleted = after.is_none();
+        let object = match (after, &before) {
+            (Some(object), _) => object,
+            (None, Some(found)) => (*found.object).clone(),
+            (None, None) => return Err(StoreError::Missing),
+        };
+        let object = Arc::new(at_revision(object, revision));
+        if let Some(disk) = &mut inner.disk {
+            disk.append(revision, key, (!deleted).then_some(&*object))?;
+        }
+        let stored = Stored { revision, object: object.clone() };
+        inner.revision = revision;
+        inner.touched.insert((key.kind.clone(), key.cluster.clone()), revision);
+        let objects = inner.objects.entry(key.kind.clone()).or_default();
+        if deleted {
+            objects.remove(&place(key));
+        } else {
+            objects.insert(place(key), stored.clone());
+        }
+        // A deletion's "before" carries the revision of the deletion: that is what watchers are shown.
+        let change = Change {
+            revision,
+            key: key.clone(),
+            before: if deleted { Some(object.clone()) } else { before.map(|found| found.object) },
+            after: (!deleted).then_some(object),
+        };
+        inner.log.push_back(Arc::new(change));
+        while inner.log.len() > self.log_length {
+            if let Some(dropped) = inner.log.pop_front() {
+                inner.oldest = dropped.revision;
+            }
+        }
+        drop(inner);
+        self.newest.send_replace(revision);
+        Ok(stored)
+    }
+
+    /// All changes after a revision, in order and without gaps. The stream ends when its reader falls behind the log.
+    pub fn watch(self: &Arc<Self>, after: u64) -> Result<Watch, Expired> {
+        let oldest = self.inner.read().oldest;
+        if after < oldest {
+            return Err(Expired { asked: after, oldest });
+        }
+        Ok(Watch::new(self.clone(), after, self.newest.subscribe()))
+    }
+
+    /// Completes when the newest revision is at least `revision`.
+    pub async fn reached(&self, revision: u64) {
+        let mut newest = self.newest.subscribe();
+        // An error means the store is gone, and this borrow keeps it alive.
+        let _ = newest.wait_for(|now| *now >= revision).await;
+    }
+
+    /// Up to `limit` changes after a revision, or none if the log no longer reaches back that far.
+    fn changes(&self, after: u64, limit: usize) -> Option<Vec<Arc<Change>>> {
+        let inner = self.inner.read();
+        if after < inner.oldest {
+            return None;
+        }
+        let start = inner.log.partition_point(|change| change.revision <= after);
+        Some(inner.log.iter().skip(start).take(limit).cloned().collect())
+    }
+}
+
+impl Inner {
+    fn select(&self, kind: &Kind, cluster: Option<&str>, namespace: Option<&str>) -> Vec<(Key, Stored)> {
+        let Some(objects) = self.objects.get(kind) else { return Vec::new() };
+        range(objects, cluster)
+            .filter(|((_, found, _), _)| namespace.is_none_or(|wanted| **found == *wanted))
+            .map(|((cluster, namespace, name), stored)| {
+                let key = Key {
+                    kind: kind.clone(),
+                    cluster: cluster.clone(),
+                    namespace: namespace.clone(),
+                    name: name.clone(),
+                };
+                (key, stored.clone())
+            })
+            .collect()
+    }
+}
+
+fn range<'a>(
+    objects: &'a BTreeMap<Place, Stored>,
+    cluster: Option<&'a str>,
+) -> impl Iterator<Item = (&'a Place, &'a Stored)> {
+    let start: Place = (cluster.unwrap_or("").into(), "".into(), "".into());
+    objects.range(start..).take_while(move |((found, _, _), _)| cluster.is_none_or(|wanted| **found == *wanted))
+}
+
+fn place(key: &Key) -> Place {
+    (key.cluster.clone(), key.namespace.clone(), key.name.clone())
+}
+
+/// The revision written in an object's metadata.
+pub fn revision_of(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn at_revision(mut object: Value, revision: u64) -> Value {
+    if object["metadata"].is_object() {
+        object["metadata"]["resourceVersion"] = revision.to_string().into();
+    }
+    object
+}
+
+fn same_content(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return new == old };
+    let rest = |map: &serde_json::Map<String, Value>| map.len() - usize::from(map.contains_key("metadata"));
+    rest(new) == rest(old)
+        && new.iter().all(|(key, value)| key == "metadata" || old.get(key) == Some(value))
+        && same_metadata(new.get("metadata"), old.get("metadata"))
+}
+
+fn same_metadata(new: Option<&Value>, old: Option<&Value>) -> bool {
+    let (Some(Value::Object(new)), Some(Value::Object(old))) = (new, old) else { return new == old };
+    let count = |map: &serde_json::Map<String, Value>| map.keys().filter(|key| *key != "resourceVersion").count();
+    count(new) == count(old)
+        && new.iter().all(|(key, value)| key == "resourceVersion" || old.get(key) == Some(value))
+}
+
+#[cfg(test)]
+mod tests;

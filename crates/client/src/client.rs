@@ -1,0 +1,361 @@
+//! A client of one base URL: JSON verbs.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tower::{BoxError, service_fn};
+
+use crate::error::{Error, Status, chain};
+use crate::object::Object;
+use crate::resource::{Resource, push_query};
+use crate::transport::{self, Transport};
+
+/// How long a whole request may take, the body of the answer included. Watches have limits of their own.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+const PAGE_SIZE: u32 = 500;
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// A client scoped to one base URL. Cloning is cheap; see [`crate::Server`] for where clients come from.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    transport: Transport,
+    url: Arc<str>,
+    default_namespace: Arc<str>,
+    kube: OnceLock<kube::Client>,
+}
+
+/// What to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListOptions {
+    /// Label selector.
+    pub label_selector: Option<String>,
+    /// Field selector.
+    pub field_selector: Option<String>,
+}
+
+/// How to delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// Delete only the object with this uid.
+    pub uid: Option<String>,
+    /// Delete only this version of the object.
+    pub resource_version: Option<String>,
+    /// What happens to dependants: `Background`, `Foreground` or `Orphan`; the server's default if absent.
+    pub propagation_policy: Option<String>,
+}
+
+/// One page of a list.
+pub(crate) struct Page {
+    pub(crate) items: Vec<Object>,
+    pub(crate) resource_version: String,
+    pub(crate) next: Option<String>,
+}
+
+impl Client {
+    pub(crate) fn new(transport: Transport, url: Arc<str>, default_namespace: Arc<str>) -> Self {
+        Self { inner: Arc::new(Inner { transport, url, default_namespace, kube: OnceLock::new() }) }
+    }
+
+    /// The base URL, without a trailing slash.
+    pub fn url(&self) -> &str {
+        &self.inner.url
+    }
+
+    /// A kube client on the same URL and pool, for typed use. Must be called inside a tokio runtime.
+    pub fn kube(&self) -> kube::Client {
+        let build = || {
+            // Not `self`: the service would keep alive the very thing that keeps it.
+            let (transport, url) = (self.inner.transport.clone(), self.inner.url.clone());
+            let service = service_fn(move |request| forward(transport.clone(), url.clone(), request));
+            kube::Client::new(service, self.inner.default_namespace.to_string())
+        };
+        self.inner.kube.get_or_init(build).clone()
+    }
+
+    /// One object; `None` if it does not exist.
+    pub async fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Option<Value>, Error> {
+        let path = resource.object_path(namespace, name, None);
+        match self.json(Method::GET, &path, None).await {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All objects that match, fetched page by page; without a namespace, those of all namespaces.
+    pub async fn list(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<Vec<Value>, Error> {
+        let mut page = self.list_page(resource, namespace, options, Some(PAGE_SIZE), None).await?;
+        let mut all: Vec<Value> = page.items.iter().map(Object::value).collect();
+        while let Some(token) = page.next {
+            page = match self.list_page(resource, namespace, options, Some(PAGE_SIZE), Some(&token)).await {
+                Ok(page) => page,
+                Err(error) if error.is_gone() => {
+                    // The pages were read too slowly; a list in one piece cannot expire.
+                    all.clear();
+                    self.list_page(resource, namespace, options, None, None).await?
+                }
+                Err(error) => return Err(error),
+            };
+            all.extend(page.items.iter().map(Object::value));
+        }
+        Ok(all)
+    }
+
+    /// Creates an object and returns what the server made of it.
+    pub async fn create(&self, resource: &Resource, namespace: Option<&str>, object: &Value) -> Result<Value, Error> {
+        self.json(Method::POST, &resource.list_path(namespace), Some((JSON, object))).await
+    }
+
+    /// Replaces an object; its name is taken from its metadata.
+    pub async fn replace(&self, resource: &Resource, namespace: Option<&str>, object: &Value) -> Result<Value, Error> {
+        self.put(resource, namespace, object, None).await
+    }
+
+    /// Replaces the status of an object; its name is taken from its metadata.
+    pub async fn replace_status(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        object: &Value,
+    ) -> Result<Value, Error> {
+        self.put(resource, namespace, object, Some("status")).await
+    }
+
+    /// Applies an RFC 7386 merge patch to an object.
+    pub async fn merge_patch(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, Error> {
+        let target = resource.object_path(namespace, name, None);
+        self.json(Method::PATCH, &target, Some((MERGE_PATCH, patch))).await
+    }
+
+    /// Applies an RFC 7386 merge patch to the status of an object.
+    pub async fn merge_patch_status(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, Error> {
+        let target = resource.object_path(namespace, name, Some("status"));
+        self.json(Method::PATCH, &target, Some((MERGE_PATCH, patch))).await
+    }
+
+    /// Deletes an object. A missing one is an error like any other; see [`Error::is_not_found`].
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<(), Error> {
+        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        for (field, value) in [("uid", &options.uid), ("resourceVersion", &options.resource_version)] {
+            if let Some(value) = value {
+                body["preconditions"][field] = json!(value);
+            }
+        }
+        if let Some(policy) = &options.propagation_policy {
+            body["propagationPolicy"] = json!(policy);
+        }
+        let path = resource.object_path(namespace, name, None);
+        self.json(Method::DELETE, &path, Some((JSON, &body))).await.map(drop)
+    }
+
+    /// The JSON at any path below the base URL, such as `/apis` or `/openapi/v2`.
+    pub async fn raw_get(&self, path: &str) -> Result<Value, Error> {
+        self.json(Method::GET, path, None).await
+    }
+
+    async fn put(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        object: &Value,
+        subresource: Option<&str>,
+    ) -> Result<Value, Error> {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let path = resource.object_path(namespace, name, subresource);
+        if name.is_empty() {
+            let problem = "the object has no metadata.name".to_owned();
+            return Err(Error::Request { request: self.describe(&Method::PUT, &path), problem });
+        }
+        self.json(Method::PUT, &path, Some((JSON, object))).await
+    }
+
+    /// One page of a list; `limit: None` asks for everything at once.
+    pub(crate) async fn list_page(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        options: &ListOptions,
+        limit: Option<u32>,
+        token: Option<&str>,
+    ) -> Result<Page, Error> {
+        let mut query = options.query();
+        if let Some(limit) = limit {
+            push_query(&mut query, "limit", &limit.to_string());
+        }
+        if let Some(token) = token {
+            push_query(&mut query, "continue", token);
+        }
+        let path = format!("{}{query}", resource.list_path(namespace));
+        let body = self.bytes(Method::GET, &path, None).await?;
+        Page::parse(&body, resource).map_err(|problem| Error::Decode {
+            request: self.describe(&Method::GET, &path),
+            problem: problem.to_string(),
+        })
+    }
+
+    async fn json(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Error> {
+        let request = self.describe(&method, path);
+        let answer = self.bytes(method, path, body).await?;
+        serde_json::from_slice(&answer).map_err(|problem| Error::Decode { request, problem: problem.to_string() })
+    }
+
+    /// Sends a request and reads the whole answer.
+    async fn bytes(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Bytes, Error> {
+        let request = self.describe(&method, path);
+        let whole = async {
+            let answer = self.send(method, path, body).await?;
+            read(answer, &request).await
+        };
+        tokio::time::timeout(REQUEST_TIMEOUT, whole).await.unwrap_or_else(|_| {
+            let problem = format!("not answered within {} s", REQUEST_TIMEOUT.as_secs());
+            Err(Error::Transport { request: request.clone(), problem })
+        })
+    }
+
+    /// Sends a request and returns the head of a good answer, its body still to be read.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<Response<Incoming>, Error> {
+        let request = self.describe(&method, path);
+        let failed = |problem: String| Error::Request { request: request.clone(), problem };
+        let mut builder =
+            Request::builder().method(method).uri(format!("{}{path}", self.inner.url)).header(ACCEPT, JSON);
+        let mut bytes = Vec::new();
+        if let Some((content_type, value)) = body {
+            builder = builder.header(CONTENT_TYPE, content_type);
+            bytes = serde_json::to_vec(value).map_err(|error| failed(error.to_string()))?;
+        }
+        let message = builder.body(Body::from(bytes)).map_err(|error| failed(error.to_string()))?;
+        let answer = transport::send(self.inner.transport.clone(), message)
+            .await
+            .map_err(|error| Error::Transport { request: request.clone(), problem: chain(&*error) })?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let code = answer.status().as_u16();
+        let seconds = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = read(answer, &request).await.unwrap_or_default();
+        Err(Error::Api(Status::parse(code, seconds.map(Duration::from_secs), &request, &body)))
+    }
+
+    /// Method and URL, for messages. Queries are left out: they are long and hold nothing that helps.
+    pub(crate) fn describe(&self, method: &Method, path: &str) -> String {
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        format!("{method} {}{path}", self.inner.url)
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+impl ListOptions {
+    /// The objects with these labels.
+    pub fn labels(selector: impl Into<String>) -> Self {
+        Self { label_selector: Some(selector.into()), ..Self::default() }
+    }
+
+    /// The objects with these fields, such as `metadata.name=a`.
+    pub fn fields(selector: impl Into<String>) -> Self {
+        Self { field_selector: Some(selector.into()), ..Self::default() }
+    }
+
+    /// The start of a query string, or nothing.
+    pub(crate) fn query(&self) -> String {
+        let mut query = String::new();
+        for (key, selector) in [("labelSelector", &self.label_selector), ("fieldSelector", &self.field_selector)] {
+            if let Some(selector) = selector.as_deref().filter(|selector| !selector.is_empty()) {
+                push_query(&mut query, key, selector);
+            }
+        }
+        query
+    }
+}
+
+impl Page {
+    fn parse(body: &[u8], resource: &Resource) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct List<'a> {
+            #[serde(default)]
+            metadata: ListMetadata,
+            #[serde(borrow, default)]
+            items: Option<Vec<&'a RawValue>>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct ListMetadata {
+            resource_version: String,
+            r#continue: String,
+        }
+        let list: List = serde_json::from_slice(body)?;
+        let mut items = Vec::new();
+        for raw in list.items.unwrap_or_default() {
+            match Object::parse(raw.get(), Some(resource)) {
+                Ok(object) => items.push(object),
+                Err(problem) => tracing::warn!(%resource, %problem, "skipping an item of a list"),
+            }
+        }
+        let next = Some(list.metadata.r#continue).filter(|token| !token.is_empty());
+        Ok(Self { items, resource_version: list.metadata.resource_version, next })
+    }
+}
+
+/// Reads the rest of an answer.
+async fn read(answer: Response<Incoming>, request: &str) -> Result<Bytes, Error> {
+    let body = answer.into_body().collect().await;
+    body.map(http_body_util::Collected::to_bytes)
+        .map_err(|error| Error::Transport { request: request.to_owned(), problem: chain(&error) })
+}
+
+/// Sends a request of a kube client, which knows only the part of the URL below the base.
+async fn forward(
+    transport: Transport,
+    base: Arc<str>,
+    mut request: Request<Body>,
+) -> Result<Response<Incoming>, BoxError> {
+    let path = request.uri().path_and_query().map_or("", http::uri::PathAndQuery::as_str);
+    *request.uri_mut() = format!("{base}{path}").parse::<http::Uri>()?;
+    transport::send(transport, request).await
+}

@@ -1,0 +1,203 @@
+//! From kubeconfig files and the pod environment to a connection's configuration.
+
+use std::path::{Path, PathBuf};
+
+use kube::Config;
+use kube::config::{Kubeconfig, KubeconfigError};
+
+/// What the command line may replace in a kubeconfig.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Server URL to use instead of the kubeconfig's; without a scheme `https` is meant.
+    pub host: Option<String>,
+    /// CA bundle to trust instead of the kubeconfig's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Why no connection to a server could be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig file cannot be read.
+    #[error("cannot read kubeconfig {}: {source}; check the path and its permissions", path.display())]
+    Read {
+        /// The file asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The kubeconfig is not valid, or refers to something that is missing.
+    #[error("{origin}: {source}")]
+    Kubeconfig {
+        /// Which kubeconfig.
+        origin: String,
+        /// What is wrong with it.
+        source: KubeconfigError,
+    },
+    /// The kubeconfig has no current context.
+    #[error(
+        "no kubeconfig was found. Have you set current-context? ({origin}: run `kubectl config use-context <name>` on it)"
+    )]
+    NoCurrentContext {
+        /// Which kubeconfig.
+        origin: String,
+    },
+    /// The kubeconfig asks for a proxy.
+    #[error("{origin}: proxy-url is not supported; remove it or reach the server directly")]
+    Proxy {
+        /// Which kubeconfig.
+        origin: String,
+    },
+    /// No kubeconfig was named and none was found.
+    #[error(
+        "no kubeconfig was found: not in $KUBECONFIG, not in a pod ({in_cluster}), not at {}; name one with --kubeconfig",
+        home.display()
+    )]
+    NothingFound {
+        /// Why this is no pod.
+        in_cluster: String,
+        /// The last place looked at.
+        home: PathBuf,
+    },
+    /// A CA bundle given on the command line cannot be used.
+    #[error("cannot use CA file {}: {problem}; it must hold PEM certificates", path.display())]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A URL cannot be used as a server address.
+    #[error("{url:?} is not a server URL: {problem}; expected https://host[:port][/path]")]
+    Url {
+        /// The text given.
+        url: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Certificates, keys or credentials of the kubeconfig are unusable.
+    #[error("cannot use the credentials of {origin}: {source}")]
+    Credentials {
+        /// Which kubeconfig.
+        origin: String,
+        /// What is wrong with them.
+        source: Box<kube::Error>,
+    },
+}
+
+/// A configuration, and words for where it came from.
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    pub(crate) origin: String,
+}
+
+pub(crate) fn from_file(path: &Path, overrides: &Overrides) -> Result<Loaded, ConnectError> {
+    let origin = format!("kubeconfig {}", path.display());
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| name_the_file(error, &origin))?;
+    from_kubeconfig(kubeconfig, origin, overrides)
+}
+
+pub(crate) fn from_yaml(text: &str) -> Result<Loaded, ConnectError> {
+    let origin = "the given kubeconfig".to_owned();
+    let kubeconfig =
+        Kubeconfig::from_yaml(text).map_err(|source| ConnectError::Kubeconfig { origin: origin.clone(), source })?;
+    from_kubeconfig(kubeconfig, origin, &Overrides::default())
+}
+
+/// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.
+pub(crate) fn infer(kubeconfig: Option<&Path>, overrides: &Overrides) -> Result<Loaded, ConnectError> {
+    if let Some(path) = kubeconfig.filter(|path| !path.as_os_str().is_empty()) {
+        return from_file(path, overrides);
+    }
+    let origin = "kubeconfig of $KUBECONFIG".to_owned();
+    if let Some(kubeconfig) = Kubeconfig::from_env().map_err(|error| name_the_file(error, &origin))? {
+        return from_kubeconfig(kubeconfig, origin, overrides);
+    }
+    let in_cluster = match Config::incluster() {
+        Ok(config) => {
+            return Ok(Loaded {
+                config: apply_overrides(config, overrides)?,
+                origin: "the pod's service account".to_owned(),
+            });
+        }
+        Err(error) => error.to_string(),
+    };
+    let home = std::env::home_dir().unwrap_or_default().join(".kube").join("config");
+    if home.exists() { from_file(&home, overrides) } else { Err(ConnectError::NothingFound { in_cluster, home }) }
+}
+
+fn from_kubeconfig(mut kubeconfig: Kubeconfig, origin: String, overrides: &Overrides) -> Result<Loaded, ConnectError> {
+    if kubeconfig.current_context.as_deref().unwrap_or_default().is_empty() {
+        return Err(ConnectError::NoCurrentContext { origin });
+    }
+    let asks_for_proxy = kubeconfig
+        .clusters
+        .iter()
+        .filter_map(|named| named.cluster.as_ref())
+        .any(|cluster| cluster.proxy_url.as_deref().is_some_and(|url| !url.is_empty()));
+    if asks_for_proxy {
+        return Err(ConnectError::Proxy { origin });
+    }
+    if overrides.ca_file.is_some() {
+        // The kubeconfig's own CA must not be read at all: the override exists for files that are not there.
+        for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+            cluster.certificate_authority = None;
+            cluster.certificate_authority_data = None;
+        }
+    }
+    match Config::try_from(kubeconfig) {
+        Ok(config) => Ok(Loaded { config: apply_overrides(config, overrides)?, origin }),
+        Err(source) => Err(ConnectError::Kubeconfig { origin, source }),
+    }
+}
+
+fn apply_overrides(mut config: Config, overrides: &Overrides) -> Result<Config, ConnectError> {
+    if let Some(host) = overrides.host.as_deref().filter(|host| !host.is_empty()) {
+        let url = if host.contains("://") { host.to_owned() } else { format!("https://{host}") };
+        config.cluster_url = parse_url(&url)?;
+    }
+    // Servers name the writer of a field after the first part of this, as they do for other clients.
+    let program = std::env::args_os().next().map(PathBuf::from);
+    let program = program.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or("carrick");
+    if let Ok(agent) = format!("{program}/{}", env!("CARGO_PKG_VERSION")).parse() {
+        config.headers.push((http::header::USER_AGENT, agent));
+    }
+    if let Some(path) = overrides.ca_file.as_deref().filter(|path| !path.as_os_str().is_empty()) {
+        config.root_cert = Some(read_ca(path)?);
+        config.root_cert_file = Some(path.to_owned());
+    }
+    Ok(config)
+}
+
+fn read_ca(path: &Path) -> Result<Vec<Vec<u8>>, ConnectError> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    let wrong = |problem: String| ConnectError::CaFile { path: path.to_owned(), problem };
+    let certificates = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(error.to_string()))?;
+    if certificates.is_empty() {
+        return Err(wrong("no certificate in it".to_owned()));
+    }
+    Ok(certificates.into_iter().map(|certificate| certificate.to_vec()).collect())
+}
+
+/// An absolute http or https URL with a host.
+pub(crate) fn parse_url(url: &str) -> Result<http::Uri, ConnectError> {
+    let wrong = |problem: String| ConnectError::Url { url: url.to_owned(), problem };
+    let uri: http::Uri = url.parse().map_err(|error: http::uri::InvalidUri| wrong(error.to_string()))?;
+    if !matches!(uri.scheme_str(), Some("https" | "http")) {
+        return Err(wrong("the scheme must be https or http".to_owned()));
+    }
+    if uri.query().is_some() {
+        return Err(wrong("a query is not allowed".to_owned()));
+    }
+    Ok(uri)
+}
+
+/// Reading errors get a variant of their own because they are by far the most frequent ones.
+fn name_the_file(error: KubeconfigError, origin: &str) -> ConnectError {
+    match error {
+        KubeconfigError::ReadConfig(source, path) => ConnectError::Read { path, source },
+        source => ConnectError::Kubeconfig { origin: origin.to_owned(), source },
+    }
+}

@@ -1,0 +1,262 @@
+//! What may go wrong with a request.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// Why a request had no good answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The server answered with an error.
+    #[error("{0}")]
+    Api(Status),
+    /// No answer came, or it broke off: network, TLS, credentials plugin or time limit.
+    #[error("{request}: {problem}")]
+    Transport {
+        /// Method and URL.
+        request: String,
+        /// The whole chain of causes.
+        problem: String,
+    },
+    /// The answer is not what it should be.
+    #[error("{request}: cannot understand the answer: {problem}")]
+    Decode {
+        /// Method and URL.
+        request: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The request cannot be built; nothing was sent.
+    #[error("cannot send {request}: {problem}")]
+    Request {
+        /// Method and URL.
+        request: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// An error answer of the server, as in a Kubernetes `Status` object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// HTTP status code.
+    pub code: u16,
+    /// Machine-readable reason, such as `NotFound`; empty if the server gave none.
+    pub reason: String,
+    /// What the server said.
+    pub message: String,
+    /// More about the object and the fields concerned.
+    pub details: Option<Box<StatusDetails>>,
+    /// How long the server wants to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// Which object a [`Status`] is about, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct StatusDetails {
+    /// Name of the object.
+    pub name: String,
+    /// API group of the object.
+    pub group: String,
+    /// Kind, or plural, of the object.
+    pub kind: String,
+    /// Uid of the object.
+    pub uid: String,
+    /// The single problems, one per field for invalid objects.
+    pub causes: Vec<StatusCause>,
+}
+
+/// One problem of a [`Status`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct StatusCause {
+    /// Machine-readable reason, such as `FieldValueInvalid`.
+    pub reason: String,
+    /// What is wrong.
+    pub message: String,
+    /// Path of the field.
+    pub field: String,
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.message.as_str(), self.reason.as_str()) {
+            ("", "") => write!(f, "the server answered {}", self.code),
+            ("", reason) => write!(f, "the server answered {} ({reason})", self.code),
+            (message, "") => write!(f, "{message} ({})", self.code),
+            (message, reason) => write!(f, "{message} ({} {reason})", self.code),
+        }
+    }
+}
+
+impl Status {
+    /// Reads an error answer; answers that are no `Status` object (from proxies, for example) keep their first line.
+    pub(crate) fn parse(code: u16, retry_after: Option<Duration>, request: &str, body: &[u8]) -> Self {
+        match serde_json::from_slice::<Wire>(body) {
+            Ok(wire) if wire.kind == "Status" => Self { code, ..wire.into_status(retry_after) },
+            _ => {
+                let text = String::from_utf8_lossy(&body[..body.len().min(300)]);
+                let line = text.lines().next().unwrap_or_default().trim();
+                let message = if line.is_empty() { request.to_owned() } else { format!("{request}: {line}") };
+                Self { code, message, retry_after, ..Self::default() }
+            }
+        }
+    }
+
+    /// Reads the `Status` object of an ERROR event of a watch.
+    pub(crate) fn from_event(object: &str) -> Result<Self, serde_json::Error> {
+        Ok(serde_json::from_str::<Wire>(object)?.into_status(None))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Wire {
+    kind: String,
+    code: u16,
+    reason: String,
+    message: String,
+    details: Option<WireDetails>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireDetails {
+    retry_after_seconds: u64,
+    #[serde(flatten)]
+    rest: StatusDetails,
+}
+
+impl Wire {
+    fn into_status(self, header: Option<Duration>) -> Status {
+        let seconds = self.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        Status {
+            code: self.code,
+            reason: self.reason,
+            message: self.message,
+            details: self.details.map(|details| Box::new(details.rest)),
+            retry_after: header.or((seconds > 0).then(|| Duration::from_secs(seconds))),
+        }
+    }
+}
+
+impl Error {
+    /// The server's answer, if there was one.
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Api(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// The object, kind or path does not exist.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// The object changed in between, or a precondition failed.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(409) && !self.is_already_exists()
+    }
+
+    /// An object of that name exists.
+    pub fn is_already_exists(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 409 && status.reason == "AlreadyExists")
+    }
+
+    /// The resource version asked for is too old.
+    pub fn is_gone(&self) -> bool {
+        self.code() == Some(410)
+    }
+
+    /// The server knows the user and says no.
+    pub fn is_forbidden(&self) -> bool {
+        self.code() == Some(403)
+    }
+
+    /// The object does not satisfy its schema or validation.
+    pub fn is_invalid(&self) -> bool {
+        self.code() == Some(422)
+    }
+
+    /// The same request may succeed a little later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Transport { .. } => true,
+            Self::Api(status) => matches!(status.code, 408 | 429 | 500 | 502..=504),
+            Self::Decode { .. } | Self::Request { .. } => false,
+        }
+    }
+
+    /// How long the server wants to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.status().and_then(|status| status.retry_after)
+    }
+
+    fn code(&self) -> Option<u16> {
+        self.status().map(|status| status.code)
+    }
+}
+
+/// An error and all its causes in one line; hyper hides the interesting part in the sources.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api(code: u16, body: &str) -> Error {
+        Error::Api(Status::parse(code, None, "GET /x", body.as_bytes()))
+    }
+
+    #[test]
+    fn answers_are_told_apart_by_code_and_reason() {
+        let exists = api(409, r#"{"kind":"Status","code":409,"reason":"AlreadyExists","message":"m"}"#);
+        assert!(exists.is_already_exists() && !exists.is_conflict());
+        let conflict = api(409, r#"{"kind":"Status","code":409,"reason":"Conflict","message":"m"}"#);
+        assert!(conflict.is_conflict() && !conflict.is_already_exists() && !conflict.is_transient());
+        assert!(api(404, "404 page not found").is_not_found());
+        assert!(api(410, "").is_gone());
+        assert!(api(403, "").is_forbidden());
+        assert!(api(422, "").is_invalid());
+        for code in [408, 429, 500, 502, 503, 504] {
+            assert!(api(code, "").is_transient(), "{code}");
+        }
+        for code in [400, 401, 403, 404, 409, 410, 422, 501] {
+            assert!(!api(code, "").is_transient(), "{code}");
+        }
+    }
+
+    #[test]
+    fn details_and_the_wish_to_be_left_alone_are_read() {
+        let error = api(
+            429,
+            r#"{"kind":"Status","status":"Failure","code":429,"reason":"TooManyRequests","message":"slow down",
+                "details":{"name":"a","kind":"secrets","retryAfterSeconds":3,"causes":[{"reason":"r","message":"m","field":"f"}]}}"#,
+        );
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
+        let status = error.status().unwrap();
+        assert_eq!(status.to_string(), "slow down (429 TooManyRequests)");
+        let details = status.details.as_ref().unwrap();
+        assert_eq!((details.name.as_str(), details.causes[0].field.as_str()), ("a", "f"));
+    }
+
+    #[test]
+    fn an_answer_that_is_no_status_names_the_request() {
+        assert_eq!(api(502, "<html>\nbad gateway").to_string(), "GET /x: <html> (502)");
+        assert_eq!(api(503, "").to_string(), "GET /x (503)");
+    }
+}

@@ -1,0 +1,279 @@
+//! One object as a cache keeps it: a few header fields and compact bytes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::resource::Resource;
+
+/// The annotation kcp puts on every object it serves.
+const CLUSTER: &str = "kcp.io/cluster";
+
+/// One object: its key and version decoded, the rest as JSON bytes without `managedFields`.
+///
+/// A `serde_json::Value` of a small object takes more than ten times the room, so caches hold this and decode on use.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Logical cluster, from annotation `kcp.io/cluster`; empty on servers that have none.
+    pub cluster: Arc<str>,
+    /// Namespace; empty for cluster-wide objects.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// Uid.
+    pub uid: Arc<str>,
+    /// Resource version.
+    pub resource_version: Arc<str>,
+    body: Bytes,
+}
+
+/// Why some JSON is no object.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoObject {
+    /// It is no JSON, or its metadata has wrong types.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// It has no `metadata.name`.
+    #[error("metadata.name is missing")]
+    NoName,
+}
+
+impl Object {
+    /// The object in a decoded form; `None` if it has no `metadata.name`.
+    pub fn from_value(value: &Value) -> Option<Self> {
+        // A Value always serialises: its keys are strings and its numbers are finite.
+        let text = serde_json::to_string(value).ok()?;
+        Self::parse(&text, None).ok()
+    }
+
+    /// Reads an object; items of lists lack `apiVersion` and `kind`, which then come from the resource.
+    pub(crate) fn parse(text: &str, resource: Option<&Resource>) -> Result<Self, NoObject> {
+        let Members(mut top) = serde_json::from_str(text)?;
+        let metadata =
+            top.iter().find(|(key, _)| key == "metadata").map(|(_, raw)| raw.get()).ok_or(NoObject::NoName)?;
+        let header: Header = serde_json::from_str(metadata)?;
+        if header.name.is_empty() {
+            return Err(NoObject::NoName);
+        }
+        let metadata = without_managed_fields(metadata)?;
+        let mut extra = String::new();
+        if let Some(resource) = resource {
+            if !has(&top, "apiVersion") {
+                push_member(&mut extra, "apiVersion", &Value::from(resource.api_version()).to_string())?;
+                extra.push(',');
+            }
+            if !has(&top, "kind") {
+                push_member(&mut extra, "kind", &Value::from(&*resource.kind).to_string())?;
+                extra.push(',');
+            }
+        }
+        top.retain(|(key, _)| key != "metadata");
+        let mut body = String::with_capacity(text.len());
+        body.push('{');
+        body.push_str(&extra);
+        body.push_str(r#""metadata":"#);
+        body.push_str(&metadata);
+        for (key, raw) in &top {
+            body.push(',');
+            push_member(&mut body, key, raw.get())?;
+        }
+        body.push('}');
+        let annotation = |key: &str| header.annotations.as_ref().and_then(|all| all.get(key)).map_or("", |v| &**v);
+        Ok(Self {
+            cluster: annotation(CLUSTER).into(),
+            namespace: (*header.namespace).into(),
+            name: (*header.name).into(),
+            uid: (*header.uid).into(),
+            resource_version: (*header.resource_version).into(),
+            body: Bytes::from(body.into_bytes().into_boxed_slice()),
+        })
+    }
+
+    /// The whole object, decoded.
+    pub fn value(&self) -> Value {
+        // The bytes were valid JSON when the object was made, so this cannot fail.
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The object decoded into a type.
+    pub fn decode<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.body)
+    }
+
+    /// The object as JSON, without `managedFields`.
+    pub fn bytes(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// All labels.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        self.metadata().labels.unwrap_or_default()
+    }
+
+    /// All annotations.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        self.metadata().annotations.unwrap_or_default()
+    }
+
+    /// The value of one label.
+    pub fn label(&self, key: &str) -> Option<String> {
+        self.labels().remove(key)
+    }
+
+    /// The value of one annotation.
+    pub fn annotation(&self, key: &str) -> Option<String> {
+        self.annotations().remove(key)
+    }
+
+    /// Whether the object is being deleted.
+    pub fn is_deleting(&self) -> bool {
+        self.metadata().deletion_timestamp.is_some()
+    }
+
+    /// `metadata.generation`; 0 if the kind has none.
+    pub fn generation(&self) -> i64 {
+        self.metadata().generation
+    }
+
+    fn metadata(&self) -> Metadata {
+        #[derive(Default, Deserialize)]
+        struct Outer {
+            #[serde(default)]
+            metadata: Metadata,
+        }
+        serde_json::from_slice::<Outer>(&self.body).unwrap_or_default().metadata
+    }
+}
+
+impl std::fmt::Debug for Object {
+    /// Shows the key only: the body may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}|{}/{}@{}", self.cluster, self.namespace, self.name, self.resource_version)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    deletion_timestamp: Option<IgnoredAny>,
+    generation: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Header<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+fn without_managed_fields(metadata: &str) -> Result<String, serde_json::Error> {
+    let Members(members) = serde_json::from_str(metadata)?;
+    let mut text = String::from("{");
+    for (key, raw) in members.iter().filter(|(key, _)| key != "managedFields") {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        push_member(&mut text, key, raw.get())?;
+    }
+    text.push('}');
+    Ok(text)
+}
+
+fn has(members: &[(String, &RawValue)], wanted: &str) -> bool {
+    members.iter().any(|(key, raw)| key == wanted && raw.get() != r#""""#)
+}
+
+fn push_member(text: &mut String, key: &str, raw: &str) -> Result<(), serde_json::Error> {
+    text.push_str(&serde_json::to_string(key)?);
+    text.push(':');
+    text.push_str(raw);
+    Ok(())
+}
+
+/// The members of a JSON object in their order, values not decoded.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn managed_fields_go_and_the_rest_stays() {
+        let full = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"a\"b": "c"},
+            "metadata": {
+                "name": "n", "namespace": "ns", "uid": "u", "resourceVersion": "7", "generation": 3,
+                "annotations": {"kcp.io/cluster": "abc"}, "labels": {"l": "v"},
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "managedFields": [{"manager": "m"}],
+            },
+        });
+        let object = Object::from_value(&full).unwrap();
+        let mut wanted = full.clone();
+        wanted["metadata"].as_object_mut().unwrap().remove("managedFields");
+        assert_eq!(object.value(), wanted);
+        assert_eq!(format!("{object:?}"), "abc|ns/n@7");
+        assert_eq!((object.uid.as_ref(), object.generation(), object.is_deleting()), ("u", 3, true));
+        assert_eq!(object.label("l").as_deref(), Some("v"));
+        assert_eq!(object.annotation("kcp.io/cluster").as_deref(), Some("abc"));
+        assert_eq!(object.label("other"), None);
+    }
+
+    #[test]
+    fn list_items_get_their_kind_back() {
+        let secrets = Resource::namespaced("", "v1", "Secret", "secrets");
+        let bare = r#"{"metadata":{"name":"n","labels":null,"annotations":null}}"#;
+        let object = Object::parse(bare, Some(&secrets)).unwrap();
+        assert_eq!(object.value()["kind"], "Secret");
+        assert_eq!(object.value()["apiVersion"], "v1");
+        assert_eq!(object.cluster.as_ref(), "");
+        assert!(!object.is_deleting() && object.labels().is_empty());
+        let complete = r#"{"kind":"X","apiVersion":"y/v1","metadata":{"name":"n"}}"#;
+        assert_eq!(Object::parse(complete, Some(&secrets)).unwrap().value()["kind"], "X");
+    }
+
+    #[test]
+    fn things_without_a_name_are_refused() {
+        for text in ["{}", r#"{"metadata":{}}"#, r#"{"metadata":{"name":""}}"#, "[]", "x"] {
+            assert!(Object::parse(text, None).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! One API server: its credentials and its connection pool.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::client::Client;
+use crate::connect::{self, ConnectError, Loaded, Overrides};
+use crate::transport::{self, Transport};
+
+/// One API server. Cloning is cheap; all clones and all their clients share one pool.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    transport: Transport,
+    url: http::Uri,
+    shown: String,
+    default_namespace: Arc<str>,
+}
+
+impl Server {
+    /// The server of the current context of a kubeconfig file.
+    pub fn from_kubeconfig(path: &Path, overrides: &Overrides) -> Result<Self, ConnectError> {
+        Self::open(connect::from_file(path, overrides)?)
+    }
+
+    /// The server of the current context of a kubeconfig given as text.
+    pub fn from_kubeconfig_yaml(text: &str) -> Result<Self, ConnectError> {
+        Self::open(connect::from_yaml(text)?)
+    }
+
+    /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.
+    pub fn infer(kubeconfig: Option<&Path>, overrides: &Overrides) -> Result<Self, ConnectError> {
+        Self::open(connect::infer(kubeconfig, overrides)?)
+    }
+
+    fn open(loaded: Loaded) -> Result<Self, ConnectError> {
+        let Loaded { config, origin } = loaded;
+        let url = connect::parse_url(&config.cluster_url.to_string())?;
+        let transport = transport::open(&config)
+            .map_err(|source| ConnectError::Credentials { origin, source: Box::new(source) })?;
+        let shown = show(&url);
+        let default_namespace = config.default_namespace.into();
+        Ok(Self { inner: Arc::new(Inner { transport, url, shown, default_namespace }) })
+    }
+
+    /// The server's URL, with its path and without a trailing slash.
+    pub fn url(&self) -> &str {
+        &self.inner.shown
+    }
+
+    /// The namespace the kubeconfig's context names, or `default`.
+    pub fn default_namespace(&self) -> &str {
+        &self.inner.default_namespace
+    }
+
+    /// A client at the kubeconfig's URL.
+    pub fn client(&self) -> Client {
+        self.scoped(self.url())
+    }
+
+    /// A client on the same host with another base path, such as `/clusters/root:a`.
+    ///
+    /// A path that cannot be part of a URL is reported by the first request.
+    pub fn at_path(&self, path: &str) -> Client {
+        let scheme = self.inner.url.scheme_str().unwrap_or("https");
+        let authority = self.inner.url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+        let path = path.trim_matches('/');
+        let slash = if path.is_empty() { "" } else { "/" };
+        self.scoped(&format!("{scheme}://{authority}{slash}{path}"))
+    }
+
+    /// A client at another URL with the same credentials and pool, such as a virtual workspace's `<url>/clusters/*`.
+    pub fn at_url(&self, url: &str) -> Result<Client, ConnectError> {
+        Ok(self.scoped(&show(&connect::parse_url(url)?)))
+    }
+
+    fn scoped(&self, url: &str) -> Client {
+        Client::new(self.inner.transport.clone(), url.into(), self.inner.default_namespace.clone())
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("url", &self.url()).finish_non_exhaustive()
+    }
+}
+
+fn show(url: &http::Uri) -> String {
+    url.to_string().trim_end_matches('/').to_owned()
+}

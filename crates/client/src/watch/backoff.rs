@@ -1,0 +1,62 @@
+//! Pauses between attempts.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Growing pauses with jitter, so that many watches of a restarted server do not come back at once.
+#[derive(Default)]
+pub(super) struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// The next pause; at least what the server asked for.
+    pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
+        let ceiling = FIRST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
+        self.failures = self.failures.saturating_add(1);
+        let pause = ceiling.mul_f64(0.5 + 0.5 * random_fraction());
+        pause.max(retry_after.unwrap_or_default())
+    }
+
+    /// Whether there were failures since the last reset.
+    pub(super) fn is_raised(&self) -> bool {
+        self.failures > 0
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+/// A number from 0 to 1. Hash maps get random keys from the system; no need for more than that here.
+pub(super) fn random_fraction() -> f64 {
+    let bits = RandomState::new().build_hasher().finish() >> 32;
+    f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_limit_and_start_again() {
+        let mut backoff = Backoff::default();
+        let first = backoff.next(None);
+        assert!(first >= FIRST / 2 && first <= FIRST);
+        for _ in 0..100 {
+            assert!(backoff.next(None) <= LONGEST);
+        }
+        assert!(backoff.next(None) >= LONGEST / 2);
+        backoff.reset();
+        assert!(backoff.next(None) <= FIRST);
+    }
+
+    #[test]
+    fn the_server_may_ask_for_longer_pauses() {
+        let wish = Duration::from_secs(77);
+        assert_eq!(Backoff::default().next(Some(wish)), wish);
+    }
+}

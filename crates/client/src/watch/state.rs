@@ -1,0 +1,337 @@
+//! The watch loop as a state machine that is driven one event at a time.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::backoff::{Backoff, random_fraction};
+use super::lines::Lines;
+use super::{Event, WatchOptions};
+use crate::client::Client;
+use crate::error::{Error, Status};
+use crate::object::Object;
+use crate::resource::{Resource, push_query};
+
+/// How much longer than agreed with the server a watch may be silent.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long a watch must live, or else deliver something, before an outage is over. Servers that list well but cannot
+/// watch are thus asked at growing intervals, not at once again and again.
+const PROBATION: Duration = Duration::from_secs(1);
+/// The annotation on the bookmark that ends the initial events of a streaming list.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+pub(super) struct Watch {
+    client: Client,
+    resource: Resource,
+    options: WatchOptions,
+    /// Events not handed out yet.
+    ready: VecDeque<Event>,
+    step: Step,
+    /// Whether the server is still believed to know streaming lists.
+    streaming: bool,
+    /// Whether the next paged list shall come in one piece, because pages expired.
+    unpaged: bool,
+    /// Whether an outage was told and its end was not.
+    failing: bool,
+    backoff: Backoff,
+}
+
+/// What to do next.
+enum Step {
+    /// Get a complete list.
+    List,
+    /// Get the next page of a list.
+    NextPage { token: String },
+    /// Watch from a version.
+    Resume { version: String },
+    /// Read events.
+    Read(Box<Reading>),
+    /// Wait, then go on.
+    Pause { until: Instant, then: Box<Step> },
+}
+
+/// An open watch request.
+struct Reading {
+    lines: Lines,
+    /// Where to resume; `None` while the initial events of a streaming list come in.
+    version: Option<String>,
+    opened: Instant,
+    /// How long it may be silent.
+    silence: Duration,
+    delivered: bool,
+}
+
+/// Why an open watch request cannot be read any further.
+enum End {
+    /// The server closed it, the connection broke, or it went silent.
+    Closed,
+    /// The server sent an error event.
+    Error(Error),
+    /// The server sent something else than an event.
+    Garbage(Error),
+}
+
+impl Watch {
+    pub(super) fn new(client: Client, resource: Resource, options: WatchOptions) -> Self {
+        Self {
+            client,
+            resource,
+            streaming: options.streaming_lists,
+            options,
+            ready: VecDeque::new(),
+            step: Step::List,
+            unpaged: false,
+            failing: false,
+            backoff: Backoff::default(),
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Event {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return event;
+            }
+            // Whoever drops the future of `next` drops the whole watch, so the step need not survive that.
+            self.step = match std::mem::replace(&mut self.step, Step::List) {
+                Step::List if self.streaming => self.open_list().await,
+                Step::List => {
+                    self.ready.push_back(Event::Begin);
+                    self.list_page(None).await
+                }
+                Step::NextPage { token } => self.list_page(Some(&token)).await,
+                Step::Resume { version } => self.resume(version).await,
+                Step::Read(reading) => self.read(reading).await,
+                Step::Pause { until, then } => {
+                    tokio::time::sleep_until(until).await;
+                    *then
+                }
+            };
+        }
+    }
+
+    async fn list_page(&mut self, token: Option<&str>) -> Step {
+        let limit = (!self.unpaged).then_some(self.options.page_size);
+        let namespace = self.options.namespace.as_deref();
+        let page = self.client.list_page(&self.resource, namespace, &self.options.select, limit, token).await;
+        match page {
+            Ok(page) => {
+                self.ready.extend(page.items.into_iter().map(Event::Listed));
+                if let Some(token) = page.next {
+                    return Step::NextPage { token };
+                }
+                self.unpaged = false;
+                self.ready.push_back(Event::Synced);
+                Step::Resume { version: page.resource_version }
+            }
+            Err(error) if error.is_gone() && token.is_some() => {
+                self.unpaged = true;
+                Step::List
+            }
+            Err(error) => self.fail(error, Step::List),
+        }
+    }
+
+    /// Starts a streaming list: a watch whose first events are the list.
+    async fn open_list(&mut self) -> Step {
+        match self.open(None).await {
+            Ok(reading) => {
+                self.ready.push_back(Event::Begin);
+                Step::Read(reading)
+            }
+            Err(error) if refuses_streaming(&error) => {
+                tracing::debug!(resource = %self.resource, %error, "no streaming lists here, listing page by page");
+                self.streaming = false;
+                Step::List
+            }
+            Err(error) => self.fail(error, Step::List),
+        }
+    }
+
+    async fn resume(&mut self, version: String) -> Step {
+        match self.open(Some(version.clone())).await {
+            Ok(reading) => Step::Read(reading),
+            Err(error) if is_lost(&error) => self.pause(Step::List),
+            Err(error) => self.fail(error, Step::Resume { version }),
+        }
+    }
+
+    async fn open(&self, version: Option<String>) -> Result<Box<Reading>, Error> {
+        // Spread out, so that watches opened together do not end together.
+        let timeout = self.options.timeout.mul_f64(1.0 + 0.2 * random_fraction());
+        let mut query = self.options.select.query();
+        push_query(&mut query, "watch", "true");
+        push_query(&mut query, "allowWatchBookmarks", "true");
+        push_query(&mut query, "timeoutSeconds", &timeout.as_secs().max(1).to_string());
+        if let Some(version) = &version {
+            push_query(&mut query, "resourceVersion", version);
+        } else {
+            push_query(&mut query, "sendInitialEvents", "true");
+            push_query(&mut query, "resourceVersionMatch", "NotOlderThan");
+        }
+        let path = format!("{}{query}", self.resource.list_path(self.options.namespace.as_deref()));
+        let answer = self.client.send(Method::GET, &path, None).await?;
+        let silence = if version.is_none() { self.options.list_silence } else { timeout + GRACE };
+        let lines = Lines::new(answer.into_body());
+        Ok(Box::new(Reading { lines, version, opened: Instant::now(), silence, delivered: false }))
+    }
+
+    async fn read(&mut self, mut reading: Box<Reading>) -> Step {
+        let on_probation = reading.version.is_some() && self.backoff.is_raised();
+        let silence = if on_probation { PROBATION } else { reading.silence };
+        let line = match tokio::time::timeout(silence, reading.lines.next()).await {
+            Ok(Ok(Some(line))) => line,
+            Ok(Ok(None)) => return self.ended(*reading, End::Closed),
+            Ok(Err(problem)) => {
+                tracing::debug!(resource = %self.resource, %problem, "watch broke off");
+                return self.ended(*reading, End::Closed);
+            }
+            Err(_) if on_probation => {
+                self.recovered();
+                return Step::Read(reading);
+            }
+            Err(_) if reading.version.is_none() => {
+                // The server took the request for an ordinary watch, so the end of the list will never be marked.
+                tracing::debug!(resource = %self.resource, "streaming list does not end, listing page by page");
+                self.streaming = false;
+                return Step::List;
+            }
+            Err(_) => {
+                tracing::debug!(resource = %self.resource, "watch is silent, opening a new one");
+                return self.ended(*reading, End::Closed);
+            }
+        };
+        match self.take(&mut reading, &line) {
+            Ok(()) => {
+                if on_probation {
+                    self.recovered();
+                }
+                Step::Read(reading)
+            }
+            Err(end) => self.ended(*reading, end),
+        }
+    }
+
+    /// Turns one line into an event.
+    fn take(&mut self, reading: &mut Reading, line: &[u8]) -> Result<(), End> {
+        let garbage = |problem: String| {
+            let request = self.client.describe(&Method::GET, &self.resource.list_path(None));
+            End::Garbage(Error::Decode { request, problem })
+        };
+        let Line { r#type, object } = serde_json::from_slice(line).map_err(|error| garbage(error.to_string()))?;
+        reading.delivered = true;
+        match &*r#type {
+            "BOOKMARK" => {
+                let bookmark: Bookmark =
+                    serde_json::from_str(object.get()).map_err(|error| garbage(error.to_string()))?;
+                let ends_list = bookmark.metadata.annotations.unwrap_or_default().contains_key(INITIAL_EVENTS_END);
+                if ends_list && reading.version.is_none() {
+                    reading.silence = self.options.timeout.mul_f64(1.2) + GRACE;
+                    reading.version = Some(String::new());
+                    self.ready.push_back(Event::Synced);
+                }
+                if let Some(version) = &mut reading.version {
+                    *version = bookmark.metadata.resource_version;
+                }
+                return Ok(());
+            }
+            "ERROR" => {
+                let status = Status::from_event(object.get()).map_err(|error| garbage(error.to_string()))?;
+                return Err(End::Error(Error::Api(status)));
+            }
+            _ => {}
+        }
+        let object = match Object::parse(object.get(), Some(&self.resource)) {
+            Ok(object) => object,
+            Err(problem) => {
+                tracing::warn!(resource = %self.resource, %problem, "skipping an event of a watch");
+                return Ok(());
+            }
+        };
+        if let Some(version) = &mut reading.version {
+            *version = object.resource_version.to_string();
+        }
+        match (&*r#type, &reading.version) {
+            ("ADDED" | "MODIFIED", None) => self.ready.push_back(Event::Listed(object)),
+            ("ADDED" | "MODIFIED", Some(_)) => self.ready.push_back(Event::Applied(object)),
+            ("DELETED", _) => self.ready.push_back(Event::Deleted(object)),
+            (other, _) => tracing::warn!(resource = %self.resource, event = other, "skipping an unknown event"),
+        }
+        Ok(())
+    }
+
+    /// Decides how to go on after an open watch request ended.
+    fn ended(&mut self, reading: Reading, end: End) -> Step {
+        let next = match reading.version {
+            Some(version) => Step::Resume { version },
+            None => Step::List,
+        };
+        match end {
+            End::Error(error) if is_lost(&error) => self.pause(Step::List),
+            // Resuming at the same version would meet the same error.
+            End::Error(error) | End::Garbage(error) => self.fail(error, Step::List),
+            End::Closed if reading.delivered || reading.opened.elapsed() >= PROBATION => next,
+            // Not worth telling, but a server that hangs up at once must not be asked without a pause.
+            End::Closed => self.pause(next),
+        }
+    }
+
+    /// Tells an outage once, and pauses.
+    fn fail(&mut self, error: Error, then: Step) -> Step {
+        let pause = self.backoff.next(error.retry_after());
+        tracing::debug!(resource = %self.resource, %error, ?pause, "watch fails");
+        if !std::mem::replace(&mut self.failing, true) {
+            self.ready.push_back(Event::Failing(error));
+        }
+        Step::Pause { until: Instant::now() + pause, then: Box::new(then) }
+    }
+
+    /// Pauses for something that is no outage, but must not repeat quickly.
+    fn pause(&mut self, then: Step) -> Step {
+        Step::Pause { until: Instant::now() + self.backoff.next(None), then: Box::new(then) }
+    }
+
+    fn recovered(&mut self) {
+        self.backoff.reset();
+        if std::mem::take(&mut self.failing) {
+            self.ready.push_back(Event::Recovered);
+        }
+    }
+}
+
+/// Whether the server does not know streaming lists, as opposed to not serving the kind at all.
+fn refuses_streaming(error: &Error) -> bool {
+    error.status().is_some_and(|status| matches!(status.code, 400 | 405 | 406 | 422 | 501))
+}
+
+/// Whether the version to resume at is of no use: too old, or newer than the server's after a restored backup.
+fn is_lost(error: &Error) -> bool {
+    error.is_gone()
+        || error.status().is_some_and(|status| {
+            let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+            causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
+        })
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    r#type: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: BookmarkMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMetadata {
+    resource_version: String,
+    annotations: Option<std::collections::BTreeMap<String, String>>,
+}

@@ -1,0 +1,36 @@
+//! Mutations: expressions that compute a new value for a field.
+
+use serde_json::Value;
+
+use crate::convert::{Integers, exact_as_doubles, to_cel, to_json};
+use crate::environment;
+use crate::expression::{CompileError, EvalError, Expression};
+
+/// An expression over `value`, `self` and `other` that gives a JSON value.
+#[derive(Debug)]
+pub struct Mutation {
+    expression: Expression,
+}
+
+impl Mutation {
+    /// Compiles an expression; unknown names and functions are refused.
+    pub fn compile(expression: &str) -> Result<Self, CompileError> {
+        Ok(Self { expression: Expression::compile(expression, environment::mutation())? })
+    }
+
+    /// Evaluates the expression: `value` is what is at the path now, `this` is bound to `self`.
+    pub fn eval(&self, value: &Value, this: &Value, other: &Value) -> Result<Value, EvalError> {
+        let run = |integers: Integers| {
+            let result = self.expression.eval(environment::mutation(), |name| match name {
+                "value" => to_cel(value, integers),
+                "self" => to_cel(this, Integers::Kept),
+                _ => to_cel(other, Integers::Kept),
+            });
+            result.and_then(|result| to_json(&result))
+        };
+        if !self.expression.uses("value") || !exact_as_doubles(value) {
+            return run(Integers::Kept);
+        }
+        run(Integers::Doubles).or_else(|_| run(Integers::Kept))
+    }
+}

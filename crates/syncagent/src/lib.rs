@@ -1,1 +1,20 @@
 //! The api-syncagent: publishes CRDs into kcp and carries consumers' objects to a service cluster and back.
+//!
+//! ```text
+//!  options ─▶ agent (the shell: watches, controllers, writes)
+//!               │ asks
+//!               ├─▶ rules   pure: projection, schemas, export, naming, mutation, related resources
+//!               └─▶ decide  pure: source + copy + state + rules ─▶ steps
+//!  api       the PublishedResource kind and its CRD
+//!  logging   how log lines look
+//! ```
+
+pub mod agent;
+pub mod api;
+pub mod decide;
+pub mod logging;
+pub mod options;
+pub mod rules;
+
+/// Version of the agent.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,2 +1,75 @@
-//! api-syncagent.
-fn main() {}
+//! `api-syncagent`: parse the flags, run the agent, stop it on SIGTERM or SIGINT.
+
+use std::process::ExitCode;
+
+use carrick_syncagent::agent;
+use carrick_syncagent::logging;
+use carrick_syncagent::options::Options;
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    let options = match Options::parse_from_args(std::env::args_os()) {
+        Ok(options) => options,
+        Err(usage) if usage.exit_code == 0 => {
+            print!("{}", usage.text);
+            return ExitCode::SUCCESS;
+        }
+        Err(usage) => {
+            eprint!("{}", usage.text);
+            return ExitCode::from(usage.exit_code);
+        }
+    };
+    let options = match options.complete() {
+        Ok(options) => options,
+        Err(problems) => {
+            let now = jiff::Timestamp::now().strftime("%Y/%m/%d %H:%M:%S").to_string();
+            eprintln!("{now} Invalid command line: {problems} (run api-syncagent --help for examples)");
+            return ExitCode::FAILURE;
+        }
+    };
+    logging::init(options.log_format, options.log_debug);
+
+    let result = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(run(options)));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(fatal = true, error = format!("{error:#}"), "Sync Agent has encountered an error");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> anyhow::Result<()> {
+    let stop = CancellationToken::new();
+    stop_on_signals(&stop)?;
+    agent::run(options.into_config()?, stop).await?;
+    Ok(())
+}
+
+/// The first SIGTERM or SIGINT asks for an orderly end, the second one ends at once.
+fn stop_on_signals(stop: &CancellationToken) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        loop {
+            let name = tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+            };
+            if stop.is_cancelled() {
+                tracing::warn!(signal = name, "Asked twice, stopping at once.");
+                std::process::exit(1);
+            }
+            tracing::info!(signal = name, "Stopping kcp Sync Agent…");
+            stop.cancel();
+        }
+    });
+    Ok(())
+}

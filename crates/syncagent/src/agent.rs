@@ -1,0 +1,269 @@
+//! The shell around the pure core: connections, watches, controllers.
+//!
+//! ```text
+//!  run ─┬─ http      /metrics, /healthz, /readyz
+//!       ├─ connect   kubeconfig ─▶ slice ─▶ export
+//!       ├─ leader    only one of several replicas goes on from here
+//!       ├─ catalog   PublishedResources + CRDs ─▶ Catalog ──┬─▶ schemas   APIResourceSchemas, status of PublishedResources
+//!       │                                                   ├─▶ export    APIExport
+//!       │                                                   └─▶ objects   consumers' objects and their copies
+//!       └─ events    written on the side
+//! ```
+
+pub mod backoff;
+pub mod catalog;
+pub mod connect;
+pub mod events;
+pub mod health;
+pub mod http;
+pub mod leader;
+pub mod metrics;
+
+mod export;
+mod schemas;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_client::Server;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use catalog::Catalog;
+use connect::{ConnectError, Places};
+use events::Recorder;
+use health::Health;
+use http::{HttpError, Pages};
+use leader::{Election, LeaderError};
+use metrics::Metrics;
+
+/// How long running work may take to come to its end after a stop.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// A part of the agent that can be switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Controller {
+    /// Writes the APIExport.
+    ApiExport,
+    /// Writes APIResourceSchemas.
+    ApiResourceSchema,
+    /// Carries objects.
+    Sync,
+}
+
+impl Controller {
+    /// The controller of that name on the command line.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::ApiExport, Self::ApiResourceSchema, Self::Sync].into_iter().find(|controller| controller.name() == name)
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ApiExport => "apiexport",
+            Self::ApiResourceSchema => "apiresourceschema",
+            Self::Sync => "sync",
+        }
+    }
+}
+
+/// What one agent runs with.
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    /// The service cluster.
+    pub local: Server,
+    /// kcp, at the workspace that holds the slice.
+    pub kcp: Server,
+    /// Namespace of the agent on the service cluster.
+    pub namespace: String,
+    /// Name that marks what the agent owns.
+    pub agent_name: String,
+    /// Name of the APIExportEndpointSlice.
+    pub slice: String,
+    /// Label selector for PublishedResources; empty means all.
+    pub selector: String,
+    /// Controllers not to run.
+    pub disabled: BTreeSet<Controller>,
+    /// Whether to work only while holding a lease.
+    pub leader_election: bool,
+    /// Where to serve metrics.
+    pub metrics_address: Option<String>,
+    /// Where to serve probes.
+    pub health_address: Option<String>,
+    /// Whether to give up when kcp cannot be reached at the start.
+    pub exit_on_startup_error: bool,
+}
+
+/// Why an agent ended.
+#[derive(Debug, Error)]
+pub enum AgentError {
+    /// Metrics or probes cannot be served.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The slice or the export cannot be found.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Another replica leads now.
+    #[error(transparent)]
+    Leader(#[from] LeaderError),
+    /// A part of the agent has ended although nobody told it to: a defect.
+    #[error("{part} ended unexpectedly{problem}; please report this")]
+    Ended {
+        /// Which part.
+        part: String,
+        /// How it ended, if that is known.
+        problem: String,
+    },
+}
+
+/// Runs an agent until it is told to stop, which is no error.
+pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), AgentError> {
+    tracing::info!(
+        version = crate::VERSION,
+        name = config.agent_name,
+        apiexportendpointslice = config.slice,
+        "Moin, I'm the kcp Sync Agent"
+    );
+    // Ends what is left, whichever way this function is left.
+    let end = CancellationToken::new();
+    let _end = end.clone().drop_guard();
+    let health = Arc::new(Health::default());
+    let metrics = Arc::new(Metrics::default());
+    let pages = [
+        (&config.metrics_address, Pages::Metrics(Arc::clone(&metrics))),
+        (&config.health_address, Pages::Health(Arc::clone(&health))),
+    ];
+    for (address, pages) in pages {
+        if let Some(address) = address {
+            let listener = http::bind(address, &pages).await?;
+            tokio::spawn(http::serve(listener, pages, end.clone()));
+        }
+    }
+
+    let kcp_part = health.part("connection to kcp");
+    let once = config.exit_on_startup_error;
+    let Some(places) = connect::connect(&config.kcp, &config.slice, once, &kcp_part, &stop).await? else {
+        return Ok(());
+    };
+
+    let agent = Agent { recorder: Recorder::start("syncagent", &end), config, places, health, metrics };
+    if agent.config.leader_election { agent.run_as_leader(&stop).await } else { agent.work(&stop).await }
+}
+
+/// A connected agent.
+struct Agent {
+    config: AgentConfig,
+    places: Places,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    recorder: Recorder,
+}
+
+impl Agent {
+    /// Waits for the lease, works while it is held, and gives it back.
+    async fn run_as_leader(&self, stop: &CancellationToken) -> Result<(), AgentError> {
+        let part = self.health.part("leader election");
+        let name = format!("syncagent.{}", self.config.agent_name);
+        let mut election = Election::new(self.config.local.client(), &self.config.namespace, &name);
+        self.metrics.set_leader(&name, false);
+        if !election.acquire(&part, stop).await {
+            return Ok(());
+        }
+        self.metrics.set_leader(&name, true);
+        // Held until the work has come to its end. When it is lost, the work is dropped where it stands.
+        let ended = tokio::select! {
+            ended = self.work(stop) => ended,
+            lost = election.hold(&part) => return Err(lost.into()),
+        };
+        election.release().await;
+        ended
+    }
+
+    /// Runs the controllers until told to stop.
+    async fn work(&self, stop: &CancellationToken) -> Result<(), AgentError> {
+        tracing::info!("Starting kcp Sync Agent…");
+        let halt = stop.child_token();
+        let mut parts = self.start(&halt);
+        let mut ended = Ok(());
+        tokio::select! {
+            () = stop.cancelled() => {}
+            Some(part) = parts.join_next() => if !stop.is_cancelled() {
+                let (part, problem) = match part {
+                    Ok(part) => (part.to_owned(), String::new()),
+                    Err(error) => ("a controller".to_owned(), format!(": {error}")),
+                };
+                ended = Err(AgentError::Ended { part, problem });
+            }
+        }
+        halt.cancel();
+        let all = async { while parts.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, all).await.is_err() {
+            tracing::warn!("Some work did not come to its end in time and is cut off.");
+        }
+        ended
+    }
+
+    /// Starts all parts that are not disabled. Each returns its name when it ends.
+    fn start(&self, halt: &CancellationToken) -> JoinSet<&'static str> {
+        let config = &self.config;
+        let local = config.local.client();
+        let (sender, receiver) = watch::channel(Arc::new(Catalog::default()));
+        let mut parts = JoinSet::new();
+
+        let catalog = catalog::run(
+            local.clone(),
+            config.selector.clone(),
+            config.agent_name.clone(),
+            Arc::clone(&self.health),
+            Arc::clone(&self.metrics),
+            sender,
+            halt.clone(),
+        );
+        parts.spawn(async move {
+            catalog.await;
+            "the catalog"
+        });
+
+        if self.enabled(Controller::ApiResourceSchema) {
+            let schemas = schemas::Schemas {
+                local: local.clone(),
+                export: self.places.export.client.clone(),
+                agent_name: config.agent_name.clone(),
+                recorder: self.recorder.of(schemas::CONTROLLER),
+                metrics: Arc::clone(&self.metrics),
+            };
+            let running = schemas.run(receiver.clone(), halt.clone());
+            parts.spawn(async move {
+                running.await;
+                "the apiresourceschema controller"
+            });
+        }
+        if self.enabled(Controller::ApiExport) {
+            let export = export::Export {
+                client: self.places.export.client.clone(),
+                name: self.places.export_name.clone(),
+                agent_name: config.agent_name.clone(),
+                recorder: self.recorder.of(export::CONTROLLER),
+                metrics: Arc::clone(&self.metrics),
+                health: Arc::clone(&self.health),
+            };
+            let running = export.run(receiver.clone(), halt.clone());
+            parts.spawn(async move {
+                running.await;
+                "the apiexport controller"
+            });
+        }
+        parts
+    }
+
+    fn enabled(&self, controller: Controller) -> bool {
+        let enabled = !self.config.disabled.contains(&controller);
+        if !enabled {
+            tracing::info!("Not starting {} controller because it is disabled.", controller.name());
+        }
+        enabled
+    }
+}

@@ -1,0 +1,63 @@
+//! The catalog: every PublishedResource with the CRD behind it and its compiled rules.
+//!
+//! ```text
+//!  watch of PublishedResources ─┐
+//!                               ├─▶ build (pure) ─▶ Catalog ─▶ schemas, export and object controllers
+//!  watch of CRDs ───────────────┘
+//! ```
+//!
+//! Each PublishedResource stands for itself: what is wrong with one is noted beside it and changes nothing for the others. An edit that
+//! makes one invalid leaves its last valid entry in place.
+
+mod build;
+mod cache;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::PublishedResource;
+use crate::rules::Rules;
+use crate::rules::crd::Crd;
+
+pub(crate) use build::Origin;
+pub(crate) use watch::{published_resources, run};
+
+/// Everything the agent was told to publish, at one moment.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// What can be worked with, by name of the PublishedResource.
+    pub entries: BTreeMap<String, Entry>,
+    /// Every PublishedResource the selector matches, as it is now.
+    pub resources: BTreeMap<String, Arc<PublishedResource>>,
+    /// What is wrong, by name of the PublishedResource.
+    pub problems: BTreeMap<String, Problem>,
+    /// Whether the installed PublishedResource CRD has room for conditions; that of the original agent has none.
+    pub conditions: bool,
+}
+
+/// A PublishedResource that can be worked with.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The PublishedResource, in its last valid generation.
+    pub pr: Arc<PublishedResource>,
+    /// The CRD on the service cluster.
+    pub crd: Arc<Crd>,
+    /// The CRD as it looks in kcp.
+    pub projected: Arc<Crd>,
+    /// Name of the APIResourceSchema.
+    pub schema_name: String,
+    /// Compiled rules for objects, or why there are none.
+    pub rules: Result<Arc<Rules>, String>,
+    /// What all this was made from.
+    pub(crate) origin: Origin,
+}
+
+/// What is wrong with a PublishedResource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// One word for machines.
+    pub reason: &'static str,
+    /// What is wrong and how to put it right.
+    pub message: String,
+}

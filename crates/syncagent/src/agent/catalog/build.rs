@@ -1,0 +1,171 @@
+//! From PublishedResources and CRDs to the catalog. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use carrick_kcp::apis::split_schema_name;
+
+use super::{Catalog, Entry, Problem};
+use crate::api::PublishedResource;
+use crate::rules::Rules;
+use crate::rules::crd::Crd;
+use crate::rules::{projection, schema};
+
+/// A PublishedResource as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct Listed {
+    /// When it was created; older ones win conflicts.
+    pub(super) created: String,
+    /// The object, or why it cannot be read.
+    pub(super) pr: Result<Arc<PublishedResource>, String>,
+}
+
+/// A CRD as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    /// API group.
+    pub(super) group: String,
+    /// Kind.
+    pub(super) kind: String,
+    /// Version of the stored object.
+    pub(super) resource_version: String,
+    /// Its content, kept only while somebody publishes it; or why it cannot be read.
+    pub(super) crd: Option<Result<Arc<Crd>, String>>,
+}
+
+/// What an entry was made from: the same origin makes the same entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    uid: String,
+    generation: i64,
+    crd_version: String,
+}
+
+/// Builds the catalog; entries whose origin did not change are taken over from the previous one.
+pub(super) fn build(
+    previous: &Catalog,
+    resources: &BTreeMap<String, Listed>,
+    crds: &BTreeMap<String, Known>,
+    agent_name: &str,
+) -> Catalog {
+    let mut catalog = Catalog::default();
+    // Whoever is published under a name already keeps it, then the older one: restarts decide the same way.
+    let mut order: Vec<_> = resources.iter().collect();
+    let made: BTreeMap<&str, _> = resources
+        .iter()
+        .map(|(name, listed)| (name.as_str(), entry(previous.entries.get(name), listed, crds, agent_name)))
+        .collect();
+    order.sort_by_key(|(name, listed)| {
+        let holds = match (&listed.pr, &made[name.as_str()]) {
+            (Ok(pr), Ok(entry)) => same_resource(&pr.status.resource_schema_name, &entry.schema_name),
+            _ => false,
+        };
+        (!holds, listed.created.as_str(), name.as_str())
+    });
+
+    let mut taken: BTreeMap<String, &str> = BTreeMap::new();
+    for (name, listed) in order {
+        if let Ok(pr) = &listed.pr {
+            catalog.resources.insert(name.clone(), Arc::clone(pr));
+        }
+        let made = made[name.as_str()].clone().and_then(|entry| match taken.get(&resource_of(&entry.schema_name)) {
+            Some(holder) => Err(conflict(&entry, holder)),
+            None => Ok(entry),
+        });
+        let kept = match made {
+            Ok(entry) => {
+                if let Err(problem) = &entry.rules {
+                    catalog.problems.insert(name.clone(), Problem { reason: "InvalidRules", message: problem.clone() });
+                }
+                // New rules that do not compile leave the old ones at work.
+                let old = previous.entries.get(name).filter(|old| entry.rules.is_err() && old.rules.is_ok());
+                Some(old.cloned().unwrap_or(entry))
+            }
+            Err(problem) => {
+                catalog.problems.insert(name.clone(), problem);
+                previous.entries.get(name).cloned()
+            }
+        };
+        if let Some(entry) = kept {
+            let resource = resource_of(&entry.schema_name);
+            if !taken.contains_key(&resource) {
+                taken.insert(resource, name);
+                catalog.entries.insert(name.clone(), entry);
+            }
+        }
+    }
+    catalog
+}
+
+/// The entry for one PublishedResource, without a look at the others.
+fn entry(
+    previous: Option<&Entry>,
+    listed: &Listed,
+    crds: &BTreeMap<String, Known>,
+    agent_name: &str,
+) -> Result<Entry, Problem> {
+    let pr = listed.pr.clone().map_err(|problem| Problem {
+        reason: "Unreadable",
+        message: format!("{problem}; apply the current CRD of PublishedResources, or correct this one"),
+    })?;
+    let wanted = &pr.spec.resource;
+    let known = find(crds, &wanted.api_group, &wanted.kind).ok_or_else(|| Problem {
+        reason: "KindNotFound",
+        message: format!(
+            "failed to discover resource defined in PublishedResource: could not find {}.{} in APIs: no \
+             CustomResourceDefinition has this group and kind; install it, or correct spec.resource (kinds built into \
+             the API server cannot be published)",
+            wanted.kind, wanted.api_group
+        ),
+    })?;
+    let crd = match &known.crd {
+        Some(Ok(crd)) => Arc::clone(crd),
+        Some(Err(problem)) => return Err(Problem { reason: "InvalidCRD", message: problem.clone() }),
+        None => {
+            let message = format!("{}.{} is being read", wanted.kind, wanted.api_group);
+            return Err(Problem { reason: "Pending", message });
+        }
+    };
+    let origin = Origin {
+        uid: pr.metadata.uid.clone(),
+        generation: pr.metadata.generation,
+        crd_version: known.resource_version.clone(),
+    };
+    if let Some(previous) = previous.filter(|previous| previous.origin == origin) {
+        return Ok(Entry { pr, ..previous.clone() });
+    }
+    let projected = projection::project(&pr, &crd).map_err(|error| Problem {
+        reason: "InvalidProjection",
+        message: format!("failed to apply projection rules: {error}"),
+    })?;
+    let schema_name = schema::name(&projected)
+        .map_err(|error| Problem { reason: "InvalidProjection", message: error.to_string() })?;
+    let rules = Rules::compile(&pr, &crd, agent_name).map(Arc::new).map_err(|error| error.to_string());
+    Ok(Entry { pr, crd, projected: Arc::new(projected), schema_name, rules, origin })
+}
+
+/// The CRD that defines a kind.
+fn find<'a>(crds: &'a BTreeMap<String, Known>, group: &str, kind: &str) -> Option<&'a Known> {
+    crds.values().find(|known| known.group == group && known.kind == kind)
+}
+
+fn conflict(entry: &Entry, holder: &str) -> Problem {
+    Problem {
+        reason: "Conflict",
+        message: format!(
+            "{} is published by PublishedResource {holder:?} already; give this one another spec.projection.group or \
+             spec.projection.plural, or delete one of the two",
+            resource_of(&entry.schema_name)
+        ),
+    }
+}
+
+/// `<plural>.<group>` of a schema name.
+fn resource_of(schema_name: &str) -> String {
+    split_schema_name(schema_name)
+        .map_or_else(|| schema_name.to_owned(), |(_, resource, group)| format!("{resource}.{group}"))
+}
+
+fn same_resource(left: &str, right: &str) -> bool {
+    !left.is_empty() && resource_of(left) == resource_of(right)
+}

@@ -1,0 +1,221 @@
+//! Kubernetes Events, written off the critical path.
+//!
+//! Whoever has something to say drops it into a queue and goes on. Equal events become one object with a count; an object that causes
+//! many gets a pause; when servers are slow or gone, events are dropped, never anything else.
+
+mod ledger;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use carrick_client::{Client, Error, Resource};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use ledger::{Entry, Ledger, Verdict};
+
+const WORKERS: usize = 4;
+const QUEUE: usize = 1024;
+const LONGEST_MESSAGE: usize = 1024;
+const LONGEST_NAME: usize = 253;
+
+/// Whether an event is good news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// As it should be.
+    Normal,
+    /// Somebody should look at this.
+    Warning,
+}
+
+impl Type {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// Records events in the name of one controller. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    component: &'static str,
+    queues: Arc<Vec<mpsc::Sender<Note>>>,
+}
+
+/// One thing to be said about one object.
+#[derive(Debug)]
+struct Note {
+    client: Client,
+    component: &'static str,
+    involved: Involved,
+    kind: Type,
+    reason: String,
+    message: String,
+}
+
+/// The object an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Involved {
+    api_version: String,
+    kind: String,
+    namespace: String,
+    name: String,
+    uid: String,
+    resource_version: String,
+}
+
+impl Involved {
+    fn of(object: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        Self {
+            api_version: text(&object["apiVersion"]),
+            kind: text(&object["kind"]),
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+            uid: text(&metadata["uid"]),
+            resource_version: text(&metadata["resourceVersion"]),
+        }
+    }
+}
+
+impl Recorder {
+    /// Starts the tasks that write events; they end when told to stop or when all recorders are gone.
+    pub fn start(component: &'static str, stop: &CancellationToken) -> Self {
+        let queues = (0..WORKERS)
+            .map(|_| {
+                let (sender, receiver) = mpsc::channel(QUEUE);
+                tokio::spawn(write_all(receiver, stop.clone()));
+                sender
+            })
+            .collect();
+        Self { component, queues: Arc::new(queues) }
+    }
+
+    /// The same recorder in the name of another controller.
+    pub fn of(&self, component: &'static str) -> Self {
+        Self { component, queues: Arc::clone(&self.queues) }
+    }
+
+    /// Says something about an object, to be stored where the client points. Returns at once and never fails.
+    pub fn event(&self, client: &Client, involved: &Value, kind: Type, reason: &str, message: &str) {
+        let involved = Involved::of(involved);
+        // All events of one object go through one queue, so that their order and their counts are right.
+        let mut hasher = DefaultHasher::new();
+        (client.url(), &involved.uid, &involved.namespace, &involved.name).hash(&mut hasher);
+        let queue = usize::try_from(hasher.finish() % WORKERS as u64).unwrap_or_default();
+        let note = Note {
+            client: client.clone(),
+            component: self.component,
+            involved,
+            kind,
+            reason: reason.to_owned(),
+            message: shortened(message, LONGEST_MESSAGE).to_owned(),
+        };
+        if let Err(mpsc::error::TrySendError::Full(note)) = self.queues[queue].try_send(note) {
+            tracing::debug!(object = note.involved.name, reason = note.reason, "Too many events, dropped one.");
+        }
+    }
+}
+
+async fn write_all(mut queue: mpsc::Receiver<Note>, stop: CancellationToken) {
+    let mut ledger = Ledger::default();
+    loop {
+        let note = tokio::select! {
+            () = stop.cancelled() => return,
+            note = queue.recv() => note,
+        };
+        let Some(note) = note else { return };
+        let written = tokio::select! {
+            () = stop.cancelled() => return,
+            written = write(&mut ledger, &note) => written,
+        };
+        if let Err(error) = written {
+            tracing::debug!(object = note.involved.name, reason = note.reason, %error, "Event not written.");
+        }
+    }
+}
+
+async fn write(ledger: &mut Ledger, note: &Note) -> Result<(), Error> {
+    let resource = Resource::namespaced("", "v1", "Event", "events");
+    let namespace = if note.involved.namespace.is_empty() { "default" } else { &note.involved.namespace };
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let key = ledger::Key::of(note);
+    match ledger.look(&key, std::time::Instant::now()) {
+        Verdict::Drop => return Ok(()),
+        Verdict::Repeat(entry) => {
+            let patch = json!({ "count": entry.count + 1, "lastTimestamp": now });
+            match note.client.merge_patch(&resource, Some(namespace), &entry.name, &patch).await {
+                Ok(_) => {
+                    ledger.wrote(key, Entry { count: entry.count + 1, ..entry });
+                    return Ok(());
+                }
+                // The server forgets events after a while: then it is a new one.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Verdict::New => {}
+    }
+    let event = event(note, namespace, &now);
+    let name = event["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    note.client.create(&resource, Some(namespace), &event).await?;
+    ledger.wrote(key, Entry { name, count: 1 });
+    Ok(())
+}
+
+fn event(note: &Note, namespace: &str, now: &str) -> Value {
+    let involved = &note.involved;
+    let suffix = format!(".{:016x}", uuid::Uuid::new_v4().as_u64_pair().0);
+    let name = shortened(&involved.name, LONGEST_NAME - suffix.len()).trim_end_matches(['.', '-']);
+    let mut object = json!({
+        "kind": involved.kind,
+        "apiVersion": involved.api_version,
+        "name": involved.name,
+        "uid": involved.uid,
+        "resourceVersion": involved.resource_version,
+    });
+    if !involved.namespace.is_empty() {
+        object["namespace"] = json!(involved.namespace);
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": { "name": format!("{name}{suffix}"), "namespace": namespace },
+        "involvedObject": object,
+        "reason": note.reason,
+        "message": note.message,
+        "type": note.kind.name(),
+        "source": { "component": note.component },
+        "reportingComponent": note.component,
+        "reportingInstance": "",
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    })
+}
+
+/// The longest beginning of at most `limit` bytes.
+fn shortened(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_at_character_boundaries() {
+        assert_eq!(shortened("abc", 5), "abc");
+        assert_eq!(shortened("aäb", 2), "a");
+        assert_eq!(shortened("aäb", 3), "aä");
+    }
+}

@@ -1,0 +1,139 @@
+//! What was said already: turns repetitions into counts and talkative objects into silence.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::{Involved, Note, Type};
+
+/// Events an object and source may cause in a row, and how long it takes to be allowed one more.
+const BURST: u32 = 25;
+const REFILL: Duration = Duration::from_secs(300);
+/// Entries kept; when it gets more, everything is forgotten, which costs a few events with a count of one.
+const LIMIT: usize = 2048;
+
+/// What makes two events equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    source: Source,
+    kind: Type,
+    reason: String,
+    message: String,
+}
+
+/// Who talks about what.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Source {
+    url: String,
+    component: &'static str,
+    involved: Involved,
+}
+
+impl Key {
+    pub(super) fn of(note: &Note) -> Self {
+        // An event says the same about the next version of the object.
+        let involved = Involved { resource_version: String::new(), ..note.involved.clone() };
+        let source = Source { url: note.client.url().to_owned(), component: note.component, involved };
+        Self { source, kind: note.kind, reason: note.reason.clone(), message: note.message.clone() }
+    }
+}
+
+/// An event that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) count: u32,
+}
+
+/// What to do with an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    New,
+    Repeat(Entry),
+    Drop,
+}
+
+/// What one worker has written.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    written: HashMap<Key, Entry>,
+    allowances: HashMap<Source, Allowance>,
+}
+
+#[derive(Debug)]
+struct Allowance {
+    left: u32,
+    since: Instant,
+}
+
+impl Ledger {
+    /// Decides about an event and uses up a bit of its source's allowance.
+    pub(super) fn look(&mut self, key: &Key, now: Instant) -> Verdict {
+        if self.allowances.len() >= LIMIT {
+            self.allowances.clear();
+        }
+        let fresh = Allowance { left: BURST, since: now };
+        let allowance = self.allowances.entry(key.source.clone()).or_insert(fresh);
+        let earned = now.duration_since(allowance.since).as_secs() / REFILL.as_secs();
+        if earned > 0 {
+            let earned = u32::try_from(earned).unwrap_or(BURST);
+            allowance.left = allowance.left.saturating_add(earned).min(BURST);
+            allowance.since = now;
+        }
+        if allowance.left == 0 {
+            return Verdict::Drop;
+        }
+        allowance.left -= 1;
+        self.written.get(key).cloned().map_or(Verdict::New, Verdict::Repeat)
+    }
+
+    /// Remembers what was written.
+    pub(super) fn wrote(&mut self, key: Key, entry: Entry) {
+        if self.written.len() >= LIMIT {
+            self.written.clear();
+        }
+        self.written.insert(key, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str, message: &str) -> Key {
+        let involved = Involved {
+            api_version: "v1".into(),
+            kind: "Secret".into(),
+            namespace: "a".into(),
+            name: name.into(),
+            uid: "u".into(),
+            resource_version: String::new(),
+        };
+        let source = Source { url: "https://h".into(), component: "syncagent-sync", involved };
+        Key { source, kind: Type::Normal, reason: "R".into(), message: message.into() }
+    }
+
+    #[test]
+    fn an_equal_event_is_a_repetition() {
+        let mut ledger = Ledger::default();
+        let now = Instant::now();
+        assert_eq!(ledger.look(&key("x", "m"), now), Verdict::New);
+        let entry = Entry { name: "x.1".into(), count: 1 };
+        ledger.wrote(key("x", "m"), entry.clone());
+        assert_eq!(ledger.look(&key("x", "m"), now), Verdict::Repeat(entry));
+        assert_eq!(ledger.look(&key("x", "other"), now), Verdict::New);
+        assert_eq!(ledger.look(&key("y", "m"), now), Verdict::New);
+    }
+
+    #[test]
+    fn a_talkative_object_is_silenced_for_a_while() {
+        let mut ledger = Ledger::default();
+        let start = Instant::now();
+        for n in 0..BURST {
+            assert_eq!(ledger.look(&key("x", &n.to_string()), start), Verdict::New);
+        }
+        assert_eq!(ledger.look(&key("x", "more"), start), Verdict::Drop);
+        assert_eq!(ledger.look(&key("y", "more"), start), Verdict::New);
+        assert_eq!(ledger.look(&key("x", "more"), start + REFILL), Verdict::New);
+        assert_eq!(ledger.look(&key("x", "again"), start + REFILL), Verdict::Drop);
+    }
+}

@@ -1,0 +1,211 @@
+//! The export controller: keeps the APIExport's schemas and permission claims in line with the catalog.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_client::{Client, Error};
+use carrick_kcp::kinds::API_EXPORT;
+use futures::StreamExt;
+use serde_json::Value;
+use tokio::sync::watch::Receiver;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::backoff::Backoff;
+use super::catalog::Catalog;
+use super::connect::resource;
+use super::events::{Recorder, Type};
+use super::health::{Health, Part};
+use super::metrics::{Metrics, Outcome};
+use crate::rules::export::{ExportChange, Published, apply};
+
+/// Name of this controller in events and metrics.
+pub(crate) const CONTROLLER: &str = "syncagent-apiexport";
+
+/// What the controller works with.
+pub(crate) struct Export {
+    /// The workspace of the APIExport.
+    pub(crate) client: Client,
+    /// Name of the APIExport.
+    pub(crate) name: String,
+    /// Name of the agent.
+    pub(crate) agent_name: String,
+    /// Where to tell about changes.
+    pub(crate) recorder: Recorder,
+    /// Where to count.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Where to tell whether the watch works.
+    pub(crate) health: Arc<Health>,
+}
+
+impl Export {
+    /// Runs until told to stop.
+    pub(crate) async fn run(self, mut catalog: Receiver<Arc<Catalog>>, stop: CancellationToken) {
+        let part = self.health.part("watch of the APIExport");
+        let writes = self.health.part("update of the APIExport");
+        // Agents are commonly allowed to watch this one export only.
+        let options = WatchOptions::fields(format!("metadata.name={}", self.name));
+        let mut events = pin!(watch(self.client.clone(), resource(&API_EXPORT), options));
+        let mut seen = Seen::default();
+        let mut known = false;
+        let mut backoff = Backoff::for_objects();
+        let mut retry: Option<Instant> = None;
+        loop {
+            let again = async {
+                match retry {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                changed = catalog.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    known = true;
+                }
+                Some(event) = events.next() => seen.on(event, &part),
+                () = again => {}
+            }
+            let (true, Some(export)) = (known, &seen.export) else { continue };
+            let now = Arc::clone(&catalog.borrow_and_update());
+            let written = tokio::select! {
+                () = stop.cancelled() => return,
+                written = self.reconcile(export, &now) => written,
+            };
+            match written {
+                Ok(newer) => {
+                    self.metrics.reconciled(CONTROLLER, Outcome::Success);
+                    writes.works();
+                    backoff.reset();
+                    retry = None;
+                    if let Some(newer) = newer {
+                        seen.export = Some(newer);
+                    }
+                }
+                Err(error) => {
+                    self.metrics.reconciled(CONTROLLER, Outcome::Error);
+                    if error.is_conflict() {
+                        // The watch brings the newer object any moment; if it came already, this catches up with it.
+                        seen.refresh(self.client.get(&resource(&API_EXPORT), None, &self.name).await);
+                    } else {
+                        writes.fails(&format!("APIExport {}: {error}", self.name));
+                    }
+                    retry = Some(Instant::now() + backoff.pause());
+                }
+            }
+        }
+    }
+
+    /// Writes the export if it is not what it shall be; returns what the server made of it.
+    async fn reconcile(&self, export: &Value, catalog: &Catalog) -> Result<Option<Value>, Error> {
+        let change = apply(export, &self.agent_name, &published(catalog));
+        if !change.changed {
+            return Ok(None);
+        }
+        let written = self.client.replace(&resource(&API_EXPORT), None, &change.object).await?;
+        tracing::info!(
+            logger = CONTROLLER,
+            apiexport = self.name,
+            added = change.added_schemas.join(", "),
+            removed = change.removed_schemas.join(", "),
+            claims = change.added_claims.join(", "),
+            "Updated APIExport."
+        );
+        self.tell(&written, &change);
+        Ok(Some(written))
+    }
+
+    fn tell(&self, export: &Value, change: &ExportChange) {
+        let say = |kind, reason, names: &[String], text: &str| {
+            if !names.is_empty() {
+                let message = format!("{text} {}.", names.join(", "));
+                self.recorder.event(&self.client, export, kind, reason, &message);
+            }
+        };
+        say(Type::Normal, "AddingResourceSchemas", &change.added_schemas, "Added new resource schema(s)");
+        say(Type::Warning, "RemovingResourceSchemas", &change.removed_schemas, "Removed resource schema(s)");
+        say(Type::Normal, "AddingPermissionClaims", &change.added_claims, "Added new permission claim(s) for all");
+    }
+}
+
+/// The export as last seen.
+#[derive(Default)]
+struct Seen {
+    export: Option<Value>,
+    listed: bool,
+}
+
+impl Seen {
+    fn on(&mut self, event: Event, part: &Part) {
+        match event {
+            Event::Begin => self.listed = false,
+            Event::Listed(object) | Event::Applied(object) => {
+                self.listed = true;
+                self.take(object.value());
+            }
+            Event::Synced => {
+                if !self.listed {
+                    self.export = None;
+                }
+                self.tell(part);
+            }
+            Event::Deleted(_) => {
+                self.export = None;
+                self.tell(part);
+            }
+            Event::Failing(error) => part.fails(&error),
+            Event::Recovered => self.tell(part),
+        }
+    }
+
+    fn tell(&self, part: &Part) {
+        if self.export.is_some() {
+            part.works();
+        } else {
+            part.fails(&"the APIExport is gone; create it again");
+        }
+    }
+
+    /// Takes an object unless it is older than what is known: an answer may overtake the watch.
+    fn take(&mut self, newer: Value) {
+        let known = self.export.as_ref().and_then(version);
+        if version(&newer) >= known || newer["metadata"]["uid"] != uid(self.export.as_ref()) {
+            self.export = Some(newer);
+        }
+    }
+
+    fn refresh(&mut self, answer: Result<Option<Value>, Error>) {
+        if let Ok(Some(newer)) = answer {
+            self.take(newer);
+        }
+    }
+}
+
+fn uid(export: Option<&Value>) -> Value {
+    export.map_or(Value::Null, |export| export["metadata"]["uid"].clone())
+}
+
+/// Versions of one object are numbers that grow; whatever is none counts as the oldest.
+fn version(export: &Value) -> Option<u64> {
+    export["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
+/// What the catalog has for the export: everything with a schema, by status or by computation. Broken ones that never had one are left
+/// out, and so are those whose name belongs to another.
+fn published(catalog: &Catalog) -> Vec<Published<'_>> {
+    let usable = catalog.resources.iter().filter_map(|(name, pr)| {
+        let published = pr.status.resource_schema_name.as_str();
+        let computed = catalog.entries.get(name).map(|entry| entry.schema_name.as_str());
+        let conflict = catalog.problems.get(name).is_some_and(|problem| problem.reason == "Conflict");
+        match (published, computed) {
+            (_, None) if conflict => None,
+            ("", Some(schema_name)) => Some(Published { pr, schema_name, ready: false }),
+            ("", None) => None,
+            (schema_name, _) => Some(Published { pr, schema_name, ready: true }),
+        }
+    });
+    usable.collect()
+}

@@ -1,0 +1,250 @@
+//! The schemas controller: one APIResourceSchema per PublishedResource, and the PublishedResource's status.
+//!
+//! Every PublishedResource has a task of its own, so that none waits for another. A task looks again when the catalog changes, and
+//! after a growing pause when something failed.
+
+mod status;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use carrick_client::{Client, Error};
+use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::sync::Semaphore;
+use tokio::sync::watch::Receiver;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::backoff::Backoff;
+use super::catalog::{Catalog, Entry, Problem, published_resources};
+use super::connect::resource;
+use super::events::{Recorder, Type};
+use super::metrics::{Metrics, Outcome};
+use crate::api::{AGENT_NAME, GROUP, PublishedResource, VERSION};
+use crate::rules::metadata::{annotation, label, set};
+use crate::rules::schema::{self, SchemaError};
+
+/// Name of this controller in events and metrics.
+pub(crate) const CONTROLLER: &str = "syncagent-apiresourceschema";
+const WORKERS: usize = 4;
+
+/// Why a schema is not published or a status not written.
+#[derive(Debug, Error)]
+enum SchemasError {
+    /// The PublishedResource itself is at fault.
+    #[error("{0}")]
+    Invalid(String),
+    /// The CRD cannot become an APIResourceSchema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// kcp refuses or cannot be reached.
+    #[error("cannot {action} APIResourceSchema {name}: {source}")]
+    Kcp {
+        /// What was tried.
+        action: &'static str,
+        /// Name of the schema.
+        name: String,
+        /// What went wrong.
+        source: Error,
+    },
+    /// The status of the PublishedResource cannot be written.
+    #[error("cannot write the status of PublishedResource {name}: {source}")]
+    Status {
+        /// Name of the PublishedResource.
+        name: String,
+        /// What went wrong.
+        source: Error,
+    },
+}
+
+/// What the controller works with.
+#[derive(Clone)]
+pub(crate) struct Schemas {
+    /// The service cluster.
+    pub(crate) local: Client,
+    /// The workspace of the APIExport.
+    pub(crate) export: Client,
+    /// Name of the agent.
+    pub(crate) agent_name: String,
+    /// Where to tell about problems.
+    pub(crate) recorder: Recorder,
+    /// Where to count.
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Schemas {
+    /// Runs until told to stop.
+    pub(crate) async fn run(self, mut catalog: Receiver<Arc<Catalog>>, stop: CancellationToken) {
+        let workers = Arc::new(Semaphore::new(WORKERS));
+        let mut running = BTreeSet::new();
+        let mut tasks = JoinSet::new();
+        loop {
+            let names: Vec<String> = catalog.borrow_and_update().resources.keys().cloned().collect();
+            for name in names {
+                if running.insert(name.clone()) {
+                    let (this, catalog, workers) = (self.clone(), catalog.clone(), Arc::clone(&workers));
+                    tasks.spawn(async move {
+                        this.take_care_of(&name, catalog, &workers).await;
+                        name
+                    });
+                }
+            }
+            // Dropping the tasks ends them.
+            tokio::select! {
+                () = stop.cancelled() => return,
+                changed = catalog.changed() => if changed.is_err() { return },
+                Some(ended) = tasks.join_next() => match ended {
+                    Ok(name) => {
+                        running.remove(&name);
+                    }
+                    // A defect in one reconcile must not end the others.
+                    Err(error) => tracing::error!(logger = CONTROLLER, %error, "A task has failed."),
+                },
+            }
+        }
+    }
+
+    /// Keeps one PublishedResource's schema and status right until it is gone.
+    async fn take_care_of(&self, name: &str, mut catalog: Receiver<Arc<Catalog>>, workers: &Semaphore) {
+        let mut backoff = Backoff::for_objects();
+        let mut done: Option<Case> = None;
+        loop {
+            let now = Arc::clone(&catalog.borrow_and_update());
+            let Some(case) = Case::of(&now, name) else { return };
+            let mut pause = None;
+            if done.as_ref() != Some(&case) && case.pr.metadata.deletion_timestamp.is_none() {
+                let Ok(_permit) = workers.acquire().await else { return };
+                match self.reconcile(&case).await {
+                    Ok(()) => {
+                        self.metrics.reconciled(CONTROLLER, Outcome::Success);
+                        backoff.reset();
+                        done = Some(case);
+                    }
+                    Err(error) => {
+                        self.metrics.reconciled(CONTROLLER, Outcome::Error);
+                        tracing::error!(logger = CONTROLLER, publishedresource = name, %error, "Reconciler error");
+                        let involved = involved(&case.pr);
+                        let text = error.to_string();
+                        self.recorder.event(&self.local, &involved, Type::Warning, "ReconcilingError", &text);
+                        // What is wrong with the PublishedResource itself changes only when it, or its CRD, changes.
+                        if matches!(error, SchemasError::Invalid(_) | SchemasError::Schema(_)) {
+                            done = Some(case);
+                        } else {
+                            pause = Some(backoff.pause());
+                        }
+                    }
+                }
+            }
+            let again = async {
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changed = catalog.changed() => if changed.is_err() { return },
+                () = again => {}
+            }
+        }
+    }
+
+    async fn reconcile(&self, case: &Case) -> Result<(), SchemasError> {
+        let published = match &case.entry {
+            Some(entry) => self.publish(entry).await.map(|()| Some(entry)),
+            None => Ok(None),
+        };
+        let report = status::Report {
+            schema_name: published.as_ref().ok().copied().flatten().map(|entry| entry.schema_name.as_str()),
+            failure: published.as_ref().err().map(ToString::to_string),
+            problem: case.problem.as_ref(),
+        };
+        // The status is written even when publishing failed: that is where people look.
+        let written = self.write_status(case, &report).await;
+        published?;
+        written?;
+        match &case.problem {
+            Some(problem) => Err(SchemasError::Invalid(problem.message.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes sure that the schema exists and names its owner. Its spec never changes: another spec has another name.
+    async fn publish(&self, entry: &Entry) -> Result<(), SchemasError> {
+        let kind = resource(&API_RESOURCE_SCHEMA);
+        let name = &entry.schema_name;
+        let failed = |action, source| SchemasError::Kcp { action, name: name.clone(), source };
+        let Some(mut existing) = self.export.get(&kind, None, name).await.map_err(|e| failed("get", e))? else {
+            tracing::info!(logger = CONTROLLER, name, "Creating APIResourceSchema…");
+            let object = schema::build(&entry.projected, &self.agent_name)?;
+            self.export.create(&kind, None, &object).await.map_err(|e| failed("create", e))?;
+            return Ok(());
+        };
+        let owner = Some(self.agent_name.as_str());
+        if label(&existing, AGENT_NAME) != owner || annotation(&existing, AGENT_NAME) != owner {
+            tracing::info!(logger = CONTROLLER, name, "Fixing incorrect agent metadata…");
+            set(&mut existing, "labels", AGENT_NAME, &self.agent_name);
+            set(&mut existing, "annotations", AGENT_NAME, &self.agent_name);
+            self.export.replace(&kind, None, &existing).await.map_err(|e| failed("update", e))?;
+        }
+        Ok(())
+    }
+
+    async fn write_status(&self, case: &Case, report: &status::Report<'_>) -> Result<(), SchemasError> {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let Some(patch) = status::patch(&case.pr, report, case.conditions, &now) else { return Ok(()) };
+        let name = &case.pr.metadata.name;
+        match self.local.merge_patch_status(&published_resources(), None, name, &patch).await {
+            Ok(_) => Ok(()),
+            // Deleted in between.
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(source) => Err(SchemasError::Status { name: name.clone(), source }),
+        }
+    }
+}
+
+/// One PublishedResource with what the catalog says about it. Equal cases need no second look.
+struct Case {
+    pr: Arc<PublishedResource>,
+    entry: Option<Entry>,
+    problem: Option<Problem>,
+    conditions: bool,
+}
+
+impl Case {
+    fn of(catalog: &Catalog, name: &str) -> Option<Self> {
+        Some(Self {
+            pr: Arc::clone(catalog.resources.get(name)?),
+            entry: catalog.entries.get(name).cloned(),
+            problem: catalog.problems.get(name).cloned(),
+            conditions: catalog.conditions,
+        })
+    }
+}
+
+impl PartialEq for Case {
+    fn eq(&self, other: &Self) -> bool {
+        let schema = |case: &Self| case.entry.as_ref().map(|entry| entry.schema_name.clone());
+        self.pr.metadata.uid == other.pr.metadata.uid
+            && self.pr.metadata.generation == other.pr.metadata.generation
+            && self.pr.metadata.deletion_timestamp == other.pr.metadata.deletion_timestamp
+            && self.pr.status == other.pr.status
+            && schema(self) == schema(other)
+            && self.problem == other.problem
+            && self.conditions == other.conditions
+    }
+}
+
+/// A PublishedResource as events refer to it.
+fn involved(pr: &PublishedResource) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/{VERSION}"),
+        "kind": "PublishedResource",
+        "metadata": {
+            "name": pr.metadata.name,
+            "uid": pr.metadata.uid,
+            "resourceVersion": pr.metadata.resource_version,
+        },
+    })
+}

@@ -1,0 +1,239 @@
+//! Logs on stderr, shaped as those of the original agent so that existing log pipelines keep working.
+//!
+//! ```text
+//! JSON     {"level":"info","time":"2026-01-31T02:30:46.366Z","logger":"…","caller":"agent/connect.rs:87","msg":"…",…fields}
+//! Console  2026-01-31T02:30:46.366Z <tab> info <tab> [logger] <tab> agent/connect.rs:87 <tab> message <tab> {fields}
+//! ```
+//!
+//! Two field names mean something: `logger` names the logger, `fatal = true` turns an error into a fatal one.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object per line.
+    Json,
+    /// Tab separated columns for people.
+    Console,
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.eq_ignore_ascii_case("json") {
+            Ok(Self::Json)
+        } else if text.eq_ignore_ascii_case("console") {
+            Ok(Self::Console)
+        } else {
+            Err(format!("invalid format '{text}'; available: JSON, Console"))
+        }
+    }
+}
+
+/// Sends this project's logs to stderr; dependencies only get a word in when something is broken.
+pub fn init(format: Format, debug: bool) {
+    let level = if debug { LevelFilter::DEBUG } else { LevelFilter::INFO };
+    let filter = Targets::new()
+        .with_default(LevelFilter::ERROR)
+        .with_target("carrick", level)
+        .with_target("api_syncagent", level);
+    let subscriber = tracing_subscriber::registry().with(Lines { format }.with_filter(filter));
+    // Whoever embeds the agent may have set up logging already; then theirs stays.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// The layer that writes the lines.
+struct Lines {
+    format: Format,
+}
+
+/// Fields of a span, kept for the lines written inside of it.
+struct SpanFields(Map<String, Value>);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(id) {
+            let mut fields = Map::new();
+            attributes.record(&mut Collector(&mut fields));
+            span.extensions_mut().insert(SpanFields(fields));
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<SpanFields>()
+        {
+            values.record(&mut Collector(&mut fields.0));
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Map::new();
+        for span in context.event_scope(event).into_iter().flatten().collect::<Vec<_>>().into_iter().rev() {
+            if let Some(SpanFields(inherited)) = span.extensions().get::<SpanFields>() {
+                fields.extend(inherited.clone());
+            }
+        }
+        event.record(&mut Collector(&mut fields));
+        let line = line(self.format, Timestamp::now(), event.metadata(), fields);
+        // Nobody is left to be told when stderr is gone.
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+}
+
+fn line(format: Format, now: Timestamp, metadata: &Metadata<'_>, mut fields: Map<String, Value>) -> String {
+    let fatal = fields.remove("fatal").is_some_and(|fatal| fatal == Value::Bool(true));
+    let level = if fatal { "fatal" } else { level_name(*metadata.level()) };
+    let time = now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+    let logger = fields.remove("logger").as_ref().and_then(Value::as_str).map(str::to_owned);
+    let caller = caller(metadata);
+    let message = fields.remove("message").as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+    match format {
+        Format::Json => {
+            let mut head = vec![("level", level.to_owned()), ("time", time)];
+            head.extend(logger.map(|logger| ("logger", logger)));
+            head.push(("caller", caller));
+            head.push(("msg", message));
+            // Written by hand because the order of the keys is part of the format.
+            let mut line = String::from("{");
+            for (key, text) in head {
+                let _ = write!(line, "\"{key}\":{},", Value::String(text));
+            }
+            for (key, value) in fields {
+                let _ = write!(line, "{}:{value},", Value::String(key));
+            }
+            line.pop();
+            line.push_str("}\n");
+            line
+        }
+        Format::Console => {
+            let mut line = format!("{time}\t{level}\t");
+            if let Some(logger) = logger {
+                let _ = write!(line, "{logger}\t");
+            }
+            let _ = write!(line, "{caller}\t{message}");
+            if !fields.is_empty() {
+                let _ = write!(line, "\t{}", Value::Object(fields));
+            }
+            line.push('\n');
+            line
+        }
+    }
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        Level::INFO => "info",
+        Level::DEBUG | Level::TRACE => "debug",
+    }
+}
+
+/// `folder/file.rs:line`.
+fn caller(metadata: &Metadata<'_>) -> String {
+    let file = metadata.file().unwrap_or_default();
+    let short = file.rmatch_indices(['/', '\\']).nth(1).map_or(file, |(at, _)| &file[at + 1..]);
+    format!("{short}:{}", metadata.line().unwrap_or_default())
+}
+
+/// Collects fields as JSON.
+struct Collector<'a>(&'a mut Map<String, Value>);
+
+impl Collector<'_> {
+    fn set(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+impl Visit for Collector<'_> {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.set(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field, value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.set(field, format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Formats with a fixed time and keeps the lines.
+    struct Kept {
+        format: Format,
+        lines: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Kept {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+            let mut fields = Map::new();
+            event.record(&mut Collector(&mut fields));
+            let now = "2026-01-31T02:30:46.366901Z".parse().unwrap();
+            self.lines.lock().unwrap().push(line(self.format, now, event.metadata(), fields));
+        }
+    }
+
+    fn logged(format: Format, log: impl FnOnce()) -> String {
+        let lines = Arc::default();
+        let subscriber = tracing_subscriber::registry().with(Kept { format, lines: Arc::clone(&lines) });
+        tracing::subscriber::with_default(subscriber, log);
+        lines.lock().unwrap().concat()
+    }
+
+    #[test]
+    fn json_lines_have_their_keys_in_the_usual_order() {
+        let got = logged(Format::Json, || tracing::info!(logger = "syncagent-sync", count = 3, "Hello \"you\""));
+        let (head, tail) = got.split_once(":1").unwrap();
+        assert_eq!(head, r#"{"level":"info","time":"2026-01-31T02"#);
+        assert!(tail.contains(r#""logger":"syncagent-sync","caller":"src/logging.rs:"#), "{got}");
+        assert!(got.ends_with("\"msg\":\"Hello \\\"you\\\"\",\"count\":3}\n"), "{got}");
+    }
+
+    #[test]
+    fn console_lines_are_tab_separated() {
+        let got = logged(Format::Console, || tracing::error!(fatal = true, error = %"no", "Oops"));
+        let columns: Vec<_> = got.trim_end().split('\t').collect();
+        assert_eq!(columns[..2], ["2026-01-31T02:30:46.366Z", "fatal"]);
+        assert_eq!(columns[3..], ["Oops", r#"{"error":"no"}"#]);
+    }
+
+    #[test]
+    fn formats_are_matched_without_case() {
+        assert_eq!("json".parse(), Ok(Format::Json));
+        assert_eq!("CONSOLE".parse(), Ok(Format::Console));
+        assert_eq!("xx".parse::<Format>(), Err("invalid format 'xx'; available: JSON, Console".to_owned()));
+    }
+}

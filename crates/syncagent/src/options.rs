@@ -1,0 +1,266 @@
+//! The command line of `api-syncagent`: flags, their defaults and their validation.
+//!
+//! Flags behave as users of the original agent know them: `--flag value` and `--flag=value`, booleans as `--flag` or
+//! `--flag=false`, the last one wins when a flag is repeated, lists are comma separated, repeated, or both.
+
+mod labels;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use carrick_client::{ConnectError, Overrides, Server};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
+
+use crate::agent::{AgentConfig, Controller};
+use crate::logging::Format;
+
+const EXAMPLES: &str = "\
+Examples:
+  # Outside of a cluster, with one kubeconfig per side
+  api-syncagent --namespace kcp-system --kubeconfig service.kubeconfig \\
+    --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com
+
+  # In a pod with a service account, two replicas, probes on port 8081
+  api-syncagent --namespace $(POD_NAMESPACE) --kcp-kubeconfig /etc/kcp/kubeconfig \\
+    --apiexportendpointslice-ref example.com --enable-leader-election --health-address :8081
+
+  # Only some PublishedResources, and only their schemas
+  api-syncagent --namespace kcp-system --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com \\
+    --published-resource-selector 'team in (blue, green),!hidden' --disabled-controllers sync";
+
+/// Everything that can be said on the command line.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "api-syncagent",
+    about = "Publishes CRDs of this cluster in kcp and carries consumers' objects here and back.",
+    after_help = EXAMPLES,
+    disable_version_flag = true,
+    args_override_self = true,
+    version = crate::VERSION
+)]
+#[allow(clippy::struct_excessive_bools)] // one per flag
+pub struct Options {
+    /// Kubeconfig of the service cluster; else $KUBECONFIG, else the pod's service account, else ~/.kube/config
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    pub kubeconfig: String,
+    /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice (required)
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    pub kcp_kubeconfig: String,
+    /// Namespace of the agent itself: remembered state and the leader lease are kept here (required)
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub namespace: String,
+    /// Name that marks what this agent owns [default: <apiexportendpointslice-ref>-syncagent]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub agent_name: String,
+    /// Name of the APIExportEndpointSlice in kcp (required)
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub apiexportendpointslice_ref: String,
+    /// Label selector for PublishedResources; empty means all of them
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    pub published_resource_selector: String,
+    /// Work only while holding a lease, so that several replicas can run
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
+          default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
+    pub enable_leader_election: bool,
+    /// Server URL to use instead of the one in the service cluster's kubeconfig
+    #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
+    pub kubeconfig_host_override: String,
+    /// CA bundle to trust instead of the one in the service cluster's kubeconfig
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    pub kubeconfig_ca_file_override: String,
+    /// Where to serve /metrics; 0 turns it off, empty means :8080
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8085")]
+    pub metrics_address: String,
+    /// Where to serve /healthz and /readyz; empty or 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
+    pub health_address: String,
+    /// Controllers not to run: apiexport, apiresourceschema, sync
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', action = ArgAction::Append)]
+    pub disabled_controllers: Vec<String>,
+    /// Exit when kcp cannot be reached at the start, instead of trying again
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
+          default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
+    pub exit_on_startup_error: bool,
+    /// Log debug messages too
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
+          default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
+    pub log_debug: bool,
+    /// JSON or Console
+    #[arg(long, value_name = "FORMAT", value_parser = str::parse::<Format>, default_value = "JSON")]
+    pub log_format: Format,
+    /// Print the version
+    #[arg(long, action = ArgAction::Version)]
+    version: Option<bool>,
+}
+
+/// Why the command line was not even parsed, or that it only asked for help or the version.
+#[derive(Debug)]
+pub struct Usage {
+    /// What to print.
+    pub text: String,
+    /// 0 for help and version, 2 for mistakes.
+    pub exit_code: u8,
+}
+
+/// Everything that is wrong with the options, all at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problems(pub Vec<String>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_slice() {
+            [one] => f.write_str(one),
+            several => write!(f, "[{}]", several.join(", ")),
+        }
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl Options {
+    /// Parses the arguments, the program's name first.
+    pub fn parse_from_args<I, T>(args: I) -> Result<Self, Usage>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<OsString> + Clone,
+    {
+        let mut command = Self::command();
+        let parsed = command.try_get_matches_from_mut(args).and_then(|matches| Self::from_arg_matches(&matches));
+        parsed.map_err(|error| usage(&error, &mut command))
+    }
+
+    /// Fills in derived defaults and reports every problem at once.
+    pub fn complete(mut self) -> Result<Self, Problems> {
+        let mut problems = Vec::new();
+        if self.namespace.is_empty() {
+            problems.push("--namespace is required".to_owned());
+        }
+        if !self.agent_name.is_empty() {
+            let invalid = labels::dns_1035_problems(&self.agent_name);
+            if !invalid.is_empty() {
+                problems.push(format!("--agent-name is invalid: [{}]", invalid.join(" ")));
+            }
+        }
+        if self.apiexportendpointslice_ref.is_empty() {
+            problems.push("--apiexportendpointslice-ref is required".to_owned());
+        } else if self.agent_name.is_empty() {
+            self.agent_name = format!("{}-syncagent", self.apiexportendpointslice_ref);
+            if let Err(problem) = labels::check_value(&self.agent_name) {
+                problems.push(format!(
+                    "the default agent name {:?} cannot be used as a label: {problem}; choose one with --agent-name",
+                    self.agent_name
+                ));
+            }
+        }
+        if self.kcp_kubeconfig.is_empty() {
+            problems.push("--kcp-kubeconfig is required".to_owned());
+        }
+        if let Err(problem) = labels::check_selector(&self.published_resource_selector) {
+            problems.push(format!(
+                "invalid --published-resource-selector {:?}: {problem}",
+                self.published_resource_selector
+            ));
+        }
+        self.disabled_controllers.retain(|name| !name.is_empty());
+        let unknown: BTreeSet<&str> = self
+            .disabled_controllers
+            .iter()
+            .map(String::as_str)
+            .filter(|name| Controller::named(name).is_none())
+            .collect();
+        if !unknown.is_empty() {
+            let unknown: Vec<_> = unknown.into_iter().collect();
+            problems.push(format!(
+                "unknown controller(s) [{}], must be any of [apiexport apiresourceschema sync]",
+                unknown.join(" ")
+            ));
+        }
+        if problems.is_empty() { Ok(self) } else { Err(Problems(problems)) }
+    }
+
+    /// Reads both kubeconfigs and turns completed options into what the agent runs with.
+    pub fn into_config(self) -> Result<AgentConfig, ConnectError> {
+        let overrides = Overrides {
+            host: non_empty(self.kubeconfig_host_override),
+            ca_file: non_empty(self.kubeconfig_ca_file_override).map(PathBuf::from),
+        };
+        let kubeconfig = non_empty(self.kubeconfig).map(PathBuf::from);
+        let local = Server::infer(kubeconfig.as_deref(), &overrides)?;
+        let kcp = Server::from_kubeconfig(self.kcp_kubeconfig.as_ref(), &Overrides::default())?;
+        Ok(AgentConfig {
+            local,
+            kcp,
+            namespace: self.namespace,
+            agent_name: self.agent_name,
+            slice: self.apiexportendpointslice_ref,
+            selector: self.published_resource_selector,
+            disabled: self.disabled_controllers.iter().filter_map(|name| Controller::named(name)).collect(),
+            leader_election: self.enable_leader_election,
+            metrics_address: metrics_address(&self.metrics_address),
+            health_address: non_empty(self.health_address).filter(|address| address != "0"),
+            exit_on_startup_error: self.exit_on_startup_error,
+        })
+    }
+}
+
+fn non_empty(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn metrics_address(flag: &str) -> Option<String> {
+    match flag {
+        "0" => None,
+        "" => Some(":8080".to_owned()),
+        address => Some(address.to_owned()),
+    }
+}
+
+/// The spellings of a boolean that users of the original agent may have in their manifests.
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("expected true or false".to_owned()),
+    }
+}
+
+/// Words mistakes the way the original agent does, and adds the usage and a way out.
+fn usage(error: &clap::Error, command: &mut clap::Command) -> Usage {
+    let text_of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        _ => None,
+    };
+    let flag = text_of(ContextKind::InvalidArg).unwrap_or_default();
+    let name = flag.split([' ', '=']).next().unwrap_or_default();
+    let name = name.split('[').next().unwrap_or_default();
+    let message = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            return Usage { text: error.to_string(), exit_code: 0 };
+        }
+        ErrorKind::UnknownArgument if !name.starts_with('-') => {
+            format!("unexpected argument {name:?}: flags only, please")
+        }
+        ErrorKind::UnknownArgument => match text_of(ContextKind::SuggestedArg) {
+            Some(similar) => format!("unknown flag: {name} (did you mean {similar}?)"),
+            None if name == "--apiexport-ref" => {
+                format!("unknown flag: {name} (name the slice instead: --apiexportendpointslice-ref)")
+            }
+            None => format!("unknown flag: {name}"),
+        },
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            let value = text_of(ContextKind::InvalidValue).unwrap_or_default();
+            if value.is_empty() && error.kind() == ErrorKind::InvalidValue {
+                format!("flag needs an argument: {name}")
+            } else {
+                let problem = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+                format!("invalid argument {value:?} for {name:?} flag: {problem}")
+            }
+        }
+        _ => error.to_string(),
+    };
+    Usage { text: format!("{}\n{message}\n", command.render_help()), exit_code: 2 }
+}

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 
+use crate::connect::{ConnectError, parse_url, show};
 use crate::error::{Error, Status, chain};
 use crate::object::Object;
 use crate::resource::{Resource, push_query};
@@ -73,6 +74,12 @@ impl Client {
     /// The base URL, without a trailing slash.
     pub fn url(&self) -> &str {
         &self.inner.url
+    }
+
+    /// A client at another URL with the same credentials and pool, such as a virtual workspace's `<url>/clusters/*`.
+    pub fn at_url(&self, url: &str) -> Result<Self, ConnectError> {
+        let url = show(&parse_url(url)?);
+        Ok(Self::new(self.inner.transport.clone(), url.into(), self.inner.default_namespace.clone()))
     }
 
     /// A kube client on the same URL and pool, for typed use. Must be called inside a tokio runtime.

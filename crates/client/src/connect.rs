@@ -194,6 +194,11 @@ pub(crate) fn parse_url(url: &str) -> Result<http::Uri, ConnectError> {
     Ok(uri)
 }
 
+/// A URL without its trailing slash, ready for a path to be appended.
+pub(crate) fn show(url: &http::Uri) -> String {
+    url.to_string().trim_end_matches('/').to_owned()
+}
+
 /// Reading errors get a variant of their own because they are by far the most frequent ones.
 fn name_the_file(error: KubeconfigError, origin: &str) -> ConnectError {
     match error {

@@ -41,7 +41,7 @@ impl Server {
         let url = connect::parse_url(&config.cluster_url.to_string())?;
         let transport = transport::open(&config)
             .map_err(|source| ConnectError::Credentials { origin, source: Box::new(source) })?;
-        let shown = show(&url);
+        let shown = connect::show(&url);
         let default_namespace = config.default_namespace.into();
         Ok(Self { inner: Arc::new(Inner { transport, url, shown, default_namespace }) })
     }
@@ -74,7 +74,7 @@ impl Server {
 
     /// A client at another URL with the same credentials and pool, such as a virtual workspace's `<url>/clusters/*`.
     pub fn at_url(&self, url: &str) -> Result<Client, ConnectError> {
-        Ok(self.scoped(&show(&connect::parse_url(url)?)))
+        self.client().at_url(url)
     }
 
     fn scoped(&self, url: &str) -> Client {
@@ -86,8 +86,4 @@ impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server").field("url", &self.url()).finish_non_exhaustive()
     }
-}
-
-fn show(url: &http::Uri) -> String {
-    url.to_string().trim_end_matches('/').to_owned()
 }

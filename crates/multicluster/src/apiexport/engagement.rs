@@ -1,0 +1,328 @@
+//! Which clusters take part, decided from slices and bindings alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use carrick_client::Object;
+use carrick_client::watch::Event;
+use serde_json::Value;
+
+use crate::fleet::FleetEvent;
+
+/// The state of the fleet.
+#[derive(Default)]
+pub(super) struct Engagement {
+    endpoints: BTreeMap<Arc<str>, Endpoint>,
+    /// Engaged clusters and the endpoint that serves each.
+    clusters: HashMap<Arc<str>, Arc<str>>,
+    slice_synced: bool,
+    /// Whether the list of slices that is coming in held the slice.
+    slice_listed: bool,
+    told_synced: bool,
+}
+
+#[derive(Default)]
+struct Endpoint {
+    /// Bindings that have been ready once, by cluster and name, with the list that last held each.
+    bindings: BTreeMap<Arc<str>, BTreeMap<Arc<str>, u64>>,
+    generation: u64,
+    synced: bool,
+}
+
+impl Engagement {
+    /// Takes in an event of the watch of the slice.
+    pub(super) fn on_slice(&mut self, event: Event) -> Vec<FleetEvent> {
+        match event {
+            Event::Begin => {
+                self.slice_listed = false;
+                Vec::new()
+            }
+            Event::Listed(slice) => {
+                self.slice_listed = true;
+                self.set_endpoints(&urls(&slice))
+            }
+            Event::Applied(slice) => self.set_endpoints(&urls(&slice)),
+            Event::Deleted(_) => self.set_endpoints(&BTreeSet::new()),
+            Event::Synced => {
+                self.slice_synced = true;
+                let mut events = if self.slice_listed { Vec::new() } else { self.set_endpoints(&BTreeSet::new()) };
+                events.extend(self.synced());
+                events
+            }
+            Event::Failing(_) | Event::Recovered => Vec::new(),
+        }
+    }
+
+    /// Takes in an event of the watch of the bindings of an endpoint.
+    pub(super) fn on_binding(&mut self, url: &Arc<str>, event: Event) -> Vec<FleetEvent> {
+        let Some(endpoint) = self.endpoints.get_mut(url) else { return Vec::new() };
+        match event {
+            Event::Begin => {
+                endpoint.generation += 1;
+                Vec::new()
+            }
+            Event::Listed(binding) | Event::Applied(binding) => {
+                let names = endpoint.bindings.entry(binding.cluster.clone()).or_default();
+                // A binding that was ready once stays, whatever becomes of its conditions.
+                let known = names.contains_key(&binding.name);
+                if known || counts(&binding, url) {
+                    names.insert(binding.name.clone(), endpoint.generation);
+                }
+                let takes_part = !names.is_empty();
+                if !takes_part {
+                    endpoint.bindings.remove(&binding.cluster);
+                }
+                if !known && takes_part { self.engage(&binding.cluster, url) } else { Vec::new() }
+            }
+            Event::Deleted(binding) => {
+                if let Some(names) = endpoint.bindings.get_mut(&binding.cluster) {
+                    names.remove(&binding.name);
+                    if names.is_empty() {
+                        endpoint.bindings.remove(&binding.cluster);
+                        return self.leave(&binding.cluster, url);
+                    }
+                }
+                Vec::new()
+            }
+            Event::Synced => {
+                endpoint.synced = true;
+                let mut gone = Vec::new();
+                endpoint.bindings.retain(|cluster, names| {
+                    names.retain(|_, generation| *generation == endpoint.generation);
+                    if names.is_empty() {
+                        gone.push(cluster.clone());
+                    }
+                    !names.is_empty()
+                });
+                let mut events: Vec<FleetEvent> = gone.iter().flat_map(|cluster| self.leave(cluster, url)).collect();
+                events.extend(self.synced());
+                events
+            }
+            Event::Failing(_) | Event::Recovered => Vec::new(),
+        }
+    }
+
+    fn set_endpoints(&mut self, urls: &BTreeSet<Arc<str>>) -> Vec<FleetEvent> {
+        let gone: Vec<Arc<str>> = self.endpoints.keys().filter(|url| !urls.contains(*url)).cloned().collect();
+        let mut events = Vec::new();
+        for url in urls {
+            if !self.endpoints.contains_key(url) {
+                self.endpoints.insert(url.clone(), Endpoint::default());
+                events.push(FleetEvent::EndpointUp { url: url.clone() });
+            }
+        }
+        for url in gone {
+            let clusters = self.endpoints.remove(&url).map(|endpoint| endpoint.bindings).unwrap_or_default();
+            for cluster in clusters.keys() {
+                events.extend(self.leave(cluster, &url));
+            }
+            events.push(FleetEvent::EndpointDown { url });
+        }
+        events.extend(self.synced());
+        events
+    }
+
+    /// A cluster has a binding at an endpoint; the latest endpoint wins, because that is where a moved cluster is now.
+    fn engage(&mut self, cluster: &Arc<str>, url: &Arc<str>) -> Vec<FleetEvent> {
+        if self.clusters.insert(cluster.clone(), url.clone()).as_ref() == Some(url) {
+            return Vec::new();
+        }
+        vec![FleetEvent::Engaged { cluster: cluster.clone(), endpoint: url.clone() }]
+    }
+
+    /// A cluster has no binding at an endpoint any more.
+    fn leave(&mut self, cluster: &Arc<str>, url: &Arc<str>) -> Vec<FleetEvent> {
+        if self.clusters.get(cluster) != Some(url) {
+            return Vec::new();
+        }
+        let other = self.endpoints.iter().find(|(_, endpoint)| endpoint.bindings.contains_key(cluster));
+        if let Some(other) = other.map(|(url, _)| url.clone()) {
+            return self.engage(cluster, &other);
+        }
+        self.clusters.remove(cluster);
+        vec![FleetEvent::Disengaged { cluster: cluster.clone() }]
+    }
+
+    fn synced(&mut self) -> Option<FleetEvent> {
+        let complete = self.slice_synced && self.endpoints.values().all(|endpoint| endpoint.synced);
+        (complete && !std::mem::replace(&mut self.told_synced, true)).then_some(FleetEvent::Synced)
+    }
+}
+
+/// The endpoint URLs of a slice, without trailing slashes.
+fn urls(slice: &Object) -> BTreeSet<Arc<str>> {
+    let slice = slice.value();
+    let endpoints = slice.pointer("/status/endpoints").and_then(Value::as_array).into_iter().flatten();
+    let urls = endpoints.filter_map(|endpoint| endpoint.get("url")?.as_str());
+    urls.map(|url| url.trim_end_matches('/')).filter(|url| !url.is_empty()).map(Arc::from).collect()
+}
+
+/// Whether a binding makes its cluster take part: it is ready, and it binds the export of the endpoint.
+fn counts(binding: &Object, url: &str) -> bool {
+    let value = binding.value();
+    let conditions = value.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let ready = conditions.into_iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+    ready && !binding.cluster.is_empty() && binds_export_of(&value, url)
+}
+
+/// If the export claims APIBindings, consumers' bindings to other exports are visible too. Endpoint URLs of another
+/// shape than kcp's, and bindings that do not say, are taken as they come.
+fn binds_export_of(binding: &Value, url: &str) -> bool {
+    let Some((cluster, export)) = url.split_once("/services/apiexport/").and_then(|(_, rest)| rest.split_once('/'))
+    else {
+        return true;
+    };
+    let says = |pointer: &str, wanted: &str| {
+        let text = binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        text.is_empty() || text == wanted
+    };
+    says("/spec/reference/export/name", export) && says("/status/apiExportClusterName", cluster)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const A: &str = "https://a/services/apiexport/prov/ex";
+    const B: &str = "https://b/services/apiexport/prov/ex";
+
+    fn slice(urls: &[&str]) -> Object {
+        let endpoints: Vec<Value> = urls.iter().map(|url| json!({"url": url})).collect();
+        Object::from_value(&json!({"metadata": {"name": "s"}, "status": {"endpoints": endpoints}})).unwrap()
+    }
+
+    fn binding(cluster: &str, name: &str, ready: bool) -> Object {
+        bound_to(cluster, name, ready, "prov", "ex")
+    }
+
+    fn bound_to(cluster: &str, name: &str, ready: bool, export_cluster: &str, export: &str) -> Object {
+        let status = if ready { "True" } else { "False" };
+        Object::from_value(&json!({
+            "metadata": {"name": name, "annotations": {"kcp.io/cluster": cluster}},
+            "spec": {"reference": {"export": {"name": export}}},
+            "status": {"apiExportClusterName": export_cluster, "conditions": [{"type": "Ready", "status": status}]},
+        }))
+        .unwrap()
+    }
+
+    /// Runs a script and returns what was told, as words.
+    fn run(script: Vec<(&str, Event)>) -> Vec<String> {
+        let mut engagement = Engagement::default();
+        let mut told = Vec::new();
+        for (source, event) in script {
+            let events = if source == "slice" {
+                engagement.on_slice(event)
+            } else {
+                engagement.on_binding(&source.into(), event)
+            };
+            told.extend(events.into_iter().map(|event| match event {
+                FleetEvent::EndpointUp { url } => format!("up {}", &url[8..9]),
+                FleetEvent::EndpointDown { url } => format!("down {}", &url[8..9]),
+                FleetEvent::Engaged { cluster, endpoint } => format!("engaged {cluster} {}", &endpoint[8..9]),
+                FleetEvent::Disengaged { cluster } => format!("disengaged {cluster}"),
+                FleetEvent::Synced => "synced".to_owned(),
+                other => format!("{other:?}"),
+            }));
+        }
+        told
+    }
+
+    fn listed_slice(urls: &[&str]) -> Vec<(&'static str, Event)> {
+        vec![("slice", Event::Begin), ("slice", Event::Listed(slice(urls))), ("slice", Event::Synced)]
+    }
+
+    #[test]
+    fn no_slice_and_no_endpoints_are_an_empty_fleet() {
+        assert_eq!(run(vec![("slice", Event::Begin), ("slice", Event::Synced)]), ["synced"]);
+        assert_eq!(run(listed_slice(&[])), ["synced"]);
+    }
+
+    #[test]
+    fn a_cluster_is_engaged_once_by_its_first_ready_binding_and_disengaged_with_its_last() {
+        let mut script = listed_slice(&[A]);
+        script.extend([
+            (A, Event::Begin),
+            (A, Event::Listed(binding("c", "one", false))),
+            (A, Event::Synced),
+            (A, Event::Applied(binding("c", "one", true))),
+            (A, Event::Applied(binding("c", "two", true))),
+            (A, Event::Applied(binding("c", "one", false))),
+            (A, Event::Applied(binding("c", "never-ready", false))),
+            (A, Event::Deleted(binding("c", "two", true))),
+            (A, Event::Deleted(binding("c", "one", false))),
+            (A, Event::Deleted(binding("c", "never-ready", false))),
+        ]);
+        assert_eq!(run(script), ["up a", "synced", "engaged c a", "disengaged c"]);
+    }
+
+    #[test]
+    fn bindings_of_other_exports_do_not_count() {
+        let mut script = listed_slice(&[A]);
+        script.extend([
+            (A, Event::Begin),
+            (A, Event::Listed(bound_to("c", "other-name", true, "prov", "other"))),
+            (A, Event::Listed(bound_to("d", "other-cluster", true, "elsewhere", "ex"))),
+            (A, Event::Listed(bound_to("e", "silent", true, "", ""))),
+            (A, Event::Synced),
+        ]);
+        assert_eq!(run(script), ["up a", "engaged e a", "synced"]);
+    }
+
+    #[test]
+    fn a_new_list_finds_what_was_missed() {
+        let mut script = listed_slice(&[A]);
+        script.extend([
+            (A, Event::Begin),
+            (A, Event::Listed(binding("c", "one", true))),
+            (A, Event::Listed(binding("d", "one", true))),
+            (A, Event::Synced),
+            (A, Event::Begin),
+            (A, Event::Listed(binding("d", "one", false))),
+            (A, Event::Listed(binding("e", "one", true))),
+            (A, Event::Synced),
+        ]);
+        let wanted = ["up a", "engaged c a", "engaged d a", "synced", "engaged e a", "disengaged c"];
+        assert_eq!(run(script), wanted);
+    }
+
+    #[test]
+    fn an_endpoint_takes_its_clusters_along() {
+        let mut script = listed_slice(&[A]);
+        script.extend([
+            (A, Event::Begin),
+            (A, Event::Listed(binding("c", "one", true))),
+            (A, Event::Synced),
+            ("slice", Event::Applied(slice(&[A, B]))),
+            ("slice", Event::Applied(slice(&[B]))),
+            (A, Event::Applied(binding("late", "one", true))),
+            ("slice", Event::Deleted(slice(&[B]))),
+        ]);
+        let wanted = ["up a", "engaged c a", "synced", "up b", "disengaged c", "down a", "down b"];
+        assert_eq!(run(script), wanted);
+    }
+
+    #[test]
+    fn a_slice_missing_from_a_new_list_takes_all_endpoints_along() {
+        let mut script = listed_slice(&[A]);
+        script.extend([("slice", Event::Begin), ("slice", Event::Synced)]);
+        assert_eq!(run(script), ["up a", "down a", "synced"]);
+    }
+
+    #[test]
+    fn a_cluster_that_moves_stays_engaged() {
+        let mut script = listed_slice(&[A, B]);
+        script.extend([
+            (A, Event::Begin),
+            (A, Event::Listed(binding("c", "one", true))),
+            (A, Event::Synced),
+            (B, Event::Begin),
+            (B, Event::Synced),
+            (B, Event::Applied(binding("c", "one", true))),
+            (A, Event::Deleted(binding("c", "one", true))),
+            (B, Event::Deleted(binding("c", "one", true))),
+        ]);
+        let wanted = ["up a", "up b", "engaged c a", "synced", "engaged c b", "disengaged c"];
+        assert_eq!(run(script), wanted);
+    }
+}

@@ -1,0 +1,210 @@
+//! A work queue that is fair between clusters.
+//!
+//! ```text
+//!    add ──▶ queued ──next──▶ running ──drop──▶ idle
+//!              ▲                 │ add
+//!   add_after  │                 ▼
+//!   retry ─▶ timer        running, dirty ──drop──▶ queued
+//! ```
+//!
+//! Clusters take turns: a cluster with ten thousand waiting keys delays a key of another cluster by one key. A key that waits
+//! is not queued twice, and a key that runs is not handed out a second time before its lease ends.
+
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::request::HasCluster;
+use state::{Run, State};
+
+/// How a [`Queue`] retries.
+#[derive(Clone, Debug)]
+pub struct QueueConfig {
+    /// Pause before the first retry of a key; doubled with every further one.
+    pub first_retry: Duration,
+    /// Longest pause before a retry.
+    pub longest_retry: Duration,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self { first_retry: Duration::from_millis(5), longest_retry: Duration::from_secs(1000) }
+    }
+}
+
+/// How much a [`Queue`] holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueStats {
+    /// Keys that wait for a worker.
+    pub queued: usize,
+    /// Keys that run.
+    pub running: usize,
+    /// Pending timers.
+    pub delayed: usize,
+}
+
+/// A fair work queue. Cloning shares the queue.
+pub struct Queue<K: HasCluster + Eq + Hash + Clone> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K> {
+    state: Mutex<State<K>>,
+    wake: Notify,
+}
+
+impl<K: HasCluster + Eq + Hash + Clone> Clone for Queue<K> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<K: HasCluster + Eq + Hash + Clone> Default for Queue<K> {
+    fn default() -> Self {
+        Self::new(QueueConfig::default())
+    }
+}
+
+impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
+    /// An empty queue.
+    pub fn new(config: QueueConfig) -> Self {
+        Self { shared: Arc::new(Shared { state: Mutex::new(State::new(config)), wake: Notify::new() }) }
+    }
+
+    /// Queues a key now. Timers of the key stay.
+    pub fn add(&self, key: K) {
+        self.shared.state.lock().add(key, Instant::now());
+        self.shared.wake.notify_one();
+    }
+
+    /// Queues a key after a delay. It may well run before, for another reason; the timer then stays, unless that run
+    /// ends with [`Lease::done`].
+    pub fn add_after(&self, key: K, delay: Duration) {
+        if delay.is_zero() {
+            return self.add(key);
+        }
+        self.shared.state.lock().add_at(key, Instant::now() + delay);
+        self.shared.wake.notify_one();
+    }
+
+    /// Queues a key after a delay that doubles with every retry since the last success, and returns the delay.
+    pub fn retry(&self, key: K) -> Duration {
+        let mut state = self.shared.state.lock();
+        let delay = state.count_failure(&key);
+        state.add_at(key, Instant::now() + delay);
+        drop(state);
+        self.shared.wake.notify_one();
+        delay
+    }
+
+    /// Makes the next retry of a key start with the shortest delay again.
+    pub fn forget(&self, key: &K) {
+        self.shared.state.lock().forget(key);
+    }
+
+    /// Drops all waiting keys, timers and retry counts of a cluster. Keys that run end as usual.
+    pub fn purge(&self, cluster: &str) {
+        self.shared.state.lock().purge(cluster);
+    }
+
+    /// The next key to work on, as soon as there is one; `None` after [`Queue::close`].
+    pub async fn next(&self) -> Option<Lease<K>> {
+        // Whoever waits for a timer is the only one who knows about it: if it leaves, another must take over.
+        let mut baton = Baton { wake: &self.shared.wake, held: true };
+        loop {
+            let wake = self.shared.wake.notified();
+            let next_timer = {
+                let mut state = self.shared.state.lock();
+                if state.is_closed() {
+                    return None;
+                }
+                if let Some(run) = state.next(Instant::now()) {
+                    // Wake-ups do not add up, so the one who takes a key passes the word on while there are more.
+                    baton.held = state.has_more();
+                    return Some(Lease { shared: self.shared.clone(), run, done: false });
+                }
+                state.next_timer()
+            };
+            match next_timer {
+                Some(at) => {
+                    let _ = tokio::time::timeout_at(at, wake).await;
+                }
+                None => wake.await,
+            }
+        }
+    }
+
+    /// Ends the queue: [`Queue::next`] returns `None` from now on, for all who wait too.
+    pub fn close(&self) {
+        self.shared.state.lock().close();
+        self.shared.wake.notify_waiters();
+    }
+
+    /// How much the queue holds.
+    pub fn stats(&self) -> QueueStats {
+        self.shared.state.lock().stats()
+    }
+}
+
+struct Baton<'a> {
+    wake: &'a Notify,
+    held: bool,
+}
+
+impl Drop for Baton<'_> {
+    fn drop(&mut self) {
+        if self.held {
+            self.wake.notify_one();
+        }
+    }
+}
+
+/// One key being worked on. Dropping it ends the work; a key added meanwhile is then queued again.
+pub struct Lease<K: HasCluster + Eq + Hash + Clone> {
+    shared: Arc<Shared<K>>,
+    run: Run<K>,
+    done: bool,
+}
+
+impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
+    /// The key.
+    pub fn key(&self) -> &K {
+        &self.run.key
+    }
+
+    /// How many retries there have been since the last success.
+    pub fn attempt(&self) -> u32 {
+        self.run.attempt
+    }
+
+    /// How long the key waited for a worker.
+    pub fn waited(&self) -> Duration {
+        self.run.waited
+    }
+
+    /// Ends the work with success: retries are forgotten, and timers set before this run are dropped.
+    pub fn done(mut self) {
+        self.done = true;
+    }
+
+    /// Ends the work with failure: the key comes again after a growing delay, which is returned.
+    pub fn retry(self) -> Duration {
+        let queue = Queue { shared: self.shared.clone() };
+        queue.retry(self.run.key.clone())
+    }
+}
+
+impl<K: HasCluster + Eq + Hash + Clone> Drop for Lease<K> {
+    fn drop(&mut self) {
+        self.shared.state.lock().finish(&self.run, self.done, Instant::now());
+        self.shared.wake.notify_one();
+    }
+}

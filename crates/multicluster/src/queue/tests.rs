@@ -1,0 +1,230 @@
+use super::*;
+use crate::request::Request;
+use futures::FutureExt;
+
+type Queue = super::Queue<Request>;
+
+fn key(cluster: &str, name: &str) -> Request {
+    Request::new(cluster, "", name)
+}
+
+/// The next key if there is one without waiting.
+fn now(queue: &Queue) -> Option<Lease<Request>> {
+    queue.next().now_or_never().flatten()
+}
+
+fn name(lease: &Lease<Request>) -> String {
+    format!("{}/{}", lease.key().cluster, lease.key().name)
+}
+
+/// All keys that are due, in order.
+fn drain(queue: &Queue) -> Vec<String> {
+    std::iter::from_fn(|| now(queue).map(|lease| name(&lease))).collect()
+}
+
+async fn pass(duration: Duration) {
+    tokio::time::advance(duration).await;
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_keys_of_one_cluster_do_not_delay_another_cluster() {
+    let queue = Queue::default();
+    for number in 0..10_000 {
+        queue.add(key("busy", &number.to_string()));
+    }
+    queue.add(key("calm", "only"));
+    let first: Vec<String> = (0..3).filter_map(|_| now(&queue).map(|lease| name(&lease))).collect();
+    assert_eq!(first, ["busy/0", "calm/only", "busy/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clusters_take_turns_and_keep_their_own_order() {
+    let queue = Queue::default();
+    for (cluster, name) in [("a", "1"), ("a", "2"), ("a", "3"), ("b", "1"), ("b", "2"), ("c", "1")] {
+        queue.add(key(cluster, name));
+    }
+    assert_eq!(drain(&queue), ["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_key_is_queued_once() {
+    let queue = Queue::default();
+    queue.add(key("a", "1"));
+    queue.add(key("a", "1"));
+    assert_eq!(queue.stats(), QueueStats { queued: 1, running: 0, delayed: 0 });
+    assert_eq!(drain(&queue), ["a/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_key_runs_again_only_after_its_lease_and_only_once() {
+    let queue = Queue::default();
+    queue.add(key("a", "1"));
+    let lease = now(&queue).unwrap();
+    queue.add(key("a", "1"));
+    queue.add(key("a", "1"));
+    assert!(now(&queue).is_none());
+    assert_eq!(queue.stats(), QueueStats { queued: 0, running: 1, delayed: 0 });
+    lease.done();
+    assert_eq!(drain(&queue), ["a/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timer_fires_at_its_time_and_wakes_whoever_waits() {
+    let queue = Queue::default();
+    queue.add_after(key("a", "1"), SECOND);
+    assert!(now(&queue).is_none());
+    let start = Instant::now();
+    let lease = queue.next().await.unwrap();
+    assert_eq!(name(&lease), "a/1");
+    assert_eq!(start.elapsed().as_millis() / 10, 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_trigger_runs_at_once_and_leaves_the_timer() {
+    let queue = Queue::default();
+    queue.add_after(key("a", "1"), SECOND);
+    queue.add(key("a", "1"));
+    drop(now(&queue).unwrap());
+    assert!(now(&queue).is_none());
+    pass(SECOND).await;
+    assert_eq!(drain(&queue), ["a/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn success_drops_older_timers_and_keeps_those_set_by_the_run() {
+    let queue = Queue::default();
+    queue.add_after(key("a", "1"), SECOND);
+    queue.add(key("a", "1"));
+    let lease = now(&queue).unwrap();
+    queue.add_after(key("a", "1"), 5 * SECOND);
+    lease.done();
+    pass(SECOND).await;
+    assert!(now(&queue).is_none());
+    pass(4 * SECOND).await;
+    assert_eq!(drain(&queue), ["a/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_come_slower_and_slower_until_success() {
+    let queue = Queue::new(QueueConfig { longest_retry: Duration::from_millis(30), ..QueueConfig::default() });
+    queue.add(key("a", "1"));
+    let mut pauses = Vec::new();
+    for attempt in 0..5 {
+        let lease = queue.next().await.unwrap();
+        assert_eq!(lease.attempt(), attempt);
+        pauses.push(lease.retry().as_millis());
+    }
+    assert_eq!(pauses, [5, 10, 20, 30, 30]);
+    queue.next().await.unwrap().done();
+    queue.add(key("a", "1"));
+    assert_eq!(now(&queue).unwrap().retry().as_millis(), 5);
+    queue.forget(&key("a", "1"));
+    assert_eq!(queue.retry(key("a", "1")).as_millis(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purged_cluster_leaves_nothing_behind() {
+    let queue = Queue::default();
+    queue.add(key("gone", "running"));
+    let lease = now(&queue).unwrap();
+    queue.add(key("gone", "running"));
+    queue.add(key("gone", "waiting"));
+    queue.add_after(key("gone", "timed"), SECOND);
+    queue.retry(key("gone", "failed"));
+    queue.add(key("stays", "1"));
+    queue.purge("gone");
+    assert_eq!(queue.stats(), QueueStats { queued: 1, running: 1, delayed: 0 });
+    lease.done();
+    pass(SECOND).await;
+    assert_eq!(drain(&queue), ["stays/1"]);
+    assert_eq!(queue.shared.state.lock().remembered(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_keys_are_forgotten() {
+    let queue = Queue::default();
+    for number in 0..100 {
+        queue.add(key("a", &number.to_string()));
+    }
+    drain(&queue);
+    assert_eq!(queue.shared.state.lock().remembered(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_releases_all_who_wait() {
+    let queue = Queue::default();
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.next().await.is_none() })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    queue.add_after(key("a", "1"), SECOND);
+    queue.close();
+    for waiter in waiters {
+        assert!(waiter.await.unwrap());
+    }
+    assert!(queue.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_leaves_takes_no_timer_along() {
+    let queue = Queue::default();
+    queue.add_after(key("a", "late"), 100 * SECOND);
+    let stays = tokio::spawn({
+        let queue = queue.clone();
+        async move { name(&queue.next().await.unwrap()) }
+    });
+    tokio::task::yield_now().await;
+    let leaves = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.next().await.is_some() }
+    });
+    tokio::task::yield_now().await;
+    queue.add_after(key("a", "early"), SECOND);
+    tokio::task::yield_now().await;
+    leaves.abort();
+    let start = Instant::now();
+    assert_eq!(stays.await.unwrap(), "a/early");
+    assert!(start.elapsed() < 2 * SECOND);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_workers_finish_many_keys_and_never_share_one() {
+    use std::collections::HashSet;
+    let queue = Queue::default();
+    let running = Arc::new(Mutex::new(HashSet::new()));
+    let finished = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let workers: Vec<_> = (0..8)
+        .map(|_| {
+            let (queue, running, finished) = (queue.clone(), running.clone(), finished.clone());
+            tokio::spawn(async move {
+                while let Some(lease) = queue.next().await {
+                    assert!(running.lock().insert(lease.key().clone()));
+                    tokio::task::yield_now().await;
+                    assert!(running.lock().remove(lease.key()));
+                    if lease.attempt() == 0 {
+                        lease.retry();
+                    } else {
+                        lease.done();
+                        finished.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    }
+                }
+            })
+        })
+        .collect();
+    for number in 0..500 {
+        queue.add(key(&format!("c{}", number % 7), &number.to_string()));
+    }
+    while finished.load(std::sync::atomic::Ordering::Relaxed) < 500 {
+        tokio::task::yield_now().await;
+    }
+    queue.close();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    assert_eq!(queue.shared.state.lock().remembered(), 0);
+}

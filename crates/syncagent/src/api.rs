@@ -1,0 +1,44 @@
+//! The PublishedResource API, `syncagent.kcp.io/v1alpha1`: types, constants and the CRD itself.
+
+mod crd;
+mod mutation;
+mod published_resource;
+mod related;
+
+pub use crd::crd;
+pub use mutation::{CelMutation, DeleteMutation, Mutation, RegexMutation, ResourceMutation, TemplateMutation};
+pub use published_resource::{
+    Filter, LabelSelector, Meta, Naming, Projection, PublishedResource, PublishedResourceSpec, PublishedResourceStatus,
+    SelectorRequirement, SourceResource, Synchronization,
+};
+pub use related::{
+    Origin, Reference, RegexRule, RelatedProjection, RelatedResource, Rewrite, Selection, SelectionSelector,
+    TemplateExpression, Watch,
+};
+
+/// API group of the PublishedResource kind.
+pub const GROUP: &str = "syncagent.kcp.io";
+/// API version of the PublishedResource kind.
+pub const VERSION: &str = "v1alpha1";
+/// Finalizer on consumers' objects while a copy may exist.
+pub const FINALIZER: &str = "syncagent.kcp.io/cleanup";
+/// Label on copies, annotation and label on schemas and exports: which agent owns them.
+pub const AGENT_NAME: &str = "syncagent.kcp.io/agent-name";
+/// Annotation on schemas: generation of the CRD they were made from.
+pub const SOURCE_GENERATION: &str = "syncagent.kcp.io/source-generation";
+/// Label on copies: logical cluster of the source.
+pub const REMOTE_CLUSTER: &str = "syncagent.kcp.io/remote-object-cluster";
+/// Label on copies: SHA-1 of the source's name.
+pub const REMOTE_NAME_HASH: &str = "syncagent.kcp.io/remote-object-name-hash";
+/// Label on copies: SHA-1 of the source's namespace.
+pub const REMOTE_NAMESPACE_HASH: &str = "syncagent.kcp.io/remote-object-namespace-hash";
+/// Annotation on copies: name of the source.
+pub const REMOTE_NAME: &str = "syncagent.kcp.io/remote-object-name";
+/// Annotation on copies: namespace of the source.
+pub const REMOTE_NAMESPACE: &str = "syncagent.kcp.io/remote-object-namespace";
+/// Annotation on copies: workspace path of the source.
+pub const REMOTE_WORKSPACE_PATH: &str = "syncagent.kcp.io/remote-object-workspace-path";
+/// Label that marks state Secrets.
+pub const OBJECT_STATE: &str = "syncagent.kcp.io/object-state";
+/// Prefix of the annotations on consumers' objects that list related objects.
+pub const RELATED_PREFIX: &str = "related-resources.syncagent.kcp.io/";

@@ -1,0 +1,193 @@
+//! One source and its copy, whichever side the truth is on.
+
+use serde_json::Value;
+
+use super::DecideError;
+use super::content::{Change, compare, remembered};
+use super::state::Entry;
+use super::step::{Event, Place, Side, Step};
+use crate::api::FINALIZER;
+use crate::rules::metadata::{Link, strip};
+use crate::rules::mutation::Mutation;
+
+/// Which way the status travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StatusFlow {
+    /// Nowhere.
+    None,
+    /// From the copy to the source.
+    Back,
+    /// From the source to the copy.
+    Forward,
+}
+
+/// A source, its copy and what is to be observed between them.
+pub(super) struct Pair<'a> {
+    pub source: &'a Value,
+    pub source_at: Place,
+    pub copy: Option<&'a Value>,
+    /// Where the copy is; where it shall be, if there is none.
+    pub copy_at: Place,
+    /// Key of this pair in the remembered state.
+    pub entry: String,
+    pub remembered: Option<&'a Entry>,
+    /// Whether the source is held by our finalizer until the copy is gone.
+    pub blocks: bool,
+    /// Link and agent name, for copies that carry them.
+    pub link: Option<(&'a Link, &'a str)>,
+    pub subresources: &'a [&'a str],
+    pub status: StatusFlow,
+    pub mutation: &'a Mutation,
+}
+
+/// How far a pair is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Nothing to write.
+    Settled,
+    /// Steps were added.
+    Wrote,
+    /// The copy is being deleted; wait for it.
+    Waiting,
+}
+
+impl Pair<'_> {
+    /// Steps that keep the copy in line with a source that stays.
+    pub fn keep(&self, steps: &mut Vec<Step>) -> Result<Progress, DecideError> {
+        let before = steps.len();
+        if self.blocks && !has_finalizer(self.source) {
+            let mut finalizers = finalizers(self.source);
+            finalizers.push(FINALIZER.to_owned());
+            finalizers.sort();
+            self.set_finalizers(steps, finalizers);
+            self.report(steps, Event::Accepted);
+        }
+        let mutated = self.mutation.spec(self.source, self.copy)?;
+        let Some(copy) = self.copy else {
+            self.create(&mutated, steps);
+            return Ok(Progress::Wrote);
+        };
+        if is_deleting(copy) {
+            return Ok(Progress::Waiting);
+        }
+        self.content(&mutated, copy, steps);
+        let status_copy = self.mutation.status(copy, &mutated)?;
+        match self.status {
+            StatusFlow::Forward if mutated["status"] != copy["status"] => {
+                let mut object = copy.clone();
+                object["status"] = mutated["status"].clone();
+                steps.push(Step::WriteStatus { at: self.copy_at.clone(), object });
+            }
+            // Only once the spec is in line: before that the copy's status belongs to an older spec.
+            StatusFlow::Back
+                if steps.len() == before && !same_status(self.source.get("status"), status_copy.get("status")) =>
+            {
+                let mut object = self.source.clone();
+                object["status"] = status_copy.get("status").cloned().unwrap_or(Value::Null);
+                steps.push(Step::WriteStatus { at: self.source_at.clone(), object });
+                self.report(steps, Event::StatusSynced);
+            }
+            _ => {}
+        }
+        Ok(if steps.len() == before { Progress::Settled } else { Progress::Wrote })
+    }
+
+    /// Steps that remove the copy, and then the finalizer on the source.
+    pub fn remove(&self, steps: &mut Vec<Step>) -> Progress {
+        if let Some(copy) = self.copy {
+            if !is_deleting(copy) {
+                self.report(steps, Event::Cleanup);
+                let uid = copy["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                steps.push(Step::Delete { at: self.copy_at.clone(), uid });
+            }
+            return Progress::Waiting;
+        }
+        if !self.blocks || !has_finalizer(self.source) {
+            return Progress::Settled;
+        }
+        if self.link.is_some() {
+            steps.push(Step::ConfirmNoCopy);
+            steps.push(Step::Forget);
+        }
+        let mut finalizers = finalizers(self.source);
+        finalizers.retain(|f| f != FINALIZER);
+        self.set_finalizers(steps, finalizers);
+        self.report(steps, Event::Deleted);
+        Progress::Wrote
+    }
+
+    fn create(&self, mutated: &Value, steps: &mut Vec<Step>) {
+        let mut object = strip(mutated);
+        object["apiVersion"] = self.copy_at.kind.api_version().into();
+        object["kind"] = self.copy_at.kind.kind.as_str().into();
+        object["metadata"]["name"] = self.copy_at.name.as_str().into();
+        match &self.copy_at.namespace {
+            Some(namespace) => object["metadata"]["namespace"] = namespace.as_str().into(),
+            None => {
+                if let Some(metadata) = object["metadata"].as_object_mut() {
+                    metadata.remove("namespace");
+                }
+            }
+        }
+        if let Some((link, agent_name)) = self.link {
+            link.write(&mut object, agent_name);
+        }
+        if let Some(namespace) = &self.copy_at.namespace {
+            steps.push(Step::EnsureNamespace { side: self.copy_at.side, name: namespace.clone() });
+        }
+        steps.push(Step::Create { at: self.copy_at.clone(), object });
+        steps.push(Step::Remember { entry: self.entry.clone(), value: remembered(mutated, self.subresources) });
+        self.report(steps, Event::Placed);
+    }
+
+    fn content(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) {
+        let desired = remembered(mutated, self.subresources);
+        let remember = Step::Remember { entry: self.entry.clone(), value: desired.clone() };
+        let at = self.copy_at.clone();
+        match compare(&desired, copy, self.remembered, self.link, self.subresources) {
+            Change::None => return,
+            Change::Remember => {
+                steps.push(remember);
+                return;
+            }
+            Change::Patch(patch) => {
+                steps.push(Step::RememberNext { entry: self.entry.clone(), value: desired });
+                steps.push(Step::Patch { at, patch });
+            }
+            Change::Replace(object) => steps.push(Step::Replace { at, object }),
+        }
+        steps.push(remember);
+        self.report(steps, Event::Synced);
+    }
+
+    fn set_finalizers(&self, steps: &mut Vec<Step>, finalizers: Vec<String>) {
+        let resource_version = self.source["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        steps.push(Step::SetFinalizers { at: self.source_at.clone(), finalizers, resource_version });
+    }
+
+    /// Events go to the object in kcp, whichever of the two it is.
+    fn report(&self, steps: &mut Vec<Step>, event: Event) {
+        let at = if self.source_at.side == Side::Kcp { &self.source_at } else { &self.copy_at };
+        steps.push(Step::Report { at: at.clone(), event });
+    }
+}
+
+/// Whether the object is being deleted.
+pub(super) fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// Whether the object carries our finalizer.
+pub(super) fn has_finalizer(object: &Value) -> bool {
+    finalizers(object).iter().any(|f| f == FINALIZER)
+}
+
+fn finalizers(object: &Value) -> Vec<String> {
+    let list = object["metadata"]["finalizers"].as_array();
+    list.into_iter().flatten().filter_map(|f| f.as_str().map(str::to_owned)).collect()
+}
+
+/// A status that was never written equals null; everything else is compared as it is.
+fn same_status(a: Option<&Value>, b: Option<&Value>) -> bool {
+    a.unwrap_or(&Value::Null) == b.unwrap_or(&Value::Null)
+}

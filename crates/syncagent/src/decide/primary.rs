@@ -1,0 +1,120 @@
+//! The primary object: a consumer's object in kcp and its copy on the service cluster.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::DecideError;
+use super::pair::{Pair, Progress, StatusFlow, has_finalizer, is_deleting};
+use super::related::{self, Context, RelatedSeen};
+use super::state::{State, entry_key};
+use super::step::{Next, Place, Plan, Side};
+use crate::rules::Rules;
+use crate::rules::metadata::{Link, SourceKey};
+
+/// Copies on the service cluster that carry the link to a source.
+#[derive(Debug, Clone, Copy)]
+pub enum Copies<'a> {
+    /// There is none.
+    None,
+    /// The one copy.
+    One(&'a Value),
+    /// More than one, which no agent should have made.
+    Many(&'a [String]),
+}
+
+/// Everything that is known about one consumer's object.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// Where the object is in kcp.
+    pub key: &'a SourceKey,
+    /// Workspace path, if the rules ask for it.
+    pub workspace_path: Option<&'a str>,
+    /// The object in kcp; none if it does not exist.
+    pub source: Option<&'a Value>,
+    /// Its namespace in kcp, if the rules filter by it.
+    pub namespace: Option<&'a Value>,
+    /// Its copies.
+    pub copies: Copies<'a>,
+    /// What is remembered about it.
+    pub state: &'a State,
+    /// Related objects, sorted by entry and then by namespace and name on the origin side.
+    pub related: &'a [RelatedSeen],
+}
+
+/// Decides what to do for one consumer's object.
+pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
+    let mut plan = Plan::default();
+    // A source that is not there leaves everything as it is: it may just be out of sight.
+    let Some(source) = seen.source else { return Ok(plan) };
+    let copy = match seen.copies {
+        Copies::None => None,
+        Copies::One(copy) => Some(copy),
+        Copies::Many(names) => return Err(DecideError::Ambiguous(names.to_vec())),
+    };
+    let deleting = is_deleting(source);
+    // A filter stops new work, never the end of old work: a held object must always be released.
+    let leaving = deleting && has_finalizer(source);
+    if !leaving && (deleting || !rules.selects(source, seen.namespace)) {
+        return Ok(plan);
+    }
+
+    let source_at = Place {
+        side: Side::Kcp,
+        kind: Arc::new(rules.remote.clone()),
+        namespace: rules.remote.namespaced.then(|| seen.key.namespace.clone()),
+        name: seen.key.name.clone(),
+    };
+    let context = Context {
+        source: seen.key,
+        primary: source,
+        primary_at: &source_at,
+        related: &rules.related,
+        state: seen.state,
+    };
+    if leaving && copy.is_some() && related::clean_up(&context, seen.related, &mut plan.steps) == Progress::Waiting {
+        plan.next = Next::Soon;
+        return Ok(plan);
+    }
+
+    let link = Link::to(seen.key, seen.workspace_path);
+    let entry = entry_key(&seen.key.cluster, &seen.key.namespace, &seen.key.name);
+    let pair = Pair {
+        source,
+        copy,
+        copy_at: place_of_copy(rules, seen, source, copy)?,
+        source_at: source_at.clone(),
+        remembered: seen.state.entry(&entry),
+        entry,
+        blocks: true,
+        link: Some((&link, &rules.agent_name)),
+        subresources: &rules.subresources,
+        status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::None },
+        mutation: &rules.mutation,
+    };
+    let mut progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps)? };
+    if !leaving && copy.is_some() && related::keep(&context, seen.related, &mut plan.steps)? != Progress::Settled {
+        progress = Progress::Wrote;
+    }
+    if progress != Progress::Settled {
+        plan.next = Next::Soon;
+    }
+    Ok(plan)
+}
+
+/// A copy stays where it is; only a new one is named, after mutations.
+fn place_of_copy(rules: &Rules, seen: Seen<'_>, source: &Value, copy: Option<&Value>) -> Result<Place, DecideError> {
+    let (namespace, name) = if let Some(copy) = copy {
+        let text = |key: &str| copy["metadata"][key].as_str().map(str::to_owned);
+        (text("namespace"), text("name").unwrap_or_default())
+    } else if is_deleting(source) {
+        (None, String::new())
+    } else {
+        let mutated = rules.mutation.spec(source, None)?;
+        rules.naming.name_copy(seen.key, seen.workspace_path, &mutated)?
+    };
+    Ok(Place { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,362 @@
+//! Decisions, executed on a small model of both clusters.
+
+use std::collections::BTreeMap;
+
+use carrick_json::merge;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::{AGENT_NAME, FINALIZER, RELATED_PREFIX};
+use crate::decide::adopt::{Adoption, adopt};
+use crate::decide::{Event, Step};
+use crate::rules::ApiKind;
+use crate::rules::crd::Crd;
+use crate::rules::tests::{crontab, published};
+
+/// One consumer's object, its copy, one related Secret on each side and the remembered state.
+#[derive(Default)]
+struct Model {
+    source: Option<Value>,
+    copy: Option<Value>,
+    origin: Option<Value>,
+    destination: Option<Value>,
+    state: State,
+    events: Vec<Event>,
+    revision: u64,
+}
+
+fn key() -> SourceKey {
+    SourceKey { cluster: "c1".into(), namespace: "default".into(), name: "my-cron".into() }
+}
+
+fn with_status() -> Crd {
+    let mut crd = crontab();
+    crd.spec.versions[0].subresources = serde_json::from_value(json!({"status": {}})).unwrap();
+    crd
+}
+
+fn rules(spec: Value) -> Rules {
+    Rules::compile(&published(spec), &with_status(), "agent").unwrap()
+}
+
+fn secret_rules() -> Rules {
+    rules(json!({"related": [{"identifier": "creds", "origin": "service", "kind": "Secret", "cleanup": true,
+        "object": {"template": {"template": "creds"}}}]}))
+}
+
+impl Model {
+    fn with_source(spec: Value) -> Self {
+        let source = json!({"apiVersion": "example.com/v1", "kind": "CronTab", "spec": spec,
+            "metadata": {"name": "my-cron", "namespace": "default", "resourceVersion": "1", "uid": "s"}});
+        Self { source: Some(source), ..Self::default() }
+    }
+
+    fn plan(&self, rules: &Rules) -> Plan {
+        let secret = Arc::new(ApiKind {
+            group: String::new(),
+            version: "v1".into(),
+            kind: "Secret".into(),
+            plural: "secrets".into(),
+            namespaced: true,
+        });
+        let related: Vec<RelatedSeen> = (!rules.related.is_empty())
+            .then_some(self.origin.as_ref())
+            .flatten()
+            .map(|origin| RelatedSeen {
+                entry: 0,
+                origin_kind: secret.clone(),
+                destination_kind: secret,
+                origin: origin.clone(),
+                destination_namespace: "default".into(),
+                destination_name: "creds".into(),
+                destination: self.destination.clone(),
+            })
+            .into_iter()
+            .collect();
+        let seen = Seen {
+            key: &key(),
+            workspace_path: None,
+            source: self.source.as_ref(),
+            namespace: None,
+            copies: self.copy.as_ref().map_or(Copies::None, Copies::One),
+            state: &self.state,
+            related: &related,
+        };
+        decide(rules, seen).unwrap()
+    }
+
+    fn slot(&mut self, at: &Place) -> &mut Option<Value> {
+        match (at.kind.kind.as_str(), at.side) {
+            ("Secret", Side::Service) => &mut self.origin,
+            ("Secret", Side::Kcp) => &mut self.destination,
+            (_, Side::Kcp) => &mut self.source,
+            (_, Side::Service) => &mut self.copy,
+        }
+    }
+
+    fn touch(&mut self, at: &Place) {
+        self.revision += 1;
+        let revision = self.revision.to_string();
+        let slot = self.slot(at);
+        if let Some(object) = slot {
+            object["metadata"]["resourceVersion"] = revision.into();
+            let finalizers = object["metadata"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+            if object["metadata"]["deletionTimestamp"].is_string() && !finalizers {
+                *slot = None;
+            }
+        }
+    }
+
+    fn execute(&mut self, step: Step) {
+        match step {
+            Step::SetFinalizers { at, finalizers, .. } => {
+                self.slot(&at).as_mut().unwrap()["metadata"]["finalizers"] = finalizers.into();
+                self.touch(&at);
+            }
+            Step::Create { at, mut object } => match self.slot(&at).clone() {
+                None => {
+                    object["metadata"]["uid"] = "u".into();
+                    *self.slot(&at) = Some(object);
+                    self.touch(&at);
+                }
+                Some(existing) => {
+                    if let Adoption::Take(taken) = adopt(&existing, &object) {
+                        *self.slot(&at) = Some(taken);
+                    }
+                }
+            },
+            Step::Patch { at, patch } => {
+                merge::apply(self.slot(&at).as_mut().unwrap(), &patch);
+                self.touch(&at);
+            }
+            Step::Replace { at, object } => {
+                *self.slot(&at) = Some(object);
+                self.touch(&at);
+            }
+            Step::WriteStatus { at, object } => {
+                self.slot(&at).as_mut().unwrap()["status"] = object["status"].clone();
+                self.touch(&at);
+            }
+            Step::Delete { at, .. } => {
+                self.slot(&at).as_mut().unwrap()["metadata"]["deletionTimestamp"] = "now".into();
+                self.touch(&at);
+            }
+            Step::RememberNext { entry, value } => self.state.note_next(&entry, value),
+            Step::Remember { entry, value } => self.state.note(&entry, value),
+            Step::Forget => self.state = State::default(),
+            Step::Report { event, .. } => self.events.push(event),
+            Step::ConfirmNoCopy => assert!(self.copy.is_none()),
+            Step::EnsureNamespace { .. } => {}
+        }
+        // What is remembered must survive a restart.
+        let data = self.state.to_data();
+        self.state = State::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_bytes())));
+    }
+
+    /// Decides and executes until nothing is left to do.
+    fn settle(&mut self, rules: &Rules) {
+        for _ in 0..10 {
+            let plan = self.plan(rules);
+            if plan.steps.is_empty() {
+                return;
+            }
+            plan.steps.into_iter().for_each(|step| self.execute(step));
+        }
+        panic!("no end of steps: {:?}", self.plan(rules).steps);
+    }
+
+    /// Executes only the first steps of the next plan, as if the agent died after them. Returns whether there were that many.
+    fn crash_after(&mut self, rules: &Rules, count: usize) -> bool {
+        let steps = self.plan(rules).steps;
+        let enough = steps.len() > count;
+        steps.into_iter().take(count).for_each(|step| self.execute(step));
+        enough
+    }
+
+    fn set_spec(&mut self, spec: Value) {
+        self.source.as_mut().unwrap()["spec"] = spec;
+    }
+
+    fn delete_source(&mut self) {
+        self.source.as_mut().unwrap()["metadata"]["deletionTimestamp"] = "now".into();
+    }
+}
+
+#[test]
+fn a_new_object_is_held_copied_and_remembered() {
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    let verbs: Vec<_> = model.plan(&rules(json!({}))).steps.iter().map(Step::verb).collect();
+    assert_eq!(verbs, ["set-finalizers", "report", "ensure-namespace", "create", "remember", "report"]);
+    model.settle(&rules(json!({})));
+    let copy = model.copy.clone().unwrap();
+    assert_eq!(copy["spec"], json!({"replicas": 1}));
+    assert_eq!(copy["metadata"]["namespace"], "c1");
+    assert_eq!(copy["metadata"]["labels"][AGENT_NAME], "agent");
+    assert_eq!(model.source.as_ref().unwrap()["metadata"]["finalizers"], json!([FINALIZER]));
+    assert_eq!(model.events, [Event::Accepted, Event::Placed]);
+}
+
+#[test]
+fn a_change_of_the_source_arrives_and_local_changes_survive() {
+    let mut model = Model::with_source(json!({"replicas": 1, "image": "a"}));
+    model.settle(&rules(json!({})));
+    model.copy.as_mut().unwrap()["spec"]["image"] = "local".into();
+    model.set_spec(json!({"replicas": 2, "image": "a"}));
+    model.settle(&rules(json!({})));
+    assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({"replicas": 2, "image": "local"}));
+    model.set_spec(json!({"replicas": 2, "image": "b"}));
+    model.settle(&rules(json!({})));
+    assert_eq!(model.copy.as_ref().unwrap()["spec"]["image"], "b");
+}
+
+#[test]
+fn the_status_comes_back_and_never_goes_down() {
+    let mut model = Model::with_source(json!({}));
+    model.source.as_mut().unwrap()["status"] = json!({"forged": true});
+    model.settle(&rules(json!({})));
+    model.copy.as_mut().unwrap()["status"] = json!({"ready": true});
+    model.settle(&rules(json!({})));
+    assert_eq!(model.source.as_ref().unwrap()["status"], json!({"ready": true}));
+    assert_eq!(model.copy.as_ref().unwrap()["status"], json!({"ready": true}));
+}
+
+#[test]
+fn deletion_removes_the_copy_then_the_finalizer_then_the_memory() {
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules(json!({})));
+    model.delete_source();
+    model.settle(&rules(json!({})));
+    assert!(model.copy.is_none() && model.source.is_none() && model.state.is_empty());
+    assert_eq!(model.events[2..], [Event::Cleanup, Event::Deleted]);
+}
+
+#[test]
+fn the_finalizer_stays_until_the_copy_is_really_gone() {
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules(json!({})));
+    model.copy.as_mut().unwrap()["metadata"]["finalizers"] = json!(["operator"]);
+    model.delete_source();
+    model.settle(&rules(json!({})));
+    assert!(model.source.is_some());
+    assert_eq!(model.plan(&rules(json!({}))).next, Next::Soon);
+}
+
+#[test]
+fn a_source_out_of_sight_changes_nothing() {
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules(json!({})));
+    model.source = None;
+    assert_eq!(model.plan(&rules(json!({}))), Plan::default());
+}
+
+#[test]
+fn filtered_objects_are_left_alone_but_released_when_deleted() {
+    let mut model = Model::with_source(json!({}));
+    let filtered = rules(json!({"filter": {"resource": {"matchLabels": {"include": "me"}}}}));
+    assert_eq!(model.plan(&filtered), Plan::default());
+    model.settle(&rules(json!({})));
+    model.delete_source();
+    model.settle(&filtered);
+    assert!(model.source.is_none() && model.copy.is_none());
+}
+
+#[test]
+fn a_deleted_copy_comes_back() {
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    model.settle(&rules(json!({})));
+    model.copy = None;
+    model.settle(&rules(json!({})));
+    assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({"replicas": 1}));
+}
+
+#[test]
+fn removed_links_are_repaired() {
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules(json!({})));
+    let before = model.copy.clone().unwrap();
+    model.copy.as_mut().unwrap()["metadata"]["labels"] = json!({});
+    model.settle(&rules(json!({})));
+    assert_eq!(model.copy.unwrap()["metadata"]["labels"], before["metadata"]["labels"]);
+}
+
+#[test]
+fn a_related_secret_travels_up_and_goes_with_its_primary() {
+    let mut model = Model::with_source(json!({}));
+    model.origin = Some(json!({"metadata": {"name": "creds", "namespace": "c1", "uid": "o"}, "data": {"k": "v"}}));
+    model.settle(&secret_rules());
+    let destination = model.destination.clone().unwrap();
+    assert_eq!(destination["data"], json!({"k": "v"}));
+    assert_eq!(destination["metadata"]["namespace"], "default");
+    assert!(destination["metadata"].get("labels").is_none(), "related objects carry no link");
+    assert_eq!(
+        model.source.as_ref().unwrap()["metadata"]["annotations"][format!("{RELATED_PREFIX}creds.0")],
+        r#"{"namespace":"default","name":"creds","apiVersion":"v1","kind":"Secret"}"#
+    );
+    model.delete_source();
+    model.settle(&secret_rules());
+    assert!(model.destination.is_none() && model.copy.is_none() && model.source.is_none());
+    assert!(model.origin.is_some(), "the original belongs to the provider");
+}
+
+#[test]
+fn several_copies_are_an_error_that_names_them() {
+    let source = Model::with_source(json!({})).source.unwrap();
+    let names = ["a/x".to_owned(), "b/y".to_owned()];
+    let seen = Seen {
+        key: &key(),
+        workspace_path: None,
+        source: Some(&source),
+        namespace: None,
+        copies: Copies::Many(&names),
+        state: &State::default(),
+        related: &[],
+    };
+    assert!(decide(&rules(json!({})), seen).unwrap_err().to_string().contains("a/x, b/y"));
+}
+
+/// Values as they occur in specs.
+fn spec() -> impl Strategy<Value = Value> {
+    let leaf =
+        prop_oneof![(0i64..4).prop_map(Value::from), "[ab]".prop_map(Value::from), any::<bool>().prop_map(Value::from)];
+    let value = leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map("[xyz]", inner, 0..3)
+                .prop_map(|map: BTreeMap<_, _>| Value::Object(map.into_iter().collect())),
+        ]
+    });
+    prop::collection::btree_map("[abc]", value, 0..4)
+        .prop_map(|map: BTreeMap<_, _>| Value::Object(map.into_iter().collect()))
+}
+
+proptest! {
+    #[test]
+    fn executing_a_plan_leaves_nothing_to_do(first in spec(), second in spec()) {
+        let rules = rules(json!({}));
+        let mut model = Model::with_source(first);
+        model.settle(&rules);
+        model.set_spec(second.clone());
+        model.settle(&rules);
+        prop_assert_eq!(&model.copy.as_ref().unwrap()["spec"], &second);
+    }
+
+    /// The agent dies after any number of steps, the source changes meanwhile, and the copy still ends up right.
+    #[test]
+    fn a_crash_after_any_step_is_harmless(first in spec(), second in spec(), third in spec(), at in 0usize..7) {
+        let rules = rules(json!({}));
+        let mut model = Model::with_source(first);
+        model.crash_after(&rules, at);
+        model.settle(&rules);
+        model.set_spec(second);
+        model.crash_after(&rules, at);
+        model.set_spec(third.clone());
+        model.crash_after(&rules, at / 2);
+        model.settle(&rules);
+        prop_assert_eq!(&model.copy.as_ref().unwrap()["spec"], &third);
+        model.delete_source();
+        model.crash_after(&rules, at);
+        model.settle(&rules);
+        prop_assert!(model.copy.is_none() && model.source.is_none() && model.state.is_empty());
+    }
+}

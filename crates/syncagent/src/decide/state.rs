@@ -1,0 +1,162 @@
+//! Remembered state: which desired state was last written to a copy.
+//!
+//! It lives in one Secret for each primary on the service cluster, in the reference agent's format, so that either agent can take over
+//! from the other. One thing is added: before a copy is changed, the new state is noted under `<key>.next`. If the agent dies between
+//! changing the copy and noting that it did, the note shows which of two states the copy may be in. The reference agent ignores that key.
+
+use std::collections::BTreeMap;
+
+use carrick_json::go;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::OBJECT_STATE;
+use crate::rules::ApiKind;
+use crate::rules::metadata::{Link, SourceKey, sha1_hex};
+
+const NEXT: &str = ".next";
+
+/// What is remembered about a primary and its related objects.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    entries: BTreeMap<String, Entry>,
+}
+
+/// What is remembered about one object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Entry {
+    /// Desired state that is known to have been written.
+    pub last: Option<Value>,
+    /// Desired state that may have been written since.
+    pub next: Option<Value>,
+}
+
+impl State {
+    /// Reads the data of a state Secret (decoded). Entries that are not JSON count as absent.
+    pub fn from_data<'a>(data: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
+        let mut state = Self::default();
+        for (key, bytes) in data {
+            let Ok(value) = serde_json::from_slice(bytes) else { continue };
+            match key.strip_suffix(NEXT) {
+                Some(key) => state.note_next(key, value),
+                None => state.entries.entry(key.to_owned()).or_default().last = Some(value),
+            }
+        }
+        state
+    }
+
+    /// The data of the Secret.
+    pub fn to_data(&self) -> BTreeMap<String, String> {
+        let mut data = BTreeMap::new();
+        for (key, entry) in &self.entries {
+            // A JSON value can always be encoded.
+            let text = |value: &Value| go::to_string(value).unwrap_or_default();
+            if let Some(last) = &entry.last {
+                data.insert(key.clone(), text(last));
+            }
+            if let Some(next) = &entry.next {
+                data.insert(format!("{key}{NEXT}"), text(next));
+            }
+        }
+        data
+    }
+
+    /// What is remembered under a key.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// Notes what is about to be written.
+    pub fn note_next(&mut self, key: &str, value: Value) {
+        self.entries.entry(key.to_owned()).or_default().next = Some(value);
+    }
+
+    /// Notes what was written.
+    pub fn note(&mut self, key: &str, value: Value) {
+        self.entries.insert(key.to_owned(), Entry { last: Some(value), next: None });
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// Name of the Secret that remembers a primary.
+pub fn secret_name(remote: &ApiKind, source: &SourceKey) -> String {
+    #[derive(Serialize)]
+    struct Hashed<'a> {
+        #[serde(rename = "apiVersion")]
+        api_version: String,
+        kind: &'a str,
+        name: &'a str,
+        namespace: &'a str,
+    }
+    let hashed = Hashed {
+        api_version: remote.api_version(),
+        kind: &remote.kind,
+        name: &source.name,
+        namespace: &source.namespace,
+    };
+    let text = go::to_line(&hashed).unwrap_or_default();
+    format!("obj-state-{}-{}", source.cluster, &sha1_hex(&text)[..20])
+}
+
+/// Labels of the Secret that remembers a primary.
+pub fn secret_labels(source: &SourceKey) -> BTreeMap<String, String> {
+    let link = Link::to(source, None).labels.into_iter().map(|(k, v)| (k.to_owned(), v));
+    link.chain([(OBJECT_STATE.to_owned(), "true".to_owned())]).collect()
+}
+
+/// Key of an object inside the Secret. The cluster is empty for objects whose truth is on the service cluster.
+pub fn entry_key(cluster: &str, namespace: &str, name: &str) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Hashed<'a> {
+        cluster_name: &'a str,
+        workspace_path: &'a str,
+        namespace: &'a str,
+        name: &'a str,
+    }
+    let hashed = Hashed { cluster_name: cluster, workspace_path: "", namespace, name };
+    sha1_hex(&go::to_line(&hashed).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_and_keys_equal_those_of_the_reference_agent() {
+        let kind = ApiKind {
+            group: "kcp.example.com".into(),
+            version: "v1".into(),
+            kind: "CronTab".into(),
+            plural: "crontabs".into(),
+            namespaced: true,
+        };
+        let source = SourceKey { cluster: "c".into(), namespace: "default".into(), name: "my-crontab".into() };
+        assert_eq!(secret_name(&kind, &source), "obj-state-c-3d62e88a9631d524a143");
+        assert_eq!(entry_key("testcluster", "default", "my-crontab"), "ba6b92e7ed17509603b449355d5d4cbce3e526c0");
+        assert_eq!(secret_labels(&source).len(), 4);
+    }
+
+    #[test]
+    fn state_survives_the_secret() {
+        let mut state = State::default();
+        state.note("a", json!({"spec": {"x": 1}}));
+        state.note_next("a", json!({"spec": {"x": 2}}));
+        let data = state.to_data();
+        assert_eq!(data.keys().collect::<Vec<_>>(), ["a", "a.next"]);
+        let read = State::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_bytes())));
+        assert_eq!(read, state);
+        state.note("a", json!({"spec": {"x": 2}}));
+        assert_eq!(state.to_data().len(), 1);
+    }
+
+    #[test]
+    fn broken_entries_count_as_absent() {
+        assert!(State::from_data([("a", b"{oops".as_slice())]).is_empty());
+    }
+}

@@ -1,0 +1,195 @@
+//! Steps: what to do, as data.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::rules::ApiKind;
+
+/// One of the two clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The consumer's workspace.
+    Kcp,
+    /// The service cluster.
+    Service,
+}
+
+/// Where an object is, or shall be.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Which cluster.
+    pub side: Side,
+    /// Which kind.
+    pub kind: Arc<ApiKind>,
+    /// Namespace, if the kind is namespaced.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Kcp => "kcp",
+            Side::Service => "service",
+        };
+        write!(f, "{side} {} ", self.kind.kind)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// One write. Steps are executed in order; the first failure ends the plan, and the object is decided anew later.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Replace the list of finalizers, unless the object has changed since.
+    SetFinalizers {
+        /// The object.
+        at: Place,
+        /// The whole list.
+        finalizers: Vec<String>,
+        /// Precondition.
+        resource_version: String,
+    },
+    /// Make sure that a namespace exists.
+    EnsureNamespace {
+        /// Which cluster.
+        side: Side,
+        /// Its name.
+        name: String,
+    },
+    /// Create an object. If one is there already, `adopt` decides whether it may be taken over.
+    Create {
+        /// Where.
+        at: Place,
+        /// The object.
+        object: Value,
+    },
+    /// Send a JSON merge patch.
+    Patch {
+        /// The object.
+        at: Place,
+        /// The patch.
+        patch: Value,
+    },
+    /// Replace the whole object, unless it has changed since.
+    Replace {
+        /// The object.
+        at: Place,
+        /// What it shall be, with its resourceVersion.
+        object: Value,
+    },
+    /// Replace the status of an object, unless it has changed since.
+    WriteStatus {
+        /// The object.
+        at: Place,
+        /// The object with the new status and its resourceVersion.
+        object: Value,
+    },
+    /// Delete exactly this object.
+    Delete {
+        /// The object.
+        at: Place,
+        /// Precondition.
+        uid: String,
+    },
+    /// Look on the server itself that no copy of the source is left; one that is found ends the plan.
+    ConfirmNoCopy,
+    /// Note that the copy is about to become this, so that a crash after the next step is noticed.
+    RememberNext {
+        /// Key in the state Secret.
+        entry: String,
+        /// Desired state that is about to be written.
+        value: Value,
+    },
+    /// Note that the copy is now this.
+    Remember {
+        /// Key in the state Secret.
+        entry: String,
+        /// Desired state that was written.
+        value: Value,
+    },
+    /// Remove everything that is remembered about the source.
+    Forget,
+    /// Tell the consumer. Never fails the plan.
+    Report {
+        /// The object in kcp.
+        at: Place,
+        /// What happened.
+        event: Event,
+    },
+}
+
+impl Step {
+    /// One word for logs and metrics.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::SetFinalizers { .. } => "set-finalizers",
+            Self::EnsureNamespace { .. } => "ensure-namespace",
+            Self::Create { .. } => "create",
+            Self::Patch { .. } => "patch",
+            Self::Replace { .. } => "replace",
+            Self::WriteStatus { .. } => "write-status",
+            Self::Delete { .. } => "delete",
+            Self::ConfirmNoCopy => "confirm-no-copy",
+            Self::RememberNext { .. } => "remember-next",
+            Self::Remember { .. } => "remember",
+            Self::Forget => "forget",
+            Self::Report { .. } => "report",
+        }
+    }
+}
+
+/// What the consumer is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The object got its finalizer.
+    Accepted,
+    /// The copy was created.
+    Placed,
+    /// The copy was updated.
+    Synced,
+    /// The status was written back.
+    StatusSynced,
+    /// The copy is being deleted.
+    Cleanup,
+    /// The copy is gone.
+    Deleted,
+}
+
+impl Event {
+    /// Reason and message, as the reference agent words them.
+    pub fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Accepted => ("ObjectAccepted", "Object has been seen by the service provider."),
+            Self::Placed => ("ObjectPlaced", "Object has been placed."),
+            Self::Synced => ("ObjectSynced", "The current desired state of the object has been synchronized."),
+            Self::StatusSynced => ("ObjectStatusSynced", "The current object status has been updated."),
+            Self::Cleanup => ("ObjectCleanup", "Object deletion has been started and will progress in the background."),
+            Self::Deleted => ("ObjectDeleted", "Object deletion has been completed, finalizer has been removed."),
+        }
+    }
+}
+
+/// When the object is looked at again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Next {
+    /// When a watch reports a change.
+    #[default]
+    OnChange,
+    /// Also after the requeue interval: something is under way that no watch reports.
+    Soon,
+}
+
+/// What to do for one object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// Writes, in order.
+    pub steps: Vec<Step>,
+    /// When to look again.
+    pub next: Next,
+}

@@ -1,0 +1,266 @@
+//! The rules of a PublishedResource, compiled once per generation. Pure: no client, no clock, no randomness.
+//!
+//! ```text
+//!  PublishedResource + CRD ──▶ projection ──▶ schema (APIResourceSchema) ──▶ export (APIExport)
+//!            │
+//!            └──▶ Rules { filter, naming, mutation, related }  ──▶ decide
+//! ```
+
+pub mod crd;
+pub mod export;
+pub mod metadata;
+pub mod mutation;
+pub mod naming;
+pub mod projection;
+mod raw_json;
+pub mod related;
+pub mod schema;
+pub mod selector;
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::api::PublishedResource;
+use crd::Crd;
+use mutation::{Mutation, MutationError};
+use naming::{Naming, NamingError};
+use projection::{ProjectionError, project};
+use related::{Related, RelatedError};
+use selector::{Selector, SelectorError};
+
+/// Why the rules of a PublishedResource are refused. The message names the field.
+#[derive(Debug, Error)]
+pub enum RuleError {
+    /// The projection does not fit the CRD.
+    #[error("failed to apply projection rules: {0}")]
+    Projection(#[from] ProjectionError),
+    /// The CRD has no stored version.
+    #[error("CRD does not contain a storage version")]
+    NoStorage,
+    /// A naming rule is not valid.
+    #[error(transparent)]
+    Naming(#[from] NamingError),
+    /// A filter is not valid.
+    #[error("spec.filter.{field}: {source}")]
+    Filter {
+        /// `namespace` or `resource`.
+        field: &'static str,
+        /// What is wrong.
+        source: SelectorError,
+    },
+    /// A mutation is not valid.
+    #[error(transparent)]
+    Mutation(#[from] MutationError),
+    /// A related resource is not valid.
+    #[error(transparent)]
+    Related(#[from] RelatedError),
+}
+
+/// One API kind on one side.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ApiKind {
+    /// API group, empty for core.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Plural resource name.
+    pub plural: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl ApiKind {
+    /// `group/version`, or the version alone for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    fn stored(crd: &Crd) -> Result<Self, RuleError> {
+        let version = crd.storage_version().ok_or(RuleError::NoStorage)?;
+        Ok(Self {
+            group: crd.spec.group.clone(),
+            version: version.name.clone(),
+            kind: crd.spec.names.kind.clone(),
+            plural: crd.spec.names.plural.clone(),
+            namespaced: crd.is_namespaced(),
+        })
+    }
+}
+
+/// Everything a PublishedResource says about its objects, compiled.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Name of the PublishedResource.
+    pub name: String,
+    /// Name of the agent, written on every copy.
+    pub agent_name: String,
+    /// The kind on the service cluster.
+    pub local: ApiKind,
+    /// The kind in kcp.
+    pub remote: ApiKind,
+    /// Names of the copies.
+    pub naming: Naming,
+    /// Which objects take part, by their own labels.
+    pub resource_filter: Option<Selector>,
+    /// Which objects take part, by the labels of their namespace.
+    pub namespace_filter: Option<Selector>,
+    /// Whether workspace paths are known to templates and copies.
+    pub workspace_paths: bool,
+    /// Changes on the way.
+    pub mutation: Mutation,
+    /// Top-level fields that are subresources on the service cluster and never part of the desired state.
+    pub subresources: Vec<&'static str>,
+    /// Objects that travel along.
+    pub related: Vec<Related>,
+}
+
+impl Rules {
+    /// Compiles all rules of a PublishedResource for its CRD.
+    pub fn compile(pr: &PublishedResource, crd: &Crd, agent_name: &str) -> Result<Self, RuleError> {
+        let projected = project(pr, crd)?;
+        let local = ApiKind::stored(crd)?;
+        let remote = ApiKind::stored(&projected)?;
+        let stored = crd.storage_version().ok_or(RuleError::NoStorage)?;
+        let mut subresources = Vec::new();
+        if stored.has_status() {
+            subresources.push("status");
+        }
+        if stored.has_scale() {
+            subresources.push("scale");
+        }
+        let filter = pr.spec.filter.clone().unwrap_or_default();
+        let compile_filter = |field, selector: Option<_>| {
+            selector.as_ref().map(Selector::compile).transpose().map_err(|source| RuleError::Filter { field, source })
+        };
+        let mut identifiers = HashSet::new();
+        let mut related = Vec::new();
+        for (i, entry) in pr.spec.related.iter().enumerate() {
+            let at = format!("spec.related[{i}]");
+            if !identifiers.insert(&entry.identifier) {
+                return Err(RelatedError::Duplicate { at, identifier: entry.identifier.clone() }.into());
+            }
+            related.push(Related::compile(&at, entry)?);
+        }
+        Ok(Self {
+            name: pr.metadata.name.clone(),
+            agent_name: agent_name.to_owned(),
+            naming: Naming::compile(&pr.spec.naming.clone().unwrap_or_default(), local.namespaced, remote.namespaced)?,
+            resource_filter: compile_filter("resource", filter.resource)?,
+            namespace_filter: compile_filter("namespace", filter.namespace)?,
+            workspace_paths: pr.spec.enable_workspace_paths,
+            mutation: Mutation::compile("spec.mutation", pr.spec.mutation.as_ref())?,
+            subresources,
+            related,
+            local,
+            remote,
+        })
+    }
+
+    /// Whether copies have a status subresource, so that their status can travel back.
+    pub fn has_status(&self) -> bool {
+        self.subresources.contains(&"status")
+    }
+
+    /// Whether an object of this kind takes part. Namespace labels matter only if there is a namespace filter.
+    pub fn selects(&self, source: &Value, namespace: Option<&Value>) -> bool {
+        let by_resource = self.resource_filter.as_ref().is_none_or(|s| s.matches_object(source));
+        // Cluster-scoped objects have no namespace that could be filtered out.
+        let by_namespace = match (&self.namespace_filter, namespace) {
+            (Some(selector), Some(namespace)) => selector.matches_object(namespace),
+            (Some(_), None) => !self.remote.namespaced,
+            (None, _) => true,
+        };
+        by_resource && by_namespace
+    }
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The CronTab CRD of the specification.
+    pub(crate) fn crontab() -> Crd {
+        Crd::from_json(&json!({
+            "metadata": {"name": "crontabs.example.com", "generation": 1},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "crontabs", "singular": "crontab", "shortNames": ["ct"], "kind": "CronTab", "listKind": "CronTabList"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                        "cronSpec": {"type": "string"}, "image": {"type": "string"}, "replicas": {"type": "integer"}}}}}}}],
+                "conversion": {"strategy": "None"},
+            },
+        })).unwrap()
+    }
+
+    /// A PublishedResource with the given spec.
+    pub(crate) fn published(mut spec: Value) -> PublishedResource {
+        if spec.get("resource").is_none() {
+            spec["resource"] = json!({"apiGroup": "example.com", "kind": "CronTab"});
+        }
+        serde_json::from_value(json!({"metadata": {"name": "publish-crontabs"}, "spec": spec})).unwrap()
+    }
+
+    fn compile(spec: Value) -> Result<Rules, RuleError> {
+        Rules::compile(&published(spec), &crontab(), "agent")
+    }
+
+    #[test]
+    fn kinds_of_both_sides_follow_from_the_projection() {
+        let rules =
+            compile(json!({"projection": {"group": "kcp.example.com", "kind": "Job", "scope": "Cluster"}})).unwrap();
+        assert_eq!(rules.local.api_version(), "example.com/v1");
+        assert_eq!((rules.remote.api_version().as_str(), rules.remote.plural.as_str()), ("kcp.example.com/v1", "jobs"));
+        assert!(rules.local.namespaced && !rules.remote.namespaced);
+    }
+
+    #[test]
+    fn filters_select_by_labels_of_object_and_namespace() {
+        let rules = compile(
+            json!({"filter": {"resource": {"matchLabels": {"a": "1"}}, "namespace": {"matchLabels": {"b": "2"}}}}),
+        )
+        .unwrap();
+        let object = json!({"metadata": {"labels": {"a": "1"}}});
+        let namespace = json!({"metadata": {"labels": {"b": "2"}}});
+        assert!(rules.selects(&object, Some(&namespace)));
+        assert!(!rules.selects(&json!({}), Some(&namespace)));
+        assert!(!rules.selects(&object, Some(&json!({}))));
+        assert!(!rules.selects(&object, None));
+    }
+
+    #[test]
+    fn bad_rules_name_the_field() {
+        for (spec, expected) in [
+            (json!({"naming": {"name": "{{ nope }}"}}), "spec.naming.name is not a valid template"),
+            (
+                json!({"filter": {"resource": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}}),
+                "spec.filter.resource: ",
+            ),
+            (json!({"mutation": {"spec": [{"cel": {"path": "a", "expression": "nope("}}]}}), "spec.mutation.spec[0]: "),
+            (json!({"related": [{"identifier": "a", "kind": "Secret", "object": {}}]}), "spec.related[0].object: "),
+            (
+                json!({"resource": {"apiGroup": "example.com", "kind": "CronTab", "version": "v9"}}),
+                "failed to apply projection rules: ",
+            ),
+        ] {
+            let error = compile(spec).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

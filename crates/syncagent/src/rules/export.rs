@@ -1,0 +1,196 @@
+//! The APIExport: which schemas and permission claims it shall carry.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use carrick_kcp::apis::{ApiExportSpec, PermissionClaim, split_schema_name};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::metadata::set;
+use super::related::kcp_group_resource;
+use crate::api::{AGENT_NAME, PublishedResource};
+
+/// A PublishedResource as far as the export is concerned.
+#[derive(Debug, Clone, Copy)]
+pub struct Published<'a> {
+    /// The PublishedResource.
+    pub pr: &'a PublishedResource,
+    /// Name of its schema.
+    pub schema_name: &'a str,
+    /// Whether the schema is known to exist.
+    pub ready: bool,
+}
+
+/// What becomes of an export.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExportChange {
+    /// The export as it shall be.
+    pub object: Value,
+    /// Whether that differs from what is there.
+    pub changed: bool,
+    /// Schemas that come in.
+    pub added_schemas: Vec<String>,
+    /// Schemas that go, replaced by newer ones.
+    pub removed_schemas: Vec<String>,
+    /// Claims that come in, as `group/resource` (core: `resource`).
+    pub added_claims: Vec<String>,
+}
+
+/// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed.
+pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> ExportChange {
+    let spec = ApiExportSpec::deserialize(&export["spec"]).unwrap_or_default();
+    let ready: BTreeSet<&str> = published.iter().filter(|p| p.ready).map(|p| p.schema_name).collect();
+    let schemas = merge_schemas(&spec.latest_resource_schemas, &ready);
+
+    let all = published.iter().map(|p| p.schema_name);
+    let own: BTreeSet<(String, String)> =
+        spec.latest_resource_schemas.iter().map(String::as_str).chain(all).filter_map(group_resource).collect();
+    let (claims, added) = merge_claims(&spec.permission_claims, required_claims(published, &own));
+
+    let mut object = export.clone();
+    set(&mut object, "annotations", AGENT_NAME, agent_name);
+    if schemas != spec.latest_resource_schemas {
+        object["spec"]["latestResourceSchemas"] = schemas.clone().into();
+    }
+    if !added.is_empty() {
+        object["spec"]["permissionClaims"] = serde_json::to_value(claims).unwrap_or_default();
+    }
+    let missing = |from: &[String], other: &[String]| -> Vec<String> {
+        from.iter().filter(|name| !other.contains(name)).cloned().collect()
+    };
+    ExportChange {
+        changed: object != *export,
+        added_schemas: missing(&schemas, &spec.latest_resource_schemas),
+        removed_schemas: missing(&spec.latest_resource_schemas, &schemas),
+        added_claims: added,
+        object,
+    }
+}
+
+/// Group and resource of a schema name.
+fn group_resource(schema: &str) -> Option<(String, String)> {
+    split_schema_name(schema).map(|(_, resource, group)| (group.to_owned(), resource.to_owned()))
+}
+
+/// Ready schemas replace older ones of the same group and resource; everything else stays. Sorted by `resource.group`.
+fn merge_schemas(existing: &[String], ready: &BTreeSet<&str>) -> Vec<String> {
+    let replaced: BTreeSet<_> = ready.iter().filter_map(|name| group_resource(name)).collect();
+    let kept = existing
+        .iter()
+        .map(String::as_str)
+        .filter(|name| ready.contains(name) || group_resource(name).is_none_or(|gr| !replaced.contains(&gr)));
+    let all: BTreeSet<&str> = kept.chain(ready.iter().copied()).collect();
+    let mut sorted: Vec<String> = all.into_iter().map(str::to_owned).collect();
+    sorted.sort_by_cached_key(|name| name.split_once('.').map_or_else(String::new, |(_, rest)| rest.to_owned()));
+    sorted
+}
+
+/// Claims that the rules need, as (group, resource) → identity.
+fn required_claims(
+    published: &[Published<'_>],
+    own: &BTreeSet<(String, String)>,
+) -> BTreeMap<(String, String), String> {
+    let mut claims = BTreeMap::new();
+    let mut claim = |group: &str, resource: &str, identity: &str| {
+        claims.entry((group.to_owned(), resource.to_owned())).or_insert_with(|| identity.to_owned());
+    };
+    claim("", "events", "");
+    for pr in published.iter().map(|p| p.pr) {
+        let filters_namespaces = pr.spec.filter.as_ref().is_some_and(|f| f.namespace.is_some());
+        if filters_namespaces || !pr.spec.related.is_empty() {
+            claim("", "namespaces", "");
+        }
+        if pr.spec.enable_workspace_paths {
+            claim("core.kcp.io", "logicalclusters", "");
+        }
+        for related in &pr.spec.related {
+            let (group, resource) = kcp_group_resource(related);
+            // kcp refuses claims on an export's own resources.
+            if !own.contains(&(group.clone(), resource.clone())) {
+                claim(&group, &resource, &related.identity_hash);
+            }
+        }
+    }
+    claims
+}
+
+/// Adds missing claims; whatever exists for a group and resource stays as it is, because kcp allows one entry for each.
+fn merge_claims(
+    existing: &[PermissionClaim],
+    required: BTreeMap<(String, String), String>,
+) -> (Vec<PermissionClaim>, Vec<String>) {
+    let mut claims = existing.to_vec();
+    let mut added = Vec::new();
+    for ((group, resource), identity_hash) in required {
+        if existing.iter().any(|c| c.group == group && c.resource == resource) {
+            continue;
+        }
+        added.push(if group.is_empty() { resource.clone() } else { format!("{group}/{resource}") });
+        claims.push(PermissionClaim { group, resource, all: true, identity_hash, resource_selector: Vec::new() });
+    }
+    claims.sort_by(|a, b| (&a.group, &a.resource).cmp(&(&b.group, &b.resource)));
+    (claims, added)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::tests::published as pr;
+    use serde_json::json;
+
+    fn run(export: &Value, prs: &[(&PublishedResource, &str)]) -> ExportChange {
+        let published: Vec<_> =
+            prs.iter().map(|(pr, schema_name)| Published { pr, schema_name, ready: true }).collect();
+        apply(export, "agent", &published)
+    }
+
+    fn claims(change: &ExportChange) -> Vec<&str> {
+        let claims = change.object["spec"]["permissionClaims"].as_array().unwrap();
+        claims.iter().map(|c| c["resource"].as_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn an_empty_export_gets_schemas_the_events_claim_and_the_agents_mark() {
+        let change = run(&json!({"spec": {}}), &[(&pr(json!({})), "v1.crontabs.example.com")]);
+        assert!(change.changed);
+        assert_eq!(change.object["spec"]["latestResourceSchemas"], json!(["v1.crontabs.example.com"]));
+        assert_eq!(change.object["spec"]["permissionClaims"], json!([{"resource": "events", "all": true}]));
+        assert_eq!(change.object["metadata"]["annotations"][AGENT_NAME], "agent");
+        let again = run(&change.object, &[(&pr(json!({})), "v1.crontabs.example.com")]);
+        assert!(!again.changed, "{again:?}");
+    }
+
+    #[test]
+    fn foreign_schemas_stay_and_older_ones_of_the_same_resource_go() {
+        let export = json!({"spec": {"latestResourceSchemas": ["v0.crontabs.example.com", "v1.fakes.example.com"]}});
+        let change = run(&export, &[(&pr(json!({})), "v9.crontabs.example.com")]);
+        assert_eq!(
+            change.object["spec"]["latestResourceSchemas"],
+            json!(["v9.crontabs.example.com", "v1.fakes.example.com"])
+        );
+        assert_eq!(change.removed_schemas, ["v0.crontabs.example.com"]);
+        assert_eq!(change.added_schemas, ["v9.crontabs.example.com"]);
+    }
+
+    #[test]
+    fn related_resources_are_claimed_sorted_and_existing_claims_stay() {
+        let related = pr(json!({"related": [
+            {"identifier": "a", "origin": "service", "kind": "Secret", "object": {}},
+            {"identifier": "b", "origin": "kcp", "group": "x.io", "version": "v1", "resource": "backups", "identityHash": "abc", "object": {}},
+            {"identifier": "c", "origin": "kcp", "group": "example.com", "version": "v1", "resource": "crontabs", "object": {}},
+        ]}));
+        let export = json!({"spec": {"permissionClaims": [{"resource": "configmaps", "all": true}]}});
+        let change = run(&export, &[(&related, "v1.crontabs.example.com")]);
+        assert_eq!(claims(&change), ["configmaps", "events", "namespaces", "secrets", "backups"]);
+        assert_eq!(change.added_claims, ["events", "namespaces", "secrets", "x.io/backups"]);
+        assert_eq!(change.object["spec"]["permissionClaims"][4]["identityHash"], "abc");
+    }
+
+    #[test]
+    fn schemas_that_do_not_exist_yet_are_not_listed() {
+        let pr = pr(json!({}));
+        let change =
+            apply(&json!({"spec": {}}), "agent", &[Published { pr: &pr, schema_name: "v1.a.b", ready: false }]);
+        assert_eq!(change.object["spec"].get("latestResourceSchemas"), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! Metadata of objects that travel: what is stripped, what never crosses, and what links a copy to its source.
+
+use carrick_kcp::{CLAIM_LABEL_PREFIX, CLUSTER_ANNOTATION};
+use serde_json::{Map, Value};
+use sha1::{Digest, Sha1};
+
+use super::hex;
+use crate::api::{
+    AGENT_NAME, RELATED_PREFIX, REMOTE_CLUSTER, REMOTE_NAME, REMOTE_NAME_HASH, REMOTE_NAMESPACE, REMOTE_NAMESPACE_HASH,
+    REMOTE_WORKSPACE_PATH,
+};
+
+/// Set by the server or by other controllers of one cluster, without meaning in another.
+const STRIPPED: [&str; 8] = [
+    "creationTimestamp",
+    "finalizers",
+    "generation",
+    "ownerReferences",
+    "resourceVersion",
+    "managedFields",
+    "uid",
+    "selfLink",
+];
+
+/// Where a primary object lives in kcp.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceKey {
+    /// Logical cluster.
+    pub cluster: String,
+    /// Namespace, empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// Labels and annotations on a copy that lead back to its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Labels, without the agent's name.
+    pub labels: Vec<(&'static str, String)>,
+    /// Annotations.
+    pub annotations: Vec<(&'static str, String)>,
+}
+
+impl Link {
+    /// The link to a source.
+    pub fn to(source: &SourceKey, workspace_path: Option<&str>) -> Self {
+        let mut labels = vec![(REMOTE_CLUSTER, source.cluster.clone()), (REMOTE_NAME_HASH, sha1_hex(&source.name))];
+        let mut annotations = vec![(REMOTE_NAME, source.name.clone())];
+        if !source.namespace.is_empty() {
+            labels.push((REMOTE_NAMESPACE_HASH, sha1_hex(&source.namespace)));
+            annotations.push((REMOTE_NAMESPACE, source.namespace.clone()));
+        }
+        if let Some(path) = workspace_path {
+            annotations.push((REMOTE_WORKSPACE_PATH, path.to_owned()));
+        }
+        Self { labels, annotations }
+    }
+
+    /// The source a copy leads back to, if it carries a complete link.
+    pub fn source_of(copy: &Value) -> Option<SourceKey> {
+        let cluster = label(copy, REMOTE_CLUSTER)?;
+        let name = annotation(copy, REMOTE_NAME)?;
+        let namespace = annotation(copy, REMOTE_NAMESPACE).unwrap_or_default();
+        Some(SourceKey { cluster: cluster.into(), namespace: namespace.into(), name: name.into() })
+    }
+
+    /// Whether the copy carries these labels.
+    pub fn is_on(&self, copy: &Value) -> bool {
+        self.labels.iter().all(|(key, value)| label(copy, key) == Some(value))
+    }
+
+    /// Writes link and agent name onto a copy.
+    pub fn write(&self, copy: &mut Value, agent_name: &str) {
+        for (key, value) in &self.labels {
+            set(copy, "labels", key, value);
+        }
+        set(copy, "labels", AGENT_NAME, agent_name);
+        for (key, value) in &self.annotations {
+            set(copy, "annotations", key, value);
+        }
+    }
+}
+
+/// A copy of the object without the metadata that must not cross.
+pub fn strip(object: &Value) -> Value {
+    let mut out = object.clone();
+    if let Some(metadata) = out.get_mut("metadata").and_then(Value::as_object_mut) {
+        for key in STRIPPED {
+            metadata.remove(key);
+        }
+        keep(metadata, "labels", crosses_as_label);
+        keep(metadata, "annotations", crosses_as_annotation);
+    }
+    out
+}
+
+/// A label of an object.
+pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object["metadata"]["labels"].get(key)?.as_str()
+}
+
+/// An annotation of an object.
+pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object["metadata"]["annotations"].get(key)?.as_str()
+}
+
+/// Sets a label (`field` = `labels`) or an annotation.
+pub fn set(object: &mut Value, field: &str, key: &str, value: &str) {
+    let metadata = &mut object["metadata"];
+    if !metadata[field].is_object() {
+        metadata[field] = Value::Object(Map::new());
+    }
+    metadata[field][key] = value.into();
+}
+
+/// Lower-case hexadecimal SHA-1 of a text.
+pub fn sha1_hex(text: &str) -> String {
+    hex(&Sha1::digest(text.as_bytes()))
+}
+
+/// The agent's own label never crosses either: a consumer who sets it must not detach the copy from its agent.
+fn crosses_as_label(key: &str) -> bool {
+    !matches!(key, REMOTE_CLUSTER | REMOTE_NAME_HASH | REMOTE_NAMESPACE_HASH | AGENT_NAME)
+        && !key.starts_with(CLAIM_LABEL_PREFIX)
+}
+
+fn crosses_as_annotation(key: &str) -> bool {
+    !matches!(
+        key,
+        CLUSTER_ANNOTATION
+            | "kubectl.kubernetes.io/last-applied-configuration"
+            | REMOTE_NAME
+            | REMOTE_NAMESPACE
+            | REMOTE_WORKSPACE_PATH
+    ) && !key.starts_with(RELATED_PREFIX)
+}
+
+fn keep(metadata: &mut Map<String, Value>, field: &str, crosses: fn(&str) -> bool) {
+    if let Some(entries) = metadata.get_mut(field).and_then(Value::as_object_mut) {
+        entries.retain(|key, _| crosses(key));
+        if entries.is_empty() {
+            metadata.remove(field);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn source() -> SourceKey {
+        SourceKey { cluster: "c1".into(), namespace: "default".into(), name: "my-test-thing".into() }
+    }
+
+    #[test]
+    fn a_link_leads_back_to_its_source() {
+        let mut copy = json!({"metadata": {"name": "x"}});
+        let link = Link::to(&source(), Some("root:a"));
+        link.write(&mut copy, "agent");
+        assert_eq!(label(&copy, REMOTE_NAME_HASH), Some("c346c8ceb5d104cc783d09b95e8ea7032c190948"));
+        assert_eq!(label(&copy, AGENT_NAME), Some("agent"));
+        assert_eq!(annotation(&copy, REMOTE_WORKSPACE_PATH), Some("root:a"));
+        assert_eq!(Link::source_of(&copy), Some(source()));
+        assert!(link.is_on(&copy));
+        assert!(!Link::to(&SourceKey { cluster: "c2".into(), ..source() }, None).is_on(&copy));
+    }
+
+    #[test]
+    fn cluster_scoped_sources_leave_no_namespace_behind() {
+        let link = Link::to(&SourceKey { namespace: String::new(), ..source() }, None);
+        assert_eq!((link.labels.len(), link.annotations.len()), (2, 1));
+    }
+
+    #[test]
+    fn stripping_keeps_what_belongs_to_the_user() {
+        let object = json!({"metadata": {
+            "name": "n", "namespace": "ns", "uid": "u", "resourceVersion": "1", "generation": 2, "managedFields": [],
+            "finalizers": ["f"], "ownerReferences": [], "creationTimestamp": "t", "generateName": "g-",
+            "labels": {"mine": "1", AGENT_NAME: "evil", REMOTE_CLUSTER: "c", "claimed.internal.apis.kcp.io/x": "y"},
+            "annotations": {"kcp.io/cluster": "c", "related-resources.syncagent.kcp.io/a.0": "{}"},
+        }, "spec": {"a": 1}});
+        assert_eq!(
+            strip(&object),
+            json!({"metadata": {"name": "n", "namespace": "ns", "generateName": "g-",
+            "labels": {"mine": "1"}}, "spec": {"a": 1}})
+        );
+    }
+}

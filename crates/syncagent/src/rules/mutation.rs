@@ -1,0 +1,205 @@
+//! Mutations, compiled: changes to objects on their way.
+
+use std::sync::Arc;
+
+use carrick_json::path;
+use carrick_json::regex::GoRegex;
+use carrick_template::Template;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::api;
+
+/// Why a mutation cannot be compiled or applied.
+#[derive(Debug, Error)]
+pub enum MutationError {
+    /// None of the mechanisms is set.
+    #[error("{at}: no valid mutation mechanism provided; set one of delete, regex, template, cel")]
+    Empty {
+        /// Field of the PublishedResource.
+        at: String,
+    },
+    /// Several mechanisms are set.
+    #[error("{at}: several mutation mechanisms provided; set exactly one of delete, regex, template, cel")]
+    Several {
+        /// Field of the PublishedResource.
+        at: String,
+    },
+    /// The pattern, template or expression is not valid.
+    #[error("{at}: {reason}")]
+    Compile {
+        /// Field of the PublishedResource.
+        at: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The step failed on an object.
+    #[error("{at} failed: {reason}")]
+    Apply {
+        /// Field of the PublishedResource.
+        at: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Compiled mutations for both directions.
+#[derive(Debug, Clone, Default)]
+pub struct Mutation {
+    spec: Vec<Step>,
+    status: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+struct Step {
+    at: String,
+    path: String,
+    action: Action,
+}
+
+#[derive(Debug, Clone)]
+enum Action {
+    Delete,
+    Set(String),
+    Regex(GoRegex, String),
+    Template(Template),
+    Cel(Arc<carrick_cel::Mutation>),
+}
+
+impl Mutation {
+    /// Compiles the rules found at the given field of a PublishedResource.
+    pub fn compile(at: &str, mutation: Option<&api::Mutation>) -> Result<Self, MutationError> {
+        let Some(mutation) = mutation else { return Ok(Self::default()) };
+        let compile = |direction: &str, steps: &[api::ResourceMutation]| -> Result<Vec<Step>, MutationError> {
+            steps.iter().enumerate().map(|(i, step)| Step::compile(format!("{at}.{direction}[{i}]"), step)).collect()
+        };
+        Ok(Self { spec: compile("spec", &mutation.spec)?, status: compile("status", &mutation.status)? })
+    }
+
+    /// The source as its copy shall see it.
+    pub fn spec(&self, source: &Value, copy: Option<&Value>) -> Result<Value, MutationError> {
+        apply(&self.spec, source, copy.unwrap_or(&Value::Null))
+    }
+
+    /// The copy as its source shall see it.
+    pub fn status(&self, copy: &Value, source: &Value) -> Result<Value, MutationError> {
+        apply(&self.status, copy, source)
+    }
+}
+
+fn apply(steps: &[Step], object: &Value, other: &Value) -> Result<Value, MutationError> {
+    let mut object = object.clone();
+    for step in steps {
+        step.apply(&mut object, other)?;
+    }
+    Ok(object)
+}
+
+impl Step {
+    fn compile(at: String, step: &api::ResourceMutation) -> Result<Self, MutationError> {
+        let set = [step.delete.is_some(), step.regex.is_some(), step.template.is_some(), step.cel.is_some()];
+        if set.iter().filter(|set| **set).count() > 1 {
+            return Err(MutationError::Several { at });
+        }
+        let compile_error = |reason: String| MutationError::Compile { at: at.clone(), reason };
+        let (path, action) = if let Some(delete) = &step.delete {
+            (&delete.path, Action::Delete)
+        } else if let Some(regex) = &step.regex {
+            let action = if regex.pattern.is_empty() {
+                Action::Set(regex.replacement.clone())
+            } else {
+                let pattern = GoRegex::compile(&regex.pattern).map_err(|e| compile_error(e.to_string()))?;
+                Action::Regex(pattern, regex.replacement.clone())
+            };
+            (&regex.path, action)
+        } else if let Some(template) = &step.template {
+            let compiled = Template::compile(&template.template).map_err(|e| compile_error(e.to_string()))?;
+            (&template.path, Action::Template(compiled))
+        } else if let Some(cel) = &step.cel {
+            let compiled = carrick_cel::Mutation::compile(&cel.expression).map_err(|e| compile_error(e.to_string()))?;
+            (&cel.path, Action::Cel(Arc::new(compiled)))
+        } else {
+            return Err(MutationError::Empty { at });
+        };
+        if path.is_empty() {
+            return Err(compile_error("path cannot be empty".into()));
+        }
+        Ok(Self { path: path.clone(), action, at })
+    }
+
+    fn apply(&self, object: &mut Value, other: &Value) -> Result<(), MutationError> {
+        let failed = |reason: String| MutationError::Apply { at: self.at.clone(), reason };
+        let result = match &self.action {
+            Action::Delete => return path::delete(object, &self.path).map_err(|e| failed(e.to_string())),
+            Action::Set(text) => Value::from(text.as_str()),
+            Action::Regex(pattern, replacement) => {
+                let text = path::get(object, &self.path).text();
+                pattern.replace_all(&text, replacement).into()
+            }
+            Action::Template(template) => {
+                let mut data = Map::new();
+                data.insert("Value".into(), value_at(object, &self.path));
+                // The reference agent's names: the object being changed is always "local" here, whichever side it is on.
+                data.insert("LocalObject".into(), object.clone());
+                data.insert("RemoteObject".into(), other.clone());
+                template.render(&data).map_err(|e| failed(e.to_string()))?.trim().into()
+            }
+            Action::Cel(program) => {
+                let value = value_at(object, &self.path);
+                program.eval(&value, object, other).map_err(|e| failed(e.to_string()))?
+            }
+        };
+        path::set(object, &self.path, result).map_err(|e| failed(e.to_string()))
+    }
+}
+
+fn value_at(object: &Value, path: &str) -> Value {
+    path::get(object, path).into_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn compile(steps: Value) -> Result<Mutation, MutationError> {
+        let mutation: api::Mutation = serde_json::from_value(json!({ "spec": steps })).unwrap();
+        Mutation::compile("spec.mutation", Some(&mutation))
+    }
+
+    #[test]
+    fn steps_apply_in_order_and_integers_stay_exact() {
+        let steps = json!([
+            {"delete": {"path": "spec.secret"}},
+            {"regex": {"path": "spec.image", "pattern": "^(.*):latest$", "replacement": "$1:v1"}},
+            {"template": {"path": "spec.region", "template": "{{ .LocalObject.spec.image | upper }}"}},
+            {"cel": {"path": "spec.double", "expression": "self.spec.replicas * 2"}},
+        ]);
+        let object =
+            json!({"spec": {"secret": "x", "image": "nginx:latest", "replicas": 3, "big": 9_007_199_254_740_993_i64}});
+        let out = compile(steps).unwrap().spec(&object, None).unwrap();
+        assert_eq!(
+            out,
+            json!({"spec": {"image": "nginx:v1", "region": "NGINX:V1", "replicas": 3, "double": 6,
+            "big": 9_007_199_254_740_993_i64}})
+        );
+    }
+
+    #[test]
+    fn bad_rules_name_the_field() {
+        for (steps, expected) in [
+            (json!([{}]), "spec.mutation.spec[0]: no valid mutation mechanism"),
+            (
+                json!([{"delete": {"path": "a"}, "cel": {"path": "a", "expression": "1"}}]),
+                "spec.mutation.spec[0]: several",
+            ),
+            (json!([{"delete": {"path": "a"}}, {"regex": {"path": "a", "pattern": "("}}]), "spec.mutation.spec[1]: "),
+            (json!([{"cel": {"path": "a", "expression": "self.("}}]), "spec.mutation.spec[0]: "),
+            (json!([{"template": {"path": "a", "template": "{{ if }}"}}]), "spec.mutation.spec[0]: "),
+            (json!([{"delete": {"path": ""}}]), "spec.mutation.spec[0]: path cannot be empty"),
+        ] {
+            let error = compile(steps).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

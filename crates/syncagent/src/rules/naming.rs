@@ -1,0 +1,212 @@
+//! Names of copies on the service cluster.
+
+use carrick_template::Template;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::metadata::{SourceKey, sha1_hex};
+use crate::api;
+
+const DEFAULT_NAMESPACE: &str = "{{ .ClusterName }}";
+const DEFAULT_NAME: &str = "{{ .Object.metadata.namespace | sha3short }}-{{ .Object.metadata.name | sha3short }}";
+/// The default fails on objects without a namespace; cluster-scoped kinds get this one instead.
+const DEFAULT_CLUSTER_SCOPED_NAME: &str = "{{ .ClusterName }}-{{ .Object.metadata.name | sha3short }}";
+
+/// Why a copy cannot be named.
+#[derive(Debug, Error)]
+pub enum NamingError {
+    /// The pattern is not a valid template.
+    #[error("spec.naming.{field} is not a valid template: {source}")]
+    Compile {
+        /// `name` or `namespace`.
+        field: &'static str,
+        /// What is wrong.
+        source: carrick_template::CompileError,
+    },
+    /// The template failed on this object.
+    #[error("spec.naming.{field} cannot be rendered: {source}")]
+    Render {
+        /// `name` or `namespace`.
+        field: &'static str,
+        /// What is wrong.
+        source: carrick_template::RenderError,
+    },
+    /// The result is not a valid name for an object.
+    #[error(
+        "spec.naming.{field} yields {result:?}, which is not a valid Kubernetes name (lower-case letters, digits, '-' and '.')"
+    )]
+    Invalid {
+        /// `name` or `namespace`.
+        field: &'static str,
+        /// What came out.
+        result: String,
+    },
+}
+
+/// Compiled naming rules.
+#[derive(Debug, Clone)]
+pub struct Naming {
+    name: Pattern,
+    /// None for kinds that are cluster-scoped on the service cluster.
+    namespace: Option<Pattern>,
+}
+
+#[derive(Debug, Clone)]
+enum Pattern {
+    Template(Template),
+    /// The deprecated `$remoteName` form.
+    Placeholders(String),
+}
+
+impl Naming {
+    /// Compiles the rules; empty fields get the defaults.
+    pub fn compile(naming: &api::Naming, local_namespaced: bool, remote_namespaced: bool) -> Result<Self, NamingError> {
+        let or = |text: &str, default: &str| if text.is_empty() { default.to_owned() } else { text.to_owned() };
+        let default_name = if remote_namespaced { DEFAULT_NAME } else { DEFAULT_CLUSTER_SCOPED_NAME };
+        let namespace = or(&naming.namespace, DEFAULT_NAMESPACE);
+        Ok(Self {
+            name: Pattern::compile("name", or(&naming.name, default_name))?,
+            namespace: local_namespaced.then(|| Pattern::compile("namespace", namespace)).transpose()?,
+        })
+    }
+
+    /// Namespace (if any) and name of the copy of a source.
+    pub fn name_copy(
+        &self,
+        source: &SourceKey,
+        workspace_path: Option<&str>,
+        object: &Value,
+    ) -> Result<(Option<String>, String), NamingError> {
+        let name = self.name.evaluate("name", source, workspace_path, object)?;
+        if name.len() > 253 || !name.split('.').all(is_name_part) {
+            return Err(NamingError::Invalid { field: "name", result: name });
+        }
+        let Some(pattern) = &self.namespace else { return Ok((None, name)) };
+        let namespace = pattern.evaluate("namespace", source, workspace_path, object)?;
+        if !carrick_kcp::path::is_label(&namespace) {
+            return Err(NamingError::Invalid { field: "namespace", result: namespace });
+        }
+        Ok((Some(namespace), name))
+    }
+}
+
+impl Pattern {
+    fn compile(field: &'static str, text: String) -> Result<Self, NamingError> {
+        if text.contains("{{") {
+            return Template::compile(&text)
+                .map(Self::Template)
+                .map_err(|source| NamingError::Compile { field, source });
+        }
+        Ok(Self::Placeholders(text))
+    }
+
+    fn evaluate(
+        &self,
+        field: &'static str,
+        source: &SourceKey,
+        workspace_path: Option<&str>,
+        object: &Value,
+    ) -> Result<String, NamingError> {
+        match self {
+            Self::Template(template) => {
+                let mut data = Map::new();
+                data.insert("Object".into(), object.clone());
+                data.insert("ClusterName".into(), source.cluster.as_str().into());
+                data.insert("ClusterPath".into(), workspace_path.unwrap_or_default().into());
+                let rendered = template.render(&data).map_err(|source| NamingError::Render { field, source })?;
+                Ok(rendered.trim().to_owned())
+            }
+            Self::Placeholders(text) => Ok(fill_placeholders(text, source)),
+        }
+    }
+}
+
+/// Replaces the deprecated placeholders in one pass from left to right.
+fn fill_placeholders(text: &str, source: &SourceKey) -> String {
+    let hash = |s: &str| sha1_hex(s)[..20].to_owned();
+    // Longer names first, so that `$remoteNameHash` is not taken for `$remoteName`.
+    let values = [
+        ("$remoteClusterName", source.cluster.clone()),
+        ("$remoteNamespaceHash", hash(&source.namespace)),
+        ("$remoteNamespace", source.namespace.clone()),
+        ("$remoteNameHash", hash(&source.name)),
+        ("$remoteName", source.name.clone()),
+    ];
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some((placeholder, value)) = values.iter().find(|(placeholder, _)| rest.starts_with(placeholder)) {
+            out.push_str(value);
+            rest = &rest[placeholder.len()..];
+        } else {
+            out.push('$');
+            rest = &rest[1..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// One dot-separated part of an object name; the whole may be longer than a label.
+fn is_name_part(part: &str) -> bool {
+    let bytes = part.as_bytes();
+    let edge = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    bytes.iter().all(|b| edge(b) || *b == b'-') && bytes.first().is_some_and(edge) && bytes.last().is_some_and(edge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn name(naming: &api::Naming, namespace: &str) -> Result<(Option<String>, String), NamingError> {
+        let source = SourceKey { cluster: "testcluster".into(), namespace: namespace.into(), name: "objname".into() };
+        let object = json!({"metadata": {"namespace": namespace, "name": "objname"}});
+        Naming::compile(naming, true, !namespace.is_empty())?.name_copy(&source, None, &object)
+    }
+
+    #[test]
+    fn defaults_equal_those_of_the_reference_agent() {
+        let (namespace, name) = name(&api::Naming::default(), "objnamespace").unwrap();
+        assert_eq!(namespace.as_deref(), Some("testcluster"));
+        assert_eq!(name, "2928c2aa0e510f017f07-73d08a1ba188f1340dae");
+    }
+
+    #[test]
+    fn cluster_scoped_sources_get_a_name_too() {
+        let (_, name) = name(&api::Naming::default(), "").unwrap();
+        assert_eq!(name, "testcluster-73d08a1ba188f1340dae");
+    }
+
+    #[test]
+    fn placeholders_and_templates_are_both_understood() {
+        let old =
+            api::Naming { name: "$remoteName-$remoteNameHash-$x".into(), namespace: "synced-$remoteNamespace".into() };
+        assert_eq!(
+            fill_placeholders(
+                "$remoteName$",
+                &SourceKey { cluster: "c".into(), namespace: "n".into(), name: "m".into() }
+            ),
+            "m$"
+        );
+        assert!(matches!(name(&old, "ns"), Err(NamingError::Invalid { field: "name", .. })));
+        let new = api::Naming {
+            name: "{{ .Object.metadata.name }}".into(),
+            namespace: " synced-{{ .Object.metadata.namespace }} ".into(),
+        };
+        assert_eq!(name(&new, "ns").unwrap(), (Some("synced-ns".into()), "objname".into()));
+    }
+
+    #[test]
+    fn bad_patterns_say_which_field_is_wrong() {
+        let bad = api::Naming { name: "{{ .Object.metadata.name | nosuchfunction }}".into(), namespace: String::new() };
+        let error = name(&bad, "ns").unwrap_err().to_string();
+        assert!(error.starts_with("spec.naming.name is not a valid template"), "{error}");
+        let upper = api::Naming { name: "{{ .Object.metadata.name | upper }}".into(), namespace: String::new() };
+        assert!(
+            matches!(name(&upper, "ns"), Err(NamingError::Invalid { field: "name", result }) if result == "OBJNAME")
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! Projection: how a kind of the service cluster looks in kcp.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use thiserror::Error;
+
+use super::crd::{Crd, Version};
+use crate::api::{Projection, PublishedResource, SourceResource};
+
+/// Why a PublishedResource does not fit its CRD.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ProjectionError {
+    /// `resource.version` and `resource.versions` are both set.
+    #[error("cannot configure both .version and .versions in as the source of a PublishedResource; remove .version")]
+    BothVersions,
+    /// The selected version does not exist.
+    #[error("CRD does not contain version {0}; `kubectl get crd` shows what there is")]
+    NoVersion(String),
+    /// None of the selected versions exists.
+    #[error("CRD does not contain any of versions [{0}]")]
+    NoneOfVersions(String),
+    /// The CRD has no versions.
+    #[error("CRD contains no versions")]
+    NoVersions,
+    /// No selected version is served.
+    #[error("no CRD version selected that is marked as served")]
+    NotServed,
+    /// `projection.version` with several versions.
+    #[error(
+        "cannot project CRD version to a single version {target:?} because it contains {count} versions; use projection.versions"
+    )]
+    ManyVersions {
+        /// The wanted name.
+        target: String,
+        /// How many versions there are.
+        count: usize,
+    },
+    /// Two versions end up with the same name.
+    #[error("CRD contains multiple entries for {0} after applying mutation rules")]
+    Duplicate(String),
+}
+
+/// The CRD as it looks in kcp.
+pub fn project(pr: &PublishedResource, crd: &Crd) -> Result<Crd, ProjectionError> {
+    let mut out = crd.clone();
+    select(&pr.spec.resource, &mut out.spec.versions)?;
+    mark_storage(&mut out.spec.versions)?;
+    if let Some(projection) = &pr.spec.projection {
+        rename_versions(projection, &mut out.spec.versions)?;
+        rename(projection, &mut out);
+    }
+    Ok(out)
+}
+
+/// Keeps the selected versions, in the order of the CRD.
+fn select(source: &SourceResource, versions: &mut Vec<Version>) -> Result<(), ProjectionError> {
+    if !source.version.is_empty() && !source.versions.is_empty() {
+        return Err(ProjectionError::BothVersions);
+    }
+    if versions.is_empty() {
+        return Err(ProjectionError::NoVersions);
+    }
+    if !source.version.is_empty() {
+        versions.retain(|v| v.name == source.version);
+        if versions.is_empty() {
+            return Err(ProjectionError::NoVersion(source.version.clone()));
+        }
+    } else if !source.versions.is_empty() {
+        versions.retain(|v| source.versions.contains(&v.name));
+        if versions.is_empty() {
+            return Err(ProjectionError::NoneOfVersions(source.versions.join(" ")));
+        }
+    }
+    Ok(())
+}
+
+/// If the stored version was not selected, the last served one takes its place.
+fn mark_storage(versions: &mut [Version]) -> Result<(), ProjectionError> {
+    let Some(last_served) = versions.iter().rposition(|v| v.served) else { return Err(ProjectionError::NotServed) };
+    if !versions.iter().any(|v| v.storage) {
+        versions[last_served].storage = true;
+    }
+    Ok(())
+}
+
+fn rename_versions(projection: &Projection, versions: &mut [Version]) -> Result<(), ProjectionError> {
+    if !projection.version.is_empty() {
+        if let [only] = versions {
+            only.name.clone_from(&projection.version);
+            return Ok(());
+        }
+        let (target, count) = (projection.version.clone(), versions.len());
+        return Err(ProjectionError::ManyVersions { target, count });
+    }
+    if projection.versions.is_empty() {
+        return Ok(());
+    }
+    let mut seen = HashSet::new();
+    for version in versions.iter_mut() {
+        if let Some(new) = projection.versions.get(&version.name).filter(|new| !new.is_empty()) {
+            version.name.clone_from(new);
+        }
+        if !seen.insert(version.name.clone()) {
+            return Err(ProjectionError::Duplicate(version.name.clone()));
+        }
+    }
+    versions.sort_by(|a, b| compare_versions(&a.name, &b.name));
+    Ok(())
+}
+
+fn rename(projection: &Projection, crd: &mut Crd) {
+    let spec = &mut crd.spec;
+    if !projection.group.is_empty() {
+        spec.group.clone_from(&projection.group);
+    }
+    if !projection.kind.is_empty() {
+        spec.names.kind.clone_from(&projection.kind);
+        spec.names.list_kind = format!("{}List", projection.kind);
+        spec.names.singular = projection.kind.to_lowercase();
+        spec.names.plural = format!("{}s", spec.names.singular);
+    }
+    if !projection.plural.is_empty() {
+        spec.names.plural.clone_from(&projection.plural);
+    }
+    if !projection.scope.is_empty() {
+        spec.scope.clone_from(&projection.scope);
+    }
+    if let Some(categories) = &projection.categories {
+        spec.names.categories.clone_from(categories);
+    }
+    if let Some(short_names) = &projection.short_names {
+        spec.names.short_names.clone_from(short_names);
+    }
+    crd.name = format!("{}.{}", spec.names.plural, spec.group);
+}
+
+/// Kubernetes' order of versions, ascending: other names first (backwards), then alpha, beta, GA, then by number.
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
+    match (parse_version(a), parse_version(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (None, Some(_)) => Ordering::Less,
+        (Some(_), None) => Ordering::Greater,
+        (None, None) => b.cmp(a),
+    }
+}
+
+/// Stability (0 alpha, 1 beta, 2 GA), major and minor number of a version such as `v1beta2`.
+fn parse_version(version: &str) -> Option<(u8, u64, u64)> {
+    let rest = version.strip_prefix('v')?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let major = rest[..digits].parse().ok()?;
+    let suffix = &rest[digits..];
+    if suffix.is_empty() {
+        return Some((2, major, 0));
+    }
+    let (stability, minor) = match (suffix.strip_prefix("alpha"), suffix.strip_prefix("beta")) {
+        (Some(minor), _) => (0, minor),
+        (_, Some(minor)) => (1, minor),
+        _ => return None,
+    };
+    let all_digits = !minor.is_empty() && minor.bytes().all(|b| b.is_ascii_digit());
+    all_digits.then(|| minor.parse().ok()).flatten().map(|minor| (stability, major, minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::tests::{crontab, published};
+    use serde_json::json;
+
+    #[test]
+    fn versions_sort_as_kubernetes_sorts_them() {
+        let mut versions = vec!["v2", "v1", "foo10", "v1beta1", "v11", "v2alpha1", "v1beta12", "foo1", "v3beta1"];
+        versions.sort_by(|a, b| compare_versions(a, b));
+        assert_eq!(versions, ["foo10", "foo1", "v2alpha1", "v1beta1", "v1beta12", "v3beta1", "v1", "v2", "v11"]);
+    }
+
+    #[test]
+    fn a_new_kind_renames_everything_that_follows_from_it() {
+        let pr =
+            published(json!({"projection": {"kind": "CronusTabulatus", "plural": "cronustabulati", "scope": "Cluster",
+            "version": "v6", "group": "new.io", "shortNames": ["cront"], "categories": []}}));
+        let out = project(&pr, &crontab()).unwrap();
+        assert_eq!(out.name, "cronustabulati.new.io");
+        assert_eq!(out.spec.names.list_kind, "CronusTabulatusList");
+        assert_eq!(out.spec.names.singular, "cronustabulatus");
+        assert_eq!(out.spec.names.short_names, ["cront"]);
+        assert_eq!((out.spec.scope.as_str(), out.spec.versions[0].name.as_str()), ("Cluster", "v6"));
+    }
+
+    #[test]
+    fn the_last_served_version_becomes_the_stored_one() {
+        let mut crd = crontab();
+        let mut v2 = crd.spec.versions[0].clone();
+        crd.spec.versions[0].storage = false;
+        v2.name = "v2".into();
+        crd.spec.versions.push(v2);
+        let out = project(
+            &published(json!({"resource": {"apiGroup": "example.com", "kind": "CronTab", "version": "v1"}})),
+            &crd,
+        )
+        .unwrap();
+        assert_eq!(out.spec.versions.len(), 1);
+        assert!(out.spec.versions[0].storage);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_reason() {
+        let cases = [
+            (json!({"resource": {"version": "v1", "versions": ["v1"]}}), ProjectionError::BothVersions),
+            (json!({"resource": {"version": "v9"}}), ProjectionError::NoVersion("v9".into())),
+            (json!({"resource": {"versions": ["v8", "v9"]}}), ProjectionError::NoneOfVersions("v8 v9".into())),
+        ];
+        for (spec, expected) in cases {
+            assert_eq!(project(&published(spec), &crontab()), Err(expected));
+        }
+        let mut unserved = crontab();
+        unserved.spec.versions[0].served = false;
+        assert_eq!(project(&published(json!({})), &unserved), Err(ProjectionError::NotServed));
+    }
+}

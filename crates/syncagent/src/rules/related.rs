@@ -1,0 +1,498 @@
+//! Related resources: which objects travel with a primary, and under which names.
+
+use carrick_json::path;
+use carrick_json::regex::GoRegex;
+use carrick_template::Template;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::mutation::{Mutation, MutationError};
+use super::selector::{Selector, SelectorError};
+use crate::api::{self, LabelSelector, Origin, RelatedResource};
+
+/// Why a related resource cannot be compiled or resolved.
+#[derive(Debug, Error)]
+pub enum RelatedError {
+    /// No way of finding objects is set.
+    #[error("{at}: set one of reference, selector, template")]
+    NoWay {
+        /// Field of the PublishedResource.
+        at: String,
+    },
+    /// Neither kind nor group, version and resource are set.
+    #[error("{at}: must specify either kind (deprecated) or group, version, resource")]
+    NoResource {
+        /// Field of the PublishedResource.
+        at: String,
+    },
+    /// The identifier is used twice.
+    #[error(
+        "{at}: identifier {identifier:?} is used by another related resource of this PublishedResource; make it unique"
+    )]
+    Duplicate {
+        /// Field of the PublishedResource.
+        at: String,
+        /// The identifier.
+        identifier: String,
+    },
+    /// A template or pattern is not valid.
+    #[error("{at}: {reason}")]
+    Compile {
+        /// Field of the PublishedResource.
+        at: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A selector is not valid.
+    #[error("{at}: {source}")]
+    Selector {
+        /// Field of the PublishedResource.
+        at: String,
+        /// What is wrong.
+        source: SelectorError,
+    },
+    /// A mutation is not valid.
+    #[error(transparent)]
+    Mutation(#[from] MutationError),
+    /// A template failed on these objects.
+    #[error("{at} cannot be rendered: {reason}")]
+    Render {
+        /// Field of the PublishedResource.
+        at: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Both sides yield lists of different length.
+    #[error(
+        "cannot sync related resources: found {origin} {what} on the origin, but {destination} on the destination side"
+    )]
+    Uneven {
+        /// `names` or `namespaces`.
+        what: &'static str,
+        /// How many on the origin side.
+        origin: usize,
+        /// How many on the destination side.
+        destination: usize,
+    },
+    /// A cluster-scoped primary has no namespace to take over.
+    #[error("{which} is cluster-scoped and no source namespace configuration was provided; set object.namespace")]
+    NoNamespace {
+        /// Which of the two primaries.
+        which: &'static str,
+    },
+}
+
+/// Group, version and resource.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Gvr {
+    /// API group, empty for core.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Plural resource name.
+    pub resource: String,
+}
+
+/// A related resource, compiled.
+#[derive(Debug, Clone)]
+pub struct Related {
+    /// Unique name within the PublishedResource.
+    pub identifier: String,
+    /// Side that holds the truth.
+    pub origin: Origin,
+    /// Resource on the origin side.
+    pub source: Gvr,
+    /// Resource on the destination side.
+    pub destination: Gvr,
+    /// Whether copies are deleted with the primary.
+    pub cleanup: bool,
+    /// Whether the status travels from origin to destination.
+    pub sync_status: bool,
+    /// Changes on the way.
+    pub mutation: Mutation,
+    /// How a change of a related object finds its primary.
+    pub watch: Option<RelatedWatch>,
+    names: Way,
+    namespaces: Option<Way>,
+}
+
+/// How a change of a related object finds its primary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RelatedWatch {
+    /// By owner reference to the primary.
+    ByOwner,
+    /// Every primary that the selector matches.
+    BySelector(Selector),
+}
+
+/// Both primaries, from the point of view of one related resource.
+#[derive(Debug, Clone, Copy)]
+pub struct Primaries<'a> {
+    /// The primary in kcp.
+    pub remote: &'a Value,
+    /// The primary on the service cluster.
+    pub local: &'a Value,
+    /// Logical cluster of the consumer.
+    pub cluster: &'a str,
+    /// Workspace path of the consumer, if known.
+    pub path: Option<&'a str>,
+}
+
+/// Where names (or namespaces) come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Pairs of origin and destination names.
+    Pairs(Vec<(String, String)>),
+    /// Whatever the selector finds on the origin side; each name is then rewritten.
+    Listed(Selector),
+}
+
+#[derive(Debug, Clone)]
+struct Way {
+    at: String,
+    how: How,
+}
+
+#[derive(Debug, Clone)]
+enum How {
+    Reference { path: String, rewrite: Option<Replace> },
+    Template(Template),
+    Selector { labels: Vec<(Text, Text)>, rest: LabelSelector, rewrite: Rewrite },
+}
+
+#[derive(Debug, Clone)]
+enum Rewrite {
+    Regex(Replace),
+    Template(Template),
+}
+
+#[derive(Debug, Clone)]
+enum Replace {
+    With(String),
+    Regex(GoRegex, String),
+}
+
+#[derive(Debug, Clone)]
+enum Text {
+    Plain(String),
+    Template(Template),
+}
+
+impl Related {
+    /// Compiles the entry found at the given field of a PublishedResource.
+    pub fn compile(at: &str, related: &RelatedResource) -> Result<Self, RelatedError> {
+        let source = source_gvr(related).ok_or_else(|| RelatedError::NoResource { at: at.into() })?;
+        let destination = destination_gvr(&source, related);
+        let object = &related.object;
+        let watch = match &related.watch {
+            Some(api::Watch { by_selector: Some(selector), .. }) => {
+                let at = format!("{at}.watch.bySelector");
+                Some(RelatedWatch::BySelector(
+                    Selector::compile(selector).map_err(|source| RelatedError::Selector { at, source })?,
+                ))
+            }
+            Some(_) => Some(RelatedWatch::ByOwner),
+            None => None,
+        };
+        Ok(Self {
+            identifier: related.identifier.clone(),
+            origin: related.origin,
+            source,
+            destination,
+            cleanup: related.cleanup,
+            sync_status: related.sync_status,
+            mutation: Mutation::compile(&format!("{at}.mutation"), related.mutation.as_ref())?,
+            watch,
+            names: Way::compile(format!("{at}.object"), object)?,
+            namespaces: object
+                .namespace
+                .as_deref()
+                .map(|namespace| Way::compile(format!("{at}.object.namespace"), namespace))
+                .transpose()?,
+        })
+    }
+
+    /// Namespaces of the related objects.
+    pub fn namespaces(&self, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
+        let Some(way) = &self.namespaces else {
+            let (origin, destination) = self.sides(primaries);
+            let namespace = |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+            let pair = (namespace(origin), namespace(destination));
+            return match (pair.0.is_empty(), pair.1.is_empty()) {
+                (true, _) => Err(RelatedError::NoNamespace { which: "primary object" }),
+                (_, true) => Err(RelatedError::NoNamespace { which: "primary object copy" }),
+                _ => Ok(Found::Pairs(vec![pair])),
+            };
+        };
+        self.find(way, "namespaces", primaries)
+    }
+
+    /// Names of the related objects.
+    pub fn names(&self, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
+        self.find(&self.names, "names", primaries)
+    }
+
+    /// Destination namespace for a listed origin namespace.
+    pub fn rewrite_namespace(&self, name: &str, primaries: Primaries<'_>) -> Result<String, RelatedError> {
+        match &self.namespaces {
+            Some(way) => way.rewrite(name, &Value::Null, primaries),
+            None => Ok(name.to_owned()),
+        }
+    }
+
+    /// Destination name for a listed origin object.
+    pub fn rewrite_name(&self, object: &Value, primaries: Primaries<'_>) -> Result<String, RelatedError> {
+        self.names.rewrite(object["metadata"]["name"].as_str().unwrap_or_default(), object, primaries)
+    }
+
+    fn sides<'a>(&self, primaries: Primaries<'a>) -> (&'a Value, &'a Value) {
+        match self.origin {
+            Origin::Kcp => (primaries.remote, primaries.local),
+            Origin::Service => (primaries.local, primaries.remote),
+        }
+    }
+
+    fn find(&self, way: &Way, what: &'static str, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
+        let (origin, destination) = self.sides(primaries);
+        let pairs = match &way.how {
+            How::Reference { path, rewrite } => {
+                let (from, to) = (read(origin, path, rewrite.as_ref()), read(destination, path, rewrite.as_ref()));
+                if from.is_empty() {
+                    return Ok(Found::Pairs(Vec::new()));
+                }
+                if from.len() != to.len() {
+                    return Err(RelatedError::Uneven { what, origin: from.len(), destination: to.len() });
+                }
+                from.into_iter().zip(to).collect()
+            }
+            How::Template(template) => {
+                let (origin_side, destination_side) = match self.origin {
+                    Origin::Kcp => ("kcp", "service"),
+                    Origin::Service => ("service", "kcp"),
+                };
+                let render = |side: &str, object: &Value| {
+                    let extra = [("Side", Value::from(side)), ("Object", object.clone())];
+                    way.render(template, primaries, extra)
+                };
+                vec![(render(origin_side, origin)?, render(destination_side, destination)?)]
+            }
+            How::Selector { labels, rest, .. } => {
+                let mut selector =
+                    LabelSelector { match_expressions: rest.match_expressions.clone(), ..LabelSelector::default() };
+                for (key, value) in labels {
+                    let key = way.text(key, primaries)?;
+                    if !key.is_empty() {
+                        selector.match_labels.insert(key, way.text(value, primaries)?);
+                    }
+                }
+                let compiled = Selector::compile(&selector);
+                return compiled
+                    .map(Found::Listed)
+                    .map_err(|source| RelatedError::Selector { at: way.at.clone(), source });
+            }
+        };
+        Ok(Found::Pairs(pairs.into_iter().filter(|(from, to)| !from.is_empty() && !to.is_empty()).collect()))
+    }
+}
+
+impl Way {
+    fn compile(at: String, selection: &api::Selection) -> Result<Self, RelatedError> {
+        let template = |text: &str| {
+            Template::compile(text).map_err(|e| RelatedError::Compile { at: at.clone(), reason: e.to_string() })
+        };
+        let replace = |rule: &api::RegexRule| -> Result<Replace, RelatedError> {
+            if rule.pattern.is_empty() {
+                return Ok(Replace::With(rule.replacement.clone()));
+            }
+            let compiled = GoRegex::compile(&rule.pattern);
+            let regex = compiled.map_err(|e| RelatedError::Compile { at: at.clone(), reason: e.to_string() })?;
+            Ok(Replace::Regex(regex, rule.replacement.clone()))
+        };
+        let text = |text: &String| -> Result<Text, RelatedError> {
+            if text.contains("{{") { template(text).map(Text::Template) } else { Ok(Text::Plain(text.clone())) }
+        };
+        let how = if let Some(reference) = &selection.reference {
+            How::Reference { path: reference.path.clone(), rewrite: reference.regex.as_ref().map(replace).transpose()? }
+        } else if let Some(selector) = &selection.selector {
+            let rewrite = match (&selector.rewrite.regex, &selector.rewrite.template) {
+                (Some(rule), _) => Rewrite::Regex(replace(rule)?),
+                (None, Some(rule)) => Rewrite::Template(template(&rule.template)?),
+                (None, None) => {
+                    return Err(RelatedError::Compile {
+                        at,
+                        reason: "selector.rewrite needs regex or template".into(),
+                    });
+                }
+            };
+            let labels = selector.match_labels.iter().map(|(k, v)| Ok((text(k)?, text(v)?)));
+            let rest =
+                LabelSelector { match_expressions: selector.match_expressions.clone(), ..LabelSelector::default() };
+            // Refuses wrong operators now; the labels are known only with the objects.
+            Selector::compile(&rest).map_err(|source| RelatedError::Selector { at: at.clone(), source })?;
+            How::Selector { labels: labels.collect::<Result<_, RelatedError>>()?, rest, rewrite }
+        } else if let Some(expression) = &selection.template {
+            How::Template(template(&expression.template)?)
+        } else {
+            return Err(RelatedError::NoWay { at });
+        };
+        Ok(Self { at, how })
+    }
+
+    fn rewrite(&self, name: &str, object: &Value, primaries: Primaries<'_>) -> Result<String, RelatedError> {
+        let How::Selector { rewrite, .. } = &self.how else { return Ok(name.to_owned()) };
+        match rewrite {
+            Rewrite::Regex(replace) => Ok(replace.apply(name)),
+            Rewrite::Template(template) => {
+                let extra = [
+                    ("Value", name.into()),
+                    ("RelatedObject", object.clone()),
+                    ("LocalObject", primaries.local.clone()),
+                    ("RemoteObject", primaries.remote.clone()),
+                ];
+                self.render(template, primaries, extra)
+            }
+        }
+    }
+
+    fn text(&self, text: &Text, primaries: Primaries<'_>) -> Result<String, RelatedError> {
+        match text {
+            Text::Plain(text) => Ok(text.clone()),
+            Text::Template(template) => {
+                let extra = [("LocalObject", primaries.local.clone()), ("RemoteObject", primaries.remote.clone())];
+                self.render(template, primaries, extra)
+            }
+        }
+    }
+
+    fn render<const N: usize>(
+        &self,
+        template: &Template,
+        primaries: Primaries<'_>,
+        extra: [(&str, Value); N],
+    ) -> Result<String, RelatedError> {
+        let mut data: Map<String, Value> = extra.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
+        data.insert("ClusterName".into(), primaries.cluster.into());
+        data.insert("ClusterPath".into(), primaries.path.unwrap_or_default().into());
+        let rendered = template.render(&data);
+        let text = rendered.map_err(|e| RelatedError::Render { at: self.at.clone(), reason: e.to_string() })?;
+        Ok(text.trim().to_owned())
+    }
+}
+
+impl Replace {
+    fn apply(&self, text: &str) -> String {
+        match self {
+            Self::With(replacement) => replacement.clone(),
+            Self::Regex(regex, replacement) => regex.replace_all(text, replacement),
+        }
+    }
+}
+
+/// Texts at a path of a primary: one for each element of an array, otherwise one.
+fn read(object: &Value, path: &str, rewrite: Option<&Replace>) -> Vec<String> {
+    let found = path::get(object, path);
+    if !found.exists() {
+        return Vec::new();
+    }
+    let is_array = found.value().is_some_and(Value::is_array);
+    let texts: Vec<String> = if is_array { found.array().map(|e| e.text()).collect() } else { vec![found.text()] };
+    let trimmed = texts.iter().map(|text| text.trim());
+    trimmed.map(|text| rewrite.map_or_else(|| text.to_owned(), |rewrite| rewrite.apply(text))).collect()
+}
+
+fn source_gvr(related: &RelatedResource) -> Option<Gvr> {
+    let gvr = |group: &str, version: &str, resource: &str| {
+        Some(Gvr { group: group.into(), version: version.into(), resource: resource.into() })
+    };
+    match related.kind.as_str() {
+        "ConfigMap" => gvr("", "v1", "configmaps"),
+        "Secret" => gvr("", "v1", "secrets"),
+        _ if related.version.is_empty() || related.resource.is_empty() => None,
+        _ => gvr(&related.group, &related.version, &related.resource),
+    }
+}
+
+fn destination_gvr(source: &Gvr, related: &RelatedResource) -> Gvr {
+    let projection = related.projection.clone().unwrap_or_default();
+    Gvr {
+        group: projection.group.unwrap_or_else(|| source.group.clone()),
+        version: projection.version.unwrap_or_else(|| source.version.clone()),
+        resource: projection.resource.unwrap_or_else(|| source.resource.clone()),
+    }
+}
+
+/// Group and resource under which kcp knows the related objects; empty names when the entry is incomplete.
+pub fn kcp_group_resource(related: &RelatedResource) -> (String, String) {
+    let Some(source) = source_gvr(related) else { return (String::new(), String::new()) };
+    match related.origin {
+        Origin::Kcp => (source.group, source.resource),
+        Origin::Service => {
+            let destination = destination_gvr(&source, related);
+            (destination.group, destination.resource)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn compile(related: Value) -> Result<Related, RelatedError> {
+        Related::compile("spec.related[0]", &serde_json::from_value(related).unwrap())
+    }
+
+    fn find(object: Value) -> Result<(Found, Found), RelatedError> {
+        let remote = json!({"metadata": {"namespace": "default", "name": "a"}, "spec": {"secret": "s-remote", "items": [{"name": "x"}, {"name": ""}, {"name": "y"}]}});
+        let local = json!({"metadata": {"namespace": "c1", "name": "b"}, "spec": {"secret": "s-local", "items": [{"name": "1"}, {"name": "2"}, {"name": "3"}]}});
+        let primaries = Primaries { remote: &remote, local: &local, cluster: "c1", path: None };
+        let related = compile(json!({"identifier": "r", "origin": "service", "kind": "Secret", "object": object}))?;
+        Ok((related.namespaces(primaries)?, related.names(primaries)?))
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Found {
+        Found::Pairs(pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect())
+    }
+
+    #[test]
+    fn names_come_from_both_primaries() {
+        let (namespaces, names) = find(json!({"reference": {"path": "spec.secret"}})).unwrap();
+        assert_eq!(namespaces, pairs(&[("c1", "default")]));
+        assert_eq!(names, pairs(&[("s-local", "s-remote")]));
+        let (_, names) = find(json!({"reference": {"path": "spec.items.#.name"}})).unwrap();
+        assert_eq!(names, pairs(&[("1", "x"), ("3", "y")]), "pairs with an empty side are left out");
+        let (_, names) =
+            find(json!({"reference": {"path": "spec.secret", "regex": {"pattern": "^s-", "replacement": "t-"}}}))
+                .unwrap();
+        assert_eq!(names, pairs(&[("t-local", "t-remote")]));
+        let (_, names) = find(json!({"reference": {"path": "spec.nope"}})).unwrap();
+        assert_eq!(names, pairs(&[]));
+        let (_, names) = find(json!({"template": {"template": "{{ .Side }}-{{ .Object.metadata.name }}"}})).unwrap();
+        assert_eq!(names, pairs(&[("service-b", "kcp-a")]));
+    }
+
+    #[test]
+    fn selectors_are_rendered_for_each_primary() {
+        let (_, names) = find(json!({"selector": {"matchLabels": {"owner": " {{ .LocalObject.metadata.name }} "},
+            "rewrite": {"regex": {"pattern": "a", "replacement": "b"}}}}))
+        .unwrap();
+        let Found::Listed(selector) = names else { panic!("{names:?}") };
+        assert!(selector.matches_object(&json!({"metadata": {"labels": {"owner": "b"}}})));
+    }
+
+    #[test]
+    fn bad_entries_name_the_field() {
+        for (related, expected) in [
+            (json!({"kind": "Secret", "object": {}}), "spec.related[0].object: set one of"),
+            (json!({"object": {"template": {"template": "x"}}}), "spec.related[0]: must specify either kind"),
+            (json!({"kind": "Secret", "object": {"template": {"template": "{{"}}}), "spec.related[0].object: "),
+            (
+                json!({"kind": "Secret", "object": {"template": {"template": "x"}, "namespace": {}}}),
+                "spec.related[0].object.namespace: set",
+            ),
+        ] {
+            let error = compile(related).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! CRD → APIResourceSchema.
+
+use carrick_json::go;
+use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use serde_json::{Value, json};
+use sha1::{Digest, Sha1};
+use thiserror::Error;
+
+use super::crd::{Crd, Version};
+use super::hex;
+use crate::api::{AGENT_NAME, SOURCE_GENERATION};
+
+/// Why a projected CRD cannot become an APIResourceSchema.
+#[derive(Debug, Error)]
+pub enum SchemaError {
+    /// The names do not form a DNS name.
+    #[error(
+        "{0:?} is not a valid name for an API; plural and group must be lower-case DNS names (see spec.projection)"
+    )]
+    Name(String),
+    /// The core group cannot be published under its own name.
+    #[error("the core group cannot be published as it is; set spec.projection.group of the PublishedResource")]
+    CoreGroup,
+    /// The schema cannot be written as JSON.
+    #[error("schema cannot be encoded: {0}")]
+    Encode(#[from] serde_json::Error),
+    /// The schema cannot be hashed.
+    #[error(transparent)]
+    Hash(#[from] go::EncodeError),
+}
+
+/// Name of the schema: `v<8 hex>.<plural>.<group>`, where the digits are a hash of the projected spec.
+pub fn name(projected: &Crd) -> Result<String, SchemaError> {
+    let spec = &projected.spec;
+    if spec.group.is_empty() {
+        return Err(SchemaError::CoreGroup);
+    }
+    let crd_name = format!("{}.{}", spec.names.plural, spec.group);
+    if !is_dns_subdomain(&format!("irrelevant.{crd_name}")) {
+        return Err(SchemaError::Name(crd_name));
+    }
+    let text = go::to_line(spec)?;
+    Ok(format!("v{}.{crd_name}", &hex(&Sha1::digest(text.as_bytes()))[..8]))
+}
+
+/// The APIResourceSchema object.
+pub fn build(projected: &Crd, agent_name: &str) -> Result<Value, SchemaError> {
+    let spec = &projected.spec;
+    let versions: Vec<Value> = spec.versions.iter().map(version).collect::<Result<_, _>>()?;
+    let mut object = json!({
+        "apiVersion": API_RESOURCE_SCHEMA.api_version(),
+        "kind": API_RESOURCE_SCHEMA.kind,
+        "metadata": {
+            "name": name(projected)?,
+            "labels": { AGENT_NAME: agent_name },
+            "annotations": { AGENT_NAME: agent_name, SOURCE_GENERATION: projected.generation.to_string() },
+        },
+        "spec": { "group": spec.group, "names": spec.names, "scope": spec.scope, "versions": versions },
+    });
+    if versions.len() > 1 {
+        object["spec"]["conversion"] = json!({ "strategy": "None" });
+    }
+    Ok(object)
+}
+
+/// A version in the form of an APIResourceSchema: the bare schema and always an object of subresources.
+fn version(version: &Version) -> Result<Value, SchemaError> {
+    let schema = version.schema.as_ref().and_then(|s| s.open_api_v3_schema.as_deref()).cloned().unwrap_or_default();
+    let mut out = json!({
+        "name": version.name,
+        "served": version.served,
+        "storage": version.storage,
+        "schema": serde_json::to_value(schema)?,
+        "subresources": serde_json::to_value(version.subresources.clone().unwrap_or_default())?,
+    });
+    if version.deprecated {
+        out["deprecated"] = true.into();
+    }
+    if let Some(warning) = &version.deprecation_warning {
+        out["deprecationWarning"] = warning.as_str().into();
+    }
+    if !version.additional_printer_columns.is_empty() {
+        out["additionalPrinterColumns"] = serde_json::to_value(&version.additional_printer_columns)?;
+    }
+    Ok(out)
+}
+
+/// Lower-case DNS labels joined by dots, at most 253 characters.
+fn is_dns_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(carrick_kcp::path::is_label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::projection::project;
+    use crate::rules::tests::{crontab, published};
+
+    #[test]
+    fn names_equal_those_of_the_reference_agent() {
+        let projected = json!({"projection": {"group": "kcp.example.com"}});
+        let mut two = crontab();
+        let mut v2 = two.spec.versions[0].clone();
+        v2.name = "v2".into();
+        two.spec.versions[0].storage = false;
+        two.spec.versions.push(v2);
+        for (crd, spec, expected) in [
+            (crontab(), json!({}), "v0595d221.crontabs.example.com"),
+            (crontab(), projected.clone(), "v35f52fc4.crontabs.kcp.example.com"),
+            (two.clone(), json!({}), "vdc951b0c.crontabs.example.com"),
+            (two, projected, "v57d4f61b.crontabs.kcp.example.com"),
+        ] {
+            assert_eq!(name(&project(&published(spec), &crd).unwrap()).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn the_object_holds_bare_schemas_and_the_agents_mark() {
+        let ars = build(&crontab(), "my-agent").unwrap();
+        assert_eq!(ars["metadata"]["labels"][AGENT_NAME], "my-agent");
+        assert_eq!(ars["metadata"]["annotations"][SOURCE_GENERATION], "1");
+        assert_eq!(ars["spec"]["versions"][0]["subresources"], json!({}));
+        assert_eq!(
+            ars["spec"]["versions"][0]["schema"]["properties"]["spec"]["properties"]["replicas"]["type"],
+            "integer"
+        );
+        assert_eq!(ars["spec"].get("conversion"), None);
+    }
+
+    #[test]
+    fn names_that_kcp_would_refuse_are_refused() {
+        let mut crd = crontab();
+        crd.spec.names.plural = "CronTabs".into();
+        assert!(matches!(name(&crd), Err(SchemaError::Name(n)) if n == "CronTabs.example.com"));
+        crd.spec.group = String::new();
+        assert!(matches!(name(&crd), Err(SchemaError::CoreGroup)));
+    }
+}

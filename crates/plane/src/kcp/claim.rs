@@ -99,17 +99,20 @@ pub fn wanted(data: &Data, cluster: &str, kind: &Kind, object: &Value) -> BTreeM
     labels
 }
 
-/// Puts exactly these claim labels on an object; any other claim label goes.
-pub fn mark(object: &mut Value, wanted: &BTreeMap<String, String>) {
-    let present: BTreeMap<String, String> = object
-        .pointer("/metadata/labels")
-        .and_then(Value::as_object)
+/// The claim labels that an object carries.
+pub fn present(object: &Value) -> BTreeMap<String, String> {
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    labels
         .into_iter()
         .flatten()
         .filter(|(key, _)| key.starts_with(PREFIX))
         .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
-        .collect();
-    if present == *wanted {
+        .collect()
+}
+
+/// Puts exactly these claim labels on an object; any other claim label goes.
+pub fn mark(object: &mut Value, wanted: &BTreeMap<String, String>) {
+    if present(object) == *wanted {
         return;
     }
     let labels = child(object, &["metadata", "labels"]);

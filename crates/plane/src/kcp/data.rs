@@ -34,8 +34,6 @@ kinds! {
     SECRETS = "" / "secrets";
     /// CustomResourceDefinitions.
     CRDS = "apiextensions.k8s.io" / "customresourcedefinitions";
-    /// ClusterRoles.
-    CLUSTER_ROLES = "rbac.authorization.k8s.io" / "clusterroles";
     /// ClusterRoleBindings.
     CLUSTER_ROLE_BINDINGS = "rbac.authorization.k8s.io" / "clusterrolebindings";
 }

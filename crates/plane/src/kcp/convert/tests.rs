@@ -127,8 +127,9 @@ fn v2_export() -> impl Strategy<Value = Value> {
     );
     (annotations(), crd, other, list(v2_claim("defaultSelector", false, false))).prop_map(
         |(metadata, crd, other, claims)| {
+            let resources = [crd, other].concat();
             json!({"apiVersion": "apis.kcp.io/v1alpha2", "metadata": metadata,
-                "spec": {"resources": [crd, other].concat(), "permissionClaims": claims}})
+                "spec": {"resources": resources, "permissionClaims": claims}})
         },
     )
 }

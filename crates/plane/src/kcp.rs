@@ -1,0 +1,92 @@
+//! What makes the plane kcp: workspaces, exports and bindings, virtual workspaces.
+//!
+//! ```text
+//!   request ─▶ resolve    path or name → logical cluster          (data)
+//!           ─▶ authorize  access to the workspace, policies, RBAC (authorize)
+//!           ─▶ apis       system kinds and bound kinds            (kinds, apis, convert)
+//!           ─▶ admit      checks and completes writes             (admit, export, types)
+//!   /services/apiexport/… ─▶ view: exported and claimed objects of all consumers
+//!
+//!   change log ─▶ controller ─▶ workspace ─▶ cluster      scheduling, initialization, deletion
+//!                            ─▶ export ─▶ slice           identity, endpoints
+//!                            ─▶ binding (names, claim)    bound APIs, permission claims, clean-up
+//! ```
+//!
+//! Objects are plain JSON (`object`, `condition`); the store is the only state, so a restart picks up where it stopped.
+
+mod admit;
+mod apis;
+mod authorize;
+mod binding;
+mod bootstrap;
+mod claim;
+mod cluster;
+mod condition;
+mod controller;
+mod convert;
+mod data;
+mod export;
+mod kinds;
+mod names;
+mod object;
+mod types;
+mod view;
+mod workspace;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{Api, Caller};
+use crate::extension::{Attributes, Extension, Review, VirtualView};
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::store::Store;
+
+/// The kcp half of a plane.
+pub struct Kcp {
+    data: data::Data,
+    apis: apis::Apis,
+}
+
+impl Kcp {
+    /// kcp over a store; `url` is the server's address, for the URLs in objects.
+    pub fn new(store: Arc<Store>, url: &str) -> Self {
+        let data = data::Data { store, base: url.trim_end_matches('/').into() };
+        Self { data, apis: apis::Apis::new() }
+    }
+}
+
+impl Extension for Kcp {
+    fn resolve(&self, _: &Api, segment: &str) -> Result<Arc<str>, Status> {
+        self.data.resolve(segment).ok_or_else(|| Status::not_found("tenancy.kcp.io", "workspaces", segment))
+    }
+
+    fn resources(&self, cluster: &str) -> Vec<Arc<Resource>> {
+        self.apis.of_cluster(&self.data, cluster)
+    }
+
+    fn admit(&self, _: &Api, review: &mut Review<'_>) -> Result<(), Status> {
+        admit::review(&self.data, review)
+    }
+
+    fn authorize(&self, _: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status> {
+        authorize::chain(&self.data, caller, cluster, attributes)
+    }
+
+    fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
+        view::open(&self.data, &self.apis, api, caller, path)
+    }
+
+    fn decorate(&self, _: &Api, _: &str, _: &Resource, _: &mut Value) {
+        // Claim labels and paths are stored with the objects; there is nothing to add on reads.
+    }
+
+    fn start(&self, _: Arc<Api>, stop: CancellationToken) {
+        bootstrap::run(&self.data);
+        let mut controller = controller::Controller::new(self.data.clone());
+        controller.settle();
+        tokio::spawn(controller.run(stop));
+    }
+}

@@ -1,0 +1,253 @@
+//! Admission: what kcp checks and completes on writes.
+
+use carrick_kcp::hash::export_hash;
+use serde_json::{Value, json};
+
+use super::authorize::{is_master, permits};
+use super::claim::{self, EXPORT_LABEL};
+use super::cluster::OWNER_ANNOTATION;
+use super::data::{Data, EXPORTS, ROOT};
+use super::object::{add_finalizer, annotate, annotation, child, flag, set_label, strings, text};
+use super::{binding, convert, export, types};
+use crate::api::Caller;
+use crate::extension::{Attributes, Operation, Review};
+use crate::resource::Resource;
+use crate::status::{Cause, Status};
+
+const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
+
+/// Checks and completes one write.
+pub fn review(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
+    let kind = (&*review.resource.group, &*review.resource.plural);
+    match (kind, review.operation) {
+        (("apis.kcp.io", "apiresourceschemas"), Operation::Create | Operation::Update) => schema(review)?,
+        (("apis.kcp.io", "apiexports"), Operation::Create | Operation::Update) => api_export(data, review)?,
+        (("apis.kcp.io", "apibindings"), Operation::Create) => new_binding(data, review)?,
+        (("apis.kcp.io", "apibindings"), Operation::Update) => old_binding(data, review),
+        (("apis.kcp.io", "apiexportendpointslices"), Operation::Create) => slice(data, review)?,
+        (("core.kcp.io", "logicalclusters"), _) => logical_cluster(review)?,
+        (("tenancy.kcp.io", "workspaces"), Operation::Create) => new_workspace(data, review)?,
+        (("tenancy.kcp.io", "workspaces"), Operation::Update) => old_workspace(review)?,
+        (("tenancy.kcp.io", "workspacetypes"), Operation::Create | Operation::Update) => workspace_type(data, review),
+        _ => {}
+    }
+    if review.operation != Operation::Delete && review.subresource.is_empty() {
+        let wanted = claim::wanted(data, review.cluster, &review.resource.stored_kind(), review.object);
+        claim::mark(review.object, &wanted);
+    }
+    Ok(())
+}
+
+fn refuse(review: &Review<'_>, why: &str) -> Status {
+    let name = super::object::name(review.object);
+    Status::forbidden(&review.resource.group, &review.resource.plural, name, why)
+}
+
+fn schema(review: &Review<'_>) -> Result<(), Status> {
+    if let Some(why) = export::check_schema(review.old, review.object) {
+        return Err(refuse(review, &why));
+    }
+    if review.old.is_none()
+        && let Err(error) = Resource::from_schema(review.object, "")
+    {
+        return Err(refuse(review, &format!("spec.versions.{error}")));
+    }
+    Ok(())
+}
+
+fn api_export(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
+    let mut v2 = review.object.clone();
+    let version = text(&v2, "/apiVersion").to_owned();
+    convert::export(&version, "apis.kcp.io/v1alpha2", &mut v2);
+    if let Some(why) = export::check_export(&v2) {
+        return Err(refuse(review, &why));
+    }
+    annotate(review.object, carrick_kcp::PATH_ANNOTATION, data.path_of(review.cluster));
+    Ok(())
+}
+
+fn new_binding(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
+    let (path, name) = reference(review.object, "/spec/reference/export");
+    may_bind(data, review, &path, &name, "APIBinding")?;
+    add_finalizer(review.object, binding::FINALIZER);
+    binding_metadata(data, review);
+    Ok(())
+}
+
+fn old_binding(data: &Data, review: &mut Review<'_>) {
+    binding_metadata(data, review);
+}
+
+fn binding_metadata(data: &Data, review: &mut Review<'_>) {
+    let (path, name) = reference(review.object, "/spec/reference/export");
+    let home = if path.is_empty() { Some(review.cluster.into()) } else { data.resolve(&path) };
+    if let Some(home) = home {
+        set_label(review.object, EXPORT_LABEL, export_hash(&home, &name));
+    }
+    annotate(review.object, carrick_kcp::PATH_ANNOTATION, data.path_of(review.cluster));
+}
+
+fn slice(data: &Data, review: &Review<'_>) -> Result<(), Status> {
+    let (path, name) = reference(review.object, "/spec/export");
+    may_bind(data, review, &path, &name, "APIExportEndpointSlice")
+}
+
+fn reference(object: &Value, pointer: &str) -> (String, String) {
+    let field = |name: &str| text(object, &format!("{pointer}/{name}")).to_owned();
+    (field("path"), field("name"))
+}
+
+/// A missing export and a missing permission are refused alike, so that nobody can find out which exports exist.
+fn may_bind(data: &Data, review: &Review<'_>, path: &str, name: &str, what: &str) -> Result<(), Status> {
+    let unchecked = path == ROOT && data.get(&EXPORTS, ROOT, name).is_none();
+    let home = if path.is_empty() { Some(review.cluster.into()) } else { data.resolve(path) };
+    let exists = home.as_deref().is_some_and(|home| data.get(&EXPORTS, home, name).is_some());
+    let bind = Attributes {
+        verb: "bind".into(),
+        group: "apis.kcp.io".into(),
+        resource: "apiexports".into(),
+        name: name.into(),
+        ..Attributes::default()
+    };
+    let allowed = home.is_some_and(|home| permits(data, review.caller, &home, &bind));
+    if allowed && (exists || path.is_empty() || unchecked) {
+        return Ok(());
+    }
+    let shown = if path.is_empty() { data.path_of(review.cluster) } else { path.to_owned() };
+    Err(refuse(review, &format!("unable to create {what}: no permission to bind to export {shown}:{name}")))
+}
+
+fn logical_cluster(review: &Review<'_>) -> Result<(), Status> {
+    match review.operation {
+        Operation::Create if super::object::name(review.object) != super::data::SELF => {
+            let cause =
+                Cause::invalid("metadata.name", &review.object["metadata"]["name"], "must be \"cluster\"");
+            let name = super::object::name(review.object);
+            Err(Status::invalid(&review.resource.group, &review.resource.kind, name, &[cause]))
+        }
+        Operation::Create => Err(refuse(review, "LogicalCluster cannot be created")),
+        Operation::Delete if flag(review.object, "/spec/directlyDeletable") || is_master(review.caller) => Ok(()),
+        Operation::Delete => Err(refuse(review, "LogicalCluster cannot be deleted")),
+        Operation::Update => changed_cluster(review),
+    }
+}
+
+fn changed_cluster(review: &Review<'_>) -> Result<(), Status> {
+    let Some(old) = review.old else { return Ok(()) };
+    for field in ["initializers", "terminators", "createdBy", "owner"] {
+        let pointer = format!("/spec/{field}");
+        if old.pointer(&pointer) != review.object.pointer(&pointer) {
+            return Err(refuse(review, &format!("spec.{field} is immutable")));
+        }
+    }
+    let (before, after) = (strings(old, "/status/initializers"), strings(review.object, "/status/initializers"));
+    if before != after {
+        if text(old, "/status/phase") != "Initializing" {
+            return Err(refuse(review, "status.initializers is immutable after initialization has completed"));
+        }
+        if after.iter().any(|initializer| !before.contains(initializer)) {
+            return Err(refuse(review, "status.initializers must not grow"));
+        }
+    }
+    let rank = |object: &Value| {
+        let order = ["", "Scheduling", "Initializing", "Ready", "Unavailable", "Inactive", "Terminating", "Deleting"];
+        order.iter().position(|phase| *phase == text(object, "/status/phase"))
+    };
+    if rank(review.object) < rank(old) {
+        let phases = (text(old, "/status/phase"), text(review.object, "/status/phase"));
+        return Err(refuse(review, &format!("cannot transition from {:?} to {:?}", phases.0, phases.1)));
+    }
+    Ok(())
+}
+
+fn old_workspace(review: &Review<'_>) -> Result<(), Status> {
+    let Some(old) = review.old else { return Ok(()) };
+    for field in ["cluster", "URL"] {
+        let pointer = format!("/spec/{field}");
+        let (before, after) = (old.pointer(&pointer), review.object.pointer(&pointer));
+        if before.is_none() && after.is_some() {
+            return Err(refuse(review, &format!("spec.{field} is set by the system")));
+        }
+    }
+    Ok(())
+}
+
+fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
+    for field in ["cluster", "URL"] {
+        if !text(review.object, &format!("/spec/{field}")).is_empty() {
+            return Err(refuse(review, &format!("spec.{field} can only be set by system privileged users")));
+        }
+    }
+    let Some(parent) = data.cluster(review.cluster) else {
+        return Err(refuse(review, "the workspace has no parent"));
+    };
+    let parent_type = types::of_cluster(data, &parent);
+    if text(review.object, "/spec/type/name").is_empty() {
+        let default = parent_type.as_ref().and_then(|kind| kind.object.pointer("/spec/defaultChildWorkspaceType"));
+        let Some(default) = default.cloned() else {
+            return Err(refuse(review, "spec.defaultChildWorkspaceType of workspace type is not set"));
+        };
+        child(review.object, &["spec"]).insert("type".to_owned(), default);
+    }
+    let (path, name) = reference(review.object, "/spec/type");
+    let Some(found) = types::find(data, review.cluster, &path, &name) else {
+        return Err(refuse(review, &format!("workspace type {name:?} cannot be resolved")));
+    };
+    child(review.object, &["spec", "type"]).insert("path".to_owned(), found.path.clone().into());
+    let kinds = types::closure(data, found);
+    for kind in &kinds {
+        may_use(data, review, kind)?;
+        let labels = kind.object.pointer("/spec/additionalWorkspaceLabels").and_then(Value::as_object);
+        for (key, value) in labels.into_iter().flatten() {
+            set_label(review.object, key, value.as_str().unwrap_or_default());
+        }
+    }
+    if let Some(parent_type) = parent_type
+        && let Some(why) = types::refuse_pair(&types::closure(data, parent_type), &kinds)
+    {
+        return Err(refuse(review, &why));
+    }
+    annotate(review.object, OWNER_ANNOTATION, owner(review.caller).to_string());
+    if let Some(groups) = annotation(&parent, REQUIRED_GROUPS) {
+        annotate(review.object, REQUIRED_GROUPS, groups);
+    }
+    Ok(())
+}
+
+fn may_use(data: &Data, review: &Review<'_>, kind: &types::Found) -> Result<(), Status> {
+    let name = super::object::name(&kind.object);
+    let attributes = Attributes {
+        verb: "use".into(),
+        group: "tenancy.kcp.io".into(),
+        resource: "workspacetypes".into(),
+        name: name.into(),
+        ..Attributes::default()
+    };
+    if permits(data, review.caller, &kind.cluster, &attributes) {
+        return Ok(());
+    }
+    Err(refuse(review, &format!("unable to create workspace: no permission to use workspace type {}", kind.full_name())))
+}
+
+/// The creator as Kubernetes describes users, without empty fields.
+fn owner(caller: &Caller) -> Value {
+    let mut info = json!({"username": caller.user});
+    if !caller.uid.is_empty() {
+        info["uid"] = caller.uid.as_str().into();
+    }
+    if !caller.groups.is_empty() {
+        info["groups"] = json!(caller.groups);
+    }
+    if !caller.extra.is_empty() {
+        info["extra"] = json!(caller.extra);
+    }
+    info
+}
+
+fn workspace_type(data: &Data, review: &mut Review<'_>) {
+    annotate(review.object, carrick_kcp::PATH_ANNOTATION, data.path_of(review.cluster));
+    if review.object.pointer("/spec/defaultChildWorkspaceType").is_none() {
+        let default = json!({"name": "universal", "path": ROOT});
+        child(review.object, &["spec"]).insert("defaultChildWorkspaceType".to_owned(), default);
+    }
+}

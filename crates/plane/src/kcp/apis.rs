@@ -1,0 +1,71 @@
+//! The kinds that clusters serve through kcp: its own ones, and those of bindings, compiled once per schema.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::data::{BINDINGS, BOUND_SCHEMAS, Data, SCHEMAS};
+use super::kinds;
+use super::object::{deleting, items, name, text};
+use crate::resource::Resource;
+
+/// A list of kinds and the revision of the bindings it was made from.
+type Served = (u64, Vec<Arc<Resource>>);
+
+/// Compiled kinds.
+pub struct Apis {
+    system: Vec<Arc<Resource>>,
+    /// By uid of the schema and identity. Schemas never change, so entries stay right.
+    compiled: Mutex<HashMap<(String, String), Option<Arc<Resource>>>>,
+    served: Mutex<HashMap<Arc<str>, Served>>,
+}
+
+impl Apis {
+    /// Reads the system kinds.
+    pub fn new() -> Self {
+        Self { system: kinds::system(), compiled: Mutex::default(), served: Mutex::default() }
+    }
+
+    /// A schema as a kind; none if it is not valid.
+    pub fn compile(&self, schema: &Value, identity: &str) -> Option<Arc<Resource>> {
+        let key = (super::object::uid(schema).to_owned(), identity.to_owned());
+        if let Some(known) = self.compiled.lock().get(&key) {
+            return known.clone();
+        }
+        let compiled = Resource::from_schema(schema, identity)
+            .inspect_err(|error| tracing::warn!(schema = name(schema), %error, "cannot serve the schema"));
+        let compiled = compiled.ok().map(Arc::new);
+        self.compiled.lock().insert(key, compiled.clone());
+        compiled
+    }
+
+    /// Everything kcp serves in a cluster: system kinds first, they win over bound ones.
+    pub fn of_cluster(&self, data: &Data, cluster: &str) -> Vec<Arc<Resource>> {
+        let touched = data.store.touched(&BINDINGS, cluster);
+        if touched == 0 {
+            return self.system.clone();
+        }
+        if let Some((at, served)) = self.served.lock().get(cluster)
+            && *at == touched
+        {
+            return served.clone();
+        }
+        let mut all = self.system.clone();
+        for (_, binding) in data.list(&BINDINGS, Some(cluster)) {
+            for bound in items(&binding, "/status/boundResources") {
+                let taken = |r: &Arc<Resource>| bound["group"] == *r.group && bound["resource"] == *r.plural;
+                let copy = data.get(&SCHEMAS, BOUND_SCHEMAS, text(bound, "/schema/UID"));
+                let Some(copy) = copy.filter(|_| !all.iter().any(taken)) else { continue };
+                let Some(mut resource) = self.compile(&copy, text(bound, "/schema/identityHash")) else { continue };
+                if deleting(&binding) {
+                    Arc::make_mut(&mut resource).terminating = true;
+                }
+                all.push(resource);
+            }
+        }
+        self.served.lock().insert(cluster.into(), (touched, all.clone()));
+        all
+    }
+}

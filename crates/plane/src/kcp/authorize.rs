@@ -1,0 +1,187 @@
+//! Who may do what: kcp's chain of checks on top of RBAC.
+
+use serde_json::Value;
+
+use super::data::{BINDINGS, Data, EXPORTS, SYSTEM_ADMIN};
+use super::object::{annotation, items, text};
+use crate::api::Caller;
+use crate::auth::rbac;
+use crate::extension::Attributes;
+use crate::status::{Status, qualified};
+
+const MASTERS: &str = "system:masters";
+const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
+const ACCOUNT_CLUSTER: &str = "authentication.kcp.io/cluster-name";
+const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+const POLICY_PREFIX: &str = "apis.kcp.io:binding:";
+const OPEN_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+const LIVE_PHASES: [&str; 5] = ["Initializing", "Ready", "Inactive", "Terminating", "Deleting"];
+
+/// The whole chain for a request to `/clusters/<cluster>`.
+pub fn chain(data: &Data, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status> {
+    let open = !attributes.is_resource() && OPEN_PATHS.iter().any(|path| attributes.path.starts_with(path));
+    if open || is_master(caller) {
+        return Ok(());
+    }
+    let denied = || refusal(caller, attributes);
+    if !accessible(data, caller, cluster) {
+        return Err(denied());
+    }
+    let status_of_ours = attributes.group == "apis.kcp.io"
+        && attributes.subresource == "status"
+        && matches!(attributes.resource.as_str(), "apibindings" | "apiexports");
+    if status_of_ours || !within_policy(data, caller, cluster, attributes) {
+        return Err(denied());
+    }
+    if permits(data, caller, cluster, attributes) { Ok(()) } else { Err(denied()) }
+}
+
+/// Whether the plane itself or a master asks, whom nothing stops.
+pub fn is_master(caller: &Caller) -> bool {
+    caller.system || caller.is_in(MASTERS)
+}
+
+/// Whether the caller may enter a cluster at all.
+pub fn accessible(data: &Data, caller: &Caller, cluster: &str) -> bool {
+    if is_master(caller) {
+        return true;
+    }
+    if !cluster.starts_with("system:") {
+        let Some(object) = data.cluster(cluster) else { return false };
+        let alive = LIVE_PHASES.contains(&text(&object, "/status/phase"));
+        let groups = annotation(&object, REQUIRED_GROUPS).unwrap_or_default();
+        if !alive || !in_required_groups(caller, groups) {
+            return false;
+        }
+    }
+    let access = Attributes { verb: "access".into(), path: "/".into(), ..Attributes::default() };
+    home_of(caller) == Some(cluster) || permits(data, caller, cluster, &access)
+}
+
+/// `a,b;c` means (a and b) or c.
+fn in_required_groups(caller: &Caller, required: &str) -> bool {
+    required.is_empty() || required.split(';').any(|all| all.split(',').all(|group| caller.is_in(group.trim())))
+}
+
+/// RBAC of a cluster together with that of `system:admin`, without the check for access.
+pub fn permits(data: &Data, caller: &Caller, cluster: &str, attributes: &Attributes) -> bool {
+    if is_master(caller) {
+        return true;
+    }
+    let caller = seen_from(caller, cluster);
+    rbac::allowed(&data.store, &[cluster, SYSTEM_ADMIN], &caller, attributes)
+}
+
+/// The logical cluster of a service account.
+fn home_of(caller: &Caller) -> Option<&str> {
+    if !caller.user.starts_with(ACCOUNT_PREFIX) {
+        return None;
+    }
+    caller.extra.get(ACCOUNT_CLUSTER).and_then(|names| names.first()).map(String::as_str)
+}
+
+/// A service account of another cluster is nobody in particular here, but one can grant rights to its cluster.
+fn seen_from(caller: &Caller, cluster: &str) -> Caller {
+    match home_of(caller) {
+        Some(home) if home != cluster => Caller {
+            user: account_name(caller, home),
+            groups: vec!["system:authenticated".into(), format!("system:cluster:{home}")],
+            ..Caller::default()
+        },
+        _ => caller.clone(),
+    }
+}
+
+fn account_name(caller: &Caller, home: &str) -> String {
+    let account = caller.user.strip_prefix(ACCOUNT_PREFIX).unwrap_or_default();
+    format!("system:kcp:serviceaccount:{home}:{account}")
+}
+
+/// Whether the maximal permission policy of the export behind a bound resource lets the caller do this.
+fn within_policy(data: &Data, caller: &Caller, cluster: &str, attributes: &Attributes) -> bool {
+    let serves = |binding: &Value| {
+        let mut bound = items(binding, "/status/boundResources").iter();
+        bound.any(|bound| bound["group"] == attributes.group && bound["resource"] == attributes.resource)
+    };
+    let bindings = data.list(&BINDINGS, Some(cluster));
+    let Some((_, binding)) = bindings.iter().find(|(_, binding)| serves(binding)) else { return true };
+    let home = text(binding, "/status/apiExportClusterName");
+    let export = data.get(&EXPORTS, home, text(binding, "/spec/reference/export/name"));
+    export.is_none_or(|export| policy_allows(data, &export, home, caller, attributes))
+}
+
+/// Whether one export's maximal permission policy, if it has one, lets the caller do this.
+pub fn policy_allows(data: &Data, export: &Value, home: &str, caller: &Caller, attributes: &Attributes) -> bool {
+    if export.pointer("/spec/maximalPermissionPolicy/local").is_none() || is_master(caller) {
+        return true;
+    }
+    let user = home_of(caller).map_or_else(|| caller.user.clone(), |account| account_name(caller, account));
+    let prefixed = Caller {
+        user: format!("{POLICY_PREFIX}{user}"),
+        groups: caller.groups.iter().map(|group| format!("{POLICY_PREFIX}{group}")).collect(),
+        ..Caller::default()
+    };
+    rbac::allowed(&data.store, &[home, SYSTEM_ADMIN], &prefixed, attributes)
+}
+
+/// The refusal, worded as kcp does.
+pub fn refusal(caller: &Caller, attributes: &Attributes) -> Status {
+    let Attributes { verb, group, resource, subresource, namespace, name, path, .. } = attributes;
+    let user = &caller.user;
+    if !attributes.is_resource() {
+        let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\": access denied");
+        return Status::new(403, "Forbidden", message).about("", "", "");
+    }
+    let what = if subresource.is_empty() { resource.clone() } else { format!("{resource}/{subresource}") };
+    let place = if namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace \"{namespace}\"")
+    };
+    let subject = qualified(group, resource);
+    let subject = if name.is_empty() { subject } else { format!("{subject} \"{name}\"") };
+    let message = format!(
+        "{subject} is forbidden: User \"{user}\" cannot {verb} resource \"{what}\" in API group \"{group}\" {place}: access denied"
+    );
+    Status::new(403, "Forbidden", message).about(group, resource, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(groups: &[&str]) -> Caller {
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        Caller { user: "u".into(), groups, ..Caller::default() }
+    }
+
+    #[test]
+    fn required_groups_are_alternatives_of_combinations() {
+        for (groups, allowed) in [(&["a", "b"][..], true), (&["c"], true), (&["a"], false), (&[], false)] {
+            assert_eq!(in_required_groups(&user(groups), "a,b;c"), allowed, "{groups:?}");
+        }
+        assert!(in_required_groups(&user(&[]), ""));
+    }
+
+    #[test]
+    fn refusals_read_as_those_of_kcp() {
+        let list = Attributes { verb: "list".into(), resource: "configmaps".into(), ..Attributes::default() };
+        assert_eq!(
+            refusal(&user(&[]), &list).message,
+            "configmaps is forbidden: User \"u\" cannot list resource \"configmaps\" in API group \"\" at the cluster scope: access denied"
+        );
+        let path = Attributes { verb: "get".into(), path: "/apis".into(), ..Attributes::default() };
+        assert_eq!(refusal(&user(&[]), &path).message, "forbidden: User \"u\" cannot get path \"/apis\": access denied");
+    }
+
+    #[test]
+    fn a_foreign_service_account_is_known_by_its_cluster_only() {
+        let mut account = user(&["system:serviceaccounts"]);
+        account.user = "system:serviceaccount:default:bot".into();
+        account.extra.insert(ACCOUNT_CLUSTER.into(), vec!["home".into()]);
+        assert_eq!(seen_from(&account, "home"), account);
+        let seen = seen_from(&account, "other");
+        assert_eq!(seen.user, "system:kcp:serviceaccount:home:default:bot");
+        assert_eq!(seen.groups, ["system:authenticated", "system:cluster:home"]);
+    }
+}

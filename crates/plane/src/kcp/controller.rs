@@ -1,0 +1,298 @@
+//! One task that keeps everything kcp up to date: it reads the change log, works out which objects a change concerns, and
+//! brings each of them up to date. Every step looks at the present state only, so a restart simply does all of them once.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use carrick_kcp::hash::export_hash;
+use futures::{FutureExt, StreamExt};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::claim::{self, EXPORT_LABEL, Subject};
+use super::data::{BINDINGS, CLUSTERS, CRDS, Data, EXPORTS, SCHEMAS, SECRETS, SLICES, TYPES, WORKSPACES};
+use super::object::{deleting, items, label, text};
+use super::{binding, cluster, export, types, workspace};
+use crate::store::{Change, Key, Kind, Watch};
+
+/// How many pieces of work run before others get the thread.
+const TURN: usize = 32;
+
+/// One object that may need attention.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Work {
+    Workspace(Arc<str>, Arc<str>),
+    Cluster(Arc<str>),
+    Type(Arc<str>, Arc<str>),
+    Export(Arc<str>, Arc<str>),
+    Slice(Arc<str>, Arc<str>),
+    Binding(Arc<str>, Arc<str>),
+    /// Claim labels of one object.
+    Label(Key),
+    /// Claim labels of all objects of a kind in a cluster.
+    Relabel(Arc<str>, Kind),
+}
+
+/// The queue and what it takes to fill it.
+pub struct Controller {
+    data: Data,
+    queue: VecDeque<Work>,
+    queued: HashSet<Work>,
+    /// Bindings by the hash of their export; those whose export is unknown have an empty one.
+    bindings: HashMap<String, BTreeSet<(Arc<str>, Arc<str>)>>,
+    /// Everything up to this revision has been seen.
+    seen: u64,
+}
+
+impl Controller {
+    /// A controller that will look at everything once.
+    pub fn new(data: Data) -> Self {
+        let mut new = Self {
+            data,
+            queue: VecDeque::new(),
+            queued: HashSet::new(),
+            bindings: HashMap::new(),
+            seen: 0,
+        };
+        new.resync();
+        new
+    }
+
+    /// Works until nothing is left to do, without waiting for anything.
+    pub fn settle(&mut self) {
+        loop {
+            while self.step() {}
+            let mut watch = self.watch();
+            let mut news = false;
+            while let Some(Some(change)) = watch.next().now_or_never() {
+                self.observe(&change);
+                news = true;
+            }
+            if !news {
+                return;
+            }
+        }
+    }
+
+    /// Works until stopped.
+    pub async fn run(mut self, stop: CancellationToken) {
+        loop {
+            let mut watch = self.watch();
+            loop {
+                let next = tokio::select! {
+                    () = stop.cancelled() => return,
+                    next = watch.next() => next,
+                };
+                let Some(change) = next else {
+                    // The log has moved on without us.
+                    self.resync();
+                    break;
+                };
+                self.observe(&change);
+                while let Some(Some(change)) = watch.next().now_or_never() {
+                    self.observe(&change);
+                }
+                let mut done = 0;
+                while self.step() {
+                    done += 1;
+                    if done % TURN == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+            while self.step() {}
+        }
+    }
+
+    fn watch(&mut self) -> Watch {
+        loop {
+            match self.data.store.watch(self.seen) {
+                Ok(watch) => return watch,
+                Err(_) => self.resync(),
+            }
+        }
+    }
+
+    fn resync(&mut self) {
+        self.seen = self.data.store.revision();
+        self.bindings.clear();
+        let all = |kind: &Kind| self.data.list(kind, None);
+        let mut work = Vec::new();
+        for (key, object) in all(&BINDINGS) {
+            let hash = label(&object, EXPORT_LABEL).unwrap_or_default().to_owned();
+            work.push(Work::Binding(key.cluster.clone(), key.name.clone()));
+            for claim in items(&object, "/status/appliedPermissionClaims") {
+                work.push(Work::Relabel(key.cluster.clone(), kind_of(claim)));
+            }
+            self.bindings.entry(hash).or_default().insert((key.cluster, key.name));
+        }
+        work.extend(all(&TYPES).into_iter().map(|(key, _)| Work::Type(key.cluster, key.name)));
+        work.extend(all(&CLUSTERS).into_iter().map(|(key, _)| Work::Cluster(key.cluster)));
+        work.extend(all(&WORKSPACES).into_iter().map(|(key, _)| Work::Workspace(key.cluster, key.name)));
+        work.extend(all(&EXPORTS).into_iter().map(|(key, _)| Work::Export(key.cluster, key.name)));
+        work.extend(all(&SLICES).into_iter().map(|(key, _)| Work::Slice(key.cluster, key.name)));
+        for piece in work {
+            self.push(piece);
+        }
+    }
+
+    fn push(&mut self, work: Work) {
+        if self.queued.insert(work.clone()) {
+            self.queue.push_back(work);
+        }
+    }
+
+    fn step(&mut self) -> bool {
+        let Some(work) = self.queue.pop_front() else { return false };
+        self.queued.remove(&work);
+        let data = &self.data;
+        match work {
+            Work::Workspace(cluster, name) => workspace::reconcile(data, &cluster, &name),
+            Work::Cluster(name) => cluster::reconcile(data, &name),
+            Work::Type(cluster, name) => types::reconcile(data, &cluster, &name),
+            Work::Export(cluster, name) => export::reconcile(data, &cluster, &name),
+            Work::Binding(cluster, name) => binding::reconcile(data, &cluster, &name),
+            Work::Slice(cluster, name) => {
+                let bound = |hash: &str| self.bindings.get(hash).is_some_and(|all| !all.is_empty());
+                export::reconcile_slice(data, &cluster, &name, &bound);
+            }
+            Work::Label(key) => relabel(data, &key),
+            Work::Relabel(cluster, kind) => {
+                for (key, _) in data.list(&kind, Some(&cluster)) {
+                    relabel(data, &key);
+                }
+            }
+        }
+        true
+    }
+
+    fn observe(&mut self, change: &Change) {
+        self.seen = change.revision;
+        let Key { kind, cluster, name, .. } = &change.key;
+        let Some(object) = change.after.as_deref().or(change.before.as_deref()) else { return };
+        let gone = change.after.is_none();
+        if *kind == *WORKSPACES {
+            self.push(Work::Workspace(cluster.clone(), name.clone()));
+            let inner = text(object, "/spec/cluster");
+            if gone && !inner.is_empty() {
+                self.push(Work::Cluster(inner.into()));
+            }
+        } else if *kind == *CLUSTERS {
+            let owner = |field: &str| text(object, &format!("/spec/owner/{field}")).into();
+            self.push(Work::Workspace(owner("cluster"), owner("name")));
+            self.push(Work::Cluster(cluster.clone()));
+        } else if *kind == *TYPES {
+            self.push(Work::Type(cluster.clone(), name.clone()));
+        } else if *kind == *EXPORTS {
+            self.push(Work::Export(cluster.clone(), name.clone()));
+            self.export_changed(cluster, name);
+        } else if *kind == *SLICES {
+            self.push(Work::Slice(cluster.clone(), name.clone()));
+            self.push(Work::Export(cluster.clone(), name.clone()));
+        } else if *kind == *SCHEMAS {
+            for (key, export) in self.data.list(&EXPORTS, Some(cluster)) {
+                if items(&export, "/spec/resources").iter().any(|resource| resource["schema"] == **name) {
+                    self.export_changed(cluster, &key.name);
+                }
+            }
+        } else if *kind == *SECRETS {
+            for (key, export) in self.data.list(&EXPORTS, Some(cluster)) {
+                if text(&export, "/spec/identity/secretRef/name") == &**name {
+                    self.push(Work::Export(cluster.clone(), key.name));
+                }
+            }
+        } else if *kind == *BINDINGS {
+            self.binding_changed(change, object);
+        } else if *kind == *CRDS {
+            self.all_bindings_of(cluster, |_| true);
+            self.push(Work::Cluster(cluster.clone()));
+        }
+        self.content_changed(change, object);
+    }
+
+    fn export_changed(&mut self, cluster: &str, name: &str) {
+        for hash in [export_hash(cluster, name), String::new()] {
+            for (cluster, name) in self.bindings.get(&hash).cloned().unwrap_or_default() {
+                self.push(Work::Binding(cluster, name));
+            }
+        }
+        for (cluster, name) in export::slices_of(&self.data, cluster, name) {
+            self.push(Work::Slice(cluster.into(), name.into()));
+        }
+    }
+
+    fn binding_changed(&mut self, change: &Change, object: &Value) {
+        let Key { cluster, name, .. } = &change.key;
+        let place = (cluster.clone(), name.clone());
+        let hash = |object: Option<&Value>| object.map(|o| label(o, EXPORT_LABEL).unwrap_or_default().to_owned());
+        let (before, after) = (hash(change.before.as_deref()), hash(change.after.as_deref()));
+        if let Some(before) = &before {
+            self.bindings.get_mut(before).map(|all| all.remove(&place));
+        }
+        if let Some(after) = &after {
+            self.bindings.entry(after.clone()).or_default().insert(place.clone());
+        }
+        self.push(Work::Binding(cluster.clone(), name.clone()));
+        self.push(Work::Cluster(cluster.clone()));
+        if before != after {
+            let home = text(object, "/status/apiExportClusterName");
+            let path = text(object, "/spec/reference/export/path");
+            let home = match (home.is_empty(), path.is_empty()) {
+                (false, _) => Some(home.into()),
+                (true, true) => Some(cluster.clone()),
+                (true, false) => self.data.resolve(path),
+            };
+            if let Some(home) = home {
+                for (cluster, name) in export::slices_of(&self.data, &home, text(object, "/spec/reference/export/name")) {
+                    self.push(Work::Slice(cluster.into(), name.into()));
+                }
+            }
+        }
+        let list = |object: &Option<Arc<Value>>, field: &str| {
+            object.as_deref().map(|o| items(o, &format!("/status/{field}")).to_vec()).unwrap_or_default()
+        };
+        if list(&change.before, "boundResources") != list(&change.after, "boundResources") || change.after.is_none() {
+            self.all_bindings_of(cluster, |_| true);
+        }
+        let claims = |object| list(object, "appliedPermissionClaims");
+        if claims(&change.before) != claims(&change.after) || change.after.is_none() {
+            for claim in claims(&change.before).iter().chain(&claims(&change.after)) {
+                self.push(Work::Relabel(cluster.clone(), kind_of(claim)));
+            }
+        }
+    }
+
+    fn all_bindings_of(&mut self, cluster: &str, wanted: impl Fn(&Value) -> bool) {
+        for (key, binding) in self.data.list(&BINDINGS, Some(cluster)) {
+            if wanted(&binding) {
+                self.push(Work::Binding(key.cluster, key.name));
+            }
+        }
+    }
+
+    /// What any change of any object may mean: labels to set, a clean-up to go on with.
+    fn content_changed(&mut self, change: &Change, object: &Value) {
+        let Key { kind, cluster, .. } = &change.key;
+        if cluster.starts_with("system:") || cluster.is_empty() {
+            return;
+        }
+        if self.data.cluster(cluster).is_none_or(|found| deleting(&found)) {
+            self.push(Work::Cluster(cluster.clone()));
+        }
+        if change.after.is_some() && claim::present(object) != claim::wanted(&self.data, cluster, kind, object) {
+            self.push(Work::Label(change.key.clone()));
+        }
+        if !kind.identity.is_empty() && change.after.is_none() {
+            self.all_bindings_of(cluster, deleting);
+        }
+    }
+}
+
+fn kind_of(claim: &Value) -> Kind {
+    let Subject { group, resource, identity } = Subject::of(claim);
+    Kind { group: group.into(), resource: resource.into(), identity: identity.into() }
+}
+
+fn relabel(data: &Data, key: &Key) {
+    data.edit(key, |object| claim::mark(object, &claim::wanted(data, &key.cluster, &key.kind, object)));
+}

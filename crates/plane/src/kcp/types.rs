@@ -1,0 +1,172 @@
+//! WorkspaceTypes: finding them, what they extend, and who may be whose child.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::condition::{self, Condition};
+use super::data::{Data, ROOT, TYPES, now};
+use super::object::{annotation, child, flag, items, name, text};
+use crate::store::Key;
+
+/// Annotation of a LogicalCluster with the path and name of its type.
+pub const TYPE_ANNOTATION: &str = "internal.tenancy.kcp.io/type";
+
+/// A type and where it is defined.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Logical cluster of the type.
+    pub cluster: Arc<str>,
+    /// Canonical path of that cluster.
+    pub path: String,
+    /// The WorkspaceType.
+    pub object: Arc<Value>,
+}
+
+impl Found {
+    fn new(data: &Data, cluster: &str, name: &str) -> Option<Self> {
+        let object = data.get(&TYPES, cluster, name)?;
+        Some(Self { cluster: cluster.into(), path: data.path_of(cluster), object })
+    }
+
+    /// `root:organization`.
+    pub fn full_name(&self) -> String {
+        format!("{}:{}", self.path, name(&self.object))
+    }
+
+    /// The initializer or terminator of this type: the cluster's name and the type's.
+    pub fn hook(&self) -> String {
+        format!("{}:{}", self.cluster, name(&self.object))
+    }
+}
+
+/// Finds a type by path, or without one in this workspace, its ancestors and the root.
+pub fn find(data: &Data, here: &str, path: &str, name: &str) -> Option<Found> {
+    if !path.is_empty() {
+        return Found::new(data, &data.resolve(path)?, name);
+    }
+    let mut cluster = here.to_owned();
+    loop {
+        if let Some(found) = Found::new(data, &cluster, name) {
+            return Some(found);
+        }
+        let parent = data.cluster(&cluster).map(|object| text(&object, "/spec/owner/cluster").to_owned());
+        match parent {
+            Some(parent) if !parent.is_empty() => cluster = parent,
+            _ if cluster != ROOT => ROOT.clone_into(&mut cluster),
+            _ => return None,
+        }
+    }
+}
+
+/// The type of an existing workspace.
+pub fn of_cluster(data: &Data, cluster: &Value) -> Option<Found> {
+    let (path, name) = annotation(cluster, TYPE_ANNOTATION)?.rsplit_once(':')?;
+    find(data, ROOT, path, name)
+}
+
+/// A type and everything it extends, itself first.
+pub fn closure(data: &Data, first: Found) -> Vec<Found> {
+    let mut all = vec![first];
+    let mut at = 0;
+    while at < all.len() {
+        let current = all[at].clone();
+        for reference in items(&current.object, "/spec/extend/with") {
+            let (path, name) = (text(reference, "/path"), text(reference, "/name"));
+            if let Some(found) = find(data, &current.cluster, path, name)
+                && !all.iter().any(|known| known.hook() == found.hook())
+            {
+                all.push(found);
+            }
+        }
+        at += 1;
+    }
+    all
+}
+
+/// Why a workspace of type `child` may not be created below one of type `parent`, if it may not.
+pub fn refuse_pair(parent: &[Found], child: &[Found]) -> Option<String> {
+    child
+        .iter()
+        .find_map(|kind| refuse(kind, "limitAllowedParents", "parent", parent))
+        .or_else(|| parent.iter().find_map(|kind| refuse(kind, "limitAllowedChildren", "child", child)))
+}
+
+fn refuse(kind: &Found, limit: &str, role: &str, other: &[Found]) -> Option<String> {
+    let limit = kind.object.pointer(&format!("/spec/{limit}"))?;
+    let implemented: Vec<String> = other.iter().map(Found::full_name).collect();
+    let other_name = implemented.first().cloned().unwrap_or_default();
+    if flag(limit, "/none") {
+        return Some(format!("workspace type {} cannot have {role} workspaces", kind.full_name()));
+    }
+    let allowed: Vec<String> = items(limit, "/types")
+        .iter()
+        .map(|reference| {
+            let path = text(reference, "/path");
+            format!("{}:{}", if path.is_empty() { &kind.path } else { path }, text(reference, "/name"))
+        })
+        .collect();
+    if allowed.is_empty() || implemented.iter().any(|name| allowed.contains(name)) {
+        return None;
+    }
+    Some(format!(
+        "workspace type {} only allows [{}] {role} workspaces, but {role} type {other_name} only implements [{}]",
+        kind.full_name(),
+        allowed.join(" "),
+        implemented.join(" ")
+    ))
+}
+
+/// Keeps the status of one type up to date.
+pub fn reconcile(data: &Data, cluster: &str, type_name: &str) {
+    let url = |service: &str| format!("{}/services/{service}/{cluster}:{type_name}", data.base);
+    data.edit(&Key::new(&TYPES, cluster, "", type_name), |object| {
+        let urls = json!([
+            {"type": "initializing", "url": url("initializingworkspaces")},
+            {"type": "terminating", "url": url("terminatingworkspaces")},
+        ]);
+        child(object, &["status"]).insert("virtualWorkspaces".to_owned(), urls);
+        condition::set(object, &Condition::yes("Ready"), &now());
+        condition::set(object, &Condition::yes("VirtualWorkspaceURLsReady"), &now());
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str, spec: &Value) -> Found {
+        let object = Arc::new(json!({"metadata": {"name": name}, "spec": spec}));
+        Found { cluster: ROOT.into(), path: ROOT.into(), object }
+    }
+
+    #[test]
+    fn limits_are_checked_over_everything_a_type_extends() {
+        let universal = || kind("universal", &json!({}));
+        let organization = || {
+            let limits = json!({"limitAllowedParents": {"types": [{"name": "root", "path": "root"}]},
+                "limitAllowedChildren": {"types": [{"name": "universal", "path": "root"}]}});
+            vec![kind("organization", &limits), universal()]
+        };
+        let root = vec![kind("root", &json!({"limitAllowedParents": {"none": true}})), universal()];
+        let team = vec![kind("team", &json!({})), universal()];
+        let cases = [
+            (&root, organization(), None),
+            (&organization(), team.clone(), None),
+            (
+                &vec![universal()],
+                organization(),
+                Some("workspace type root:organization only allows [root:root] parent workspaces, but parent type root:universal only implements [root:universal]"),
+            ),
+            (
+                &organization(),
+                vec![kind("bare", &json!({}))],
+                Some("workspace type root:organization only allows [root:universal] child workspaces, but child type root:bare only implements [root:bare]"),
+            ),
+            (&team, root.clone(), Some("workspace type root:root cannot have parent workspaces")),
+        ];
+        for (parent, child, message) in cases {
+            assert_eq!(refuse_pair(parent, &child).as_deref(), message);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The virtual workspace of an APIExport: what its provider sees of all workspaces that bind to it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use carrick_kcp::hash::export_hash;
+use serde_json::Value;
+
+use super::apis::Apis;
+use super::authorize::{accessible, permits, policy_allows, refusal};
+use super::claim::{self, EXPORT_LABEL, Subject};
+use super::data::{BINDINGS, Data, EXPORTS, SCHEMAS};
+use super::object::{child, items, label, text};
+use crate::api::{Api, Caller};
+use crate::extension::{Attributes, Review, Target, VirtualView};
+use crate::resource::{Origin, Resource};
+use crate::status::Status;
+use crate::store::{Key, Kind};
+
+const SERVICE: &str = "/services/apiexport/";
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+/// What an export's virtual workspace is made of.
+#[derive(Clone)]
+struct View {
+    data: Data,
+    /// Logical cluster and name of the export.
+    home: Arc<str>,
+    name: Arc<str>,
+    export: Arc<Value>,
+    /// Hash of the export, in labels.
+    hash: Arc<str>,
+    target: Target,
+    /// How each kind that is served came to be here.
+    rules: Arc<BTreeMap<Kind, Rule>>,
+}
+
+/// Why a kind is part of the virtual workspace.
+#[derive(Debug, Clone, PartialEq)]
+enum Rule {
+    /// The export offers it.
+    Exported,
+    /// The export claims it.
+    Claimed(Subject),
+    /// Bindings to the export itself can always be read.
+    Own,
+}
+
+/// Opens the virtual workspace behind a URL path, if it is one of an APIExport.
+pub fn open(data: &Data, apis: &Apis, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
+    let Some(rest) = path.strip_prefix(SERVICE) else { return Ok(None) };
+    let unresolved = || {
+        let user = &caller.user;
+        let why = "Path not resolved to a valid virtual workspace";
+        let message = format!("forbidden: User \"{user}\" cannot get path \"{path}\": {why}");
+        Status::new(403, "Forbidden", message).about("", "", "")
+    };
+    let mut parts = rest.splitn(5, '/');
+    let (Some(home), Some(name), Some("clusters"), Some(target)) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(unresolved());
+    };
+    let rest = format!("/{}", parts.next().unwrap_or_default());
+    let target = match target {
+        "*" => Target::All,
+        target if carrick_kcp::path::is_label(target) => Target::One(target.into()),
+        _ => return Err(unresolved()),
+    };
+    let Some(export) = data.get(&EXPORTS, home, name).filter(|e| !text(e, "/status/identityHash").is_empty()) else {
+        let why = format!("API export not found: apiexport.apis.kcp.io \"{name}\" not found");
+        return Err(Status::plain(500, format!("Internal Server Error: \"{path}\": {why}\n")));
+    };
+    let (resources, rules) = serve(data, apis, api, home, &export);
+    let view = View {
+        data: data.clone(),
+        home: home.into(),
+        name: name.into(),
+        hash: export_hash(home, name).into(),
+        export,
+        target: target.clone(),
+        rules: Arc::new(rules),
+    };
+    let (shown, asked, written) = (view.clone(), view.clone(), view);
+    Ok(Some(VirtualView {
+        rest,
+        target,
+        resources,
+        visible: Arc::new(move |key, object| shown.shows(key, object)),
+        authorize: Arc::new(move |_, caller, attributes| asked.authorize(caller, attributes)),
+        admit: Some(Arc::new(move |_, review| written.admit(review))),
+    }))
+}
+
+/// The kinds of an export's virtual workspace; they do not depend on the target.
+fn serve(
+    data: &Data,
+    apis: &Apis,
+    api: &Api,
+    home: &str,
+    export: &Value,
+) -> (Vec<Arc<Resource>>, BTreeMap<Kind, Rule>) {
+    let mut resources: Vec<Arc<Resource>> = Vec::new();
+    let mut rules = BTreeMap::new();
+    let mut add = |resource: Arc<Resource>, rule: Rule| {
+        if rules.insert(resource.stored_kind(), rule.clone()).is_none() {
+            resources.push(resource);
+        }
+    };
+    let identity = text(export, "/status/identityHash");
+    for exported in items(export, "/spec/resources") {
+        let schema = data.get(&SCHEMAS, home, text(exported, "/schema"));
+        if let Some(resource) = schema.and_then(|schema| apis.compile(&schema, identity)) {
+            add(resource, Rule::Exported);
+        }
+    }
+    let local = api.resources(home);
+    for claim in items(export, "/spec/permissionClaims") {
+        let subject = Subject::of(claim);
+        for resource in claimable(data, apis, &local, &subject) {
+            add(resource, Rule::Claimed(subject.clone()));
+        }
+    }
+    if let Some(bindings) = local.iter().find(|resource| resource.stored_kind() == *BINDINGS) {
+        let mut bindings = Resource::clone(bindings);
+        bindings.verbs = READ.to_vec();
+        add(Arc::new(bindings), Rule::Own);
+    }
+    (resources, rules)
+}
+
+/// The kinds a claim may mean: built-in ones, or those of the exports with the claimed identity.
+fn claimable(data: &Data, apis: &Apis, local: &[Arc<Resource>], subject: &Subject) -> Vec<Arc<Resource>> {
+    if subject.identity.is_empty() {
+        let known = |resource: &&Arc<Resource>| {
+            matches!(resource.origin, Origin::Builtin | Origin::System)
+                && resource.allows("list")
+                && subject.covers(&resource.stored_kind())
+        };
+        // Without short names, so that they do not compete with those of the exported kinds.
+        let plain = |resource: &Arc<Resource>| {
+            let mut resource = Resource::clone(resource);
+            resource.short_names.clear();
+            Arc::new(resource)
+        };
+        return local.iter().filter(known).map(plain).collect();
+    }
+    owners(data, &subject.identity)
+        .into_iter()
+        .find_map(|(home, export)| {
+            let mut exported = items(&export, "/spec/resources").iter();
+            let found = exported.find(|r| text(r, "/name") == subject.resource && text(r, "/group") == subject.group)?;
+            apis.compile(&*data.get(&SCHEMAS, &home, text(found, "/schema"))?, &subject.identity)
+        })
+        .into_iter()
+        .collect()
+}
+
+/// The exports with an identity.
+fn owners(data: &Data, identity: &str) -> Vec<(Arc<str>, Arc<Value>)> {
+    let all = data.list(&EXPORTS, None).into_iter();
+    all.filter(|(_, export)| text(export, "/status/identityHash") == identity)
+        .map(|(key, export)| (key.cluster, export))
+        .collect()
+}
+
+impl View {
+    /// Depends on the object alone, so that a watcher sees the end of an object whose binding is gone already.
+    fn shows(&self, key: &Key, object: &Value) -> bool {
+        match self.rules.get(&key.kind) {
+            Some(Rule::Exported) => true,
+            Some(Rule::Own) => label(object, EXPORT_LABEL) == Some(&self.hash),
+            Some(Rule::Claimed(subject)) => {
+                let marked = label(object, &claim::label_key(&self.hash));
+                marked.is_some_and(|value| value == subject.hash())
+                    || (key.kind == *BINDINGS && label(object, EXPORT_LABEL) == Some(&self.hash))
+            }
+            None => false,
+        }
+    }
+
+    /// The binding to this export in a cluster.
+    fn binding(&self, cluster: &str) -> Option<Arc<Value>> {
+        let all = self.data.list(&BINDINGS, Some(cluster)).into_iter().map(|(_, binding)| binding);
+        all.into_iter().find(|binding| label(binding, EXPORT_LABEL) == Some(&self.hash))
+    }
+
+    fn rule(&self, attributes: &Attributes) -> Option<(&Kind, &Rule)> {
+        let group = if attributes.resource == "events" { "" } else { &attributes.group };
+        self.rules.iter().find(|(kind, _)| *kind.group == *group && *kind.resource == *attributes.resource)
+    }
+
+    fn authorize(&self, caller: &Caller, attributes: &Attributes) -> Result<(), Status> {
+        let denied = || refusal(caller, attributes);
+        let rule = self.rule(attributes);
+        if let (Target::One(cluster), true) = (&self.target, attributes.is_resource()) {
+            let binding = self.binding(cluster).ok_or_else(denied)?;
+            if !self.granted(&binding, rule.map(|(_, rule)| rule), attributes) {
+                return Err(denied());
+            }
+        }
+        let content = Attributes {
+            verb: if attributes.is_resource() { attributes.verb.clone() } else { "get".into() },
+            group: "apis.kcp.io".into(),
+            resource: "apiexports".into(),
+            subresource: "content".into(),
+            name: self.name.to_string(),
+            ..Attributes::default()
+        };
+        if !accessible(&self.data, caller, &self.home) || !permits(&self.data, caller, &self.home, &content) {
+            return Err(denied());
+        }
+        if let Some((_, Rule::Claimed(subject))) = rule
+            && !subject.identity.is_empty()
+        {
+            let mut owners = owners(&self.data, &subject.identity).into_iter();
+            if !owners.all(|(home, export)| policy_allows(&self.data, &export, &home, caller, attributes)) {
+                return Err(denied());
+            }
+        }
+        if self.target == Target::All && matches!(rule, Some((_, Rule::Exported))) && !self.is_bound() {
+            return Err(Status::no_such_resource());
+        }
+        Ok(())
+    }
+
+    /// Whether the consumer lets the provider do this.
+    fn granted(&self, binding: &Value, rule: Option<&Rule>, attributes: &Attributes) -> bool {
+        let verb = attributes.verb.as_str();
+        let reads_own = attributes.resource == "apibindings" && READ.contains(&verb);
+        match rule {
+            Some(Rule::Exported) => items(binding, "/status/boundResources")
+                .iter()
+                .any(|bound| bound["group"] == attributes.group && bound["resource"] == attributes.resource),
+            Some(Rule::Claimed(subject)) => {
+                let exported = items(&self.export, "/spec/permissionClaims");
+                reads_own || claim::allows(exported, items(binding, "/spec/permissionClaims"), subject, verb)
+            }
+            Some(Rule::Own) => reads_own,
+            // Not served here: the router answers that it does not exist.
+            None => true,
+        }
+    }
+
+    fn is_bound(&self) -> bool {
+        let mut all = self.data.list(&BINDINGS, None).into_iter();
+        all.any(|(_, binding)| label(&binding, EXPORT_LABEL) == Some(&self.hash))
+    }
+
+    /// What a provider writes has to stay within the consumer's selector.
+    fn admit(&self, review: &mut Review<'_>) -> Result<(), Status> {
+        let Some(Rule::Claimed(subject)) = self.rules.get(&review.resource.stored_kind()) else { return Ok(()) };
+        let Some(binding) = self.binding(review.cluster) else { return Ok(()) };
+        let mut applied = items(&binding, "/status/appliedPermissionClaims").iter();
+        let Some(claim) = applied.find(|claim| Subject::of(claim) == *subject) else { return Ok(()) };
+        let selector = &claim["selector"];
+        let refuse = |object: &Value, why: &str| {
+            let name = super::object::name(object);
+            Err(Status::forbidden(&review.resource.group, &review.resource.plural, name, why))
+        };
+        for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+            let value = value.as_str().unwrap_or_default();
+            match label(review.object, key) {
+                None => {
+                    child(review.object, &["metadata", "labels"]).insert(key.clone(), value.into());
+                }
+                Some(found) if found != value => {
+                    return refuse(review.object, &format!("protected label {key} must have value {value}"));
+                }
+                Some(_) => {}
+            }
+        }
+        if claim::selects(selector, review.object) {
+            Ok(())
+        } else {
+            refuse(review.object, "object does not match required labels")
+        }
+    }
+}

@@ -58,9 +58,10 @@ pub struct WatchOptions {
     pub page_size: u32,
     /// Whether to try a streaming list before a paged one.
     pub streaming_lists: bool,
-    /// How long the server shall keep one watch request open. A watch that is silent for longer than this and some seconds
-    /// is considered dead.
+    /// How long the server shall keep one watch request open; up to a fifth more, so that not all end together.
     pub timeout: Duration,
+    /// A watch that is silent for longer than its time and this is considered dead.
+    pub grace: Duration,
     /// How long an unfinished streaming list may be silent before it is replaced by a paged list.
     pub list_silence: Duration,
 }
@@ -73,6 +74,7 @@ impl Default for WatchOptions {
             page_size: 500,
             streaming_lists: true,
             timeout: Duration::from_secs(290),
+            grace: Duration::from_secs(10),
             list_silence: Duration::from_secs(30),
         }
     }

@@ -16,8 +16,6 @@ use crate::error::{Error, Status};
 use crate::object::Object;
 use crate::resource::{Resource, push_query};
 
-/// How much longer than agreed with the server a watch may be silent.
-const GRACE: Duration = Duration::from_secs(10);
 /// How long a watch must live, or else deliver something, before an outage is over. Servers that list well but cannot
 /// watch are thus asked at growing intervals, not at once again and again.
 const PROBATION: Duration = Duration::from_secs(1);
@@ -174,7 +172,7 @@ impl Watch {
         }
         let path = format!("{}{query}", self.resource.list_path(self.options.namespace.as_deref()));
         let answer = self.client.send(Method::GET, &path, None).await?;
-        let silence = if version.is_none() { self.options.list_silence } else { timeout + GRACE };
+        let silence = if version.is_none() { self.options.list_silence } else { timeout + self.options.grace };
         let lines = Lines::new(answer.into_body());
         Ok(Box::new(Reading { lines, version, opened: Instant::now(), silence, delivered: false }))
     }
@@ -229,7 +227,7 @@ impl Watch {
                     serde_json::from_str(object.get()).map_err(|error| garbage(error.to_string()))?;
                 let ends_list = bookmark.metadata.annotations.unwrap_or_default().contains_key(INITIAL_EVENTS_END);
                 if ends_list && reading.version.is_none() {
-                    reading.silence = self.options.timeout.mul_f64(1.2) + GRACE;
+                    reading.silence = self.options.timeout.mul_f64(1.2) + self.options.grace;
                     reading.version = Some(String::new());
                     self.ready.push_back(Event::Synced);
                 }

@@ -1,0 +1,10 @@
+//! Clients and watches against a scripted server on loopback.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
+
+#[path = "scripted/requests.rs"]
+mod requests;
+#[path = "scripted/server.rs"]
+mod server;
+#[path = "scripted/watch.rs"]
+mod watch;

@@ -1,0 +1,218 @@
+//! The watch loop against a scripted server.
+
+use std::time::Duration;
+
+use crate::server::{
+    Answer, TestServer, Then, bookmark, end_of_list, event, events, list, object, page, refused, secrets, status,
+};
+use carrick_client::watch::{WatchOptions, watch};
+
+/// A watch that has nothing to say.
+fn quiet() -> Answer {
+    Answer::Watch(vec![], Then::Hold)
+}
+
+fn paged() -> WatchOptions {
+    WatchOptions { streaming_lists: false, ..WatchOptions::default() }
+}
+
+/// The first events of a watch, and the requests that were needed for them.
+async fn run(options: WatchOptions, count: usize, script: Vec<Answer>) -> (Vec<String>, Vec<String>) {
+    let server = TestServer::start(script).await;
+    let mut stream = std::pin::pin!(watch(server.server().client(), secrets(), options));
+    let told = events(&mut stream, count).await;
+    (told, server.lines())
+}
+
+#[tokio::test]
+async fn a_streaming_list_goes_over_into_the_watch() {
+    let script = vec![Answer::Watch(
+        vec![
+            event("ADDED", &object("a", 9)),
+            event("ADDED", &object("b", 3)),
+            end_of_list(10),
+            event("MODIFIED", &object("a", 11)),
+            event("ADDED", &object("c", 12)),
+            bookmark(13),
+            event("DELETED", &object("b", 14)),
+        ],
+        Then::Hold,
+    )];
+    let (told, asked) = run(WatchOptions::labels("a=b"), 7, script).await;
+    let wanted = ["begin", "listed a@9", "listed b@3", "synced", "applied a@11", "applied c@12", "deleted b@14"];
+    assert_eq!(told, wanted);
+    assert_eq!(asked.len(), 1);
+    for part in
+        ["/base/api/v1/secrets?", "labelSelector=a%3Db", "sendInitialEvents=true", "resourceVersionMatch=NotOlderThan"]
+    {
+        assert!(asked[0].contains(part), "{part} in {}", asked[0]);
+    }
+    assert!(asked[0].contains("allowWatchBookmarks=true") && asked[0].contains("timeoutSeconds="));
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_streaming_lists_is_asked_once() {
+    for (code, reason) in [(422, "Invalid"), (400, "BadRequest")] {
+        let script = vec![
+            refused(code, reason),
+            list(5, &[object("a", 1)]),
+            Answer::Watch(vec![event("ERROR", &status(410, "Expired"))], Then::End),
+            list(8, &[object("a", 1)]),
+            quiet(),
+        ];
+        let (told, asked) = run(WatchOptions::default(), 6, script).await;
+        assert_eq!(told, ["begin", "listed a@1", "synced", "begin", "listed a@1", "synced"]);
+        let streaming = asked.iter().filter(|line| line.contains("sendInitialEvents")).count();
+        assert_eq!(streaming, 1, "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_the_wish_for_a_streaming_list_is_found_out_by_its_silence() {
+    let script =
+        vec![Answer::Watch(vec![event("ADDED", &object("a", 1))], Then::Hold), list(5, &[object("a", 1)]), quiet()];
+    let options = WatchOptions { list_silence: Duration::from_millis(50), ..WatchOptions::default() };
+    let (told, _) = run(options, 5, script).await;
+    assert_eq!(told, ["begin", "listed a@1", "begin", "listed a@1", "synced"]);
+}
+
+#[tokio::test]
+async fn a_list_comes_page_by_page_and_the_watch_starts_at_its_version() {
+    let script = vec![
+        page(5, "t/1", &[object("a", 1)]),
+        page(5, "t2", &[object("b", 2)]),
+        list(5, &[object("c", 3)]),
+        Answer::Watch(vec![event("ADDED", &object("d", 6))], Then::Hold),
+    ];
+    let (told, asked) = run(WatchOptions { page_size: 1, ..paged() }, 6, script).await;
+    assert_eq!(told, ["begin", "listed a@1", "listed b@2", "listed c@3", "synced", "applied d@6"]);
+    assert!(asked[0].ends_with("?limit=1") && asked[1].ends_with("?limit=1&continue=t%2F1"), "{asked:?}");
+    assert!(asked[3].contains("resourceVersion=5"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn expired_pages_lead_to_a_list_in_one_piece() {
+    let script = vec![
+        page(5, "t1", &[object("a", 1)]),
+        refused(410, "Expired"),
+        list(9, &[object("a", 1), object("b", 2)]),
+        quiet(),
+    ];
+    let (told, asked) = run(paged(), 6, script).await;
+    assert_eq!(told, ["begin", "listed a@1", "begin", "listed a@1", "listed b@2", "synced"]);
+    assert!(!asked[2].contains("limit"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn gone_leads_to_a_new_list_whether_it_comes_as_event_or_as_status() {
+    let gone = [Answer::Watch(vec![event("ERROR", &status(410, "Expired"))], Then::Hold), refused(410, "Expired")];
+    for gone in gone {
+        let script = vec![list(5, &[object("a", 1)]), gone, list(7, &[object("b", 6)]), quiet()];
+        let (told, asked) = run(paged(), 6, script).await;
+        assert_eq!(told, ["begin", "listed a@1", "synced", "begin", "listed b@6", "synced"]);
+        assert!(asked.len() >= 3 && !asked[2].contains("watch"), "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_version_the_server_does_not_know_yet_leads_to_a_new_list() {
+    let mut too_large = status(504, "Timeout");
+    too_large["details"] = serde_json::json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "m"}]});
+    let script = vec![list(5, &[]), Answer::Json(504, too_large), list(2, &[]), quiet()];
+    let (told, _) = run(paged(), 4, script).await;
+    assert_eq!(told, ["begin", "synced", "begin", "synced"]);
+}
+
+#[tokio::test]
+async fn an_ended_or_broken_watch_goes_on_where_it_was() {
+    for then in [Then::End, Then::Break] {
+        let script = vec![
+            list(5, &[object("a", 1)]),
+            Answer::Watch(vec![event("MODIFIED", &object("a", 6)), bookmark(8)], then),
+            Answer::Watch(vec![event("MODIFIED", &object("a", 9))], then),
+            Answer::Watch(vec![event("MODIFIED", &object("a", 10))], Then::Hold),
+        ];
+        let (told, asked) = run(paged(), 6, script).await;
+        assert_eq!(told, ["begin", "listed a@1", "synced", "applied a@6", "applied a@9", "applied a@10"]);
+        assert!(asked[2].contains("resourceVersion=8") && asked[3].contains("resourceVersion=9"), "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_streaming_list_that_breaks_off_begins_again_and_is_never_called_complete() {
+    let script = vec![
+        Answer::Watch(vec![event("ADDED", &object("a", 1))], Then::Break),
+        Answer::Watch(
+            vec![event("ADDED", &object("a", 1)), event("ADDED", &object("b", 2)), end_of_list(3)],
+            Then::Hold,
+        ),
+    ];
+    let (told, _) = run(WatchOptions::default(), 6, script).await;
+    assert_eq!(told, ["begin", "listed a@1", "begin", "listed a@1", "listed b@2", "synced"]);
+}
+
+#[tokio::test]
+async fn a_silent_watch_is_replaced() {
+    let script = vec![list(5, &[]), quiet(), Answer::Watch(vec![event("ADDED", &object("a", 6))], Then::Hold)];
+    let options = WatchOptions { timeout: Duration::from_millis(50), grace: Duration::from_millis(50), ..paged() };
+    let (told, asked) = run(options, 3, script).await;
+    assert_eq!(told, ["begin", "synced", "applied a@6"]);
+    assert!(asked[2].contains("resourceVersion=5"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn an_outage_is_told_once_and_so_is_its_end() {
+    let script = vec![
+        list(5, &[]),
+        refused(503, "ServiceUnavailable"),
+        refused(503, "ServiceUnavailable"),
+        refused(500, "InternalError"),
+        Answer::Watch(vec![event("ADDED", &object("a", 6))], Then::Hold),
+    ];
+    let (told, _) = run(paged(), 5, script).await;
+    assert_eq!(told, ["begin", "synced", "failing Some(503)", "applied a@6", "recovered"]);
+}
+
+#[tokio::test]
+async fn an_outage_is_over_when_a_quiet_watch_stays_open() {
+    let script = vec![refused(403, "Forbidden"), list(5, &[]), quiet()];
+    let (told, _) = run(paged(), 5, script).await;
+    assert_eq!(told, ["begin", "failing Some(403)", "begin", "synced", "recovered"]);
+}
+
+#[tokio::test]
+async fn a_server_that_lists_but_cannot_watch_is_not_called_recovered() {
+    let error = || Answer::Watch(vec![event("ERROR", &status(500, "InternalError"))], Then::End);
+    let script = vec![list(5, &[]), error(), list(5, &[]), error(), list(5, &[]), quiet()];
+    let (told, _) = run(paged(), 8, script).await;
+    assert_eq!(told, ["begin", "synced", "failing Some(500)", "begin", "synced", "begin", "synced", "recovered"]);
+}
+
+#[tokio::test]
+async fn garbage_in_the_stream_leads_to_a_new_list() {
+    let script = vec![
+        list(5, &[]),
+        Answer::Text(200, ("content-type", "application/json"), "{\"type\":\"ADDED\"\n"),
+        list(6, &[object("a", 6)]),
+        quiet(),
+    ];
+    let (told, _) = run(paged(), 6, script).await;
+    assert_eq!(told, ["begin", "synced", "failing None", "begin", "listed a@6", "synced"]);
+}
+
+#[tokio::test]
+async fn objects_without_a_name_and_unknown_events_are_skipped() {
+    let script = vec![
+        list(5, &[]),
+        Answer::Watch(
+            vec![
+                event("ADDED", &serde_json::json!({"metadata": {}})),
+                event("DANCED", &object("x", 6)),
+                event("ADDED", &object("a", 7)),
+            ],
+            Then::Hold,
+        ),
+    ];
+    let (told, _) = run(paged(), 3, script).await;
+    assert_eq!(told, ["begin", "synced", "applied a@7"]);
+}

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(fatal = true, error = format!("{error:#}"), "Sync Agent has encountered an error");
+            tracing::error!(fatal = true, %error, "Sync Agent has encountered an error");
             ExitCode::FAILURE
         }
     }

@@ -246,9 +246,6 @@ fn usage(error: &clap::Error, command: &mut clap::Command) -> Usage {
         }
         ErrorKind::UnknownArgument => match text_of(ContextKind::SuggestedArg) {
             Some(similar) => format!("unknown flag: {name} (did you mean {similar}?)"),
-            None if name == "--apiexport-ref" => {
-                format!("unknown flag: {name} (name the slice instead: --apiexportendpointslice-ref)")
-            }
             None => format!("unknown flag: {name}"),
         },
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {

@@ -37,7 +37,10 @@ pub enum ConnectError {
         hint: &'static str,
     },
     /// An object is not there.
-    #[error("{what} does not exist in workspace {workspace}; see which do with `kubectl --server {url} get {plural}`")]
+    #[error(
+        "{what} does not exist in workspace {workspace}, or that workspace does not; \
+         see what does with `kubectl --server {url} get {plural}`"
+    )]
     Missing {
         /// Kind and name of the object asked for.
         what: String,
@@ -198,7 +201,7 @@ fn hint(error: &Error) -> &'static str {
     match error.status().map(|status| status.code) {
         Some(401) => "; the credentials in the kcp kubeconfig are not accepted, renew them",
         Some(403) => {
-            "; the workspace does not exist, or the user of the kcp kubeconfig lacks access to it or to this object"
+            "; either the workspace or the object does not exist, or the user of the kcp kubeconfig may not see it"
         }
         None if error.is_transient() => "; is kcp running, and does the kcp kubeconfig name its address?",
         _ => "",

@@ -110,6 +110,7 @@ impl Schemas {
     async fn take_care_of(&self, name: &str, mut catalog: Receiver<Arc<Catalog>>, workers: &Semaphore) {
         let mut backoff = Backoff::for_objects();
         let mut done: Option<Case> = None;
+        let mut told = None;
         loop {
             let now = Arc::clone(&catalog.borrow_and_update());
             let Some(case) = Case::of(&now, name) else { return };
@@ -120,14 +121,18 @@ impl Schemas {
                     Ok(()) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Success);
                         backoff.reset();
+                        told = None;
                         done = Some(case);
                     }
                     Err(error) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Error);
-                        tracing::error!(logger = CONTROLLER, publishedresource = name, %error, "Reconciler error");
-                        let involved = involved(&case.pr);
                         let text = error.to_string();
-                        self.recorder.event(&self.local, &involved, Type::Warning, "ReconcilingError", &text);
+                        if told.as_ref() != Some(&text) {
+                            tracing::error!(logger = CONTROLLER, publishedresource = name, error = text, "Reconciler error");
+                            let involved = involved(&case.pr);
+                            self.recorder.event(&self.local, &involved, Type::Warning, "ReconcilingError", &text);
+                            told = Some(text);
+                        }
                         // What is wrong with the PublishedResource itself changes only when it, or its CRD, changes.
                         if matches!(error, SchemasError::Invalid(_) | SchemasError::Schema(_)) {
                             done = Some(case);

@@ -6,7 +6,7 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, Sourc
 use cel::{Context, ExecutionError, Value};
 
 use crate::environment::Environment;
-use crate::{escape, library, types};
+use crate::{escape, library, stack, types};
 
 /// The longest expression that is accepted; longer ones nest too deep to be parsed safely.
 const MAX_LENGTH: usize = 16 * 1024;
@@ -39,6 +39,9 @@ pub enum CompileError {
     /// The expression is too long or nests too deep.
     #[error("expression is too complex: at most {MAX_LENGTH} bytes and {MAX_DEPTH} levels are accepted")]
     TooComplex,
+    /// The thread that parses could not be started or did not survive.
+    #[error("expression cannot be parsed here: no thread with a large stack")]
+    NoThread,
     /// A validation rule lacks `rule`, or a field of it has the wrong type.
     #[error("invalid validation rule: {0}")]
     InvalidRule(String),
@@ -104,6 +107,7 @@ pub enum EvalError {
 pub(crate) struct Expression {
     root: IdedExpr,
     variables: Vec<&'static str>,
+    depth: usize,
 }
 
 impl Expression {
@@ -112,13 +116,23 @@ impl Expression {
         if source.len() > MAX_LENGTH {
             return Err(CompileError::TooComplex);
         }
+        stack::with_stack(stack::PARSING, || Self::parse(source, environment)).unwrap_or(Err(CompileError::NoThread))
+    }
+
+    fn parse(source: &str, environment: &'static Environment) -> Result<Self, CompileError> {
         let program = environment.env.compile(source).map_err(|errors| CompileError::Syntax(errors.to_string()))?;
         let mut root = program.expression().clone();
-        let mut checker =
-            Checker { environment, source, info: program.source_info(), scope: Vec::new(), variables: Vec::new() };
+        let mut checker = Checker {
+            environment,
+            source,
+            info: program.source_info(),
+            scope: Vec::new(),
+            variables: Vec::new(),
+            deepest: 0,
+        };
         checker.visit(&mut root, 0)?;
-        let variables = checker.variables;
-        Ok(Self { root, variables })
+        let (variables, depth) = (checker.variables, checker.deepest);
+        Ok(Self { root, variables, depth })
     }
 
     /// Whether the expression mentions the variable.
@@ -135,13 +149,16 @@ impl Expression {
     pub fn eval(
         &self,
         environment: &Environment,
-        variable: impl Fn(&'static str) -> Value,
+        variable: impl Fn(&'static str) -> Value + Sync,
     ) -> Result<Value, EvalError> {
-        let mut context = Context::with_env(Arc::clone(&environment.env));
-        for name in &self.variables {
-            context.add_variable_from_value(*name, variable(name));
-        }
-        Value::resolve(&self.root, &context).map_err(|error| without_values(&error))
+        let result = stack::for_depth(self.depth, || {
+            let mut context = Context::with_env(Arc::clone(&environment.env));
+            for name in &self.variables {
+                context.add_variable_from_value(*name, variable(name));
+            }
+            Value::resolve(&self.root, &context).map_err(|error| without_values(&error))
+        });
+        result.unwrap_or(Err(EvalError::Other("no thread with a large stack")))
     }
 }
 
@@ -154,6 +171,7 @@ struct Checker<'s> {
     scope: Vec<String>,
     /// Variables of the environment that were met.
     variables: Vec<&'static str>,
+    deepest: usize,
 }
 
 impl Checker<'_> {
@@ -161,6 +179,7 @@ impl Checker<'_> {
         if depth > MAX_DEPTH {
             return Err(CompileError::TooComplex);
         }
+        self.deepest = self.deepest.max(depth);
         let id = node.id;
         if let Some(name) = qualified_name(node)
             && self.environment.env.types().find_type(&name).is_some()

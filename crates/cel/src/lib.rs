@@ -10,7 +10,9 @@
 //!        └──▶ convert: JSON ──▶ CEL values ──▶ evaluate ──▶ JSON (Mutation) or Verdict (Rule)
 //! ```
 //!
-//! Everything is `Send + Sync` and compiled once.
+//! Everything is `Send + Sync` and compiled once. Expressions of more than 16 KiB or 200 levels are refused; deep ones
+//! run on a thread with a stack that fits (`stack`). There is no limit on time yet: an expression with nested
+//! comprehensions over large lists runs as long as it takes.
 //!
 //! # Differences from the reference agent (cel-go)
 //!
@@ -33,6 +35,7 @@ mod library;
 mod mutation;
 mod names;
 mod rule;
+mod stack;
 mod types;
 
 pub use escape::{escape, unescape};

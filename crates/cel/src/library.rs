@@ -1,9 +1,12 @@
 //! Functions of our own: those the Kubernetes API server adds, and ordered iteration.
 
+#![allow(clippy::needless_pass_by_value)] // the cel crate fixes the signature of functions
+
 use std::cmp::Ordering;
 
 use cel::common::types::{DYN_TYPE, LIST_TYPE};
 use cel::common::value::{CowVal, Val};
+use cel::objects::Key;
 use cel::{DeclarationError, Env, ExecutionError, Value};
 
 /// Name of the function around the range of every comprehension, see [`ordered`].
@@ -32,9 +35,19 @@ type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 fn ordered<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> Outcome<'b, 'v> {
     let range = arguments.pop().ok_or(ExecutionError::MissingArgumentOrTarget)?;
     let Value::Map(map) = Value::try_from(range.as_ref()).unwrap_or(Value::Null) else { return Ok(range) };
-    let mut keys: Vec<Value> = map.map.keys().map(Value::from).collect();
-    keys.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| format!("{a:?}").cmp(&format!("{b:?}"))));
-    owned(Value::List(keys.into()))
+    let mut keys: Vec<&Key> = map.map.keys().collect();
+    keys.sort_by_key(|key| rank(key));
+    owned(Value::List(keys.into_iter().map(Value::from).collect::<Vec<_>>().into()))
+}
+
+/// Booleans before numbers before text.
+fn rank(key: &Key) -> (u8, i128, &str) {
+    match key {
+        Key::Bool(value) => (0, i128::from(*value), ""),
+        Key::Int(value) => (1, i128::from(*value), ""),
+        Key::Uint(value) => (1, i128::from(*value), ""),
+        Key::String(text) => (2, 0, text),
+    }
 }
 
 fn owned<'b, 'v>(value: Value) -> Outcome<'b, 'v> {

@@ -15,7 +15,7 @@ use crate::types::Type;
 #[derive(Debug)]
 pub struct Rule {
     source: String,
-    rule: Expression,
+    condition: Expression,
     message: Option<String>,
     message_expression: Option<Expression>,
     reason: Option<String>,
@@ -48,13 +48,13 @@ impl Rule {
             Some(_) => Err(CompileError::InvalidRule(format!("{field} must be a string"))),
         };
         let source = text("rule")?.ok_or_else(|| CompileError::InvalidRule("rule is required".to_owned()))?;
-        let rule = typed("rule", &source, Type::Bool, "bool")?;
+        let condition = typed("rule", &source, Type::Bool, "bool")?;
         let message_expression = text("messageExpression")?
             .map(|source| typed("messageExpression", &source, Type::String, "string"))
             .transpose()?;
         Ok(Self {
             source: source.trim().to_owned(),
-            rule,
+            condition,
             message: text("message")?.map(|message| message.trim().to_owned()),
             message_expression,
             reason: text("reason")?,
@@ -65,7 +65,7 @@ impl Rule {
 
     /// Whether the rule compares with the old value, which makes it a transition rule.
     pub fn uses_old_self(&self) -> bool {
-        self.rule.uses("oldSelf")
+        self.condition.uses("oldSelf")
     }
 
     /// The `reason` of the entry.
@@ -83,7 +83,7 @@ impl Rule {
         if self.uses_old_self() && old.is_none() && !self.optional_old_self {
             return Ok(Verdict::Skipped);
         }
-        match self.run(&self.rule, this, old)? {
+        match self.run(&self.condition, this, old)? {
             Cel::Bool(true) => Ok(Verdict::Pass),
             Cel::Bool(false) => Ok(Verdict::Fail { message: self.message(this, old) }),
             _ => Err(EvalError::NotBool),
@@ -91,15 +91,15 @@ impl Rule {
     }
 
     fn run(&self, expression: &Expression, this: &Value, old: Option<&Value>) -> Result<Cel, EvalError> {
-        expression.eval(environment::rule(), |name| match name {
-            "self" => to_cel(this, Integers::Kept),
-            _ => {
-                let old = old.map(|old| to_cel(old, Integers::Kept));
-                if self.optional_old_self {
-                    Cel::Opaque(Arc::new(old.map_or_else(OptionalValue::none, OptionalValue::of)))
-                } else {
-                    old.unwrap_or(Cel::Null)
-                }
+        expression.eval(environment::rule(), |name| {
+            if name == "self" {
+                return to_cel(this, Integers::Kept);
+            }
+            let old = old.map(|old| to_cel(old, Integers::Kept));
+            if self.optional_old_self {
+                Cel::Opaque(Arc::new(old.map_or_else(OptionalValue::none, OptionalValue::of)))
+            } else {
+                old.unwrap_or(Cel::Null)
             }
         })
     }

@@ -98,9 +98,13 @@ pub(crate) fn check(call: &CallExpr) -> Result<(), String> {
         (operators::LOGICAL_NOT, [Some(operand)]) | (operators::CONDITIONAL, [Some(operand), ..]) => {
             *operand == Type::Bool
         }
-        (operators::EQUALS | operators::NOT_EQUALS, [Some(left), Some(right)]) => left == right,
         (
-            operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS,
+            operators::EQUALS
+            | operators::NOT_EQUALS
+            | operators::LESS
+            | operators::LESS_EQUALS
+            | operators::GREATER
+            | operators::GREATER_EQUALS,
             [Some(left), Some(right)],
         ) => left == right,
         (operators::ADD, [Some(left), Some(right)]) => match (left, right) {

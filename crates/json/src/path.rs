@@ -7,6 +7,9 @@
 //!                                              └─▶ multipath {a,b} and [a,b]
 //! ```
 //!
+//! Not on the `gjson` crate: it finds keys below the place where a path ends (`ab.a.b` in `{"ab":{"a":{"a":{"b":1}}}}`),
+//! works on text only and takes exponential time for some wildcards.
+//!
 //! Differences from the originals, all of them because a [`Value`] is no text: keys come in sorted order, `@pretty` and
 //! `@ugly` change nothing, and `@reverse` leaves objects alone. Two limits protect the caller: paths nest at most 64
 //! levels, and writing pads an array to at most 65 536 elements.

@@ -1,6 +1,7 @@
 //! The recorded results of gjson and sjson, and tables for what they leave out.
 
 use carrick_json::path::{self, Kind, PathError};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Cases whose outcome depends on the order of keys, with the outcome for sorted keys.
@@ -88,6 +89,7 @@ fn friends() -> Value {
         "columns": {"id": ["x", "y"], "n": [1, 2, 3]},
         "quoted": "{\"in\":[1]}",
         "a*b": "star",
+        "deep": {"a": {"a": {"b": 1}}},
         "@odd": {"x": 1}
     })
 }
@@ -157,13 +159,18 @@ fn reading_follows_the_syntax_of_gjson() {
         ("..0.age", "37"),
         ("", ""),
         ("age.x", ""),
+        ("deep.a.b", ""),
+        ("d*.a.a.b", "1"),
         ("children.x", ""),
         ("children.-1", ""),
         ("children.9", ""),
         ("children.+1", ""),
         ("friends.#(age", ""),
         ("{age", ""),
-        ("name.nope.@keys", ""),
+        ("name.nope.@keys", "[]"),
+        ("nope.nope.@keys", ""),
+        ("name.nope|[first]", "[]"),
+        ("name.nope|@this", ""),
         (".name", ""),
     ] {
         assert_eq!(path::get(&json, path).raw(), want, "{path}");
@@ -295,4 +302,28 @@ fn deeply_nested_paths_lead_nowhere_instead_of_exhausting_the_stack() {
     }
     let path = format!("{}a{}", "[".repeat(10_000), "]".repeat(10_000));
     assert!(path::get(&json, &path).raw().len() < 200);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_path_panics(wanted in r#"[ab.|#()\[\]{}@:!*?\\"'=<>%~,0-9é-]{0,24}"#) {
+        let mut json = friends();
+        path::get(&json, &wanted);
+        let _ = path::set(&mut json, &wanted, json!(1));
+        let _ = path::delete(&mut json, &wanted);
+    }
+
+    #[test]
+    fn what_was_set_is_read_back(parts in prop::collection::vec("[a-c]{1,2}|[0-3]", 1..5)) {
+        let wanted = parts.join(".");
+        let mut json = json!({"a": {"b": {"c": 1}}, "b": "text", "c": [[1], {"a": 2}]});
+        if path::set(&mut json, &wanted, json!("new")).is_ok() {
+            prop_assert_eq!(path::get(&json, &wanted).text(), "new");
+            path::delete(&mut json, &wanted).expect("plain paths delete");
+            let after = path::get(&json, &wanted);
+            prop_assert!(after.text() != "new");
+        }
+    }
 }

@@ -62,6 +62,16 @@ struct Stop<'a, 'p> {
     pipe: Option<&'p str>,
 }
 
+impl<'p> Rest<'p> {
+    /// The outcome when a component matches nothing: what is behind a pipe is evaluated all the same.
+    fn missed<'a>(self) -> Option<Stop<'a, 'p>> {
+        match self {
+            Rest::Pipe(pipe) => Some(Stop { hit: None, pipe: Some(pipe) }),
+            Rest::End | Rest::Dot(_) => None,
+        }
+    }
+}
+
 /// Finds what is at `path`.
 pub(super) fn find<'a>(json: &'a Value, path: &str, depth: usize) -> Option<Hit<'a>> {
     if depth > MAX_DEPTH {
@@ -86,7 +96,9 @@ pub(super) fn find<'a>(json: &'a Value, path: &str, depth: usize) -> Option<Hit<
         (None, Value::Array(items)) => in_array(items, path, depth),
         (None, _) => None,
     }?;
-    let hit = stop.hit?;
+    let Some(hit) = stop.hit else {
+        return nothing(stop.pipe?, depth);
+    };
     match stop.pipe {
         None => Some(hit),
         Some(rest) => match hit.value {
@@ -99,23 +111,41 @@ pub(super) fn find<'a>(json: &'a Value, path: &str, depth: usize) -> Option<Hit<
     }
 }
 
+/// What a path behind a pipe makes of a missing value: some modifiers and all multipaths give something.
+fn nothing<'a>(path: &str, depth: usize) -> Option<Hit<'a>> {
+    let (value, rest) = match path.as_bytes() {
+        [b'@', _, ..] => modifier::run_on_nothing(path),
+        [b'!', _, ..] => modifier::literal(path),
+        [b'[' | b'{', _, ..] => multipath::run(&Value::Null, path, depth),
+        _ => None,
+    }?;
+    match rest.as_bytes().first() {
+        Some(b'.' | b'|') => find_in_owned(&value?, &rest[1..], depth),
+        _ => value.map(Hit::computed),
+    }
+}
+
 fn find_in_owned<'a>(value: &Value, path: &str, depth: usize) -> Option<Hit<'a>> {
     find(value, path, depth + 1).map(|hit| Hit::computed(hit.value.into_owned()))
 }
 
 fn in_object<'a, 'p>(map: &'a Map<String, Value>, path: &'p str, depth: usize) -> Option<Stop<'a, 'p>> {
     let (key, rest) = part::first_key(path);
-    match key {
-        Key::Exact(key) => map.get_key_value(&key).and_then(|(key, value)| go_on(key, value, rest, depth)),
-        Key::Pattern(pattern) => map
-            .iter()
-            .filter(|(key, _)| part::matches(&pattern, key))
-            .find_map(|(key, value)| go_on(key, value, rest, depth)),
-    }
-}
-
-fn go_on<'a, 'p>(key: &str, value: &'a Value, rest: Rest<'p>, depth: usize) -> Option<Stop<'a, 'p>> {
-    step_into(&Step::Key(key.to_owned()), value, rest, depth)
+    let visit = |(key, value): (&String, &'a Value)| step_into(&Step::Key(key.clone()), value, rest, depth);
+    let missed = match key {
+        Key::Exact(key) => map.get_key_value(&key).and_then(visit),
+        Key::Pattern(pattern) => {
+            let mut missed = None;
+            for entry in map.iter().filter(|(key, _)| part::matches(&pattern, key)) {
+                match visit(entry) {
+                    Some(found) if found.hit.is_some() => return Some(found),
+                    other => missed = other.or(missed),
+                }
+            }
+            missed
+        }
+    };
+    missed.or_else(|| rest.missed())
 }
 
 /// Continues below `value`, which sits at `step`.
@@ -154,11 +184,9 @@ fn in_array<'a, 'p>(items: &'a [Value], path: &'p str, depth: usize) -> Option<S
         };
         return Some(Stop { hit: Some(Hit::computed(items.len().into())), pipe });
     }
-    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let index = name.parse().ok()?;
-    items.get(index).and_then(|item| step_into(&Step::Index(index), item, rest, depth))
+    let is_index = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
+    let Some(index) = name.parse().ok().filter(|_| is_index) else { return rest.missed() };
+    items.get(index).and_then(|item| step_into(&Step::Index(index), item, rest, depth)).or_else(|| rest.missed())
 }
 
 /// `#.path`: the value at `path` of each element that has one.
@@ -193,7 +221,11 @@ fn query_elements<'a, 'p>(items: &'a [Value], query: &Query<'p>, rest: &'p str, 
     if query.all {
         return Some(Stop { hit: Some(collect(hits.flatten())), pipe });
     }
-    hits.next().map(|hit| Stop { hit, pipe })
+    match hits.next() {
+        Some(hit) => Some(Stop { hit, pipe }),
+        // a pipe behind a path inside the element counts only once there is an element
+        None => pipe.filter(|_| path.is_none()).map(|pipe| Stop { hit: None, pipe: Some(pipe) }),
+    }
 }
 
 /// An array of values found at several places.

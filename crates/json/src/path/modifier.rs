@@ -22,15 +22,7 @@ pub(super) fn name_of(path: &str) -> &str {
 
 /// Runs the modifier at the start of `path`; returns its result with what follows. None when there is no such modifier.
 pub(super) fn run<'p>(json: &Value, path: &'p str, depth: usize) -> Option<(Option<Value>, &'p str)> {
-    let name = name_of(path);
-    if !is_known(name) {
-        return None;
-    }
-    let rest = &path[1 + name.len()..];
-    let (argument, rest) = match rest.strip_prefix(':') {
-        Some(text) => split_argument(text),
-        None => ("", rest),
-    };
+    let (name, argument, rest) = split(path)?;
     let value = match name {
         "reverse" => Some(reverse(json)),
         "flatten" => Some(flatten(json, flag(argument, "deep"))),
@@ -44,6 +36,28 @@ pub(super) fn run<'p>(json: &Value, path: &'p str, depth: usize) -> Option<(Opti
         _ => Some(json.clone()),
     };
     Some((value, rest))
+}
+
+/// Runs the modifier at the start of `path` on a missing value.
+pub(super) fn run_on_nothing(path: &str) -> Option<(Option<Value>, &str)> {
+    let (name, _, rest) = split(path)?;
+    let value = match name {
+        "keys" | "values" | "dig" => Some(Value::Array(Vec::new())),
+        "tostr" => Some(Value::String(String::new())),
+        _ => None,
+    };
+    Some((value, rest))
+}
+
+/// Splits `@name:argument.rest`; none when there is no such modifier.
+fn split(path: &str) -> Option<(&str, &str, &str)> {
+    let name = name_of(path);
+    if !is_known(name) {
+        return None;
+    }
+    let rest = &path[1 + name.len()..];
+    let (argument, rest) = rest.strip_prefix(':').map_or(("", rest), split_argument);
+    Some((name, argument, rest))
 }
 
 /// The literal at the start of `path` (`!true`, `!"text"`, `!{...}`), with what follows.

@@ -298,6 +298,8 @@ mod tests {
             (r"\bab\b", "é ab é", true),
             (r"\bab\b", "éab", true),
             (r"\bab\b", "xab", false),
+            (r"a\Bb", "ab", true),
+            (r"\Bé\B", "é", true),
             (r"^\Qa.b*\E+$", "a.b***", true),
             (r"^\Qa.b", "a.b", true),
             (r"^\Qa.b", "axb", false),

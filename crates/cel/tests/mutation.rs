@@ -1,0 +1,128 @@
+//! What mutations compute and refuse.
+
+use carrick_cel::{CompileError, EvalError, Mutation};
+use serde_json::{Value, json};
+
+fn eval(expression: &str, value: &Value) -> Result<Value, EvalError> {
+    let this =
+        json!({"spec": {"replicas": 3, "labels": {"b": "2", "a": "1", "c": "3"}, "big": 9_007_199_254_740_993_i64}});
+    let other = json!({"status": {"phase": "Ready"}});
+    Mutation::compile(expression).expect("compiles").eval(value, &this, &other)
+}
+
+#[test]
+fn results_are_proper_json() {
+    for (expression, value, want) in [
+        ("value + 1", json!(3), json!(4)),
+        ("value + 1.0", json!(3), json!(4)),
+        ("value * 1.5", json!(3), json!(4.5)),
+        ("value / 2.0", json!(3), json!(1.5)),
+        ("value / 2", json!(3), json!(1)),
+        ("value.a / value.b", json!({"a": 7, "b": 2}), json!(3.5)),
+        ("value", json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_993_i64)),
+        ("value", json!({"a": [1, 2.5, null]}), json!({"a": [1, 2.5, null]})),
+        ("value == null", json!(null), json!(true)),
+        ("self.spec.big", json!(null), json!(9_007_199_254_740_993_i64)),
+        ("other.status.phase + '!'", json!(null), json!("Ready!")),
+        ("self.spec.labels", json!(null), json!({"a": "1", "b": "2", "c": "3"})),
+        ("self.spec.labels.map(k, k)", json!(null), json!(["a", "b", "c"])),
+        ("{'z': 1, 'y': 2, 3: 4, true: 5}.map(k, string(k))", json!(null), json!(["true", "3", "y", "z"])),
+        ("duration('90m')", json!(null), json!("1h30m0s")),
+        ("timestamp('2024-01-01T01:00:00.5+01:00')", json!(null), json!("2024-01-01T00:00:00.5Z")),
+        ("b'abc'", json!(null), json!("YWJj")),
+        ("18446744073709551615u", json!(null), json!(18_446_744_073_709_551_615_u64)),
+        ("double(3)", json!(null), json!(3)),
+        ("1e300", json!(null), json!(1e300)),
+        ("type(1.5)", json!(null), json!("double")),
+        ("'a-b-c'.split('-').map(p, p.upperAscii()).join('.')", json!(null), json!("A.B.C")),
+        ("[3, 1, 2].sort()", json!(null), json!([1, 2, 3])),
+        ("strings.quote('x')", json!(null), json!("\"x\"")),
+        ("[1, 2].exists(x, x > 1) && ![1].all(x, x > 1)", json!(null), json!(true)),
+    ] {
+        assert_eq!(eval(expression, &value), Ok(want), "{expression} on {value}");
+    }
+}
+
+#[test]
+fn unknown_names_and_impossible_calls_are_refused_when_compiled() {
+    for (expression, message) in [
+        ("nope", "1:1: undeclared reference to 'nope'"),
+        ("self.a == nope.b", "1:11: undeclared reference to 'nope'"),
+        ("nofunc(1)", "1:7: undeclared reference to 'nofunc'"),
+        ("self.nofunc()", "1:12: undeclared reference to 'nofunc'"),
+        ("[1].map(x, y)", "1:12: undeclared reference to 'y'"),
+        ("[1].map(x, x)[x]", "1:15: undeclared reference to 'x'"),
+        ("oldSelf", "1:1: undeclared reference to 'oldSelf'"),
+        ("size(1, 2)", "1:5: function 'size' cannot be called with 2 arguments"),
+        ("Foo{a: 1}", "1:4: undeclared reference to 'Foo'"),
+        ("true ||\n  nope", "2:3: undeclared reference to 'nope'"),
+        ("lists.range(1000000000)", "1:12: undeclared reference to 'range'"),
+        ("1 + 1.0", "1:3: found no matching overload for '_+_' applied to '(int, double)'"),
+        ("1 == 1u", "1:3: found no matching overload for '_==_' applied to '(int, uint)'"),
+        ("!'x'", "1:1: found no matching overload for '!_' applied to '(string)'"),
+    ] {
+        assert_eq!(Mutation::compile(expression).map(|_| ()).unwrap_err().to_string(), message, "{expression}");
+    }
+    assert!(matches!(Mutation::compile("1 +"), Err(CompileError::Syntax(_))));
+    assert!(matches!(Mutation::compile("self.?a"), Err(CompileError::Syntax(_))));
+}
+
+#[test]
+fn failures_name_no_values() {
+    for (expression, want) in [
+        ("self.spec.nope", EvalError::NoSuchKey("nope".into())),
+        ("[1][5]", EvalError::IndexOutOfBounds),
+        ("1 / 0", EvalError::DivisionByZero),
+        ("1 % 0", EvalError::DivisionByZero),
+        ("9223372036854775807 + 1", EvalError::Overflow),
+        ("int(value)", EvalError::Function("int".into())),
+        ("value + 1", EvalError::NoSuchOverload("add(string, int)".into())),
+        ("0.0 / 0.0", EvalError::NotJson("double that is infinite or not a number")),
+    ] {
+        let error = eval(expression, &json!("secret")).unwrap_err();
+        assert!(!error.to_string().contains("secret"));
+        assert_eq!(error, want, "{expression}");
+    }
+}
+
+#[test]
+fn deep_expressions_neither_overflow_the_stack_nor_pass_unnoticed() {
+    let nested = |open: &str, close: &str, times: usize| format!("{}1{}", open.repeat(times), close.repeat(times));
+    for (expression, want) in [
+        (nested("(", ")", 60), Some(json!(1))),
+        (nested("-(", ")", 60), Some(json!(1))),
+        (nested("dyn(", ")", 60), Some(json!(1))),
+        ("1+".repeat(150) + "1", Some(json!(151))),
+        ("true||".repeat(2_000) + "true", Some(json!(true))),
+        (nested("[1].map(x,", ").size()", 15), Some(json!(1))),
+        (nested("(", ")", 8_000), None),
+        (nested("[", "]", 8_000), None),
+        (nested("{1:", "}", 4_000), None),
+        (nested("dyn(", ")", 3_000), None),
+        ("true?1:".repeat(2_000) + "1", None),
+        ("1+".repeat(8_000) + "1", None),
+        ("1<".repeat(8_000) + "1", None),
+        (format!("self{}", ".a".repeat(8_000)), None),
+        (format!("self{}", "[0]".repeat(5_000)), None),
+        (format!("self{}", ".size()".repeat(2_000)), None),
+        ("(".repeat(16_000), None),
+        ("x".repeat(20_000), None),
+    ] {
+        let start: String = expression.chars().take(30).collect();
+        let got = std::thread::scope(|scope| {
+            let worker = std::thread::Builder::new().stack_size(2 << 20).spawn_scoped(scope, || {
+                let compiled = Mutation::compile(&expression).ok()?;
+                Some(compiled.eval(&json!(1), &json!({}), &json!(null)).unwrap())
+            });
+            worker.unwrap().join().unwrap()
+        });
+        assert_eq!(got, want, "{start}");
+    }
+}
+
+#[test]
+fn compiled_expressions_are_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Mutation>();
+    shared::<carrick_cel::Rule>();
+}

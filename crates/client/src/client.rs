@@ -18,7 +18,7 @@ use crate::connect::{ConnectError, parse_url, show};
 use crate::error::{Error, Status, chain};
 use crate::object::Object;
 use crate::resource::{Resource, push_query};
-use crate::transport::{self, Transport};
+use crate::transport::Transport;
 
 /// How long a whole request may take, the body of the answer included. Watches have limits of their own.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -273,7 +273,10 @@ impl Client {
             bytes = serde_json::to_vec(value).map_err(|error| failed(error.to_string()))?;
         }
         let message = builder.body(Body::from(bytes)).map_err(|error| failed(error.to_string()))?;
-        let answer = transport::send(self.inner.transport.clone(), message)
+        let answer = self
+            .inner
+            .transport
+            .send(message)
             .await
             .map_err(|error| Error::Transport { request: request.clone(), problem: chain(&*error) })?;
         if answer.status().is_success() {
@@ -364,5 +367,5 @@ async fn forward(
 ) -> Result<Response<Incoming>, BoxError> {
     let path = request.uri().path_and_query().map_or("", http::uri::PathAndQuery::as_str);
     *request.uri_mut() = format!("{base}{path}").parse::<http::Uri>()?;
-    transport::send(transport, request).await
+    transport.send(request).await
 }

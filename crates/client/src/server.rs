@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::client::Client;
 use crate::connect::{self, ConnectError, Loaded, Overrides};
-use crate::transport::{self, Transport};
+use crate::transport::Transport;
 
 /// One API server. Cloning is cheap; all clones and all their clients share one pool.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl Server {
     fn open(loaded: Loaded) -> Result<Self, ConnectError> {
         let Loaded { config, origin } = loaded;
         let url = connect::parse_url(&config.cluster_url.to_string())?;
-        let transport = transport::open(&config)
+        let transport = Transport::open(&config)
             .map_err(|source| ConnectError::Credentials { origin, source: Box::new(source) })?;
         let shown = connect::show(&url);
         let default_namespace = config.default_namespace.into();

@@ -1,5 +1,6 @@
 //! The connection pool of one server, with credentials on top.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -11,8 +12,16 @@ use kube::client::{Body, ConfigExt};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-/// A cheap handle on the pool: sends a request with an absolute URL.
-pub(crate) type Transport = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
+mod gate;
+
+use gate::Gates;
+
+/// A cheap handle on the pool: sends requests with absolute URLs.
+#[derive(Clone)]
+pub(crate) struct Transport {
+    service: BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>,
+    gates: Arc<Gates>,
+}
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the head of an answer may take, watches included: servers send it before the first event.
@@ -24,49 +33,58 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 26;
 
-pub(crate) fn open(config: &Config) -> Result<Transport, kube::Error> {
-    // With two providers compiled in, rustls refuses to choose; the first to install one wins, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+impl Transport {
+    /// Opens a pool; nothing is connected yet.
+    pub(crate) fn open(config: &Config) -> Result<Self, kube::Error> {
+        // With two providers compiled in, rustls refuses to choose; the first to install one wins, which is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
 
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    tcp.set_keepalive(Some(Duration::from_secs(30)));
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        tcp.set_keepalive(Some(Duration::from_secs(30)));
 
-    let mut tls =
-        hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
-    if let Some(name) = &config.tls_server_name {
-        let name = name.clone().try_into().map_err(kube::client::RustlsTlsError::InvalidServerName);
-        tls = tls.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(
-            name.map_err(kube::Error::RustlsTls)?,
-        ));
+        let mut tls =
+            hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+        if let Some(name) = &config.tls_server_name {
+            let name = name.clone().try_into().map_err(kube::client::RustlsTlsError::InvalidServerName);
+            tls = tls.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(
+                name.map_err(kube::Error::RustlsTls)?,
+            ));
+        }
+        let connector = tls.enable_http1().enable_http2().wrap_connector(tcp);
+
+        let pool = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(90))
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
+            .http2_keep_alive_while_idle(true)
+            .build::<_, Body>(connector);
+
+        let service = ServiceBuilder::new()
+            .layer(config.extra_headers_layer()?)
+            .option_layer(config.auth_layer()?)
+            .map_err(BoxError::from)
+            .service(pool);
+        let service = BoxCloneSyncService::new(service.map_err(BoxError::from));
+        Ok(Self { service, gates: Arc::default() })
     }
-    let connector = tls.enable_http1().enable_http2().wrap_connector(tcp);
 
-    let pool = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(Duration::from_secs(90))
-        .http2_initial_stream_window_size(STREAM_WINDOW)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW)
-        .http2_keep_alive_interval(PING_INTERVAL)
-        .http2_keep_alive_timeout(PING_TIMEOUT)
-        .http2_keep_alive_while_idle(true)
-        .build::<_, Body>(connector);
-
-    let service = ServiceBuilder::new()
-        .layer(config.extra_headers_layer()?)
-        .option_layer(config.auth_layer()?)
-        .map_err(BoxError::from)
-        .service(pool);
-    Ok(BoxCloneSyncService::new(service.map_err(BoxError::from)))
-}
-
-/// Sends one request and waits for the head of its answer.
-pub(crate) async fn send(transport: Transport, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
-    match tokio::time::timeout(HEAD_TIMEOUT, transport.oneshot(request)).await {
-        Ok(answer) => answer,
-        Err(_) => Err(format!("no answer within {} s", HEAD_TIMEOUT.as_secs()).into()),
+    /// Sends one request and waits for the head of its answer.
+    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+        let gate = self.gates.of(&request);
+        let pass = gate.enter().await;
+        let answer = match tokio::time::timeout(HEAD_TIMEOUT, self.service.clone().oneshot(request)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(format!("no answer within {} s", HEAD_TIMEOUT.as_secs()).into()),
+        };
+        gate.set_connected(answer.is_ok());
+        drop(pass);
+        answer
     }
 }

@@ -137,6 +137,16 @@ async fn many_watches_of_many_workspaces_share_one_http2_connection() {
 }
 
 #[tokio::test]
+async fn a_burst_of_first_requests_opens_one_connection() {
+    let script = std::iter::repeat_n(Answer::Json(200, json!({})), 50).collect();
+    let server = TestServer::start_as(Protocol::TlsHttp2, script).await;
+    let client = server.server().client();
+    let burst = (0..50).map(|_| client.raw_get("/api"));
+    assert!(futures::future::join_all(burst).await.iter().all(Result::is_ok));
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
 async fn servers_without_http2_are_served_with_more_connections() {
     let watch = Answer::Watch(vec![end_of_list(1)], Then::Hold);
     let server = TestServer::start_as(Protocol::TlsHttp1, std::iter::repeat_n(watch, 3).collect()).await;

@@ -1,0 +1,61 @@
+//! One request goes first.
+//!
+//! The pool learns only from a finished handshake that a server speaks HTTP/2, so a burst of requests to a server it
+//! is not connected to would open a connection each. While nothing is known to be connected, one request at a time
+//! goes through; the others find its connection ready.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::Request;
+use http::uri::Authority;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Requests do not wait longer than this for the first one: a slow answer must not become slow for all.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The gates of all hosts of a pool.
+#[derive(Default)]
+pub(super) struct Gates {
+    hosts: Mutex<HashMap<Authority, Arc<Gate>>>,
+}
+
+/// The gate of one host.
+pub(super) struct Gate {
+    connected: AtomicBool,
+    first: Semaphore,
+}
+
+impl Gates {
+    /// The gate of the host a request goes to.
+    pub(super) fn of<B>(&self, request: &Request<B>) -> Arc<Gate> {
+        let Some(host) = request.uri().authority() else { return Arc::default() };
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.entry(host.clone()).or_default().clone()
+    }
+}
+
+impl Gate {
+    /// Waits until a connection is likely there, or it is this request's turn to open one.
+    pub(super) async fn enter(&self) -> Option<SemaphorePermit<'_>> {
+        if self.connected.load(Ordering::Relaxed) {
+            return None;
+        }
+        let permit = tokio::time::timeout(PATIENCE, self.first.acquire()).await.ok()?.ok()?;
+        // Meanwhile another one may have connected; then nobody behind has to wait either.
+        (!self.connected.load(Ordering::Relaxed)).then_some(permit)
+    }
+
+    /// Remembers whether the last request found a connection.
+    pub(super) fn set_connected(&self, connected: bool) {
+        self.connected.store(connected, Ordering::Relaxed);
+    }
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { connected: AtomicBool::new(false), first: Semaphore::new(1) }
+    }
+}

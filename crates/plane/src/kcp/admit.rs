@@ -120,8 +120,7 @@ fn may_bind(data: &Data, review: &Review<'_>, path: &str, name: &str, what: &str
 fn logical_cluster(review: &Review<'_>) -> Result<(), Status> {
     match review.operation {
         Operation::Create if super::object::name(review.object) != super::data::SELF => {
-            let cause =
-                Cause::invalid("metadata.name", &review.object["metadata"]["name"], "must be \"cluster\"");
+            let cause = Cause::invalid("metadata.name", &review.object["metadata"]["name"], "must be \"cluster\"");
             let name = super::object::name(review.object);
             Err(Status::invalid(&review.resource.group, &review.resource.kind, name, &[cause]))
         }
@@ -226,7 +225,10 @@ fn may_use(data: &Data, review: &Review<'_>, kind: &types::Found) -> Result<(), 
     if permits(data, review.caller, &kind.cluster, &attributes) {
         return Ok(());
     }
-    Err(refuse(review, &format!("unable to create workspace: no permission to use workspace type {}", kind.full_name())))
+    Err(refuse(
+        review,
+        &format!("unable to create workspace: no permission to use workspace type {}", kind.full_name()),
+    ))
 }
 
 /// The creator as Kubernetes describes users, without empty fields.

@@ -171,7 +171,10 @@ mod tests {
             "configmaps is forbidden: User \"u\" cannot list resource \"configmaps\" in API group \"\" at the cluster scope: access denied"
         );
         let path = Attributes { verb: "get".into(), path: "/apis".into(), ..Attributes::default() };
-        assert_eq!(refusal(&user(&[]), &path).message, "forbidden: User \"u\" cannot get path \"/apis\": access denied");
+        assert_eq!(
+            refusal(&user(&[]), &path).message,
+            "forbidden: User \"u\" cannot get path \"/apis\": access denied"
+        );
     }
 
     #[test]

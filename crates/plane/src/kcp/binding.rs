@@ -308,6 +308,5 @@ pub fn kinds(binding: &Value) -> Vec<Kind> {
         .collect()
 }
 
-
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,11 @@ impl Subject {
         let resource = text(claim, "/resource");
         let group = text(claim, "/group");
         let group = if resource == "events" && group == "events.k8s.io" { "" } else { group };
-        Self { group: group.to_owned(), resource: resource.to_owned(), identity: text(claim, "/identityHash").to_owned() }
+        Self {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            identity: text(claim, "/identityHash").to_owned(),
+        }
     }
 
     /// The hash that goes into the label's value.

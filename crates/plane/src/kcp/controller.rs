@@ -47,13 +47,7 @@ pub struct Controller {
 impl Controller {
     /// A controller that will look at everything once.
     pub fn new(data: Data) -> Self {
-        let mut new = Self {
-            data,
-            queue: VecDeque::new(),
-            queued: HashSet::new(),
-            bindings: HashMap::new(),
-            seen: 0,
-        };
+        let mut new = Self { data, queue: VecDeque::new(), queued: HashSet::new(), bindings: HashMap::new(), seen: 0 };
         new.resync();
         new
     }
@@ -243,7 +237,8 @@ impl Controller {
                 (true, false) => self.data.resolve(path),
             };
             if let Some(home) = home {
-                for (cluster, name) in export::slices_of(&self.data, &home, text(object, "/spec/reference/export/name")) {
+                for (cluster, name) in export::slices_of(&self.data, &home, text(object, "/spec/reference/export/name"))
+                {
                     self.push(Work::Slice(cluster.into(), name.into()));
                 }
             }

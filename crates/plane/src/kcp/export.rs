@@ -240,7 +240,8 @@ mod tests {
 
     #[test]
     fn exports_name_fitting_schemas_and_identities() {
-        let resources = |schema: &str| json!({"spec": {"resources": [{"name": "widgets", "group": "", "schema": schema}]}});
+        let resources =
+            |schema: &str| json!({"spec": {"resources": [{"name": "widgets", "group": "", "schema": schema}]}});
         assert_eq!(check_export(&resources("v1.widgets.core")), None);
         assert!(check_export(&resources("v1.things.core")).unwrap().contains("must end in .widgets.core"));
         let claim = |group: &str, hash: &str| json!({"spec": {"permissionClaims": [{"group": group, "resource": "x", "identityHash": hash}]}});

@@ -37,12 +37,7 @@ impl Names {
         let mut others = vec![one("kind"), one("listKind"), one("singular")];
         others.extend(strings(spec, "/names/shortNames").into_iter().map(|short| ("shortNames", short)));
         others.retain(|(_, value)| !value.is_empty());
-        Self {
-            group: text(spec, "/group").to_owned(),
-            plural: text(spec, "/names/plural").to_owned(),
-            others,
-            owner,
-        }
+        Self { group: text(spec, "/group").to_owned(), plural: text(spec, "/names/plural").to_owned(), others, owner }
     }
 }
 
@@ -82,7 +77,10 @@ mod tests {
     use serde_json::json;
 
     fn api(plural: &str, kind: &str, short: &str, owner: Owner) -> Names {
-        Names::of(&json!({"group": "example.io", "names": {"plural": plural, "kind": kind, "shortNames": [short]}}), owner)
+        Names::of(
+            &json!({"group": "example.io", "names": {"plural": plural, "kind": kind, "shortNames": [short]}}),
+            owner,
+        )
     }
 
     #[test]
@@ -90,9 +88,24 @@ mod tests {
         let other = || Owner::Binding { name: "ex".into(), export: "root:a:b".into() };
         let wanted = [api("widgets", "Widget", "w", Owner::Crd)];
         let cases = [
-            (api("widgets", "Other", "o", other()), Some("Unable to bind APIs because they are bound by other APIBindings or CRDs: map[widgets.example.io:{ex false}]")),
-            (api("gadgets", "Widget", "g", other()), Some("naming conflict with APIBinding \"ex\" bound to APIExport root:a:b: spec.names.kind=Widget is forbidden")),
-            (api("gadgets", "Gadget", "w", Owner::Crd), Some("naming conflict with CustomResourceDefinition \"gadgets.example.io\": spec.names.shortNames=w is forbidden")),
+            (
+                api("widgets", "Other", "o", other()),
+                Some(
+                    "Unable to bind APIs because they are bound by other APIBindings or CRDs: map[widgets.example.io:{ex false}]",
+                ),
+            ),
+            (
+                api("gadgets", "Widget", "g", other()),
+                Some(
+                    "naming conflict with APIBinding \"ex\" bound to APIExport root:a:b: spec.names.kind=Widget is forbidden",
+                ),
+            ),
+            (
+                api("gadgets", "Gadget", "w", Owner::Crd),
+                Some(
+                    "naming conflict with CustomResourceDefinition \"gadgets.example.io\": spec.names.shortNames=w is forbidden",
+                ),
+            ),
             (api("gadgets", "Gadget", "g", other()), None),
         ];
         for (taken, message) in cases {

@@ -156,12 +156,16 @@ mod tests {
             (
                 &vec![universal()],
                 organization(),
-                Some("workspace type root:organization only allows [root:root] parent workspaces, but parent type root:universal only implements [root:universal]"),
+                Some(
+                    "workspace type root:organization only allows [root:root] parent workspaces, but parent type root:universal only implements [root:universal]",
+                ),
             ),
             (
                 &organization(),
                 vec![kind("bare", &json!({}))],
-                Some("workspace type root:organization only allows [root:universal] child workspaces, but child type root:bare only implements [root:bare]"),
+                Some(
+                    "workspace type root:organization only allows [root:universal] child workspaces, but child type root:bare only implements [root:bare]",
+                ),
             ),
             (&team, root.clone(), Some("workspace type root:root cannot have parent workspaces")),
         ];

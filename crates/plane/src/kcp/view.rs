@@ -149,7 +149,8 @@ fn claimable(data: &Data, apis: &Apis, local: &[Arc<Resource>], subject: &Subjec
         .into_iter()
         .find_map(|(home, export)| {
             let mut exported = items(&export, "/spec/resources").iter();
-            let found = exported.find(|r| text(r, "/name") == subject.resource && text(r, "/group") == subject.group)?;
+            let found =
+                exported.find(|r| text(r, "/name") == subject.resource && text(r, "/group") == subject.group)?;
             apis.compile(&*data.get(&SCHEMAS, &home, text(found, "/schema"))?, &subject.identity)
         })
         .into_iter()

@@ -8,8 +8,10 @@ fn export(claims: Value) -> Arc<Value> {
 }
 
 fn schema(name: &str, uid: &str, version: &str) -> Arc<Value> {
-    Arc::new(json!({"metadata": {"name": name, "uid": uid}, "spec": {"group": "example.io", "names": {"plural": "widgets"},
-        "versions": [{"name": version, "storage": true}]}}))
+    Arc::new(
+        json!({"metadata": {"name": name, "uid": uid}, "spec": {"group": "example.io", "names": {"plural": "widgets"},
+        "versions": [{"name": version, "storage": true}]}}),
+    )
 }
 
 fn facts(offer: Offer) -> Facts {
@@ -40,12 +42,24 @@ fn conditions_tell_why_a_binding_waits_or_that_it_is_bound() {
         (
             Offer::NoIdentity(export(json!([]))),
             "Binding",
-            vec!["Ready False WaitingForEstablished", "APIExportValid False MissingIdentityHash", waiting, claims[0], claims[1]],
+            vec![
+                "Ready False WaitingForEstablished",
+                "APIExportValid False MissingIdentityHash",
+                waiting,
+                claims[0],
+                claims[1],
+            ],
         ),
         (
             Offer::NoSchema(export(json!([])), "v9".into()),
             "Binding",
-            vec!["Ready False WaitingForEstablished", "APIExportValid False InternalError", waiting, claims[0], claims[1]],
+            vec![
+                "Ready False WaitingForEstablished",
+                "APIExportValid False InternalError",
+                waiting,
+                claims[0],
+                claims[1],
+            ],
         ),
         (
             Offer::Conflict(export(json!([])), "clash".into()),
@@ -62,7 +76,14 @@ fn conditions_tell_why_a_binding_waits_or_that_it_is_bound() {
         (
             Offer::Apis(export(json!([])), vec![]),
             "Bound",
-            vec!["Ready True", "APIExportValid True", "BindingUpToDate True", "InitialBindingCompleted True", claims[0], claims[1]],
+            vec![
+                "Ready True",
+                "APIExportValid True",
+                "BindingUpToDate True",
+                "InitialBindingCompleted True",
+                claims[0],
+                claims[1],
+            ],
         ),
     ];
     for (offer, phase, conditions) in cases {
@@ -87,7 +108,10 @@ fn a_bound_binding_follows_new_schemas_and_keeps_what_is_no_longer_exported() {
     assert_eq!(object["status"]["boundResources"], bound);
     decide(&mut object, &facts(Offer::Apis(export(json!([])), vec![])), "t");
     assert_eq!(object["status"]["boundResources"], bound);
-    assert_eq!(object["metadata"]["annotations"], json!({"kcp.io/path": "root:cons", "extra.apis.kcp.io/color": "red"}));
+    assert_eq!(
+        object["metadata"]["annotations"],
+        json!({"kcp.io/path": "root:cons", "extra.apis.kcp.io/color": "red"})
+    );
 }
 
 #[test]

@@ -29,7 +29,10 @@ fn what_v1alpha1_cannot_say_is_listed_and_kept_in_annotations() {
         "permissionClaims": [{"group": "", "resource": "secrets", "identityHash": "", "verbs": ["get"]}]}});
     let v2 = object.clone();
     export(V2, V1, &mut object);
-    assert_eq!(object["spec"], json!({"latestResourceSchemas": [], "permissionClaims": [{"resource": "secrets", "all": true}]}));
+    assert_eq!(
+        object["spec"],
+        json!({"latestResourceSchemas": [], "permissionClaims": [{"resource": "secrets", "all": true}]})
+    );
     assert!(annotation(&object, "apis.v1alpha2.kcp.io/resource-schemas").is_some());
     assert!(annotation(&object, "apis.v1alpha2.kcp.io/permission-claims").is_some());
     export(V1, V2, &mut object);
@@ -122,7 +125,8 @@ fn v1_export() -> impl Strategy<Value = Value> {
 fn v2_export() -> impl Strategy<Value = Value> {
     let crd = prop::collection::vec((word(), word()).prop_map(|(r, g)| resource_of(&format!("v1.{r}.{g}.io"))), 0..3);
     let other = prop::collection::vec(
-        word().prop_map(|r| json!({"name": r, "group": "g", "schema": format!("v1.{r}.g"), "storage": {"virtual": {}}})),
+        word()
+            .prop_map(|r| json!({"name": r, "group": "g", "schema": format!("v1.{r}.g"), "storage": {"virtual": {}}})),
         0..3,
     );
     (annotations(), crd, other, list(v2_claim("defaultSelector", false, false))).prop_map(

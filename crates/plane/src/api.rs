@@ -35,6 +35,7 @@ pub use meta::{now, now_micro};
 pub use patch::Patch;
 pub use read::{ListOptions, Listed, RevisionMatch};
 pub use select::{FieldSelector, LabelSelector};
+pub(crate) use rules::CLEANUP_FINALIZER;
 pub use watch::{Event, EventKind, WatchOptions};
 
 /// The annotation that names the logical cluster of an object; injected on output, never stored.

@@ -112,7 +112,7 @@ impl Plane {
         let shown = if host.contains(':') { format!("[{host}]") } else { host };
         let url = format!("https://{shown}:{}", address.port());
         let extension: Option<Arc<dyn Extension>> = match config.mode {
-            Mode::Kcp => Some(Arc::new(kcp::Kcp::new(&url))),
+            Mode::Kcp => Some(Arc::new(kcp::Kcp::new(store.clone(), &url))),
             Mode::Kube => None,
         };
         let tokens = Arc::new(Tokens::load_or_make(config.data_dir.as_deref(), config.mode, &config.users)?);

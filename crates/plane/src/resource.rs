@@ -173,6 +173,11 @@ impl Resource {
         self.origin != Origin::Builtin
     }
 
+    /// Whether this is a question that is answered and not stored.
+    pub fn is_review(&self) -> bool {
+        self.origin == Origin::Builtin && builtin::is_review(&self.group)
+    }
+
     /// Whether a verb is answered.
     pub fn allows(&self, verb: &str) -> bool {
         self.verbs.contains(&verb)

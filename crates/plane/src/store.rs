@@ -236,6 +236,11 @@ impl Store {
             .collect()
     }
 
+    /// Kinds that have objects anywhere.
+    pub fn all_kinds(&self) -> Vec<Kind> {
+        self.inner.read().objects.keys().cloned().collect()
+    }
+
     /// Revision of the last write to a kind in a cluster, zero if there was none.
     pub fn touched(&self, kind: &Kind, cluster: &str) -> u64 {
         self.inner.read().touched.get(&(kind.clone(), cluster.into())).copied().unwrap_or(0)

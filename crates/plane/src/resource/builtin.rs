@@ -47,6 +47,7 @@ impl Row {
     }
 }
 
+const AUTHORIZATION: &str = "authorization.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Served in every workspace and in the service cluster.
@@ -66,6 +67,16 @@ const COMMON: &[Row] = &[
     row(RBAC, "v1", "clusterroles", "clusterrole", "ClusterRole", false),
     row(RBAC, "v1", "rolebindings", "rolebinding", "RoleBinding", true),
     row(RBAC, "v1", "roles", "role", "Role", true),
+];
+
+/// Questions that are answered and not stored.
+const REVIEWS: &[Row] = &[
+    row("authentication.k8s.io", "v1", "selfsubjectreviews", "selfsubjectreview", "SelfSubjectReview", false),
+    row("authentication.k8s.io", "v1", "tokenreviews", "tokenreview", "TokenReview", false),
+    row(AUTHORIZATION, "v1", "localsubjectaccessreviews", "localsubjectaccessreview", "LocalSubjectAccessReview", true),
+    row(AUTHORIZATION, "v1", "selfsubjectaccessreviews", "selfsubjectaccessreview", "SelfSubjectAccessReview", false),
+    row(AUTHORIZATION, "v1", "selfsubjectrulesreviews", "selfsubjectrulesreview", "SelfSubjectRulesReview", false),
+    row(AUTHORIZATION, "v1", "subjectaccessreviews", "subjectaccessreview", "SubjectAccessReview", false),
 ];
 
 /// Served in the service cluster only: stored, but nothing acts on them.
@@ -94,7 +105,7 @@ const WORKLOADS: &[Row] = &[
 /// The built-in kinds of a plane.
 pub fn builtins(mode: Mode) -> Vec<Arc<Resource>> {
     let workloads: &[Row] = if mode == Mode::Kube { WORKLOADS } else { &[] };
-    COMMON.iter().chain(workloads).map(|row| Arc::new(resource(row))).collect()
+    COMMON.iter().chain(REVIEWS).chain(workloads).map(|row| Arc::new(resource(row))).collect()
 }
 
 fn resource(row: &Row) -> Resource {
@@ -102,6 +113,9 @@ fn resource(row: &Row) -> Resource {
     let mut verbs = ALL_VERBS.to_vec();
     if row.plural == "namespaces" {
         verbs.retain(|verb| *verb != "deletecollection");
+    }
+    if is_review(row.group) {
+        verbs = vec!["create"];
     }
     let version = Version {
         name: row.version.into(),
@@ -135,6 +149,11 @@ fn resource(row: &Row) -> Resource {
         established: true,
         terminating: false,
     }
+}
+
+/// Groups whose kinds are reviews.
+pub(super) fn is_review(group: &str) -> bool {
+    matches!(group, "authentication.k8s.io" | AUTHORIZATION)
 }
 
 fn wide(mut column: Column) -> Column {

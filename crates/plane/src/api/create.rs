@@ -1,0 +1,333 @@
+//! Create.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::meta::{self, NameRule};
+use super::read::to_storage;
+use super::{Api, CLUSTER_ANNOTATION, Caller, FieldValidation, Scope, WriteOptions, Written, managed, rules};
+use crate::extension::{Operation, Review};
+use crate::schema::unknown_metadata;
+use crate::status::{Cause, Status};
+use crate::store::{Expect, Key, Kind, StoreError};
+
+const GENERATE_ATTEMPTS: usize = 8;
+
+impl Api {
+    /// Stores a new object.
+    pub fn create(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let generated = object["metadata"]["name"].as_str().is_none_or(str::is_empty)
+            && object["metadata"]["generateName"].as_str().is_some_and(|prefix| !prefix.is_empty());
+        let mut attempt = 1;
+        loop {
+            let result = self.create_once(caller, scope, object.clone(), options);
+            match result {
+                Err(status) if generated && status.reason == "AlreadyExists" && attempt < GENERATE_ATTEMPTS => {
+                    attempt += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn create_once(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let resource = &scope.resource;
+        let cluster = scope.cluster()?.clone();
+        if resource.terminating {
+            let message = "create not allowed while custom resource definition is terminating";
+            return Err(Status::new(405, "MethodNotAllowed", message));
+        }
+        let mut warnings = decode(scope, &mut object, options, false)?;
+        if object["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty()) {
+            return Err(Status::internal("resourceVersion should not be set on objects to be created"));
+        }
+        let version = scope.version()?;
+        reset_metadata(&mut object);
+        if let (true, Some(map)) = (version.status, object.as_object_mut()) {
+            map.remove("status");
+        }
+        let name = name_new_object(scope, &mut object)?;
+        if let Some(cause) = meta::check_name(rules::name_rule(resource), &name) {
+            return Err(Status::invalid(&resource.group, &resource.kind, &name, &[cause]));
+        }
+        if let Some(schema) = &version.schema {
+            schema.apply_defaults(&mut object);
+        }
+        rules::prepare(self, scope, &cluster, &mut object, None)?;
+        self.review(caller, scope, Operation::Create, "", None, &mut object, options.dry_run)?;
+        self.check_namespace(caller, scope, &cluster, &name)?;
+        let mut causes = meta::check_metadata(&object);
+        causes.extend(rules::validate(self, scope, &cluster, &object, None));
+        if let Some(schema) = &version.schema {
+            causes.extend(schema.validate(&object, None));
+        }
+        if !causes.is_empty() {
+            return Err(Status::invalid(&resource.group, &resource.kind, &name, &causes));
+        }
+        managed::written(scope, None, &mut object, options, "");
+        to_storage(resource, &mut object);
+        if let Some(schema) = resource.storage_version().and_then(|storage| storage.schema.as_ref()) {
+            schema.prune(&mut object, &mut Vec::new());
+        }
+        let key = Key::new(&resource.stored_kind(), &cluster, if resource.namespaced { &*scope.namespace } else { "" }, &name);
+        warnings.extend(version.deprecated.clone());
+        let stored = if options.dry_run {
+            if self.store.get(&key).is_some() {
+                return Err(Status::already_exists(&resource.group, &resource.plural, &name));
+            }
+            Arc::new(object)
+        } else {
+            let stored = self.store.commit(&key, Expect::Absent, Some(object));
+            stored.map_err(|error| store_error(scope, &name, &error))?.object
+        };
+        Ok(Written { code: 201, object: self.present(scope, &key, &stored), warnings })
+    }
+
+    /// Extension and view admission; the plane's own writes are not reviewed.
+    #[allow(clippy::too_many_arguments, reason = "these are the fields of a review")]
+    pub(super) fn review(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        operation: Operation,
+        subresource: &str,
+        old: Option<&Value>,
+        object: &mut Value,
+        dry_run: bool,
+    ) -> Result<(), Status> {
+        if caller.system {
+            return Ok(());
+        }
+        let cluster = scope.cluster()?.clone();
+        let resource = scope.resource.clone();
+        let mut review =
+            Review { operation, subresource, caller, resource: &resource, cluster: &cluster, old, object, dry_run };
+        if let Some(admit) = &scope.admit {
+            admit(self, &mut review)?;
+        }
+        if let Some(extension) = &self.extension {
+            extension.admit(self, &mut review)?;
+        }
+        strip_cluster(object);
+        Ok(())
+    }
+
+    fn check_namespace(&self, caller: &Caller, scope: &Scope, cluster: &str, name: &str) -> Result<(), Status> {
+        let resource = &scope.resource;
+        if !resource.namespaced {
+            return Ok(());
+        }
+        let key = Key::new(&Kind::new("", "namespaces"), cluster, "", &scope.namespace);
+        let Some(namespace) = self.store.get(&key) else {
+            return Err(Status::not_found("", "namespaces", &scope.namespace));
+        };
+        if namespace.object["metadata"]["deletionTimestamp"].is_string() && !caller.system {
+            return Err(Status::namespace_terminating(&resource.group, &resource.plural, name, &scope.namespace));
+        }
+        Ok(())
+    }
+}
+
+/// Checks and cleans a body that came from a client; returns warnings.
+pub(super) fn decode(
+    scope: &Scope,
+    object: &mut Value,
+    options: &WriteOptions,
+    patched: bool,
+) -> Result<Vec<String>, Status> {
+    let resource = &scope.resource;
+    let kind = &*resource.kind;
+    if !object.is_object() {
+        let message = format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: \
+             json: cannot unmarshal {} into Go value of type struct",
+            go_type(object)
+        );
+        return Err(Status::bad_request(message));
+    }
+    let name = meta::name_of(object).to_owned();
+    for (field, wanted) in [("kind", kind.to_owned()), ("apiVersion", scope.api_version())] {
+        match object[field].as_str() {
+            Some(found) if found == wanted => {}
+            None | Some("") if !resource.is_custom() || patched => object[field] = wanted.into(),
+            None | Some("") => {
+                let message = "Object 'Kind' is missing in the body: set apiVersion and kind";
+                return Err(Status::bad_request(message));
+            }
+            Some(found) if field == "kind" => {
+                let cause = Cause::invalid("kind", &found.into(), &format!("must be {wanted}"));
+                return Err(Status::invalid(&resource.group, found, &name, &[cause]));
+            }
+            Some(found) => {
+                let message = format!(
+                    "the API version in the data ({found}) does not match the expected API version ({wanted})"
+                );
+                return Err(Status::bad_request(message));
+            }
+        }
+    }
+    if let Err(why) = meta::decode_metadata(object) {
+        let message = format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", scope.version);
+        return Err(Status::bad_request(message));
+    }
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    match object["metadata"]["namespace"].as_str() {
+        None | Some("") if resource.namespaced => object["metadata"]["namespace"] = (*scope.namespace).into(),
+        None | Some("") => remove_meta(object, "namespace"),
+        Some(found) if resource.namespaced && *found == *scope.namespace => {}
+        Some(_) => {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Status::bad_request(message));
+        }
+    }
+    let mut unknown: Vec<String> = Vec::new();
+    unknown_metadata(object, "", &mut unknown);
+    if let Some(schema) = &scope.version()?.schema {
+        schema.drop_nulls(object);
+        schema.prune(object, &mut unknown);
+    }
+    unknown_fields(scope, object, &unknown, options, patched)
+}
+
+fn unknown_fields(
+    scope: &Scope,
+    object: &Value,
+    unknown: &[String],
+    options: &WriteOptions,
+    patched: bool,
+) -> Result<Vec<String>, Status> {
+    let duplicate = options.duplicates.iter().map(|field| format!("duplicate field \"{field}\""));
+    let faults: Vec<String> =
+        unknown.iter().map(|field| format!("unknown field \"{field}\"")).chain(duplicate).collect();
+    match options.validation {
+        _ if faults.is_empty() => Ok(Vec::new()),
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(faults),
+        FieldValidation::Strict if patched => {
+            let detail = format!("strict decoding error: {}", faults.join(", "));
+            let cause = Cause::invalid("patch", &Value::String(object.to_string()), &detail);
+            Err(Status::invalid("", "", "", &[cause]))
+        }
+        FieldValidation::Strict => {
+            let kind = &scope.resource.kind;
+            Err(Status::bad_request(format!(
+                "{kind} in version \"{}\" cannot be handled as a {kind}: strict decoding error: {}",
+                scope.version,
+                faults.join(", ")
+            )))
+        }
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Sets what the server decides and drops what a client must not.
+fn reset_metadata(object: &mut Value) {
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"] {
+        remove_meta(object, key);
+    }
+    strip_cluster(object);
+    object["metadata"]["uid"] = meta::uid().into();
+    object["metadata"]["creationTimestamp"] = meta::now().into();
+}
+
+/// The cluster annotation is never stored.
+pub(super) fn strip_cluster(object: &mut Value) {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
+    let empty = match metadata.get_mut("annotations") {
+        Some(Value::Object(annotations)) => {
+            annotations.remove(CLUSTER_ANNOTATION).is_some() && annotations.is_empty()
+        }
+        Some(Value::Null) => true,
+        _ => false,
+    };
+    if empty {
+        metadata.remove("annotations");
+    }
+}
+
+pub(super) fn remove_meta(object: &mut Value, key: &str) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove(key);
+    }
+}
+
+fn name_new_object(scope: &Scope, object: &mut Value) -> Result<String, Status> {
+    let resource = &scope.resource;
+    let given = meta::name_of(object).to_owned();
+    let name = if given.is_empty() {
+        let prefix = object["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
+        if prefix.is_empty() {
+            let cause = Cause::required("metadata.name", "name or generateName is required");
+            return Err(Status::invalid(&resource.group, &resource.kind, "", &[cause]));
+        }
+        meta::generated_name(&prefix)
+    } else {
+        given
+    };
+    object["metadata"]["name"] = name.clone().into();
+    if rules::has_generation(resource) {
+        object["metadata"]["generation"] = 1.into();
+    }
+    drop_empty_metadata(object);
+    Ok(name)
+}
+
+/// Empty maps and lists in metadata are not kept, as Go's `omitempty` does.
+pub(super) fn drop_empty_metadata(object: &mut Value) {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
+    let empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    let kept: Map<String, Value> = std::mem::take(metadata).into_iter().filter(|(_, value)| !empty(value)).collect();
+    *metadata = kept;
+}
+
+pub(super) fn store_error(scope: &Scope, name: &str, error: &StoreError) -> Status {
+    let resource = &scope.resource;
+    match error {
+        StoreError::Exists => Status::already_exists(&resource.group, &resource.plural, name),
+        StoreError::Missing => scope.not_found(name),
+        StoreError::Stale(_) => Status::stale(&resource.group, &resource.plural, name),
+        StoreError::Disk(_) => Status::internal(error.to_string()),
+    }
+}
+
+impl NameRule {
+    /// The rule for a kind, by what Kubernetes demands of it.
+    pub(super) fn of(group: &str, plural: &str) -> Self {
+        match (group, plural) {
+            ("", "namespaces" | "services") => Self::Label,
+            ("rbac.authorization.k8s.io", _) => Self::PathSegment,
+            _ => Self::Subdomain,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Delete and deletecollection.
+
+use serde_json::{Value, json};
+
+use super::create::store_error;
+use super::read::ListOptions;
+use super::update::is_finished;
+use super::{Api, Caller, Scope, Written, meta, rules};
+use crate::extension::Operation;
+use crate::status::{Cause, Status};
+use crate::store::{Expect, Key, StoreError, Stored};
+
+const ATTEMPTS: usize = 5;
+
+/// What happens to dependents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// They go afterwards.
+    #[default]
+    Background,
+    /// They go first.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// Options of a deletion.
+#[derive(Debug, Clone, Default)]
+pub struct DeleteOptions {
+    /// Do everything but store.
+    pub dry_run: bool,
+    /// Only if the object has this uid.
+    pub uid: Option<String>,
+    /// Only if the object has this revision.
+    pub revision: Option<String>,
+    /// Dependents.
+    pub propagation: Propagation,
+}
+
+impl DeleteOptions {
+    /// Reads the body of a DELETE request.
+    pub fn from_value(value: &Value) -> Result<Self, Status> {
+        let invalid = |cause: Cause| Status::invalid("meta.k8s.io", "DeleteOptions", "", &[cause]);
+        if !value["orphanDependents"].is_null() && !value["propagationPolicy"].is_null() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            return Err(invalid(Cause::invalid("propagationPolicy", &value["propagationPolicy"], detail)));
+        }
+        let propagation = match (value["propagationPolicy"].as_str(), value["orphanDependents"].as_bool()) {
+            (Some("Foreground"), _) => Propagation::Foreground,
+            (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
+            (Some("Background") | None, _) => Propagation::Background,
+            (Some(other), _) => {
+                let known = [json!("Foreground"), json!("Background"), json!("Orphan"), json!("nil")];
+                return Err(invalid(Cause::unsupported("propagationPolicy", &other.into(), &known)));
+            }
+        };
+        let dry_run = match value["dryRun"].as_array().map(Vec::as_slice) {
+            None | Some([]) => false,
+            Some([only]) if only == "All" => true,
+            Some(_) => {
+                return Err(invalid(Cause::unsupported("dryRun", &value["dryRun"], &[json!("All")])));
+            }
+        };
+        let text = |key: &str| value["preconditions"][key].as_str().map(str::to_owned);
+        Ok(Self { dry_run, uid: text("uid"), revision: text("resourceVersion"), propagation })
+    }
+}
+
+impl Api {
+    /// Deletes one object, or marks it when finalizers hold it.
+    pub fn delete(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Written, Status> {
+        let mut attempt = 1;
+        loop {
+            let (key, stored) = self.fetch(scope, name)?;
+            match self.delete_once(caller, scope, &key, &stored, options) {
+                Err(StoreError::Stale(_)) if options.revision.is_none() && attempt < ATTEMPTS => attempt += 1,
+                Err(error) => return Err(store_error(scope, name, &error)),
+                Ok(result) => return result,
+            }
+        }
+    }
+
+    fn delete_once(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        key: &Key,
+        stored: &Stored,
+        options: &DeleteOptions,
+    ) -> Result<Result<Written, Status>, StoreError> {
+        let resource = &scope.resource;
+        let current = self.present(scope, key, &stored.object);
+        let refused = check_preconditions(scope, &key.name, stored, options)
+            .and_then(|()| rules::check_delete(resource, &key.name, caller))
+            .and_then(|()| {
+                let mut object = current.clone();
+                self.review(caller, scope, Operation::Delete, "", Some(&current), &mut object, options.dry_run)
+            });
+        if let Err(status) = refused {
+            return Ok(Err(status));
+        }
+        let mut marked = Value::clone(&stored.object);
+        mark(scope, options.propagation, &mut marked);
+        let expect = Expect::Revision(stored.revision);
+        let written = |object: Value| Ok(Ok(Written { code: 200, object, warnings: Vec::new() }));
+        if is_finished(resource, &marked) {
+            if !options.dry_run {
+                self.store.commit(key, expect, None)?;
+            }
+            return written(json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                "details": details(scope, &key.name, &stored.object),
+            }));
+        }
+        if options.dry_run {
+            return written(self.present(scope, key, &marked.into()));
+        }
+        let stored = self.store.commit(key, expect, Some(marked))?;
+        written(self.present(scope, key, &stored.object))
+    }
+
+    /// Deletes what a list selects, one by one; the answer is the list as it was.
+    pub fn delete_collection(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        selection: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Vec<Value>, Status> {
+        scope.cluster()?;
+        let listed = self.list(scope, &ListOptions { revision: None, limit: 0, ..selection.clone() })?;
+        for item in &listed.items {
+            let namespace = item["metadata"]["namespace"].as_str().unwrap_or_default();
+            let one = scope.clone().in_namespace(namespace);
+            match self.delete(caller, &one, meta::name_of(item), options) {
+                Err(status) if status.code != 404 => return Err(status),
+                _ => {}
+            }
+        }
+        Ok(listed.items)
+    }
+}
+
+fn details(scope: &Scope, name: &str, object: &Value) -> Value {
+    let resource = &scope.resource;
+    let mut details = json!({"name": name, "kind": &*resource.plural, "uid": object["metadata"]["uid"]});
+    if !resource.group.is_empty() {
+        details["group"] = (*resource.group).into();
+    }
+    details
+}
+
+fn check_preconditions(scope: &Scope, name: &str, stored: &Stored, options: &DeleteOptions) -> Result<(), Status> {
+    let resource = &scope.resource;
+    let uid = stored.object["metadata"]["uid"].as_str().unwrap_or_default();
+    if let Some(wanted) = options.uid.as_ref().filter(|wanted| *wanted != uid) {
+        let why = format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and \
+             then recreated"
+        );
+        return Err(Status::conflict(&resource.group, &resource.kind, name, &why));
+    }
+    let revision = stored.revision.to_string();
+    if let Some(wanted) = options.revision.as_ref().filter(|wanted| **wanted != revision) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({revision}). The \
+             object might have been modified"
+        );
+        return Err(Status::conflict(&resource.group, &resource.kind, name, &why));
+    }
+    Ok(())
+}
+
+/// Adds what the deletion leaves on an object: finalizers of the propagation policy, then the time of deletion.
+fn mark(scope: &Scope, propagation: Propagation, object: &mut Value) {
+    let finalizer = match propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some("foregroundDeletion"),
+        Propagation::Orphan => Some("orphan"),
+    };
+    if object["metadata"]["deletionTimestamp"].is_string() {
+        return;
+    }
+    let wanted: Vec<&str> = finalizer.into_iter().chain(rules::delete_finalizer(&scope.resource)).collect();
+    for name in wanted {
+        if !meta::texts(object, "finalizers").contains(&name) {
+            match &mut object["metadata"]["finalizers"] {
+                Value::Array(list) => list.push(name.into()),
+                empty => *empty = json!([name]),
+            }
+        }
+    }
+    object["metadata"]["deletionTimestamp"] = meta::now().into();
+    object["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+    if let Some(generation) = object["metadata"]["generation"].as_i64() {
+        object["metadata"]["generation"] = (generation + 1).into();
+    }
+    if rules::is_namespace(&scope.resource) {
+        object["status"]["phase"] = "Terminating".into();
+    }
+}

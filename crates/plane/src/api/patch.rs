@@ -1,0 +1,83 @@
+//! Patch: the four patch media types.
+
+use serde_json::Value;
+
+use super::update::Source;
+use super::{Api, Caller, Scope, WriteOptions, Written, merge, strategic};
+use crate::status::{Cause, Status};
+
+/// A patch as it was sent.
+#[derive(Debug, Clone)]
+pub enum Patch {
+    /// `application/merge-patch+json`.
+    Merge(Value),
+    /// `application/json-patch+json`.
+    Json(Value),
+    /// `application/strategic-merge-patch+json`, built-in kinds only.
+    Strategic(Value),
+    /// `application/apply-patch+yaml`: server-side apply.
+    Apply(Value),
+}
+
+/// Media types of patches for custom kinds.
+const CUSTOM_TYPES: [&str; 3] =
+    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+
+impl Api {
+    /// Changes an object, or one of its subresources.
+    pub fn patch(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        name: &str,
+        subresource: &str,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        match patch {
+            Patch::Apply(config) => self.apply(caller, scope, name, subresource, config, options),
+            Patch::Strategic(_) if scope.resource.is_custom() => Err(Status::unsupported_media(&CUSTOM_TYPES)),
+            Patch::Merge(patch) => {
+                object_patch(patch)?;
+                self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
+                    let mut object = current.clone();
+                    merge::apply(&mut object, patch);
+                    Ok(object)
+                })
+            }
+            Patch::Strategic(patch) => {
+                object_patch(patch)?;
+                self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
+                    let mut object = current.clone();
+                    strategic::apply(&mut object, patch)?;
+                    Ok(object)
+                })
+            }
+            Patch::Json(patch) => {
+                let operations: json_patch::Patch = serde_json::from_value(patch.clone())
+                    .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+                self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
+                    let mut object = current.clone();
+                    json_patch::patch(&mut object, &operations).map_err(|_| unapplicable())?;
+                    Ok(object)
+                })
+            }
+        }
+    }
+}
+
+fn object_patch(patch: &Value) -> Result<(), Status> {
+    if patch.is_object() {
+        return Ok(());
+    }
+    let cause = Cause::invalid("patch", patch, "the patch must be an object");
+    Err(Status::invalid("", "", "", &[cause]))
+}
+
+/// A JSON patch whose test fails or whose path is missing.
+fn unapplicable() -> Status {
+    let mut status =
+        Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
+    status.details = serde_json::json!({});
+    status
+}

@@ -1,0 +1,229 @@
+//! Get and list.
+
+use std::sync::Arc;
+
+use data_encoding::BASE64URL_NOPAD;
+use serde_json::{Value, json};
+
+use super::select::{FieldSelector, LabelSelector};
+use super::{Api, CLUSTER_ANNOTATION, Scope};
+use crate::extension::Target;
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::store::{Key, Stored};
+
+/// How `resourceVersion` of a list is meant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RevisionMatch {
+    /// At least as new.
+    #[default]
+    NotOlderThan,
+    /// Exactly this state.
+    Exact,
+}
+
+/// Options of a list.
+#[derive(Debug, Clone, Default)]
+pub struct ListOptions {
+    /// Labels.
+    pub labels: LabelSelector,
+    /// Fields.
+    pub fields: FieldSelector,
+    /// Page size, zero for everything.
+    pub limit: usize,
+    /// Token of the page before.
+    pub continue_token: String,
+    /// Revision asked for, none if unset.
+    pub revision: Option<u64>,
+    /// How the revision is meant.
+    pub revision_match: RevisionMatch,
+}
+
+/// One page of objects.
+#[derive(Debug)]
+pub struct Listed {
+    /// The state the page shows.
+    pub revision: u64,
+    /// Objects in the version of the scope.
+    pub items: Vec<Value>,
+    /// Token of the next page, empty on the last.
+    pub continue_token: String,
+    /// How many objects follow, if known.
+    pub remaining: Option<usize>,
+}
+
+impl Api {
+    /// One object.
+    pub fn get(&self, scope: &Scope, name: &str) -> Result<Value, Status> {
+        let (key, stored) = self.fetch(scope, name)?;
+        Ok(self.present(scope, &key, &stored.object))
+    }
+
+    pub(super) fn fetch(&self, scope: &Scope, name: &str) -> Result<(Key, Stored), Status> {
+        let key = scope.key(name)?;
+        match self.store.get(&key) {
+            Some(stored) if scope.shows(&key, &stored.object) => Ok((key, stored)),
+            _ => Err(scope.not_found(name)),
+        }
+    }
+
+    /// Objects, one page of them.
+    pub fn list(&self, scope: &Scope, options: &ListOptions) -> Result<Listed, Status> {
+        let kind = scope.resource.stored_kind();
+        let cluster = match &scope.target {
+            Target::One(cluster) => Some(&**cluster),
+            Target::All => None,
+        };
+        let namespace = (!scope.namespace.is_empty()).then_some(&*scope.namespace);
+        let token = Token::decode(&options.continue_token)?;
+        let exact = match (&token, options.revision_match, options.revision) {
+            (Some(token), ..) => Some(token.revision),
+            (None, RevisionMatch::Exact, Some(revision)) => Some(revision),
+            _ => None,
+        };
+        let (revision, all) = match exact {
+            None => self.store.list(&kind, cluster, namespace),
+            Some(revision) => match self.store.list_at(revision, &kind, cluster, namespace) {
+                Ok(all) => (revision, all),
+                Err(_) => return Err(self.expired(token.as_ref())),
+            },
+        };
+        // A list at "any" revision is served whole.
+        let limit = if options.revision == Some(0) && token.is_none() { 0 } else { options.limit };
+        let start = token.map(|token| token.start);
+        let mut items = Vec::new();
+        let mut last: Option<Key> = None;
+        let mut rest = 0;
+        for (key, stored) in all {
+            if start.as_ref().is_some_and(|start| place(&key) <= *start) || !self.selected(scope, options, &key, &stored) {
+                continue;
+            }
+            if limit > 0 && items.len() == limit {
+                rest += 1;
+                continue;
+            }
+            items.push(self.present(scope, &key, &stored.object));
+            last = Some(key);
+        }
+        let continue_token = match last {
+            Some(key) if rest > 0 => Token { revision, start: place(&key) }.encode(),
+            _ => String::new(),
+        };
+        let whole = options.labels.is_empty() && options.fields.is_empty();
+        Ok(Listed { revision, items, continue_token, remaining: (rest > 0 && whole).then_some(rest) })
+    }
+
+    fn expired(&self, token: Option<&Token>) -> Status {
+        match token {
+            None => Status::expired("The resourceVersion for the provided list is too old."),
+            Some(token) => {
+                let fresh = Token { revision: self.store.revision(), start: token.start.clone() };
+                let mut status = Status::expired(
+                    "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+                     without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
+                     results. Continuing with the provided token results in an inconsistent list - objects that were created, \
+                     modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+                );
+                status.continue_token = Some(fresh.encode());
+                status
+            }
+        }
+    }
+
+    fn selected(&self, scope: &Scope, options: &ListOptions, key: &Key, stored: &Stored) -> bool {
+        scope.shows(key, &stored.object)
+            && options.labels.matches(&stored.object)
+            && self.fields_match(scope, &options.fields, key, &stored.object)
+    }
+
+    pub(super) fn fields_match(&self, scope: &Scope, fields: &FieldSelector, key: &Key, object: &Arc<Value>) -> bool {
+        if fields.is_empty() {
+            true
+        } else if fields.only_metadata() {
+            fields.matches(object)
+        } else {
+            fields.matches(&self.present(scope, key, object))
+        }
+    }
+
+    /// A stored object as it is shown: converted, defaulted, decorated.
+    pub fn present(&self, scope: &Scope, key: &Key, object: &Arc<Value>) -> Value {
+        let mut object = Value::clone(object);
+        convert(&scope.resource, &scope.version, &mut object);
+        if let Some(schema) = scope.resource.version(&scope.version).and_then(|version| version.schema.as_ref()) {
+            schema.apply_defaults(&mut object);
+        }
+        self.decorate(&scope.resource, &key.cluster, &mut object);
+        object
+    }
+
+    /// Adds what is not stored: the cluster annotation and whatever the extension adds.
+    pub(super) fn decorate(&self, resource: &Resource, cluster: &str, object: &mut Value) {
+        if let Some(extension) = &self.extension {
+            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+                let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+                if annotations.is_null() {
+                    *annotations = json!({});
+                }
+                annotations[CLUSTER_ANNOTATION] = cluster.into();
+            }
+            extension.decorate(self, cluster, resource, object);
+        }
+    }
+}
+
+/// Converts an object in place to a version of its kind.
+pub(super) fn convert(resource: &Resource, version: &str, object: &mut Value) {
+    to_api_version(resource, &resource.api_version(version), object);
+}
+
+/// Converts an object in place to the version it is stored in.
+pub(super) fn to_storage(resource: &Resource, object: &mut Value) {
+    to_api_version(resource, &resource.stored_api_version(), object);
+}
+
+fn to_api_version(resource: &Resource, wanted: &str, object: &mut Value) {
+    let found = object["apiVersion"].as_str().unwrap_or_default().to_owned();
+    if found == wanted {
+        return;
+    }
+    if let Some(convert) = resource.convert {
+        convert(&found, wanted, object);
+    }
+    object["apiVersion"] = wanted.into();
+}
+
+type Start = (String, String, String);
+
+fn place(key: &Key) -> Start {
+    (key.cluster.to_string(), key.namespace.to_string(), key.name.to_string())
+}
+
+/// What a continue token holds: the revision of the first page and the last object shown.
+struct Token {
+    revision: u64,
+    start: Start,
+}
+
+impl Token {
+    fn encode(&self) -> String {
+        let text = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.start}).to_string();
+        BASE64URL_NOPAD.encode(text.as_bytes())
+    }
+
+    fn decode(text: &str) -> Result<Option<Self>, Status> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let read = || -> Option<Self> {
+            let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
+            let value: Value = serde_json::from_slice(&bytes).ok()?;
+            let part = |index: usize| value["start"][index].as_str().map(str::to_owned);
+            Some(Self { revision: value["rv"].as_u64()?, start: (part(0)?, part(1)?, part(2)?) })
+        };
+        match read() {
+            Some(token) => Ok(Some(token)),
+            None => Err(Status::bad_request(format!("continue key is not valid: {text:?}"))),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Label and field selectors.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::resource::Resource;
+use crate::status::Status;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    Absent,
+    Greater(i64),
+    Less(i64),
+}
+
+/// A parsed label selector; the empty one selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LabelSelector {
+    tests: Vec<(String, Test)>,
+}
+
+impl LabelSelector {
+    /// Parses `a=b,c in (d,e),!f`.
+    pub fn parse(text: &str) -> Result<Self, Status> {
+        let mut tests = Vec::new();
+        for part in split(text) {
+            let part = part.trim();
+            if part.is_empty() {
+                continue;
+            }
+            tests.push(requirement(part).ok_or_else(|| {
+                Status::bad_request(format!("unable to parse requirement: found '{part}', expected: a label requirement"))
+            })?);
+        }
+        Ok(Self { tests })
+    }
+
+    /// Whether it selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.tests.is_empty()
+    }
+
+    /// Whether an object's labels fit.
+    pub fn matches(&self, object: &Value) -> bool {
+        let labels = &object["metadata"]["labels"];
+        self.tests.iter().all(|(key, test)| {
+            let value = labels.get(key).and_then(Value::as_str);
+            match test {
+                Test::In(values) => value.is_some_and(|found| values.iter().any(|wanted| wanted == found)),
+                Test::NotIn(values) => value.is_none_or(|found| values.iter().all(|wanted| wanted != found)),
+                Test::Exists => value.is_some(),
+                Test::Absent => value.is_none(),
+                Test::Greater(limit) => number(value).is_some_and(|found| found > *limit),
+                Test::Less(limit) => number(value).is_some_and(|found| found < *limit),
+            }
+        })
+    }
+}
+
+fn number(value: Option<&str>) -> Option<i64> {
+    value?.parse().ok()
+}
+
+/// Splits at commas outside parentheses.
+fn split(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0_i32, 0);
+    for (index, letter) in text.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&text[start..index]);
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn requirement(part: &str) -> Option<(String, Test)> {
+    let key = |text: &str| {
+        let text = text.trim();
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        (!text.is_empty() && text.chars().all(fits)).then(|| text.to_owned())
+    };
+    let value = |text: &str| {
+        let text = text.trim();
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        text.chars().all(fits).then(|| text.to_owned())
+    };
+    if let Some(name) = part.strip_prefix('!') {
+        return Some((key(name)?, Test::Absent));
+    }
+    if let Some((left, right)) = part.split_once("!=") {
+        return Some((key(left)?, Test::NotIn(vec![value(right)?])));
+    }
+    if let Some((left, right)) = part.split_once("==").or_else(|| part.split_once('=')) {
+        return Some((key(left)?, Test::In(vec![value(right)?])));
+    }
+    if let Some((left, right)) = part.split_once('>') {
+        return Some((key(left)?, Test::Greater(right.trim().parse().ok()?)));
+    }
+    if let Some((left, right)) = part.split_once('<') {
+        return Some((key(left)?, Test::Less(right.trim().parse().ok()?)));
+    }
+    if let Some((head, list)) = part.split_once('(') {
+        let values: Option<Vec<String>> = list.trim().strip_suffix(')')?.split(',').map(value).collect();
+        let mut words = head.split_whitespace();
+        let name = key(words.next()?)?;
+        return match (words.next()?, words.next()) {
+            ("in", None) => Some((name, Test::In(values?))),
+            ("notin", None) => Some((name, Test::NotIn(values?))),
+            _ => None,
+        };
+    }
+    Some((key(part)?, Test::Exists))
+}
+
+/// A parsed field selector; the empty one selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSelector {
+    /// Path, expected value, and whether it must be equal.
+    tests: Vec<(Vec<String>, String, bool)>,
+}
+
+impl FieldSelector {
+    /// Parses `metadata.name=a,spec.color!=b`; only selectable fields of the kind are allowed.
+    pub fn parse(text: &str, resource: &Resource, version: &str) -> Result<Self, Status> {
+        let mut tests = Vec::new();
+        for part in text.split(',').filter(|part| !part.trim().is_empty()) {
+            let (field, value, equal) = if let Some((field, value)) = part.split_once("!=") {
+                (field, value, false)
+            } else if let Some((field, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
+                (field, value, true)
+            } else {
+                let message = format!("invalid selector: '{part}'; can't understand '{part}'");
+                return Err(Status::bad_request(message));
+            };
+            let field = field.trim();
+            let extra = resource.version(version).is_some_and(|found| {
+                found.selectable.iter().any(|path| path.trim_start_matches('.') == field)
+            });
+            if !(extra || field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced)) {
+                return Err(Status::bad_request(format!("field label not supported: {field}")));
+            }
+            tests.push((field.split('.').map(str::to_owned).collect(), value.trim().to_owned(), equal));
+        }
+        Ok(Self { tests })
+    }
+
+    /// Whether it selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.tests.is_empty()
+    }
+
+    /// Whether an object in the selector's version fits.
+    pub fn matches(&self, object: &Value) -> bool {
+        self.tests.iter().all(|(path, wanted, equal)| {
+            let mut found = object;
+            for key in path {
+                found = &found[key.as_str()];
+            }
+            let text = match found {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            (text == *wanted) == *equal
+        })
+    }
+
+    /// Whether only name and namespace are looked at: those never depend on the version.
+    pub(super) fn only_metadata(&self) -> bool {
+        self.tests.iter().all(|(path, _, _)| path[0] == "metadata")
+    }
+}
+
+impl fmt::Display for FieldSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (path, value, equal)) in self.tests.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{}{}{value}", path.join("."), if *equal { "=" } else { "!=" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn label_selectors_follow_kubernetes() {
+        let object = json!({"metadata": {"labels": {"app": "web", "tier": "1", "x.io/y": ""}}});
+        for (text, expected) in [
+            ("", true),
+            ("app=web", true),
+            ("app==web,tier", true),
+            ("app!=web", false),
+            ("missing!=web", true),
+            ("app in (web, db)", true),
+            ("app notin (web,db)", false),
+            ("missing notin (a)", true),
+            ("!missing", true),
+            ("!app", false),
+            ("x.io/y=", true),
+            ("tier>0", true),
+            ("tier<1", false),
+        ] {
+            assert_eq!(LabelSelector::parse(text).unwrap().matches(&object), expected, "{text}");
+        }
+        for text in ["a in b", "a b", "=x", "a in (b", "a=b c"] {
+            assert!(LabelSelector::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Strategic merge patch for built-in kinds: maps merge, lists replace unless they have a merge key.
+
+use serde_json::{Map, Value};
+
+use crate::status::{Cause, Status};
+
+/// Lists that merge, by field name: the key field, or none for a set of scalars.
+const MERGED: &[(&str, Option<&str>)] = &[
+    ("finalizers", None),
+    ("ownerReferences", Some("uid")),
+    ("secrets", Some("name")),
+    ("imagePullSecrets", Some("name")),
+    ("conditions", Some("type")),
+    ("containers", Some("name")),
+    ("initContainers", Some("name")),
+    ("ephemeralContainers", Some("name")),
+    ("volumes", Some("name")),
+    ("env", Some("name")),
+    ("volumeMounts", Some("mountPath")),
+    ("volumeDevices", Some("devicePath")),
+    ("hostAliases", Some("ip")),
+    ("topologySpreadConstraints", Some("topologyKey")),
+];
+
+fn merge_rule(path: &str, field: &str) -> Option<Option<&'static str>> {
+    // Ports merge by a different field in services and in containers.
+    if field == "ports" {
+        return Some(Some(if path.contains("containers") || path.contains("Containers") { "containerPort" } else { "port" }));
+    }
+    // A namespace's own finalizers are replaced.
+    if field == "finalizers" && path != "metadata" {
+        return None;
+    }
+    MERGED.iter().find(|(name, _)| *name == field).map(|(_, key)| *key)
+}
+
+/// Applies a strategic merge patch in place.
+pub(super) fn apply(target: &mut Value, patch: &Value) -> Result<(), Status> {
+    merge_map(target, patch, "")
+}
+
+fn unsupported(directive: &str) -> Status {
+    let cause = Cause::invalid("patch", &directive.into(), "this strategic merge directive is not supported");
+    Status::invalid("", "", "", &[cause])
+}
+
+fn merge_map(target: &mut Value, patch: &Value, path: &str) -> Result<(), Status> {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return Ok(());
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(map) = target else { return Ok(()) };
+    match patch.get("$patch").and_then(Value::as_str) {
+        None | Some("merge") => {}
+        Some("replace") => {
+            *map = patch.iter().filter(|(key, _)| *key != "$patch").map(|(k, v)| (k.clone(), v.clone())).collect();
+            return Ok(());
+        }
+        Some("delete") => {
+            map.clear();
+            return Ok(());
+        }
+        Some(other) => return Err(unsupported(&format!("$patch: {other}"))),
+    }
+    if let Some(keys) = patch.get("$retainKeys").and_then(Value::as_array) {
+        map.retain(|key, _| keys.iter().any(|kept| kept == key.as_str()));
+    }
+    for (key, value) in patch {
+        if let Some(field) = key.strip_prefix("$deleteFromPrimitiveList/") {
+            if let (Some(Value::Array(list)), Some(gone)) = (map.get_mut(field), value.as_array()) {
+                list.retain(|item| !gone.contains(item));
+            }
+        } else if let Some(directive) = key.strip_prefix('$') {
+            let known = directive == "patch" || directive == "retainKeys" || directive.starts_with("setElementOrder/");
+            if !known {
+                return Err(unsupported(key));
+            }
+        } else if value.is_null() {
+            map.remove(key);
+        } else if let Value::Array(items) = value {
+            let below = map.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
+            merge_list(below, items, path, key)?;
+        } else {
+            let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            merge_map(map.entry(key.clone()).or_insert(Value::Null), value, &below)?;
+        }
+    }
+    for (key, order) in patch {
+        if let Some(field) = key.strip_prefix("$setElementOrder/") {
+            let rule = merge_rule(path, field);
+            if let (Some(rule), Some(Value::Array(list)), Some(order)) = (rule, map.get_mut(field), order.as_array()) {
+                sort_by_order(list, order, rule);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn merge_list(target: &mut Value, items: &[Value], path: &str, field: &str) -> Result<(), Status> {
+    let Value::Array(list) = target else {
+        *target = Value::Array(items.to_vec());
+        return Ok(());
+    };
+    match merge_rule(path, field) {
+        None => *list = items.iter().filter(|item| item.get("$patch").is_none()).cloned().collect(),
+        Some(None) => {
+            for item in items {
+                if !list.contains(item) {
+                    list.push(item.clone());
+                }
+            }
+        }
+        Some(Some(key)) => merge_keyed(list, items, key, &format!("{path}.{field}"))?,
+    }
+    Ok(())
+}
+
+fn merge_keyed(list: &mut Vec<Value>, items: &[Value], key: &str, path: &str) -> Result<(), Status> {
+    if items.iter().any(|item| item["$patch"] == "replace") {
+        *list = items.iter().filter(|item| item.get("$patch").is_none()).cloned().collect();
+        return Ok(());
+    }
+    let mut fresh = Vec::new();
+    for item in items {
+        let place = list.iter().position(|found| found[key] == item[key]);
+        match (item["$patch"].as_str(), place) {
+            (Some("delete"), Some(index)) => {
+                list.remove(index);
+            }
+            (Some("delete"), None) => {}
+            (_, Some(index)) => merge_map(&mut list[index], item, path)?,
+            (_, None) => fresh.push(item.clone()),
+        }
+    }
+    // New elements go first unless the patch gives an order.
+    fresh.append(list);
+    *list = fresh;
+    Ok(())
+}
+
+fn sort_by_order(list: &mut [Value], order: &[Value], rule: Option<&str>) {
+    let place = |item: &Value| {
+        let same = |wanted: &Value| match rule {
+            Some(key) => wanted[key] == item[key],
+            None => wanted == item,
+        };
+        order.iter().position(same).unwrap_or(usize::MAX)
+    };
+    list.sort_by_key(place);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_merge_by_key_and_maps_by_name() {
+        let cases = [
+            (json!({"data": {"a": "1", "b": "2"}}), json!({"data": {"a": null, "c": "3"}}), json!({"data": {"b": "2", "c": "3"}})),
+            (
+                json!({"metadata": {"finalizers": ["a"]}}),
+                json!({"metadata": {"finalizers": ["b"]}}),
+                json!({"metadata": {"finalizers": ["a", "b"]}}),
+            ),
+            (
+                json!({"metadata": {"finalizers": ["a", "b"]}}),
+                json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}),
+                json!({"metadata": {"finalizers": ["b"]}}),
+            ),
+            (
+                json!({"metadata": {"ownerReferences": [{"uid": "1", "name": "x"}]}}),
+                json!({"metadata": {"ownerReferences": [{"uid": "2"}, {"uid": "1", "name": "y"}]}}),
+                json!({"metadata": {"ownerReferences": [{"uid": "2"}, {"uid": "1", "name": "y"}]}}),
+            ),
+            (
+                json!({"metadata": {"ownerReferences": [{"uid": "1"}, {"uid": "2"}]}}),
+                json!({"metadata": {"ownerReferences": [{"uid": "1", "$patch": "delete"}]}}),
+                json!({"metadata": {"ownerReferences": [{"uid": "2"}]}}),
+            ),
+            (json!({"spec": {"finalizers": ["a"]}}), json!({"spec": {"finalizers": []}}), json!({"spec": {"finalizers": []}})),
+            (json!({"rules": [1, 2]}), json!({"rules": [3]}), json!({"rules": [3]})),
+            (json!({"data": {"a": "1"}}), json!({"data": {"$patch": "replace", "b": "2"}}), json!({"data": {"b": "2"}})),
+        ];
+        for (mut object, patch, expected) in cases {
+            apply(&mut object, &patch).unwrap();
+            assert_eq!(object, expected, "{patch}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_directive_is_refused() {
+        let status = apply(&mut json!({}), &json!({"$frobnicate": 1})).unwrap_err();
+        assert_eq!(status.code, 422);
+    }
+}

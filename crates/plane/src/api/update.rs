@@ -1,0 +1,334 @@
+//! Changes to an existing object: what update, patch and apply share.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::create::{decode, drop_empty_metadata, remove_meta, store_error, strip_cluster};
+use super::read::to_storage;
+use super::{Api, Caller, Scope, WriteOptions, Written, managed, meta, rules};
+use crate::extension::Operation;
+use crate::status::{Cause, Status};
+use crate::store::{Expect, Key, StoreError, Stored, revision_of};
+
+/// Races are retried this often unless the client asked for a certain revision.
+const ATTEMPTS: usize = 5;
+
+/// How the new state of an object was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A whole object was sent.
+    Put,
+    /// A patch was applied.
+    Patch,
+    /// Server-side apply; `managedFields` is final already.
+    Apply,
+}
+
+impl Api {
+    /// Replaces an object.
+    pub fn update(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        name: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        self.put(caller, scope, name, "", object, options)
+    }
+
+    /// Replaces the status of an object.
+    pub fn update_status(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        name: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        self.put(caller, scope, name, "status", object, options)
+    }
+
+    /// Replaces an object through a subresource: `status`, `finalize` or none.
+    pub fn put(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        name: &str,
+        subresource: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let resource = &scope.resource;
+        let found = meta::name_of(&object);
+        if !found.is_empty() && found != name {
+            let message = format!("the name of the object ({found}) does not match the name on the URL ({name})");
+            return Err(Status::bad_request(message));
+        }
+        let key = scope.key(name)?;
+        if subresource.is_empty() && rules::created_by_put(resource) && self.store.get(&key).is_none() {
+            let mut object = object;
+            object["metadata"]["name"] = name.into();
+            return self.create(caller, scope, object, options);
+        }
+        let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        if revision.is_empty() && resource.is_custom() && !caller.system {
+            self.fetch(scope, name)?;
+            let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
+            return Err(Status::invalid(&resource.group, &resource.plural, name, &[cause]));
+        }
+        self.modify(caller, scope, name, subresource, options, Source::Put, |_| Ok(object.clone()))
+    }
+
+    /// Computes a new state from the present one (in the scope's version) and stores it.
+    #[allow(clippy::too_many_arguments, reason = "one path for all kinds of change")]
+    pub(super) fn modify(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        name: &str,
+        subresource: &str,
+        options: &WriteOptions,
+        source: Source,
+        make: impl Fn(&Value) -> Result<Value, Status>,
+    ) -> Result<Written, Status> {
+        let mut attempt = 1;
+        loop {
+            let (key, stored) = self.fetch(scope, name)?;
+            let current = self.present(scope, &key, &stored.object);
+            let wanted = make(&current)?;
+            let pinned = match wanted["metadata"]["resourceVersion"].as_str() {
+                None | Some("") => false,
+                // A patch starts from the present state, so the same revision says nothing.
+                Some(text) => source == Source::Put || text != stored.revision.to_string(),
+            };
+            let change = Change { caller, scope, name, subresource, options, source };
+            match self.replace(&change, &key, &stored, current, wanted) {
+                Err(Failure::Raced) if !pinned && attempt < ATTEMPTS => attempt += 1,
+                Err(Failure::Raced) => {
+                    return Err(Status::stale(&scope.resource.group, &scope.resource.plural, name));
+                }
+                Err(Failure::Refused(status)) => return Err(status),
+                Ok(written) => return Ok(written),
+            }
+        }
+    }
+
+    fn replace(
+        &self,
+        change: &Change<'_>,
+        key: &Key,
+        stored: &Stored,
+        mut current: Value,
+        mut wanted: Value,
+    ) -> Result<Written, Failure> {
+        let Change { caller, scope, name, subresource, options, source } = *change;
+        let resource = &scope.resource;
+        let version = scope.version()?;
+        if version.schema.is_none() || source != Source::Put {
+            // Kinds without a schema keep what they are given; patches keep the type of the object.
+            wanted["kind"] = (*resource.kind).into();
+        }
+        let mut warnings = decode(scope, &mut wanted, options, source != Source::Put)?;
+        strip_cluster(&mut wanted);
+        strip_cluster(&mut current);
+        check_identity(scope, name, stored, &current, &wanted)?;
+        keep_server_fields(&current, &mut wanted);
+        limit_to_subresource(subresource, version.status, &current, &mut wanted);
+        if let Some(schema) = &version.schema {
+            schema.apply_defaults(&mut wanted);
+        }
+        drop_empty_metadata(&mut wanted);
+        if subresource.is_empty() {
+            rules::prepare(self, scope, &key.cluster, &mut wanted, Some(&current))?;
+        }
+        bump_generation(scope, version.status, &current, &mut wanted);
+        self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted, options.dry_run)?;
+        let mut causes = meta::check_metadata(&wanted);
+        causes.extend(new_finalizers(&current, &wanted));
+        if subresource.is_empty() {
+            causes.extend(rules::validate(self, scope, &key.cluster, &wanted, Some(&current)));
+        }
+        if let Some(schema) = &version.schema {
+            causes.extend(schema.validate(&wanted, Some(&current)));
+        }
+        if !causes.is_empty() {
+            return Err(Status::invalid(&resource.group, &resource.kind, name, &causes).into());
+        }
+        if source != Source::Apply {
+            managed::written(scope, Some(&current), &mut wanted, options, subresource);
+        }
+        warnings.extend(version.deprecated.clone());
+        let object = self.store_change(change, key, stored, wanted)?;
+        Ok(Written { code: 200, object: self.present(scope, key, &object), warnings })
+    }
+
+    fn store_change(
+        &self,
+        change: &Change<'_>,
+        key: &Key,
+        stored: &Stored,
+        mut wanted: Value,
+    ) -> Result<Arc<Value>, Failure> {
+        let resource = &change.scope.resource;
+        to_storage(resource, &mut wanted);
+        if let Some(schema) = resource.storage_version().and_then(|storage| storage.schema.as_ref()) {
+            schema.prune(&mut wanted, &mut Vec::new());
+        }
+        let gone = is_finished(resource, &wanted);
+        if change.options.dry_run {
+            return Ok(Arc::new(wanted));
+        }
+        let expect = Expect::Revision(stored.revision);
+        let result = if gone {
+            // The answer shows the object as it was sent, with its old revision.
+            wanted["metadata"]["resourceVersion"] = stored.revision.to_string().into();
+            let shown = Arc::new(wanted.clone());
+            self.store.commit(key, expect, None).map(|_| shown)
+        } else {
+            self.store.commit(key, expect, Some(wanted)).map(|stored| stored.object)
+        };
+        result.map_err(|error| match error {
+            StoreError::Stale(_) => Failure::Raced,
+            other => store_error(change.scope, change.name, &other).into(),
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    caller: &'a Caller,
+    scope: &'a Scope,
+    name: &'a str,
+    subresource: &'a str,
+    options: &'a WriteOptions,
+    source: Source,
+}
+
+enum Failure {
+    Raced,
+    Refused(Status),
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Refused(status)
+    }
+}
+
+/// An object under deletion without anything left to wait for.
+pub(super) fn is_finished(resource: &crate::resource::Resource, object: &Value) -> bool {
+    let waits = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+    object["metadata"]["deletionTimestamp"].is_string()
+        && !waits(&object["metadata"]["finalizers"])
+        && !(rules::is_namespace(resource) && waits(&object["spec"]["finalizers"]))
+}
+
+fn check_identity(
+    scope: &Scope,
+    name: &str,
+    stored: &Stored,
+    current: &Value,
+    wanted: &Value,
+) -> Result<(), Failure> {
+    let resource = &scope.resource;
+    let found = meta::name_of(wanted);
+    if !found.is_empty() && found != name {
+        let cause = Cause::invalid("metadata.name", &found.into(), "field is immutable");
+        return Err(Status::invalid(&resource.group, &resource.kind, name, &[cause]).into());
+    }
+    let uid = wanted["metadata"]["uid"].as_str().unwrap_or_default();
+    let present = current["metadata"]["uid"].as_str().unwrap_or_default();
+    if !uid.is_empty() && uid != present {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {present}");
+        return Err(Status::conflict(&resource.group, &resource.plural, name, &why).into());
+    }
+    let revision = wanted["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    if !revision.is_empty() && revision.parse::<u64>().is_err() {
+        let cause = Cause::invalid("metadata.resourceVersion", &revision.into(), "must be a number");
+        return Err(Status::invalid(&resource.group, &resource.plural, name, &[cause]).into());
+    }
+    if !revision.is_empty() && revision_of(wanted) != stored.revision {
+        return Err(Failure::Raced);
+    }
+    Ok(())
+}
+
+fn keep_server_fields(current: &Value, wanted: &mut Value) {
+    for key in [
+        "name",
+        "generateName",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+    ] {
+        match current["metadata"].get(key) {
+            Some(value) => wanted["metadata"][key] = value.clone(),
+            None => remove_meta(wanted, key),
+        }
+    }
+    remove_meta(wanted, "selfLink");
+}
+
+/// The status endpoint changes nothing but the status, the main endpoint everything else.
+fn limit_to_subresource(subresource: &str, has_status: bool, current: &Value, wanted: &mut Value) {
+    let take = |from: &Value, to: &mut Value, key: &str| match from.get(key) {
+        Some(value) => to[key] = value.clone(),
+        None => {
+            if let Some(map) = to.as_object_mut() {
+                map.remove(key);
+            }
+        }
+    };
+    match subresource {
+        "status" => {
+            let mut limited = current.clone();
+            take(wanted, &mut limited, "status");
+            if let Some(managed) = wanted["metadata"].get("managedFields") {
+                limited["metadata"]["managedFields"] = managed.clone();
+            }
+            *wanted = limited;
+        }
+        "finalize" => {
+            let mut limited = current.clone();
+            limited["spec"]["finalizers"] = wanted["spec"]["finalizers"].clone();
+            *wanted = limited;
+        }
+        _ if has_status => take(current, wanted, "status"),
+        _ => {}
+    }
+}
+
+fn bump_generation(scope: &Scope, has_status: bool, current: &Value, wanted: &mut Value) {
+    if !rules::has_generation(&scope.resource) {
+        return;
+    }
+    let relevant = |key: &str| !matches!(key, "metadata" | "apiVersion" | "kind") && !(has_status && key == "status");
+    let (Some(old), Some(new)) = (current.as_object(), wanted.as_object()) else { return };
+    let changed = old.iter().any(|(key, value)| relevant(key) && new.get(key) != Some(value))
+        || new.keys().any(|key| relevant(key) && !old.contains_key(key));
+    if changed {
+        let generation = current["metadata"]["generation"].as_i64().unwrap_or(0);
+        wanted["metadata"]["generation"] = (generation + 1).into();
+    }
+}
+
+fn new_finalizers(current: &Value, wanted: &Value) -> Option<Cause> {
+    if !current["metadata"]["deletionTimestamp"].is_string() {
+        return None;
+    }
+    let old = meta::texts(current, "finalizers");
+    let added: Vec<String> =
+        meta::texts(wanted, "finalizers").iter().filter(|name| !old.contains(name)).map(|name| format!("{name:?}")).collect();
+    (!added.is_empty()).then(|| {
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        );
+        Cause::forbidden("metadata.finalizers", &detail)
+    })
+}

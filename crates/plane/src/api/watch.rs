@@ -1,0 +1,173 @@
+//! Watch: the store's changes as events of one scope.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt, stream};
+use serde_json::{Value, json};
+
+use super::read::{ListOptions, RevisionMatch};
+use super::select::{FieldSelector, LabelSelector};
+use super::{Api, Scope};
+use crate::extension::Target;
+use crate::status::Status;
+use crate::store::{Change, Key};
+
+/// The kind of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// The object came into view.
+    Added,
+    /// The object changed.
+    Modified,
+    /// The object went out of view.
+    Deleted,
+    /// Nothing happened up to this revision.
+    Bookmark,
+    /// The watch is over; the object is a Status.
+    Error,
+}
+
+impl EventKind {
+    /// The word on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+            Self::Bookmark => "BOOKMARK",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// To what, in the version of the scope.
+    pub object: Value,
+}
+
+/// Options of a watch.
+#[derive(Debug, Clone, Default)]
+pub struct WatchOptions {
+    /// Labels.
+    pub labels: LabelSelector,
+    /// Fields.
+    pub fields: FieldSelector,
+    /// Start after this revision; none or zero begins with the present state.
+    pub revision: Option<u64>,
+    /// `sendInitialEvents`: the present state, then a marked bookmark.
+    pub initial: Option<bool>,
+    /// The client understands bookmarks.
+    pub bookmarks: bool,
+}
+
+impl Api {
+    /// Events of a scope, from the chosen start on and without gaps. Ends when the reader is too slow.
+    pub fn watch(
+        self: &Arc<Self>,
+        scope: Scope,
+        options: WatchOptions,
+    ) -> Result<impl Stream<Item = Event> + Send + use<>, Status> {
+        let fresh = matches!(options.revision, None | Some(0));
+        let initial = options.initial.unwrap_or(fresh);
+        let mut first = VecDeque::new();
+        let after = if initial {
+            let list = ListOptions {
+                labels: options.labels.clone(),
+                fields: options.fields.clone(),
+                revision_match: RevisionMatch::NotOlderThan,
+                ..ListOptions::default()
+            };
+            let listed = self.list(&scope, &list)?;
+            first.extend(listed.items.into_iter().map(|object| Event { kind: EventKind::Added, object }));
+            if options.bookmarks {
+                first.push_back(Event {
+                    kind: EventKind::Bookmark,
+                    object: bookmark(&scope, listed.revision, options.initial == Some(true) || self.extension.is_some()),
+                });
+            }
+            listed.revision
+        } else if fresh {
+            self.store.revision()
+        } else {
+            options.revision.unwrap_or(0)
+        };
+        let live = match self.store.watch(after) {
+            Ok(watch) => {
+                let api = self.clone();
+                let filter = Filter { scope, options };
+                watch.filter_map(move |change| {
+                    let event = if change.revision > after { filter.event(&api, &change) } else { None };
+                    async move { event }
+                })
+                .boxed()
+            }
+            Err(expired) => {
+                let object = Status::expired(expired.to_string()).value();
+                stream::iter([Event { kind: EventKind::Error, object }]).boxed()
+            }
+        };
+        Ok(stream::iter(first).chain(live))
+    }
+}
+
+/// A bookmark's object: kind and revision, nothing a client could take for data.
+pub(crate) fn bookmark(scope: &Scope, revision: u64, end_of_initial: bool) -> Value {
+    let mut object = json!({
+        "apiVersion": scope.api_version(),
+        "kind": &*scope.resource.kind,
+        "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null},
+    });
+    if end_of_initial {
+        object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    object
+}
+
+struct Filter {
+    scope: Scope,
+    options: WatchOptions,
+}
+
+impl Filter {
+    fn event(&self, api: &Api, change: &Change) -> Option<Event> {
+        let key = &change.key;
+        if !self.is_ours(key) {
+            return None;
+        }
+        let before = change.before.as_ref().filter(|object| self.matches(api, key, object));
+        let after = change.after.as_ref().filter(|object| self.matches(api, key, object));
+        let (kind, object) = match (before, after) {
+            (None, Some(object)) => (EventKind::Added, object),
+            (Some(_), Some(object)) => (EventKind::Modified, object),
+            (Some(object), None) => (EventKind::Deleted, object),
+            (None, None) => return None,
+        };
+        let mut object = api.present(&self.scope, key, object);
+        // What leaves the selection shows its last matching state with the revision of the change.
+        object["metadata"]["resourceVersion"] = change.revision.to_string().into();
+        Some(Event { kind, object })
+    }
+
+    fn is_ours(&self, key: &Key) -> bool {
+        let resource = &self.scope.resource;
+        key.kind.resource == resource.plural
+            && key.kind.group == resource.stored_group
+            && key.kind.identity == resource.identity
+            && match &self.scope.target {
+                Target::One(cluster) => *cluster == key.cluster,
+                Target::All => true,
+            }
+            && (self.scope.namespace.is_empty() || self.scope.namespace == key.namespace)
+    }
+
+    fn matches(&self, api: &Api, key: &Key, object: &Arc<Value>) -> bool {
+        self.scope.shows(key, object)
+            && self.options.labels.matches(object)
+            && api.fields_match(&self.scope, &self.options.fields, key, object)
+    }
+}

@@ -1,0 +1,111 @@
+//! Namespaces: their default content, and their end.
+
+use serde_json::{Value, json};
+use tracing::warn;
+
+use super::{Reconcile, ensure};
+use crate::api::{Api, Caller, DeleteOptions, ListOptions, WriteOptions, now};
+use crate::status::Status;
+use crate::store::{Change, Key, Kind};
+
+/// Creates a namespace for the plane itself; an existing one is fine.
+pub fn create_namespace(api: &Api, cluster: &str, name: &str) {
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    ensure(api, cluster, "", "namespaces", object);
+}
+
+pub(super) struct Namespaces;
+
+impl Reconcile for Namespaces {
+    fn kinds(&self) -> Option<Vec<Kind>> {
+        Some(vec![Kind::new("", "namespaces")])
+    }
+
+    fn noticed(&mut self, change: &Change) -> Vec<Key> {
+        let kind = &change.key.kind;
+        let ours = kind.group.is_empty() && kind.identity.is_empty();
+        match (&*kind.resource, &change.after) {
+            ("namespaces", Some(_)) if ours => vec![change.key.clone()],
+            // The two default objects come back when somebody deletes them.
+            ("serviceaccounts" | "configmaps", None) if ours => {
+                vec![Key::new(&Kind::new("", "namespaces"), &change.key.cluster, "", &change.key.namespace)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn reconcile(&mut self, api: &Api, key: &Key) -> bool {
+        let Some(stored) = api.store.get(key) else { return true };
+        if stored.object["metadata"]["deletionTimestamp"].is_string() {
+            return finish(api, key, &stored.object);
+        }
+        let (cluster, name) = (&*key.cluster, &*key.name);
+        if has(api, key, "serviceaccounts", "default") && has(api, key, "configmaps", "kube-root-ca.crt") {
+            return true;
+        }
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}});
+        ensure(api, cluster, name, "serviceaccounts", account);
+        let note = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
+        let bundle = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "kube-root-ca.crt", "namespace": name, "annotations": {"kubernetes.io/description": note}},
+            "data": {"ca.crt": api.ca_pem},
+        });
+        ensure(api, cluster, name, "configmaps", bundle);
+        true
+    }
+}
+
+fn has(api: &Api, namespace: &Key, plural: &str, name: &str) -> bool {
+    api.store.get(&Key::new(&Kind::new("", plural), &namespace.cluster, &namespace.name, name)).is_some()
+}
+
+/// Deletes the content, then lets the namespace go; false while something remains.
+fn finish(api: &Api, key: &Key, object: &Value) -> bool {
+    let caller = Caller::system();
+    let mut remaining = Vec::new();
+    for resource in api.resources(&key.cluster) {
+        if !resource.namespaced || resource.stored_group != resource.group || !resource.allows("delete") {
+            continue;
+        }
+        let Some(version) = resource.storage_version().map(|version| version.name.clone()) else { continue };
+        let scope = crate::api::Scope::new(&key.cluster, resource.clone(), &version).in_namespace(&key.name);
+        if let Err(status) = api.delete_collection(&caller, &scope, &ListOptions::default(), &DeleteOptions::default()) {
+            warn!(error = %status, namespace = %key.name, "cannot delete the content of a namespace");
+        }
+        let left = api.list(&scope, &ListOptions::default()).map_or(0, |listed| listed.items.len());
+        if left > 0 {
+            remaining.push(format!("{} has {left} resource instances", resource.qualified()));
+        }
+    }
+    let result = if remaining.is_empty() { release(api, &caller, key, object) } else { report(api, &caller, key, object, &remaining) };
+    match result {
+        Ok(()) => remaining.is_empty(),
+        Err(status) => status.code == 404,
+    }
+}
+
+fn release(api: &Api, caller: &Caller, key: &Key, object: &Value) -> Result<(), Status> {
+    let Some(scope) = api.scope(&key.cluster, "", "namespaces") else { return Ok(()) };
+    let mut object = object.clone();
+    let finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+    object["spec"]["finalizers"] = finalizers.into_iter().filter(|name| name != "kubernetes").collect();
+    api.put(caller, &scope, &key.name, "finalize", object, &WriteOptions::default()).map(|_| ())
+}
+
+/// Says in a condition what holds the namespace up.
+fn report(api: &Api, caller: &Caller, key: &Key, object: &Value, remaining: &[String]) -> Result<(), Status> {
+    let Some(scope) = api.scope(&key.cluster, "", "namespaces") else { return Ok(()) };
+    let message = format!("Some resources are remaining: {}", remaining.join(", "));
+    let present = object["status"]["conditions"].as_array().into_iter().flatten();
+    if present.into_iter().any(|one| one["type"] == "NamespaceContentRemaining" && one["message"] == *message) {
+        return Ok(());
+    }
+    let mut object = object.clone();
+    object["status"]["conditions"] = json!([
+        {"type": "NamespaceContentRemaining", "status": "True", "reason": "SomeResourcesRemain", "message": message, "lastTransitionTime": now()},
+        {"type": "NamespaceFinalizersRemaining", "status": "True", "reason": "SomeFinalizersRemain",
+         "message": "Some content in the namespace has finalizers remaining", "lastTransitionTime": now()},
+    ]);
+    api.put(caller, &scope, &key.name, "status", object, &WriteOptions::default()).map(|_| ())
+}

@@ -1,0 +1,150 @@
+//! Request bodies: size limit, JSON and YAML, duplicate fields.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::status::Status;
+
+/// The largest body that is read.
+pub(super) const LIMIT: usize = 3 * 1024 * 1024;
+
+/// Reads a whole body, or refuses it.
+pub(super) async fn read(body: Incoming) -> Result<Bytes, Status> {
+    match Limited::new(body, LIMIT).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(LIMIT)),
+        Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+    }
+}
+
+/// A decoded body and the paths of fields that occurred twice.
+pub(super) struct Decoded {
+    pub(super) value: Value,
+    pub(super) duplicates: Vec<String>,
+}
+
+/// Decodes JSON or YAML; the media type is without parameters.
+pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded, Status> {
+    let unreadable = |error: &dyn fmt::Display| {
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {error}"
+        ))
+    };
+    let mut duplicates = Vec::new();
+    let value = match media {
+        "application/yaml" | "application/apply-patch+yaml" => {
+            let text = std::str::from_utf8(content).map_err(|error| unreadable(&error))?;
+            serde_saphyr::from_str(text).map_err(|error| unreadable(&error))?
+        }
+        _ => {
+            let mut reader = serde_json::Deserializer::from_slice(content);
+            let node = Node { path: "", duplicates: &mut duplicates };
+            let value = node.deserialize(&mut reader).map_err(|error| unreadable(&error))?;
+            reader.end().map_err(|error| unreadable(&error))?;
+            value
+        }
+    };
+    Ok(Decoded { value, duplicates })
+}
+
+/// Builds a value like `serde_json` does, and notes duplicate keys.
+struct Node<'a> {
+    path: &'a str,
+    duplicates: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is not finite"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let path = format!("{}[{}]", self.path, items.len());
+            match list.next_element_seed(Node { path: &path, duplicates: &mut *self.duplicates })? {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            if self.duplicates.len() > 100 {
+                return Err(A::Error::custom("too many duplicate fields"));
+            }
+            if map.contains_key(&key) {
+                self.duplicates.push(path.clone());
+            }
+            let value = entries.next_value_seed(Node { path: &path, duplicates: &mut *self.duplicates })?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicate_fields_are_found_at_any_depth() {
+        let text = br#"{"a":1,"spec":{"x":1,"x":2,"list":[{"k":1,"k":2}]},"a":2}"#;
+        let decoded = decode(text, "application/json", "Widget").unwrap();
+        assert_eq!(decoded.duplicates, ["spec.x", "spec.list[0].k", "a"]);
+        assert_eq!(decoded.value["spec"]["x"], 2);
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused() {
+        for text in ["{", "", "nope", "{} {}"] {
+            assert_eq!(decode(text.as_bytes(), "application/json", "Widget").err().unwrap().code, 400, "{text}");
+        }
+    }
+}

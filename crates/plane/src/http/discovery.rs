@@ -1,0 +1,133 @@
+//! Which APIs there are: the classic discovery documents.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::route::Root;
+use crate::api::Api;
+use crate::plane::Mode;
+use crate::resource::{Resource, Version, api_version, version_rank};
+use crate::status::Status;
+
+/// `/api`.
+pub(super) fn versions(api: &Api) -> Value {
+    json!({
+        "kind": "APIVersions", "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": api.url.trim_start_matches("https://")}],
+    })
+}
+
+fn listed(api: &Api, root: &Root) -> Vec<Arc<Resource>> {
+    root.resources(api).into_iter().filter(|resource| resource.established).collect()
+}
+
+/// Groups (without core) and their served versions in order of preference.
+fn group_versions(resources: &[Arc<Resource>]) -> BTreeMap<String, Vec<String>> {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for resource in resources.iter().filter(|resource| !resource.group.is_empty()) {
+        let versions = groups.entry(resource.group.to_string()).or_default();
+        for version in resource.versions.iter().filter(|version| version.served) {
+            if !versions.iter().any(|known| *known == *version.name) {
+                versions.push(version.name.to_string());
+            }
+        }
+    }
+    for versions in groups.values_mut() {
+        versions.sort_by_key(|version| version_rank(version));
+    }
+    groups.retain(|_, versions| !versions.is_empty());
+    groups
+}
+
+fn api_group(name: &str, versions: &[String]) -> Value {
+    let entry = |version: &String| json!({"groupVersion": api_version(name, version), "version": version});
+    let all: Vec<Value> = versions.iter().map(entry).collect();
+    json!({"name": name, "preferredVersion": all.first(), "versions": all})
+}
+
+/// `/apis`.
+pub(super) fn groups(api: &Api, root: &Root) -> Value {
+    let groups = group_versions(&listed(api, root));
+    let all: Vec<Value> = groups.iter().map(|(name, versions)| api_group(name, versions)).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": all})
+}
+
+/// `/apis/<group>`.
+pub(super) fn group(api: &Api, root: &Root, name: &str) -> Result<Value, Status> {
+    let groups = group_versions(&listed(api, root));
+    let versions = groups.get(name).ok_or_else(Status::page_not_found)?;
+    let mut value = api_group(name, versions);
+    value["kind"] = "APIGroup".into();
+    value["apiVersion"] = "v1".into();
+    Ok(value)
+}
+
+/// `/api/v1` and `/apis/<group>/<version>`.
+pub(super) fn resources(api: &Api, root: &Root, group: &str, version: &str) -> Result<Value, Status> {
+    let mut all = Vec::new();
+    for resource in listed(api, root).iter().filter(|resource| *resource.group == *group) {
+        if let Some(found) = resource.version(version).filter(|found| found.served) {
+            entries(resource, found, root.is_virtual(), &mut all);
+        }
+    }
+    let core = group.is_empty() && version == "v1";
+    // kcp answers with an empty list for versions it does not know, except in virtual workspaces.
+    let tolerant = api.mode == Mode::Kcp && !root.is_virtual();
+    if all.is_empty() && !core && !tolerant {
+        return Err(Status::page_not_found());
+    }
+    all.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    let version = api_version(group, version);
+    Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": all}))
+}
+
+fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut Vec<Value>) {
+    let mut entry = json!({
+        "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
+        "kind": &*resource.kind, "verbs": resource.verbs,
+    });
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        entry["categories"] = json!(resource.categories);
+    }
+    all.push(entry);
+    let sub = |name: &str, kind: &str, verbs: &[&str]| {
+        json!({
+            "name": format!("{}/{name}", resource.plural), "singularName": "", "namespaced": resource.namespaced,
+            "kind": kind, "verbs": verbs,
+        })
+    };
+    if version.status {
+        all.push(sub("status", &resource.kind, &["get", "patch", "update"]));
+    }
+    if version.scale.is_some() && !is_virtual {
+        let mut entry = sub("scale", "Scale", &["get", "patch", "update"]);
+        entry["group"] = "autoscaling".into();
+        entry["version"] = "v1".into();
+        all.push(entry);
+    }
+    if resource.group.is_empty() && &*resource.plural == "namespaces" {
+        all.push(sub("finalize", "Namespace", &["update"]));
+    }
+}
+
+/// Every group version served, as `api/v1` and `apis/<group>/<version>`.
+pub(super) fn group_version_paths(api: &Api, root: &Root) -> Vec<String> {
+    let mut paths = vec!["api/v1".to_owned()];
+    for (group, versions) in group_versions(&listed(api, root)) {
+        paths.extend(versions.iter().map(|version| format!("apis/{group}/{version}")));
+    }
+    paths
+}
+
+/// The paths shown at the root.
+pub(super) fn paths(api: &Api, root: &Root) -> Vec<String> {
+    let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
+    paths.extend(group_version_paths(api, root).into_iter().map(|path| format!("/{path}")));
+    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths
+}

@@ -1,0 +1,181 @@
+//! The JSON paths of printer columns: `.spec.size`, `.items[0].name`, `.conditions[?(@.type=="Ready")].status`.
+
+use serde_json::Value;
+
+/// All values a path leads to.
+pub(crate) fn select<'a>(value: &'a Value, path: &str) -> Vec<&'a Value> {
+    let trimmed = path.trim();
+    let inner = trimmed.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(trimmed);
+    let mut found = vec![value];
+    for step in steps(inner.strip_prefix('$').unwrap_or(inner)) {
+        found = found.into_iter().flat_map(|value| step.apply(value)).collect();
+    }
+    found
+}
+
+/// The text shown for a path; several values are joined by commas as kubectl does.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Step {
+    Field(String),
+    Index(i64),
+    All,
+    Filter { path: String, operator: &'static str, wanted: Value },
+    /// Not understood: selects nothing.
+    Nothing,
+}
+
+impl Step {
+    fn apply<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
+        match (self, value) {
+            (Self::Field(name), Value::Object(map)) => map.get(name).into_iter().collect(),
+            (Self::Index(index), Value::Array(list)) => {
+                let place = if *index < 0 { list.len() as i64 + index } else { *index };
+                usize::try_from(place).ok().and_then(|place| list.get(place)).into_iter().collect()
+            }
+            (Self::All, Value::Array(list)) => list.iter().collect(),
+            (Self::All, Value::Object(map)) => map.values().collect(),
+            (Self::Filter { path, operator, wanted }, Value::Array(list)) => {
+                list.iter().filter(|item| compare(select(item, path).first().copied(), operator, wanted)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn compare(found: Option<&Value>, operator: &str, wanted: &Value) -> bool {
+    match operator {
+        "" => found.is_some(),
+        "==" => found == Some(wanted),
+        "!=" => found.is_some_and(|found| found != wanted),
+        _ => false,
+    }
+}
+
+fn steps(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('[') {
+            let Some(end) = closing(after) else { return vec![Step::Nothing] };
+            steps.push(bracket(&after[..end]));
+            rest = &after[end + 1..];
+        } else {
+            let after = rest.strip_prefix('.').unwrap_or(rest);
+            let (name, left) = field(after);
+            if name == "*" {
+                steps.push(Step::All);
+            } else if !name.is_empty() {
+                steps.push(Step::Field(name));
+            } else if left.len() == rest.len() {
+                return vec![Step::Nothing];
+            }
+            rest = left;
+        }
+    }
+    steps
+}
+
+/// The position of the bracket that closes the one just opened, outside quotes.
+fn closing(text: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut depth = 0;
+    for (index, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(open), _) if open == letter => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '[') => depth += 1,
+            (None, ']') if depth == 0 => return Some(index),
+            (None, ']') => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A field name up to the next dot or bracket; a backslash takes the next letter as it is.
+fn field(text: &str) -> (String, &str) {
+    let mut name = String::new();
+    let mut letters = text.char_indices();
+    while let Some((index, letter)) = letters.next() {
+        match letter {
+            '.' | '[' => return (name, &text[index..]),
+            '\\' => name.extend(letters.next().map(|(_, next)| next)),
+            other => name.push(other),
+        }
+    }
+    (name, "")
+}
+
+fn bracket(text: &str) -> Step {
+    let text = text.trim();
+    if text == "*" {
+        return Step::All;
+    }
+    if let Some(name) = quoted(text) {
+        return Step::Field(name);
+    }
+    if let Some(inner) = text.strip_prefix("?(").and_then(|rest| rest.strip_suffix(')')) {
+        let inner = inner.trim();
+        for operator in ["==", "!="] {
+            if let Some((left, right)) = inner.split_once(operator) {
+                let right = right.trim();
+                let wanted = match quoted(right) {
+                    Some(text) => Value::String(text),
+                    None => serde_json::from_str(right).unwrap_or(Value::Null),
+                };
+                let path = left.trim().trim_start_matches('@').to_owned();
+                return Step::Filter { path, operator, wanted };
+            }
+        }
+        let path = inner.trim_start_matches('@').to_owned();
+        return Step::Filter { path, operator: "", wanted: Value::Null };
+    }
+    text.parse().map_or(Step::Nothing, Step::Index)
+}
+
+fn quoted(text: &str) -> Option<String> {
+    ['"', '\''].into_iter().find_map(|quote| {
+        let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+        Some(inner.replace("\\.", "."))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_of_printer_columns_are_understood() {
+        let object = json!({
+            "spec": {"size": 3, "names": ["a", "b"]},
+            "metadata": {"labels": {"x.io/y": "z"}},
+            "status": {"conditions": [{"type": "Synced", "status": "False"}, {"type": "Ready", "status": "True"}]},
+        });
+        for (path, expected) in [
+            (".spec.size", vec!["3"]),
+            ("{.spec.size}", vec!["3"]),
+            ("$.spec.names[1]", vec!["b"]),
+            (".spec.names[-1]", vec!["b"]),
+            (".spec.names[*]", vec!["a", "b"]),
+            (".metadata.labels['x.io/y']", vec!["z"]),
+            (r".metadata.labels.x\.io/y", vec!["z"]),
+            (r#".status.conditions[?(@.type=="Ready")].status"#, vec!["True"]),
+            (".status.conditions[?(@.type=='Nope')].status", vec![]),
+            (".missing.field", vec![]),
+            ("[", vec![]),
+        ] {
+            let found: Vec<String> = select(&object, path).into_iter().map(text).collect();
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+}

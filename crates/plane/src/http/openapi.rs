@@ -1,0 +1,201 @@
+//! OpenAPI v3: one document per group version, made from the schemas as written.
+
+mod meta;
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, header};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha512};
+
+use super::discovery;
+use super::negotiate::Format;
+use super::reply::{self, Reply};
+use super::request::Query;
+use super::route::Root;
+use crate::api::Api;
+use crate::resource::{Resource, Version};
+use crate::status::Status;
+
+/// `/openapi/v3`.
+pub(super) fn index(api: &Api, root: &Root) -> Value {
+    let resources = root.resources(api);
+    let mut paths = Map::new();
+    for path in discovery::group_version_paths(api, root) {
+        let hash = hash(&build(&resources, &path));
+        let url = format!("/openapi/v3/{path}?hash={hash}");
+        paths.insert(path, json!({"serverRelativeURL": url}));
+    }
+    json!({"paths": paths})
+}
+
+/// `/openapi/v3/<group version>`.
+pub(super) fn document(
+    api: &Api,
+    root: &Root,
+    path: &str,
+    query: &Query,
+    headers: &HeaderMap,
+    format: Format,
+) -> Result<Reply, Status> {
+    if !discovery::group_version_paths(api, root).iter().any(|known| known == path) {
+        return Err(Status::page_not_found());
+    }
+    let document = build(&root.resources(api), path);
+    let tag = hash(&document);
+    match query.get("hash") {
+        Some(asked) if asked != tag => {
+            let mut reply = reply::text(301, "");
+            if let Ok(value) = HeaderValue::from_str(&format!("?hash={tag}")) {
+                reply.headers_mut().insert(header::LOCATION, value);
+            }
+            Ok(reply)
+        }
+        asked => {
+            let quoted = format!("\"{tag}\"");
+            let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+            let mut reply =
+                if known == Some(quoted.as_str()) { reply::text(304, "") } else { reply::object(200, &document, format) };
+            if let Ok(value) = HeaderValue::from_str(&quoted) {
+                reply.headers_mut().insert(header::ETAG, value);
+            }
+            if asked.is_some() {
+                reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+            }
+            Ok(reply)
+        }
+    }
+}
+
+fn hash(document: &Value) -> String {
+    data_encoding::HEXUPPER.encode(&Sha512::digest(document.to_string().as_bytes()))
+}
+
+/// The document of `api/v1` or `apis/<group>/<version>`.
+fn build(resources: &[Arc<Resource>], path: &str) -> Value {
+    let (group, version) = match path.strip_prefix("apis/") {
+        Some(rest) => rest.split_once('/').unwrap_or((rest, "")),
+        None => ("", path.trim_start_matches("api/")),
+    };
+    let mut schemas = meta::schemas();
+    let mut paths = Map::new();
+    for resource in resources.iter().filter(|resource| *resource.group == *group && resource.established) {
+        let Some(found) = resource.version(version).filter(|found| found.served) else { continue };
+        let name = schema_name(group, version, &resource.kind);
+        schemas.insert(name.clone(), object_schema(resource, found));
+        let list = schema_name(group, version, &resource.list_kind);
+        schemas.insert(list.clone(), list_schema(resource, found, &name));
+        add_paths(&mut paths, path, resource, found, &name, &list);
+    }
+    json!({
+        "openapi": "3.0.0",
+        "info": {"title": "carrick-plane", "version": "v1"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    })
+}
+
+/// `io.example.v1.Widget`; core kinds are named as Kubernetes names them.
+fn schema_name(group: &str, version: &str, kind: &str) -> String {
+    let reversed = match group {
+        "" => "io.k8s.api.core".to_owned(),
+        _ => group.split('.').rev().collect::<Vec<_>>().join("."),
+    };
+    format!("{reversed}.{version}.{kind}")
+}
+
+fn identity(resource: &Resource, version: &Version) -> Value {
+    json!({"group": &*resource.group, "version": &*version.name, "kind": &*resource.kind})
+}
+
+fn object_schema(resource: &Resource, version: &Version) -> Value {
+    let mut schema = if version.openapi.is_object() {
+        Value::clone(&version.openapi)
+    } else {
+        meta::builtin(&resource.kind)
+    };
+    let properties = &mut schema["properties"];
+    if !properties.is_object() {
+        *properties = json!({});
+    }
+    properties["apiVersion"] = json!({"type": "string", "description": meta::API_VERSION});
+    properties["kind"] = json!({"type": "string", "description": meta::KIND});
+    properties["metadata"] = json!({
+        "description": "Standard object's metadata.", "default": {}, "allOf": [{"$ref": meta::OBJECT_META}],
+    });
+    schema["type"] = "object".into();
+    schema["x-kubernetes-group-version-kind"] = json!([identity(resource, version)]);
+    schema
+}
+
+fn list_schema(resource: &Resource, version: &Version, name: &str) -> Value {
+    json!({
+        "type": "object",
+        "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string", "description": meta::API_VERSION},
+            "kind": {"type": "string", "description": meta::KIND},
+            "metadata": {"allOf": [{"$ref": meta::LIST_META}], "default": {}},
+            "items": {"type": "array", "items": {"allOf": [{"$ref": reference(name)}], "default": {}}},
+        },
+        "x-kubernetes-group-version-kind": [
+            {"group": &*resource.group, "version": &*version.name, "kind": &*resource.list_kind}
+        ],
+    })
+}
+
+fn reference(name: &str) -> String {
+    format!("#/components/schemas/{name}")
+}
+
+fn add_paths(paths: &mut Map<String, Value>, base: &str, resource: &Resource, version: &Version, name: &str, list: &str) {
+    let identity = identity(resource, version);
+    let answer = |schema: &str| {
+        json!({"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": reference(schema)}}}}})
+    };
+    let query = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
+    let write = || json!([query("dryRun"), query("fieldManager"), query("fieldValidation")]);
+    let operation = |action: &str, schema: &str, parameters: Value| {
+        json!({
+            "x-kubernetes-action": action, "x-kubernetes-group-version-kind": identity,
+            "parameters": parameters, "responses": answer(schema),
+        })
+    };
+    let body = || json!({"content": {"application/json": {"schema": {"$ref": reference(name)}}}, "required": true});
+    let with_body = |mut operation: Value| {
+        operation["requestBody"] = body();
+        operation
+    };
+    let patch = || {
+        let mut operation = operation("patch", name, write());
+        let schema = json!({"schema": {"type": "object"}});
+        operation["requestBody"] = json!({"content": {
+            "application/json-patch+json": schema, "application/merge-patch+json": schema,
+            "application/apply-patch+yaml": schema,
+        }});
+        operation
+    };
+    let place = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
+    let collection = format!("/{base}{place}/{}", resource.plural);
+    let mut all = json!({"parameters": []});
+    let mut one = json!({"parameters": []});
+    if resource.allows("list") {
+        all["get"] = operation("list", list, json!([query("labelSelector"), query("fieldSelector"), query("limit")]));
+        one["get"] = operation("get", name, json!([]));
+    }
+    if resource.allows("create") {
+        all["post"] = with_body(operation("post", name, write()));
+    }
+    if resource.allows("patch") {
+        one["put"] = with_body(operation("put", name, write()));
+        one["patch"] = patch();
+        one["delete"] = operation("delete", name, json!([query("dryRun"), query("propagationPolicy")]));
+    }
+    if resource.namespaced && resource.allows("list") {
+        let everywhere = json!({"get": all["get"].clone()});
+        paths.insert(format!("/{base}/{}", resource.plural), everywhere);
+    }
+    paths.insert(format!("{collection}/{{name}}"), one);
+    paths.insert(collection, all);
+}

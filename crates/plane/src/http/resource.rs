@@ -1,0 +1,407 @@
+//! Requests about resources.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request, header};
+use hyper::body::Incoming;
+use serde_json::{Map, Value, json};
+
+use super::body::{self, Decoded};
+use super::negotiate::{Accept, Shape};
+use super::reply::{self, Reply};
+use super::request::{Query, Target as PathTarget};
+use super::route::Root;
+use super::table::{self, Include};
+use super::{Server, reviews, scale, watch};
+use crate::api::{
+    Caller, DeleteOptions, FieldSelector, FieldValidation, LabelSelector, ListOptions, Listed, Patch, RevisionMatch, Scope,
+    WriteOptions, Written,
+};
+use crate::extension::{Attributes, Target};
+use crate::status::{Cause, Status};
+
+/// How long a list waits for a revision that does not exist yet.
+const REVISION_WAIT: Duration = Duration::from_secs(3);
+
+/// One request about a resource, after authorization.
+pub(super) struct Call<'a> {
+    pub(super) server: &'a Server,
+    pub(super) root: &'a Root,
+    pub(super) caller: &'a Caller,
+    pub(super) target: &'a PathTarget,
+    pub(super) query: &'a Query,
+    pub(super) accept: Accept,
+}
+
+impl Call<'_> {
+    /// Does what the request asks for.
+    pub(super) async fn answer(&self, attributes: Attributes, request: Request<Incoming>) -> Result<Reply, Status> {
+        let api = &self.server.api;
+        let target = self.target;
+        let Some(resource) = self.root.find(api, &target.group, &target.version, &target.plural) else {
+            return Err(Status::page_not_found());
+        };
+        if resource.is_review() {
+            return reviews::answer(self, &resource, request).await;
+        }
+        let namespace = if resource.namespaced { target.namespace.as_str() } else { "" };
+        if resource.namespaced && !target.name.is_empty() && namespace.is_empty() {
+            return Err(Status::page_not_found());
+        }
+        if !resource.namespaced && !target.namespace.is_empty() && target.plural != "namespaces" {
+            return Err(Status::page_not_found());
+        }
+        let scope = Scope {
+            target: self.root.target.clone(),
+            version: target.version.as_str().into(),
+            namespace: namespace.into(),
+            visible: self.root.visible(),
+            admit: self.root.admit(),
+            resource,
+        };
+        self.check_subresource(&scope)?;
+        let verb = attributes.verb.as_str();
+        if scope.target == Target::All {
+            check_wildcard(&scope, verb)?;
+        }
+        if target.subresource.is_empty() && !scope.resource.allows(verb) {
+            return Err(Status::method_not_allowed());
+        }
+        if target.subresource == "scale" {
+            return scale::answer(self, &scope, request).await;
+        }
+        match verb {
+            "get" => self.get(&scope),
+            "list" => self.list(&scope).await,
+            "watch" => self.watch(scope),
+            "create" => self.create(&scope, request).await,
+            "update" => self.update(&scope, request).await,
+            "patch" => self.patch(&scope, request).await,
+            "delete" | "deletecollection" => self.delete(&scope, request).await,
+            _ => Err(Status::method_not_allowed()),
+        }
+    }
+
+    fn check_subresource(&self, scope: &Scope) -> Result<(), Status> {
+        let version = scope.version()?;
+        let exists = match self.target.subresource.as_str() {
+            "" => true,
+            "status" => version.status,
+            "scale" => version.scale.is_some() && !self.root.is_virtual(),
+            "finalize" => &*scope.resource.plural == "namespaces" && scope.resource.group.is_empty(),
+            "token" if &*scope.resource.plural == "serviceaccounts" && scope.resource.group.is_empty() => {
+                return Err(Status::not_implemented("requesting a ServiceAccount token"));
+            }
+            _ => false,
+        };
+        if exists { Ok(()) } else { Err(Status::page_not_found()) }
+    }
+
+    fn get(&self, scope: &Scope) -> Result<Reply, Status> {
+        let object = self.server.api.get(scope, &self.target.name)?;
+        Ok(self.shaped(scope, 200, object, &[]))
+    }
+
+    /// One object in the shape the client wants.
+    pub(super) fn shaped(&self, scope: &Scope, code: u16, object: Value, warnings: &[String]) -> Reply {
+        let format = self.accept.format;
+        let reply = match self.accept.shape {
+            Shape::Table if object["kind"] != "Status" => {
+                let include = Include::parse(self.query.get("includeObject"));
+                let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                let value = table::table(scope, &[object], &metadata, include, Some(table::columns(scope)));
+                reply::object(code, &value, format)
+            }
+            Shape::Partial if object["kind"] != "Status" => reply::object(code, &table::partial(&object), format),
+            _ => reply::object(code, &object, format),
+        };
+        reply::warn(reply, warnings)
+    }
+
+    async fn list(&self, scope: &Scope) -> Result<Reply, Status> {
+        let options = self.list_options(scope)?;
+        if self.query.get("sendInitialEvents").is_some() {
+            let detail = "sendInitialEvents is forbidden for list";
+            return Err(invalid_options(Cause::forbidden("sendInitialEvents", detail)));
+        }
+        if let Some(wanted) = options.revision {
+            self.wait_for(wanted).await?;
+        }
+        let listed = self.server.api.list(scope, &options)?;
+        let deprecated: Vec<String> = scope.version()?.deprecated.clone().into_iter().collect();
+        Ok(reply::warn(self.listed(scope, listed), &deprecated))
+    }
+
+    async fn wait_for(&self, revision: u64) -> Result<(), Status> {
+        let store = &self.server.api.store;
+        if revision <= store.revision() {
+            return Ok(());
+        }
+        let reached = tokio::time::timeout(REVISION_WAIT, store.reached(revision)).await;
+        reached.map_err(|_| Status::revision_too_large(revision, store.revision()))
+    }
+
+    fn listed(&self, scope: &Scope, listed: Listed) -> Reply {
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion".into(), listed.revision.to_string().into());
+        if !listed.continue_token.is_empty() || scope.resource.is_custom() {
+            metadata.insert("continue".into(), listed.continue_token.into());
+        }
+        if let Some(remaining) = listed.remaining {
+            metadata.insert("remainingItemCount".into(), remaining.into());
+        }
+        let metadata = Value::Object(metadata);
+        let mut items = listed.items;
+        let (api_version, kind) = match self.accept.shape {
+            Shape::Table => {
+                let include = Include::parse(self.query.get("includeObject"));
+                let value = table::table(scope, &items, &metadata, include, Some(table::columns(scope)));
+                return reply::object(200, &value, self.accept.format);
+            }
+            Shape::Partial => {
+                items = items.iter().map(table::partial).collect();
+                ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
+            }
+            Shape::Object => {
+                // Typed lists of built-in kinds do not repeat the type on each item.
+                if !scope.resource.is_custom() && !self.root.is_virtual() {
+                    for item in &mut items {
+                        if let Some(map) = item.as_object_mut() {
+                            map.remove("apiVersion");
+                            map.remove("kind");
+                        }
+                    }
+                }
+                (scope.api_version(), scope.resource.list_kind.to_string())
+            }
+        };
+        let value = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items});
+        reply::object(200, &value, self.accept.format)
+    }
+
+    /// Options of list, watch and deletecollection.
+    pub(super) fn list_options(&self, scope: &Scope) -> Result<ListOptions, Status> {
+        let query = self.query;
+        let revision = match query.get("resourceVersion") {
+            None => None,
+            Some(text) => Some(text.parse::<u64>().map_err(|_| {
+                let detail = format!("resourceVersion: Invalid value: {text:?}: must be a number");
+                Status::bad_request(detail)
+            })?),
+        };
+        let revision_match = match (query.get("resourceVersionMatch"), revision) {
+            (None | Some("NotOlderThan"), _) => RevisionMatch::NotOlderThan,
+            (Some("Exact"), Some(0)) => {
+                let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                return Err(invalid_options(Cause::forbidden("resourceVersionMatch", detail)));
+            }
+            (Some("Exact"), Some(_)) => RevisionMatch::Exact,
+            (Some("Exact"), None) => {
+                let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+                return Err(invalid_options(Cause::forbidden("resourceVersionMatch", detail)));
+            }
+            (Some(other), _) => {
+                let known = [json!("Exact"), json!("NotOlderThan"), json!("")];
+                return Err(invalid_options(Cause::unsupported("resourceVersionMatch", &other.into(), &known)));
+            }
+        };
+        let limit = match query.get("limit") {
+            None => 0,
+            Some(text) => text.parse().map_err(|_| Status::bad_request(format!("limit {text:?} is not a number")))?,
+        };
+        Ok(ListOptions {
+            labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?,
+            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), &scope.resource, &scope.version)?,
+            limit,
+            continue_token: query.get("continue").unwrap_or_default().to_owned(),
+            revision,
+            revision_match,
+        })
+    }
+
+    fn watch(&self, mut scope: Scope) -> Result<Reply, Status> {
+        let mut options = self.list_options(&scope)?;
+        if !self.target.name.is_empty() {
+            // The deprecated form names the object in the path.
+            let fields = format!("metadata.name={}", self.target.name);
+            options.fields = FieldSelector::parse(&fields, &scope.resource, &scope.version)?;
+        }
+        if !scope.resource.namespaced {
+            scope.namespace = "".into();
+        }
+        watch::answer(self, scope, options)
+    }
+
+    async fn create(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
+        if !self.target.name.is_empty() {
+            return Err(Status::method_not_allowed());
+        }
+        if scope.resource.namespaced && scope.namespace.is_empty() {
+            let message = "the namespace of the object must be in the URL: an empty namespace may not be set during creation";
+            return Err(Status::bad_request(message));
+        }
+        let (decoded, agent) = self.body(scope, request).await?;
+        let options = self.write_options(&agent, decoded.duplicates)?;
+        let written = self.server.api.create(self.caller, scope, decoded.value, &options)?;
+        Ok(self.written(scope, written))
+    }
+
+    async fn update(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
+        let (decoded, agent) = self.body(scope, request).await?;
+        let options = self.write_options(&agent, decoded.duplicates)?;
+        let target = self.target;
+        let api = &self.server.api;
+        let written = api.put(self.caller, scope, &target.name, &target.subresource, decoded.value, &options)?;
+        Ok(self.written(scope, written))
+    }
+
+    async fn patch(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
+        let media = media_type(&request);
+        let agent = agent(&request);
+        let content = body::read(request.into_body()).await?;
+        let kind = &scope.resource.kind;
+        let decoded = body::decode(&content, &media, kind);
+        let decoded = decoded.map_err(|status| Status::bad_request(format!("error decoding patch: {}", status.message)));
+        let options = self.write_options(&agent, Vec::new())?;
+        let patch = match media.as_str() {
+            "application/merge-patch+json" => Patch::Merge(decoded?.value),
+            "application/json-patch+json" => Patch::Json(decoded?.value),
+            "application/strategic-merge-patch+json" => Patch::Strategic(decoded?.value),
+            "application/apply-patch+yaml" => Patch::Apply(decoded?.value),
+            _ => return Err(Status::unsupported_media(PATCH_TYPES)),
+        };
+        if matches!(patch, Patch::Apply(_)) && self.query.get("fieldManager").is_none() {
+            let cause = Cause::required("fieldManager", "is required for apply patch");
+            return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[cause]));
+        }
+        let target = self.target;
+        let api = &self.server.api;
+        let written = api.patch(self.caller, scope, &target.name, &target.subresource, &patch, &options)?;
+        Ok(self.written(scope, written))
+    }
+
+    async fn delete(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
+        if !self.target.subresource.is_empty() {
+            return Err(Status::method_not_allowed());
+        }
+        let media = media_type(&request);
+        let content = body::read(request.into_body()).await?;
+        let mut value = json!({});
+        if !content.is_empty() {
+            check_media(&media)?;
+            value = body::decode(&content, &media, "DeleteOptions")?.value;
+        }
+        for (key, query) in [("propagationPolicy", "propagationPolicy"), ("orphanDependents", "orphanDependents")] {
+            if let Some(text) = self.query.get(query)
+                && value[key].is_null()
+            {
+                value[key] = if key == "orphanDependents" { (text == "true").into() } else { text.into() };
+            }
+        }
+        if let Some(text) = self.query.get("dryRun") {
+            value["dryRun"] = json!([text]);
+        }
+        let options = DeleteOptions::from_value(&value)?;
+        let api = &self.server.api;
+        if self.target.name.is_empty() {
+            let selection = self.list_options(scope)?;
+            let items = api.delete_collection(self.caller, scope, &selection, &options)?;
+            let revision = api.store.revision();
+            return Ok(self.listed(scope, Listed { revision, items, continue_token: String::new(), remaining: None }));
+        }
+        let written = api.delete(self.caller, scope, &self.target.name, &options)?;
+        Ok(self.written(scope, written))
+    }
+
+    fn written(&self, scope: &Scope, written: Written) -> Reply {
+        self.shaped(scope, written.code, written.object, &written.warnings)
+    }
+
+    /// The decoded body and the client's name.
+    pub(super) async fn body(&self, scope: &Scope, request: Request<Incoming>) -> Result<(Decoded, String), Status> {
+        let media = media_type(&request);
+        let agent = agent(&request);
+        check_media(&media)?;
+        let content = body::read(request.into_body()).await?;
+        Ok((body::decode(&content, &media, &scope.resource.kind)?, agent))
+    }
+
+    pub(super) fn write_options(&self, agent: &str, duplicates: Vec<String>) -> Result<WriteOptions, Status> {
+        let dry_run = match self.query.get("dryRun") {
+            None => false,
+            Some("All") => true,
+            Some(other) => {
+                let cause = Cause::unsupported("dryRun", &other.into(), &[json!("All")]);
+                return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[cause]));
+            }
+        };
+        let validation = match self.query.get("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Strict") => FieldValidation::Strict,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some(other) => {
+                let known = [json!("Ignore"), json!("Warn"), json!("Strict")];
+                let cause = Cause::unsupported("fieldValidation", &other.into(), &known);
+                return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[cause]));
+            }
+        };
+        let default = if self.root.is_virtual() { "kcp" } else { agent };
+        let manager = self.query.get("fieldManager").unwrap_or(default).to_owned();
+        Ok(WriteOptions { dry_run, manager, validation, force: self.query.flag("force"), duplicates })
+    }
+}
+
+const PATCH_TYPES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+fn check_media(media: &str) -> Result<(), Status> {
+    match media {
+        "" | "application/json" | "application/yaml" => Ok(()),
+        _ => Err(Status::unsupported_media(&["application/json", "application/yaml"])),
+    }
+}
+
+fn invalid_options(cause: Cause) -> Status {
+    Status::invalid("meta.k8s.io", "ListOptions", "", &[cause])
+}
+
+fn check_wildcard(scope: &Scope, verb: &str) -> Result<(), Status> {
+    if !matches!(verb, "list" | "watch") {
+        return Err(Status::no_such_resource());
+    }
+    if scope.namespace.is_empty() {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "cross-cluster LIST and WATCH are required to be cross-namespace, not scoped to namespace {}",
+        scope.namespace
+    )))
+}
+
+fn media_type(request: &Request<Incoming>) -> String {
+    let text = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    text.split(';').next().unwrap_or_default().trim().to_lowercase()
+}
+
+/// The client's name: its agent up to the first slash.
+fn agent(request: &Request<Incoming>) -> String {
+    let text = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
+    text.split('/').next().unwrap_or_default().chars().take(128).collect()
+}
+
+/// Methods of a named object other than GET, to keep the dispatch readable.
+pub(super) fn is_read(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}
+
+impl Call<'_> {
+    /// The API, for modules that finish a request themselves.
+    pub(super) fn api(&self) -> &Arc<crate::api::Api> {
+        &self.server.api
+    }
+}

@@ -1,0 +1,226 @@
+//! From a request to an answer.
+
+use std::sync::Arc;
+
+use http::{Method, Request, header};
+use hyper::body::Incoming;
+use serde_json::json;
+
+use super::negotiate::{self, Accept, Format, Shape};
+use super::reply::{self, Reply};
+use super::request::{self, Path, Query};
+use super::{Server, discovery, openapi, resource};
+use crate::api::{Api, Caller};
+use crate::auth::{anonymous, rbac};
+use crate::extension::{Attributes, Target, ViewAdmit, ViewAuthorize, Visible};
+use crate::plane::Mode;
+use crate::resource::Resource;
+use crate::status::Status;
+
+/// What a request sees of the plane: a cluster or a virtual workspace.
+pub(super) struct Root {
+    pub(super) target: Target,
+    pub(super) rest: String,
+    view: Option<View>,
+}
+
+struct View {
+    resources: Vec<Arc<Resource>>,
+    visible: Visible,
+    authorize: ViewAuthorize,
+    admit: Option<ViewAdmit>,
+}
+
+impl Root {
+    fn cluster(target: Target, rest: &str) -> Self {
+        Self { target, rest: if rest.is_empty() { "/".into() } else { rest.into() }, view: None }
+    }
+
+    /// Whether this is a virtual workspace.
+    pub(super) fn is_virtual(&self) -> bool {
+        self.view.is_some()
+    }
+
+    /// Everything served here.
+    pub(super) fn resources(&self, api: &Api) -> Vec<Arc<Resource>> {
+        match (&self.view, &self.target) {
+            (Some(view), _) => view.resources.clone(),
+            (None, Target::One(cluster)) => api.resources(cluster),
+            (None, Target::All) => api.resources("*"),
+        }
+    }
+
+    /// A served kind.
+    pub(super) fn find(&self, api: &Api, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        let fits = |resource: &&Arc<Resource>| {
+            *resource.group == *group
+                && *resource.plural == *plural
+                && resource.version(version).is_some_and(|found| found.served)
+        };
+        self.resources(api).iter().find(fits).cloned()
+    }
+
+    pub(super) fn visible(&self) -> Option<Visible> {
+        self.view.as_ref().map(|view| view.visible.clone())
+    }
+
+    pub(super) fn admit(&self) -> Option<ViewAdmit> {
+        self.view.as_ref().and_then(|view| view.admit.clone())
+    }
+
+    /// Whether the caller may do this here.
+    pub(super) fn authorize(&self, api: &Api, caller: &Caller, attributes: &Attributes) -> Result<(), Status> {
+        match (&self.view, api.extension(), &self.target) {
+            (Some(view), ..) => (view.authorize)(api, caller, attributes),
+            _ if caller.is_in("system:masters") => Ok(()),
+            (None, Some(extension), Target::One(cluster)) => extension.authorize(api, caller, cluster, attributes),
+            (None, Some(_), Target::All) => Err(rbac::refusal(caller, attributes, ": access denied")),
+            (None, None, _) if rbac::allowed(&api.store, &[""], caller, attributes) => Ok(()),
+            (None, None, _) => Err(rbac::refusal(caller, attributes, "")),
+        }
+    }
+}
+
+/// Answers one request; every refusal becomes a Status.
+pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Reply {
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    let accept = negotiate::accept(request.headers(), query.flag("pretty"));
+    let format = accept.as_ref().map_or(Format::Json, |accept| accept.format);
+    match answer(server, request, &query, accept).await {
+        Ok(reply) => reply,
+        Err(status) => reply::status(&status, format),
+    }
+}
+
+async fn answer(
+    server: &Server,
+    request: Request<Incoming>,
+    query: &Query,
+    accept: Result<Accept, Status>,
+) -> Result<Reply, Status> {
+    let api = &server.api;
+    let path = request.uri().path().to_owned();
+    if is_health(api, &path) {
+        return Ok(reply::text(200, "ok"));
+    }
+    let caller = authenticate(server, &request)?;
+    let root = root(api, &caller, &path)?;
+    let method = request.method().clone();
+    let route = request::path(&root.rest);
+    if let Path::Resource(target) = route {
+        let attributes = request::attributes(&method, &target, query);
+        if attributes.verb.is_empty() {
+            return Err(Status::method_not_allowed());
+        }
+        root.authorize(api, &caller, &attributes)?;
+        let call = resource::Call { server, root: &root, caller: &caller, target: &target, query, accept: accept? };
+        return call.answer(attributes, request).await;
+    }
+    let attributes =
+        Attributes { verb: method.as_str().to_lowercase(), path: root.rest.clone(), ..Attributes::default() };
+    root.authorize(api, &caller, &attributes)?;
+    if method != Method::GET && method != Method::HEAD {
+        return Err(Status::method_not_allowed());
+    }
+    // Documents about the API have one form: wishes for other ones are ignored.
+    let format = accept.map_or(Format::Json, |accept| match accept.shape {
+        Shape::Object => accept.format,
+        _ => Format::Json,
+    });
+    match route {
+        Path::Versions => Ok(reply::object(200, &discovery::versions(api), format)),
+        Path::Groups => Ok(reply::object(200, &discovery::groups(api, &root), format)),
+        Path::Group(group) => discovery::group(api, &root, &group).map(|value| reply::object(200, &value, format)),
+        Path::Resources { group, version } => {
+            discovery::resources(api, &root, &group, &version).map(|value| reply::object(200, &value, format))
+        }
+        _ => other(api, &root, query, request.headers(), format),
+    }
+}
+
+fn other(api: &Api, root: &Root, query: &Query, headers: &http::HeaderMap, format: Format) -> Result<Reply, Status> {
+    match root.rest.trim_end_matches('/') {
+        "/version" => Ok(reply::object(200, &version(api.mode), format)),
+        "" => Ok(reply::object(200, &json!({"paths": discovery::paths(api, root)}), format)),
+        "/openapi/v3" => Ok(reply::object(200, &openapi::index(api, root), format)),
+        rest => match rest.strip_prefix("/openapi/v3/") {
+            Some(document) => openapi::document(api, root, document, query, headers, format),
+            None => Err(Status::page_not_found()),
+        },
+    }
+}
+
+fn version(mode: Mode) -> serde_json::Value {
+    let (minor, version) = match mode {
+        Mode::Kube => ("34", "v1.34.2"),
+        Mode::Kcp => ("36", "v1.36.0+kcp-v0.32.3"),
+    };
+    json!({
+        "major": "1", "minor": minor, "gitVersion": version, "gitCommit": "carrick", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
+
+fn is_health(api: &Api, path: &str) -> bool {
+    let local = match path.strip_prefix("/clusters/") {
+        Some(rest) if api.mode == Mode::Kcp => rest.find('/').map_or("", |slash| &rest[slash..]),
+        _ => path,
+    };
+    let first = local.trim_start_matches('/').split('/').next();
+    matches!(first, Some("healthz" | "livez" | "readyz"))
+}
+
+fn authenticate(server: &Server, request: &Request<Incoming>) -> Result<Caller, Status> {
+    let Some(value) = request.headers().get(header::AUTHORIZATION) else { return Ok(anonymous()) };
+    let text = value.to_str().map_err(|_| Status::unauthorized())?;
+    let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let caller = token.and_then(|(_, token)| server.tokens.caller(token.trim()));
+    caller.ok_or_else(Status::unauthorized)
+}
+
+/// Which cluster or virtual workspace a path is about.
+fn root(api: &Api, caller: &Caller, path: &str) -> Result<Root, Status> {
+    let Some(extension) = api.extension() else { return Ok(Root::cluster(Target::One("".into()), path)) };
+    if let Some(rest) = path.strip_prefix("/clusters/") {
+        let (segment, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+        let segment = request::unescape(segment, false);
+        if segment == "*" {
+            return Ok(Root::cluster(Target::All, rest));
+        }
+        if !is_cluster(&segment) {
+            return Err(Status::bad_request(format!("invalid cluster: {segment:?} does not match the regex")));
+        }
+        return Ok(Root::cluster(Target::One(extension.resolve(api, &segment)?), rest));
+    }
+    if path.starts_with("/services/")
+        && let Some(view) = extension.virtual_workspace(api, caller, path)?
+    {
+        return Ok(Root {
+            target: view.target,
+            rest: view.rest,
+            view: Some(View {
+                resources: view.resources,
+                visible: view.visible,
+                authorize: view.authorize,
+                admit: view.admit,
+            }),
+        });
+    }
+    let attributes = Attributes { verb: "get".into(), path: path.to_owned(), ..Attributes::default() };
+    let suffix =
+        if path.starts_with("/services/") { ": Path not resolved to a valid virtual workspace" } else { ": access denied" };
+    Err(rbac::refusal(caller, &attributes, suffix))
+}
+
+/// Names of lower-case letters, digits and dashes, joined by colons.
+fn is_cluster(text: &str) -> bool {
+    text.split(':').all(|part| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        !part.is_empty()
+            && part.len() <= 63
+            && part.chars().all(|c| plain(c) || c == '-')
+            && part.starts_with(plain)
+            && part.ends_with(plain)
+    })
+}

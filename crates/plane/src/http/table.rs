@@ -1,0 +1,157 @@
+//! Tables and partial objects.
+
+use serde_json::{Value, json};
+
+use super::duration::since;
+use super::jsonpath;
+use crate::api::Scope;
+use crate::resource::{Column, Version};
+
+/// How much of each object a table row carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Include {
+    None,
+    Metadata,
+    Object,
+}
+
+impl Include {
+    pub(super) fn parse(text: Option<&str>) -> Self {
+        match text {
+            Some("None") => Self::None,
+            Some("Object") => Self::Object,
+            _ => Self::Metadata,
+        }
+    }
+}
+
+fn version(scope: &Scope) -> Option<&Version> {
+    scope.resource.version(&scope.version)
+}
+
+/// Events have no name column first: their own order is used.
+fn named_first(scope: &Scope) -> bool {
+    &*scope.resource.plural != "events" || scope.resource.is_custom()
+}
+
+/// The `columnDefinitions` of a kind.
+pub(super) fn columns(scope: &Scope) -> Value {
+    let mut all = Vec::new();
+    if named_first(scope) {
+        let text = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+        all.push(json!({"name": "Name", "type": "string", "format": "name", "description": text, "priority": 0}));
+    }
+    for column in version(scope).into_iter().flat_map(|version| &version.columns) {
+        // Dates are sent as text that is ready to be shown.
+        let kind = if column.kind == "date" && !scope.resource.is_custom() { "string" } else { &column.kind };
+        all.push(json!({
+            "name": column.name, "type": kind, "format": column.format,
+            "description": column.description, "priority": column.priority,
+        }));
+    }
+    Value::Array(all)
+}
+
+/// A table of objects; `columns` is left out of later events of a watch.
+pub(super) fn table(scope: &Scope, objects: &[Value], metadata: &Value, include: Include, columns: Option<Value>) -> Value {
+    let rows: Vec<Value> = objects.iter().map(|object| row(scope, object, include)).collect();
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+        "columnDefinitions": columns.unwrap_or_else(|| json!([])), "rows": rows,
+    })
+}
+
+fn row(scope: &Scope, object: &Value, include: Include) -> Value {
+    let mut cells = Vec::new();
+    if named_first(scope) {
+        cells.push(object["metadata"]["name"].clone());
+    }
+    for column in version(scope).into_iter().flat_map(|version| &version.columns) {
+        cells.push(cell(column, object));
+    }
+    match include {
+        Include::None => json!({"cells": cells}),
+        Include::Metadata => json!({"cells": cells, "object": partial(object)}),
+        Include::Object => json!({"cells": cells, "object": object}),
+    }
+}
+
+/// Only the metadata of an object.
+pub(super) fn partial(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+}
+
+fn cell(column: &Column, object: &Value) -> Value {
+    if let Some(name) = column.path.strip_prefix('=') {
+        return computed(name, object);
+    }
+    let found = jsonpath::select(object, &column.path);
+    let Some(first) = found.first() else { return Value::Null };
+    match column.kind.as_str() {
+        "date" => first.as_str().map_or(Value::Null, |time| since(time).into()),
+        "integer" | "number" | "boolean" => (*first).clone(),
+        _ if found.len() == 1 && first.is_null() => Value::Null,
+        _ => found.into_iter().map(jsonpath::text).collect::<Vec<_>>().join(",").into(),
+    }
+}
+
+/// Cells of built-in kinds that are more than a path.
+fn computed(name: &str, object: &Value) -> Value {
+    let count = |key: &str| object[key].as_object().map_or(0, serde_json::Map::len);
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    match name {
+        "created" => text("/metadata/creationTimestamp").into(),
+        "data" => (count("data") + count("binaryData")).into(),
+        "role" => format!("{}/{}", text("/roleRef/kind"), text("/roleRef/name")).into(),
+        "User" | "Group" | "ServiceAccount" => subjects(name, object).into(),
+        "object" => {
+            let involved = if object["involvedObject"].is_object() { &object["involvedObject"] } else { &object["regarding"] };
+            let part = |key: &str| involved[key].as_str().unwrap_or_default().to_owned();
+            format!("{}/{}", part("kind").to_lowercase(), part("name")).into()
+        }
+        "source" => {
+            let host = text("/source/host");
+            let component = text("/source/component");
+            let component = if component.is_empty() { text("/reportingComponent") } else { component };
+            if host.is_empty() { component } else { format!("{component}, {host}") }.into()
+        }
+        "lastSeen" | "firstSeen" => seen(name, object).into(),
+        "ready" => format!("{}/{}", number("/status/readyReplicas"), number("/spec/replicas")).into(),
+        "updated" => number("/status/updatedReplicas").into(),
+        "available" => number("/status/availableReplicas").into(),
+        "ports" => ports(object).into(),
+        _ => Value::Null,
+    }
+}
+
+fn subjects(kind: &str, object: &Value) -> String {
+    let all = object["subjects"].as_array().into_iter().flatten().filter(|subject| subject["kind"] == kind);
+    let names: Vec<String> = all
+        .map(|subject| {
+            let name = subject["name"].as_str().unwrap_or_default();
+            match subject["namespace"].as_str() {
+                Some(namespace) if kind == "ServiceAccount" => format!("{namespace}/{name}"),
+                _ => name.to_owned(),
+            }
+        })
+        .collect();
+    names.join(", ")
+}
+
+fn seen(name: &str, object: &Value) -> String {
+    let fields: &[&str] = if name == "lastSeen" {
+        &["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp", "/eventTime", "/metadata/creationTimestamp"]
+    } else {
+        &["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime", "/metadata/creationTimestamp"]
+    };
+    let time = fields.iter().find_map(|pointer| object.pointer(pointer).and_then(Value::as_str));
+    time.map_or_else(|| "<unknown>".to_owned(), since)
+}
+
+fn ports(object: &Value) -> String {
+    let list = object["spec"]["ports"].as_array().into_iter().flatten();
+    let texts: Vec<String> =
+        list.map(|port| format!("{}/{}", port["port"], port["protocol"].as_str().unwrap_or("TCP"))).collect();
+    if texts.is_empty() { "<none>".to_owned() } else { texts.join(",") }
+}

@@ -1,0 +1,93 @@
+//! The certificate authority and the server certificate.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::plane::PlaneError;
+
+/// What the server shows to clients.
+pub(crate) struct Identity {
+    /// The authority, in PEM.
+    pub(crate) ca_pem: String,
+    /// TLS settings with the server certificate.
+    pub(crate) server: Arc<ServerConfig>,
+}
+
+fn failed(error: impl std::fmt::Display) -> PlaneError {
+    PlaneError::Certificate(error.to_string())
+}
+
+impl Identity {
+    /// The authority kept in the folder, or a new one; the server certificate is always new.
+    pub(crate) fn load_or_make(folder: Option<&Path>, host: &str) -> Result<Self, PlaneError> {
+        let (ca_pem, ca_key) = match folder {
+            Some(folder) => stored_authority(folder)?,
+            None => new_authority()?,
+        };
+        let key = KeyPair::from_pem(&ca_key).map_err(failed)?;
+        let issuer = Issuer::new(authority_params()?, key);
+        let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        if !names.iter().any(|name| name == host) {
+            names.push(host.to_owned());
+        }
+        let mut params = CertificateParams::new(names).map_err(failed)?;
+        params.distinguished_name.push(DnType::CommonName, "carrick-plane");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let server_key = KeyPair::generate().map_err(failed)?;
+        let certificate = params.signed_by(&server_key, &issuer).map_err(failed)?;
+        let chain = vec![certificate.der().clone(), CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(failed)?];
+        let private = PrivateKeyDer::from_pem_slice(server_key.serialize_pem().as_bytes()).map_err(failed)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut server = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?
+            .with_no_client_auth()
+            .with_single_cert(chain, private)
+            .map_err(failed)?;
+        server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { ca_pem, server: Arc::new(server) })
+    }
+}
+
+/// The same for every authority: only the key differs.
+fn authority_params() -> Result<CertificateParams, PlaneError> {
+    let mut params = CertificateParams::new(Vec::new()).map_err(failed)?;
+    params.distinguished_name.push(DnType::CommonName, "carrick-plane-ca");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    Ok(params)
+}
+
+fn new_authority() -> Result<(String, String), PlaneError> {
+    let key = KeyPair::generate().map_err(failed)?;
+    let certificate = authority_params()?.self_signed(&key).map_err(failed)?;
+    Ok((certificate.pem(), key.serialize_pem()))
+}
+
+fn stored_authority(folder: &Path) -> Result<(String, String), PlaneError> {
+    let (certificate, key) = (folder.join("ca.crt"), folder.join("ca.key"));
+    if certificate.exists() && key.exists() {
+        return Ok((fs::read_to_string(certificate)?, fs::read_to_string(key)?));
+    }
+    let authority = new_authority()?;
+    fs::write(certificate, &authority.0)?;
+    write_private(&key, authority.1.as_bytes())?;
+    Ok(authority)
+}
+
+/// Writes a file only its owner can read.
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    use std::io::Write;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(content)
+}

@@ -14,11 +14,14 @@ use crate::resource::Resource;
 /// A list of kinds and the revision of the bindings it was made from.
 type Served = (u64, Vec<Arc<Resource>>);
 
+/// Kinds by the uid of their schema and their identity; none for schemas that cannot be served.
+type Compiled = HashMap<(String, String), Option<Arc<Resource>>>;
+
 /// Compiled kinds.
 pub struct Apis {
     system: Vec<Arc<Resource>>,
-    /// By uid of the schema and identity. Schemas never change, so entries stay right.
-    compiled: Mutex<HashMap<(String, String), Option<Arc<Resource>>>>,
+    /// Schemas never change, so entries stay right.
+    compiled: Mutex<Compiled>,
     served: Mutex<HashMap<Arc<str>, Served>>,
 }
 

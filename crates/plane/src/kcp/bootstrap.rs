@@ -3,9 +3,14 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::data::{CLUSTERS, Data, ROOT, SELF, now};
-use super::object::name;
+use super::binding::FINALIZER;
+use super::data::{BINDINGS, CLUSTERS, Data, EXPORTS, ROOT, SCHEMAS, SELF, now};
+use super::kinds;
+use super::object::{name, text};
 use crate::store::{Key, Kind};
+
+/// The export of workspaces.
+const TENANCY: &str = "tenancy.kcp.io";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,6 +26,7 @@ struct Entry {
 /// Creates what is missing.
 pub fn run(data: &Data) {
     root(data);
+    tenancy(data);
     let entries: Vec<Entry> = match serde_saphyr::from_str(include_str!("bootstrap.yaml")) {
         Ok(entries) => entries,
         Err(error) => {
@@ -42,6 +48,30 @@ pub fn run(data: &Data) {
             }
         }
     }
+}
+
+/// The export behind workspaces and their types; every new workspace binds to it. They are served anyway, so this is for
+/// those who look at bindings.
+fn tenancy(data: &Data) {
+    let ensure = |kind: &Kind, object: Value| {
+        let key = Key::new(kind, ROOT, "", name(&object));
+        if data.store.get(&key).is_none() {
+            data.create(&key, object);
+        }
+    };
+    let mut resources = Vec::new();
+    for schema in kinds::schemas(TENANCY) {
+        let plural = text(&schema, "/spec/names/plural");
+        resources.push(json!({"name": plural, "group": TENANCY, "schema": name(&schema), "storage": {"crd": {}}}));
+        ensure(&SCHEMAS, schema);
+    }
+    let export = json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": {"name": TENANCY},
+        "spec": {"resources": resources, "maximalPermissionPolicy": {"local": {}}}});
+    ensure(&EXPORTS, export);
+    let binding = json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding",
+        "metadata": {"name": TENANCY, "finalizers": [FINALIZER]},
+        "spec": {"reference": {"export": {"path": ROOT, "name": TENANCY}}}});
+    ensure(&BINDINGS, binding);
 }
 
 fn root(data: &Data) {

@@ -291,11 +291,11 @@ fn describe(data: &Data, cluster: &str, left: &[(Kind, usize)]) -> String {
         .map(|(kind, count)| format!("{}.{} has {count} resource instances", kind.resource, kind.group))
         .collect();
     let held: Vec<String> = held.iter().map(|(f, count)| format!("{f} in {count} resource instances")).collect();
-    let mut message = format!("Some resources are remaining: {}", counts.join(", "));
-    if !held.is_empty() {
-        message += &format!("; Some content in the logical cluster has finalizers remaining: {}", held.join(", "));
+    let message = format!("Some resources are remaining: {}", counts.join(", "));
+    if held.is_empty() {
+        return message;
     }
-    message
+    format!("{message}; Some content in the logical cluster has finalizers remaining: {}", held.join(", "))
 }
 
 /// Removes everything that was written to a cluster after its end.

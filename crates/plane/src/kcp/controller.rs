@@ -18,6 +18,9 @@ use crate::store::{Change, Key, Kind, Watch};
 /// How many pieces of work run before others get the thread.
 const TURN: usize = 32;
 
+/// Cluster and name.
+type Place = (Arc<str>, Arc<str>);
+
 /// One object that may need attention.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Work {
@@ -39,7 +42,7 @@ pub struct Controller {
     queue: VecDeque<Work>,
     queued: HashSet<Work>,
     /// Bindings by the hash of their export; those whose export is unknown have an empty one.
-    bindings: HashMap<String, BTreeSet<(Arc<str>, Arc<str>)>>,
+    bindings: HashMap<String, BTreeSet<Place>>,
     /// Everything up to this revision has been seen.
     seen: u64,
 }

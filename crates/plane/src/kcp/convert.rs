@@ -105,9 +105,9 @@ fn schemas_to_v1(object: &mut Value) {
 }
 
 fn claims(object: &mut Value, list: &Claims, to: &str) {
-    let (other, rest_here, rest_there) =
+    let (other, incoming, outgoing) =
         if to == V2 { (V1, list.v2_rest, list.v1_rest) } else { (V2, list.v1_rest, list.v2_rest) };
-    let mut kept = take(object, rest_here);
+    let mut kept = take(object, incoming);
     let pointer = format!("/{}/{}", list.parent, list.field);
     if object.pointer(&pointer).is_none() {
         return;
@@ -130,7 +130,7 @@ fn claims(object: &mut Value, list: &Claims, to: &str) {
         out.push(converted);
     }
     child(object, &[list.parent]).insert(list.field.to_owned(), Value::Array(out));
-    keep(object, rest_there, rest);
+    keep(object, outgoing, rest);
 }
 
 /// What makes two claims the same claim.

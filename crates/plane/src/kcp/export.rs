@@ -165,15 +165,12 @@ pub fn reconcile_slice(data: &Data, cluster: &str, name: &str, bound: &dyn Fn(&s
         let (path, export) = (text(slice, "/spec/export/path"), text(slice, "/spec/export/name").to_owned());
         let shown = if path.is_empty() { data.path_of(cluster) } else { path.to_owned() };
         let found = data.referenced(&EXPORTS, path, cluster, &export);
-        let (verdict, urls) = match found {
-            Some((home, _)) => {
-                let url = bound(&export_hash(&home, &export)).then(|| export_endpoint(&data.base, &home, &export));
-                (Condition::yes("APIExportValid"), url)
-            }
-            None => {
-                let message = format!("APIExport {shown}|{export} not found");
-                (Condition::no("APIExportValid", Severity::Error, "APIExportNotFound", message), None)
-            }
+        let (verdict, urls) = if let Some((home, _)) = found {
+            let url = bound(&export_hash(&home, &export)).then(|| export_endpoint(&data.base, &home, &export));
+            (Condition::yes("APIExportValid"), url)
+        } else {
+            let message = format!("APIExport {shown}|{export} not found");
+            (Condition::no("APIExportValid", Severity::Error, "APIExportNotFound", message), None)
         };
         let endpoints: Vec<Value> = urls.into_iter().map(|url| json!({"url": url})).collect();
         let status = child(slice, &["status"]);

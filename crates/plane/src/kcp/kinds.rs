@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::convert;
 use crate::resource::{Convert, Origin, Resource};
@@ -31,6 +31,22 @@ pub fn system() -> Vec<Arc<Resource>> {
         .into_iter()
         .filter_map(|document| {
             read(document).inspect_err(|error| tracing::error!(%error, "cannot read a system kind")).ok().map(Arc::new)
+        })
+        .collect()
+}
+
+/// The system kinds of a group as APIResourceSchemas, for the export that offers them.
+pub fn schemas(group: &str) -> Vec<Value> {
+    let documents = DOCUMENTS.iter().filter_map(|(text, _)| serde_saphyr::from_str::<Value>(text).ok());
+    documents
+        .filter(|document| document["spec"]["group"] == group)
+        .map(|document| {
+            let mut spec = document["spec"].clone();
+            for version in spec["versions"].as_array_mut().into_iter().flatten() {
+                version["schema"] = version["schema"]["openAPIV3Schema"].take();
+            }
+            let name = format!("v1.{}.{group}", spec["names"]["plural"].as_str().unwrap_or_default());
+            json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema", "metadata": {"name": name}, "spec": spec})
         })
         .collect()
 }

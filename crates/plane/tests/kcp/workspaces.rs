@@ -45,6 +45,9 @@ async fn a_new_workspace_becomes_ready_with_everything_in_it() {
     let admin = inside.get("rbac.authorization.k8s.io/v1/clusterrolebindings", "workspace-admin").unwrap();
     assert_eq!(admin["subjects"][0]["name"], ADMIN);
     assert_eq!(world.at(cluster).names("v1/namespaces"), namespaces);
+    let tenancy = carrick_kcp::hash::default_binding_name(cluster, "root", "tenancy.kcp.io");
+    assert_eq!(inside.names("apis.kcp.io/v1alpha2/apibindings"), [format!("{cluster}//{tenancy}")]);
+    assert_eq!(logical["spec"]["initializers"], json!(["root:universal", "system:apibindings"]));
 
     world.workspace("root:org", "team-a").await;
     assert_eq!(world.at(&format!("{cluster}:team-a")).names("v1/namespaces").len(), 2);
@@ -143,7 +146,7 @@ async fn a_type_of_ones_own_holds_workspaces_until_its_initializer_is_done_and_b
         })
         .await;
     let inside = world.at(&cluster);
-    assert_eq!(inside.names("apis.kcp.io/v1alpha1/apibindings").len(), 1);
+    assert_eq!(inside.names("apis.kcp.io/v1alpha1/apibindings").len(), 2);
     inside
         .merge("core.kcp.io/v1alpha1/logicalclusters:status", "", "cluster", json!({"status": {"initializers": null}}))
         .unwrap();

@@ -26,7 +26,9 @@ pub enum CompileError {
         name: String,
     },
     /// The text calls a sprig function that this engine does not offer.
-    #[error("template line {line}, column {column}: sprig function {name:?} is not supported here; use another function")]
+    #[error(
+        "template line {line}, column {column}: sprig function {name:?} is not supported here; use another function"
+    )]
     UnsupportedFunction {
         /// Line, counted from 1.
         line: usize,

@@ -1,14 +1,64 @@
-//! Go text/template with sprig functions. No I/O, bounded time and output.
+//! Go's text/template with the functions of sprig. No I/O, bounded time, memory and output.
+//!
+//! ```text
+//!  text ──▶ lex ──▶ parse ──▶ tree ─────────────┐            compile: once
+//!            │        └─ functions (names)      │
+//!            └─ literal (constants)             ▼
+//!  data ──▶ heap (Go-typed values, budgets) ─▶ eval ──▶ output   render: many times
+//!                                               ├─ builtin, sprig/* (functions), methods
+//!                                               └─ fmt (how Go prints values)
+//! ```
+//!
+//! Values have Go's types, because types show: an integer of the data is an `int64` and does not fit where a function wants an
+//! `int`, `eq 1 1.0` is an error, a float of a million prints as `1e+06`. Strings are bytes. Maps are shared, so `set` is seen
+//! everywhere.
+//!
+//! What differs from Go on purpose: `env`, `expandenv` and `getHostByName` yield nothing, local time is UTC, `keys` and
+//! `values` come sorted, there are no complex numbers, a few slow or key-making functions of sprig are refused when compiling,
+//! and everything is bounded by [`limits`].
+//!
+//! ```
+//! use carrick_template::Template;
+//!
+//! let template = Template::compile("{{ .Object.metadata.name | upper | trunc 5 }}-{{ .ClusterName }}")?;
+//! let data = serde_json::json!({"Object": {"metadata": {"name": "database"}}, "ClusterName": "c1"});
+//! assert_eq!(template.render(data.as_object().unwrap())?, "DATAB-c1");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod builtin;
+mod compare;
 mod error;
+mod escape;
+mod eval;
+mod fmt;
+mod functions;
+mod heap;
+mod lex;
 pub mod limits;
+mod literal;
+mod methods;
+mod parse;
+mod place;
+mod runes;
+mod semver;
+mod sprig;
+mod time;
+mod tree;
+mod value;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
 
 pub use error::{CompileError, RenderError};
+use eval::Data;
 
 /// A compiled template: compile once, render many times, clone cheaply.
 #[derive(Clone, Debug)]
 pub struct Template {
-    text: std::sync::Arc<str>,
+    text: Arc<str>,
+    tree: Arc<tree::Tree>,
 }
 
 impl Template {
@@ -17,16 +67,23 @@ impl Template {
         if text.len() > limits::MAX_SOURCE_BYTES {
             return Err(CompileError::TooLong { bytes: text.len() });
         }
-        if text.contains("{{") {
-            let message = "actions are not understood yet".to_owned();
-            return Err(CompileError::Syntax { line: 1, column: 1, message });
-        }
-        Ok(Template { text: text.into() })
+        let tree = parse::parse(text)?;
+        Ok(Template { text: text.into(), tree: Arc::new(tree) })
     }
 
-    /// Renders with the fields of the root struct; the output is not trimmed.
-    pub fn render(&self, data: &serde_json::Map<String, serde_json::Value>) -> Result<String, RenderError> {
-        let _ = data;
-        Ok(self.text.to_string())
+    /// Renders with a struct at the root, whose fields are the entries: an unknown root field is an error, a missing key further
+    /// down prints `<no value>`. The output is not trimmed.
+    pub fn render(&self, data: &Map<String, Value>) -> Result<String, RenderError> {
+        eval::render(&self.text, &self.tree, Data::Fields(data))
+    }
+
+    /// Renders with any value at the root; an object is a map, so that missing root keys print `<no value>` as well.
+    pub fn render_value(&self, data: &Value) -> Result<String, RenderError> {
+        eval::render(&self.text, &self.tree, Data::Value(data))
+    }
+
+    /// The text it was compiled from.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 }

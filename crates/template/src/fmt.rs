@@ -1,0 +1,190 @@
+//! Go's `fmt` package: printing of values.
+
+pub(crate) mod float;
+pub(crate) mod quote;
+
+mod directive;
+mod verb;
+
+use crate::{
+    heap::{Builder, Heap, Outcome},
+    value::{Str, Value},
+};
+
+/// `fmt.Sprint`: spaces stand between operands when neither is a string.
+pub(crate) fn sprint(heap: &Heap, values: &[Value]) -> Outcome<Str> {
+    let mut printer = Printer::new(heap);
+    let mut after_string = true;
+    for value in values {
+        let string = matches!(value, Value::Str(_));
+        if !string && !after_string {
+            printer.out.push(b" ")?;
+        }
+        printer.value(value, 'v')?;
+        after_string = string;
+    }
+    printer.out.finish()
+}
+
+/// `fmt.Sprintln`.
+pub(crate) fn sprintln(heap: &Heap, values: &[Value]) -> Outcome<Str> {
+    let mut printer = Printer::new(heap);
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            printer.out.push(b" ")?;
+        }
+        printer.value(value, 'v')?;
+    }
+    printer.out.push(b"\n")?;
+    printer.out.finish()
+}
+
+/// `fmt.Sprintf`.
+pub(crate) fn sprintf(heap: &Heap, format: &[u8], values: &[Value]) -> Outcome<Str> {
+    let mut printer = Printer::new(heap);
+    directive::print(&mut printer, format, values)?;
+    printer.out.finish()
+}
+
+/// How sprig turns a value into a string.
+pub(crate) fn to_str(heap: &Heap, value: &Value) -> Outcome<Str> {
+    match value {
+        Value::Str(text) => Ok(text.clone()),
+        other => sprint(heap, std::slice::from_ref(other)),
+    }
+}
+
+/// Flags, width and precision of a directive.
+#[derive(Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "Go has that many independent flags")]
+pub(super) struct Flags {
+    width: Option<usize>,
+    precision: Option<usize>,
+    minus: bool,
+    plus: bool,
+    sharp: bool,
+    space: bool,
+    zero: bool,
+    /// `%+v`
+    plus_v: bool,
+    /// `%#v`
+    sharp_v: bool,
+}
+
+pub(super) struct Printer<'h> {
+    heap: &'h Heap,
+    out: Builder<'h>,
+    flags: Flags,
+}
+
+impl<'h> Printer<'h> {
+    fn new(heap: &'h Heap) -> Printer<'h> {
+        Printer { heap, out: heap.builder(), flags: Flags::default() }
+    }
+
+    /// Prints one operand.
+    fn value(&mut self, value: &Value, verb: char) -> Outcome<()> {
+        match (value, verb) {
+            (Value::Missing | Value::Nil, 'T' | 'v') => self.pad(b"<nil>"),
+            (_, 'T') => self.string(value.type_name().as_bytes(), 's'),
+            _ => self.nested(value, verb),
+        }
+    }
+
+    fn bad_verb(&mut self, value: &Value, verb: char) -> Outcome<()> {
+        self.out.text("%!")?;
+        self.out.char(verb)?;
+        self.out.text("(")?;
+        if value.is_nothing() {
+            self.out.text("<nil>")?;
+        } else {
+            self.out.text(&value.type_name())?;
+            self.out.text("=")?;
+            self.nested(value, 'v')?;
+        }
+        self.out.text(")")
+    }
+
+    /// Prints a value that is not an absent operand.
+    fn nested(&mut self, value: &Value, verb: char) -> Outcome<()> {
+        self.heap.step(1)?;
+        match value {
+            Value::Missing | Value::Nil => self.bad_verb(value, verb),
+            Value::Bool(b) if matches!(verb, 't' | 'v') => self.pad(if *b { b"true" } else { b"false" }),
+            Value::Int(i) | Value::Int64(i) => self.integer(value, i.unsigned_abs(), *i < 0, verb),
+            Value::Uint(_, u) => self.unsigned(value, *u, verb),
+            Value::Float(f) => self.float(value, *f, verb),
+            Value::Str(text) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => self.string(text.as_bytes(), verb),
+            Value::Time(time) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
+                self.string(time.to_string().as_bytes(), if verb == 'v' { 's' } else { verb })
+            }
+            Value::Version(version) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
+                self.string(version.to_string().as_bytes(), if verb == 'v' { 's' } else { verb })
+            }
+            Value::Bool(_) | Value::Str(_) | Value::Time(_) | Value::Version(_) => self.bad_verb(value, verb),
+            Value::List(_) | Value::Map(_) | Value::Root(_) => self.container(value, verb),
+        }
+    }
+
+    fn container(&mut self, value: &Value, verb: char) -> Outcome<()> {
+        // Containers may hold themselves; the depth ends the printing.
+        let heap = self.heap;
+        let _level = heap.enter()?;
+        let sharp = self.flags.sharp_v;
+        let (open, separator, close) = if sharp { ("{", ", ", "}") } else { ("[", " ", "]") };
+        if sharp {
+            self.out.text(&value.type_name())?;
+        }
+        match value {
+            Value::List(list) if sharp && list.is_nil() => self.out.text("(nil)")?,
+            Value::Map(map) if sharp && map.is_nil() => self.out.text("(nil)")?,
+            Value::List(list) => {
+                self.out.text(open)?;
+                for (index, item) in list.items().iter().enumerate() {
+                    if index > 0 {
+                        self.out.text(separator)?;
+                    }
+                    self.element(item, verb)?;
+                }
+                self.out.text(close)?;
+            }
+            Value::Map(map) => {
+                self.out.text(if sharp { "{" } else { "map[" })?;
+                for (index, (key, item)) in map.entries().iter().enumerate() {
+                    if index > 0 {
+                        self.out.text(separator)?;
+                    }
+                    self.nested(&Value::Str(key.clone()), verb)?;
+                    self.out.text(":")?;
+                    self.element(item, verb)?;
+                }
+                self.out.text(close)?;
+            }
+            Value::Root(fields) => {
+                self.out.text("{")?;
+                for (index, (name, item)) in fields.entries().iter().enumerate() {
+                    if index > 0 {
+                        self.out.text(separator)?;
+                    }
+                    if self.flags.plus_v || sharp {
+                        self.out.push(name.as_bytes())?;
+                        self.out.text(":")?;
+                    }
+                    self.element(item, verb)?;
+                }
+                self.out.text("}")?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Prints an element of a container.
+    fn element(&mut self, value: &Value, verb: char) -> Outcome<()> {
+        match value {
+            Value::Missing | Value::Nil if self.flags.sharp_v => self.out.text("interface {}(nil)"),
+            Value::Missing | Value::Nil => self.out.text("<nil>"),
+            _ => self.nested(value, verb),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Constants of the template text: numbers, characters and strings.
+
+use crate::tree::Number;
+
+/// Reads a numeric constant.
+pub(crate) fn number(text: &str) -> Result<Number, String> {
+    let illegal = || format!("illegal number syntax: {text:?}");
+    if text.ends_with('i') {
+        return Err(format!("complex constant {text} is not supported; use a real number"));
+    }
+    let hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    let mut number = Number {
+        written_as_float: text.contains(['p', 'P']) || !hexadecimal && text.contains(['.', 'e', 'E']),
+        ..Number::default()
+    };
+    let (negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    if let Some(magnitude) = unsigned(digits) {
+        number.int = if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() };
+        // A sign makes Go's unsigned reading fail, except for zero.
+        number.uint = (magnitude == 0 || digits.len() == text.len()).then_some(magnitude);
+    }
+    if let Some(int) = number.int {
+        number.float = Some(int as f64);
+    } else if let Some(uint) = number.uint {
+        number.float = Some(uint as f64);
+    } else {
+        let float = float(text).ok_or_else(illegal)?;
+        if !text.contains(['.', 'e', 'E', 'p', 'P']) {
+            return Err(format!("integer overflow: {text:?}"));
+        }
+        number.float = Some(float);
+        if (float as i64) as f64 == float {
+            number.int = Some(float as i64);
+        }
+        if float >= 0.0 && (float as u64) as f64 == float {
+            number.uint = Some(float as u64);
+        }
+    }
+    Ok(number)
+}
+
+/// Reads an unsigned integer with Go's prefixes and underscores.
+pub(crate) fn unsigned(text: &str) -> Option<u64> {
+    let lower = text.to_ascii_lowercase();
+    let (radix, digits, prefixed) = match lower.as_bytes() {
+        [b'0', b'x', ..] => (16, &lower[2..], true),
+        [b'0', b'b', ..] => (2, &lower[2..], true),
+        [b'0', b'o', ..] => (8, &lower[2..], true),
+        [b'0', _, ..] => (8, &lower[1..], true),
+        _ => (10, lower.as_str(), false),
+    };
+    let digits = without_underscores(digits, prefixed)?;
+    if digits.is_empty() || digits.starts_with('+') {
+        return None;
+    }
+    u64::from_str_radix(&digits, radix).ok()
+}
+
+/// Underscores may stand between digits and after a prefix only.
+fn without_underscores(digits: &str, prefixed: bool) -> Option<String> {
+    let bytes = digits.as_bytes();
+    for (i, _) in bytes.iter().enumerate().filter(|(_, b)| **b == b'_') {
+        let before = if i == 0 { prefixed } else { bytes[i - 1].is_ascii_alphanumeric() };
+        let after = bytes.get(i + 1).is_some_and(u8::is_ascii_alphanumeric);
+        if !before || !after {
+            return None;
+        }
+    }
+    Some(digits.replace('_', ""))
+}
+
+/// Reads a float constant, also a hexadecimal one.
+fn float(text: &str) -> Option<f64> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'-' => (-1.0, &text[1..]),
+        b'+' => (1.0, &text[1..]),
+        _ => (1.0, text),
+    };
+    let magnitude = match digits.get(..2) {
+        Some("0x" | "0X") => hexadecimal_float(&without_underscores(&digits[2..], true)?)?,
+        _ => {
+            let plain = without_underscores(digits, false)?;
+            if !plain.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+                return None;
+            }
+            plain.parse().ok().filter(|f: &f64| f.is_finite())?
+        }
+    };
+    Some(sign * magnitude)
+}
+
+fn hexadecimal_float(text: &str) -> Option<f64> {
+    let (mantissa, exponent) = text.split_once(['p', 'P'])?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.len() + fraction.len() == 0 || whole.len() + fraction.len() > 13 {
+        return None;
+    }
+    let digits = u64::from_str_radix(&format!("{whole}{fraction}"), 16).ok()?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let shift = i32::try_from(fraction.len()).ok()? * 4;
+    Some(digits as f64 * 2f64.powi(exponent.checked_sub(shift)?)).filter(|f| f.is_finite())
+}
+
+/// Reads a character constant such as `'a'` or `'\n'`.
+pub(crate) fn character(text: &str) -> Result<Number, String> {
+    let malformed = || format!("malformed character constant: {text}");
+    let inner = &text[1..text.len() - 1];
+    let mut rest = inner;
+    let code = match next_unit(&mut rest, '\'').ok_or_else(malformed)? {
+        Unit::Char(c) => u32::from(c),
+        Unit::Byte(b) => u32::from(b),
+    };
+    if !rest.is_empty() {
+        return Err(malformed());
+    }
+    Ok(Number {
+        int: Some(i64::from(code)),
+        uint: Some(u64::from(code)),
+        float: Some(f64::from(code)),
+        written_as_float: false,
+    })
+}
+
+/// Reads a string constant, quoted or raw.
+pub(crate) fn string(text: &str) -> Result<Vec<u8>, String> {
+    let inner = &text[1..text.len() - 1];
+    if text.starts_with('`') {
+        return Ok(inner.replace('\r', "").into_bytes());
+    }
+    let mut bytes = Vec::with_capacity(inner.len());
+    let mut rest = inner;
+    while !rest.is_empty() {
+        match next_unit(&mut rest, '"').ok_or_else(|| format!("invalid escape in string {text}"))? {
+            Unit::Char(c) => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Unit::Byte(b) => bytes.push(b),
+        }
+    }
+    Ok(bytes)
+}
+
+/// A piece of a quoted text.
+enum Unit {
+    Char(char),
+    /// `\x` and octal escapes stand for single bytes.
+    Byte(u8),
+}
+
+fn next_unit(rest: &mut &str, quote: char) -> Option<Unit> {
+    let mut chars = rest.chars();
+    let c = chars.next()?;
+    if c == quote || c == '\n' {
+        return None;
+    }
+    if c != '\\' {
+        *rest = chars.as_str();
+        return Some(Unit::Char(c));
+    }
+    let escape = chars.next()?;
+    let after = chars.as_str();
+    let (unit, tail) = match escape {
+        'a' => (Unit::Char('\x07'), after),
+        'b' => (Unit::Char('\x08'), after),
+        'f' => (Unit::Char('\x0c'), after),
+        'n' => (Unit::Char('\n'), after),
+        'r' => (Unit::Char('\r'), after),
+        't' => (Unit::Char('\t'), after),
+        'v' => (Unit::Char('\x0b'), after),
+        '\\' => (Unit::Char('\\'), after),
+        '\'' | '"' if escape == quote => (Unit::Char(escape), after),
+        'x' => {
+            let (code, tail) = digits(after, 2, 16)?;
+            (Unit::Byte(u8::try_from(code).ok()?), tail)
+        }
+        '0'..='7' => {
+            let (code, tail) = digits(&rest[1..], 3, 8)?;
+            (Unit::Byte(u8::try_from(code).ok()?), tail)
+        }
+        'u' | 'U' => {
+            let (code, tail) = digits(after, if escape == 'u' { 4 } else { 8 }, 16)?;
+            (Unit::Char(char::from_u32(code)?), tail)
+        }
+        _ => return None,
+    };
+    *rest = tail;
+    Some(unit)
+}
+
+/// A number with exactly so many digits, and what follows it.
+fn digits(text: &str, count: usize, radix: u32) -> Option<(u32, &str)> {
+    let number = text.get(..count).filter(|t| t.chars().all(|c| c.is_digit(radix)))?;
+    Some((u32::from_str_radix(number, radix).ok()?, &text[count..]))
+}

@@ -1,0 +1,64 @@
+//! The functions of sprig 3.3, and the three hash functions the sync agent adds.
+
+mod base64;
+mod cases;
+mod cast;
+mod crypto;
+mod date;
+mod decimal;
+mod defaults;
+mod dicts;
+mod duration;
+mod encode;
+mod json;
+mod lists;
+mod math;
+mod merge;
+mod paths;
+mod random;
+mod reflect;
+mod regex;
+mod regex_syntax;
+mod search;
+mod strings;
+mod url;
+mod versions;
+mod words;
+
+use crate::functions::Function;
+
+/// All functions, by topic.
+pub(crate) const GROUPS: &[&[Function]] = &[
+    crypto::FUNCTIONS,
+    date::FUNCTIONS,
+    defaults::FUNCTIONS,
+    dicts::FUNCTIONS,
+    encode::FUNCTIONS,
+    json::FUNCTIONS,
+    lists::FUNCTIONS,
+    math::FUNCTIONS,
+    paths::FUNCTIONS,
+    random::FUNCTIONS,
+    reflect::FUNCTIONS,
+    regex::FUNCTIONS,
+    strings::FUNCTIONS,
+    url::FUNCTIONS,
+    versions::FUNCTIONS,
+];
+
+/// Functions that sprig has and this engine refuses: they take far longer than a rendering may, or make keys and certificates.
+pub(crate) const UNSUPPORTED: &[&str] = &[
+    "bcrypt",
+    "buildCustomCert",
+    "decryptAES",
+    "derivePassword",
+    "encryptAES",
+    "genCA",
+    "genCAWithKey",
+    "genPrivateKey",
+    "genSelfSignedCert",
+    "genSelfSignedCertWithKey",
+    "genSignedCert",
+    "genSignedCertWithKey",
+    "htpasswd",
+];

@@ -1,0 +1,84 @@
+//! A parsed template.
+
+use std::collections::HashMap;
+
+use crate::{functions::Function, lex::Span};
+
+/// A whole template text: the main body and the bodies it defines.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) body: Vec<Node>,
+    pub(crate) templates: HashMap<Vec<u8>, Vec<Node>>,
+}
+
+/// One piece of a body.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Text(String),
+    Action(Pipe),
+    If(Branch),
+    With(Branch),
+    Range(Branch),
+    Template { span: Span, name: Vec<u8>, pipe: Option<Pipe> },
+    Break,
+    Continue,
+}
+
+/// A condition or a loop.
+#[derive(Debug)]
+pub(crate) struct Branch {
+    pub(crate) pipe: Pipe,
+    pub(crate) body: Vec<Node>,
+    pub(crate) otherwise: Vec<Node>,
+}
+
+/// Commands joined by `|`, and the variables that get the result.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    pub(crate) span: Span,
+    pub(crate) variables: Vec<String>,
+    /// `=` instead of `:=`.
+    pub(crate) assigns: bool,
+    pub(crate) commands: Vec<Command>,
+}
+
+/// A function, field, variable or constant, and its arguments.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) span: Span,
+    pub(crate) first: Operand,
+    pub(crate) arguments: Vec<Operand>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Operand {
+    pub(crate) span: Span,
+    pub(crate) term: Term,
+}
+
+#[derive(Debug)]
+pub(crate) enum Term {
+    Dot,
+    Nil,
+    Bool(bool),
+    Number(Number),
+    Str(Vec<u8>),
+    /// `.a.b`
+    Field(Vec<String>),
+    /// `$x.a.b`
+    Variable(String, Vec<String>),
+    Function(&'static Function),
+    Pipe(Box<Pipe>),
+    /// `(...).a.b`
+    Chain(Box<Operand>, Vec<String>),
+}
+
+/// A numeric constant: every type it can stand for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Number {
+    pub(crate) int: Option<i64>,
+    pub(crate) uint: Option<u64>,
+    pub(crate) float: Option<f64>,
+    /// Written like a float, so it is one where the type is open.
+    pub(crate) written_as_float: bool,
+}

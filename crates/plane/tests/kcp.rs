@@ -6,6 +6,8 @@ mod access;
 mod bindings;
 #[path = "kcp/claims.rs"]
 mod claims;
+#[path = "kcp/kubectl.rs"]
+mod kubectl;
 #[path = "kcp/restart.rs"]
 mod restart;
 #[path = "kcp/views.rs"]

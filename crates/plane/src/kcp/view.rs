@@ -63,7 +63,8 @@ pub fn open(data: &Data, apis: &Apis, api: &Api, caller: &Caller, path: &str) ->
     };
     let rest = format!("/{}", parts.next().unwrap_or_default());
     let target = match target {
-        "*" => Target::All,
+        // Some clients escape the star.
+        "*" | "%2A" | "%2a" => Target::All,
         target if carrick_kcp::path::is_label(target) => Target::One(target.into()),
         _ => return Err(unresolved()),
     };

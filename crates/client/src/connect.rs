@@ -58,6 +58,12 @@ pub enum ConnectError {
         /// The last place looked at.
         home: PathBuf,
     },
+    /// The CA bundle of the kubeconfig is empty, so no server could ever be trusted.
+    #[error("{origin}: the certificate authority holds no PEM certificate; put one in or remove it")]
+    EmptyCa {
+        /// Which kubeconfig.
+        origin: String,
+    },
     /// A CA bundle given on the command line cannot be used.
     #[error("cannot use CA file {}: {problem}; it must hold PEM certificates", path.display())]
     CaFile {
@@ -145,6 +151,7 @@ fn from_kubeconfig(mut kubeconfig: Kubeconfig, origin: String, overrides: &Overr
         }
     }
     match Config::try_from(kubeconfig) {
+        Ok(config) if config.root_cert.as_ref().is_some_and(Vec::is_empty) => Err(ConnectError::EmptyCa { origin }),
         Ok(config) => Ok(Loaded { config: apply_overrides(config, overrides)?, origin }),
         Err(source) => Err(ConnectError::Kubeconfig { origin, source }),
     }

@@ -1,0 +1,101 @@
+//! The APIExport provider against a scripted server.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
+
+#[allow(dead_code)] // the client's tests use all of it
+#[path = "../../client/tests/scripted/server.rs"]
+mod server;
+
+use std::time::Duration;
+
+use carrick_multicluster::{ApiExport, FleetEvent};
+use futures::{Stream, StreamExt};
+use serde_json::{Value, json};
+use server::{Answer, TestServer, Then, end_of_list, event, refused};
+
+fn slice(urls: &[&str]) -> Value {
+    let endpoints: Vec<Value> = urls.iter().map(|url| json!({"url": url})).collect();
+    json!({"metadata": {"name": "s", "resourceVersion": "5"}, "status": {"endpoints": endpoints}})
+}
+
+fn binding(cluster: &str) -> Value {
+    json!({
+        "metadata": {"name": "b", "resourceVersion": "7", "annotations": {"kcp.io/cluster": cluster}},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    })
+}
+
+async fn next(stream: &mut (impl Stream<Item = FleetEvent> + Unpin)) -> String {
+    let event = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.unwrap().unwrap();
+    let last = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
+    match event {
+        FleetEvent::EndpointUp { url } => format!("up {}", last(&url)),
+        FleetEvent::EndpointDown { url } => format!("down {}", last(&url)),
+        FleetEvent::Engaged { cluster, endpoint } => format!("engaged {cluster} at {}", last(&endpoint)),
+        FleetEvent::Disengaged { cluster } => format!("disengaged {cluster}"),
+        FleetEvent::Synced => "synced".to_owned(),
+        FleetEvent::Failing { source, error } => format!("failing {} {error}", last(&source)),
+        FleetEvent::Recovered { source } => format!("recovered {}", last(&source)),
+    }
+}
+
+#[tokio::test]
+async fn the_provider_follows_the_slice_to_its_bindings() {
+    let server = TestServer::start(vec![]).await;
+    let client = server.server().at_path("/clusters/root:prov");
+    let url = client.url().replace("/clusters/root:prov", "/services/apiexport/p/ex");
+    let mut fleet = Box::pin(ApiExport::new(client, "s").events());
+    server.then(Answer::Watch(vec![event("ADDED", &slice(&[&url])), end_of_list(5)], Then::Hold));
+    // A URL may be published a moment before it is served.
+    server.then(refused(404, "NotFound"));
+    server.then(Answer::Watch(
+        vec![
+            event("ADDED", &binding("one")),
+            end_of_list(8),
+            event("ADDED", &binding("two")),
+            event("DELETED", &binding("one")),
+        ],
+        Then::Hold,
+    ));
+    let mut told = Vec::new();
+    for _ in 0..7 {
+        told.push(next(&mut fleet).await);
+    }
+    let wanted = [
+        "up ex",
+        "failing ex NotFound (404 NotFound)",
+        "engaged one at ex",
+        "synced",
+        "engaged two at ex",
+        "recovered ex",
+        "disengaged one",
+    ];
+    assert_eq!(told, wanted);
+    let lines = server.lines();
+    let slices =
+        "GET /clusters/root:prov/apis/apis.kcp.io/v1alpha1/apiexportendpointslices?fieldSelector=metadata.name%3Ds&";
+    assert!(lines[0].starts_with(slices), "{lines:?}");
+    let bindings = "GET /services/apiexport/p/ex/clusters/*/apis/apis.kcp.io/v1alpha1/apibindings?watch=true";
+    assert!(lines[1].starts_with(bindings) && lines[2].starts_with(bindings), "{lines:?}");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_leaves_the_slice_is_not_watched_any_more() {
+    let server = TestServer::start(vec![]).await;
+    let client = server.server().at_path("/clusters/root:prov");
+    let url = client.url().replace("/clusters/root:prov", "/ex");
+    let mut fleet = Box::pin(ApiExport::new(client, "s").events());
+    let slices = |answer| server.then(Answer::For("apiexportendpointslices", Box::new(answer)));
+    slices(Answer::Watch(vec![event("ADDED", &slice(&[&url])), end_of_list(5)], Then::End));
+    let bindings = Answer::Watch(vec![event("ADDED", &binding("one")), end_of_list(8)], Then::Hold);
+    server.then(Answer::For("apibindings", Box::new(bindings)));
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(next(&mut fleet).await);
+    }
+    slices(Answer::Watch(vec![event("MODIFIED", &slice(&[]))], Then::Hold));
+    for _ in 0..2 {
+        told.push(next(&mut fleet).await);
+    }
+    assert_eq!(told, ["up ex", "engaged one at ex", "synced", "disengaged one", "down ex"]);
+}

@@ -1,5 +1,7 @@
 //! Functions of text/template itself.
 
+use std::cmp::Ordering;
+
 use crate::{
     compare, escape, fmt,
     functions::{
@@ -19,10 +21,10 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         compare::equal_any(args.any(0)?, args.from(1)).map(Value::Bool)
     }),
     Function::new("ne", &[Reflect, Reflect], |_, args| Ok((!compare::equal(args.any(0)?, args.any(1)?)?).into())),
-    Function::new("lt", &[Reflect, Reflect], |_, args| Ok(compare::order(args)?.is_some_and(|o| o.is_lt()).into())),
-    Function::new("le", &[Reflect, Reflect], |_, args| Ok(compare::order(args)?.is_some_and(|o| o.is_le()).into())),
-    Function::new("gt", &[Reflect, Reflect], |_, args| Ok(compare::order(args)?.is_none_or(|o| o.is_gt()).into())),
-    Function::new("ge", &[Reflect, Reflect], |_, args| Ok(compare::order(args)?.is_none_or(|o| o.is_ge()).into())),
+    Function::new("lt", &[Reflect, Reflect], |_, args| Ok(compare::order(args)?.is_some_and(Ordering::is_lt).into())),
+    Function::new("le", &[Reflect, Reflect], |_, args| Ok(compare::order(args)?.is_some_and(Ordering::is_le).into())),
+    Function::new("gt", &[Reflect, Reflect], |_, args| Ok(compare::order(args)?.is_none_or(Ordering::is_gt).into())),
+    Function::new("ge", &[Reflect, Reflect], |_, args| Ok(compare::order(args)?.is_none_or(Ordering::is_ge).into())),
     Function::variadic("index", &[Reflect], Reflect, index),
     Function::new("len", &[Reflect], len),
     Function::variadic("print", &[], Any, |heap, args| Ok(Value::Str(fmt::sprint(heap, args.all())?))),

@@ -64,7 +64,7 @@ pub(crate) fn equal(a: &Value, b: &Value) -> Outcome<bool> {
     }
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => Ok(a == b),
-        (Value::Float(a), Value::Float(b)) => Ok(a == b),
+        (Value::Float(a), Value::Float(b)) => Ok(same_float(*a, *b)),
         (Value::Str(a), Value::Str(b)) => Ok(a == b),
         (Value::Time(a), Value::Time(b)) => Ok(a == b),
         (Value::Version(a), Value::Version(b)) => Ok(std::rc::Rc::ptr_eq(a, b)),
@@ -74,6 +74,11 @@ pub(crate) fn equal(a: &Value, b: &Value) -> Outcome<bool> {
             _ => Err(format!("values of type {} cannot be compared", b.type_name()).into()),
         },
     }
+}
+
+#[expect(clippy::float_cmp, reason = "Go compares exactly as well")]
+fn same_float(a: f64, b: f64) -> bool {
+    a == b
 }
 
 fn is_nil_container(value: &Value) -> bool {
@@ -94,13 +99,13 @@ pub(crate) fn order(args: Args<'_>) -> Outcome<Option<Ordering>> {
         (Value::Float(a), Value::Float(b)) => Ok(a.partial_cmp(b)),
         (Value::Str(a), Value::Str(b)) => Ok(Some(a.cmp(b))),
         (Value::Bool(_), Value::Bool(_)) => Err("invalid type for comparison".into()),
-        _ => match (integer(a), integer(b)) {
-            (Some(a), Some(b)) => Ok(Some(a.cmp(&b))),
-            _ => {
-                let (a, b) = (a.type_name(), b.type_name());
-                Err(format!("incompatible types for comparison: {a} and {b}").into())
+        _ => {
+            if let (Some(a), Some(b)) = (integer(a), integer(b)) {
+                return Ok(Some(a.cmp(&b)));
             }
-        },
+            let (a, b) = (a.type_name(), b.type_name());
+            Err(format!("incompatible types for comparison: {a} and {b}").into())
+        }
     }
 }
 
@@ -113,7 +118,7 @@ pub(crate) fn deep_equal(heap: &Heap, a: &Value, b: &Value) -> Outcome<bool> {
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Int(a), Value::Int(b)) | (Value::Int64(a), Value::Int64(b)) => a == b,
         (Value::Uint(kind, a), Value::Uint(other, b)) => kind == other && a == b,
-        (Value::Float(a), Value::Float(b)) => a == b,
+        (Value::Float(a), Value::Float(b)) => same_float(*a, *b),
         (Value::Str(a), Value::Str(b)) => {
             heap.scan(a.len())?;
             a == b

@@ -109,7 +109,6 @@ impl<'h> Printer<'h> {
     fn nested(&mut self, value: &Value, verb: char) -> Outcome<()> {
         self.heap.step(1)?;
         match value {
-            Value::Missing | Value::Nil => self.bad_verb(value, verb),
             Value::Bool(b) if matches!(verb, 't' | 'v') => self.pad(if *b { b"true" } else { b"false" }),
             Value::Int(i) | Value::Int64(i) => self.integer(value, i.unsigned_abs(), *i < 0, verb),
             Value::Uint(_, u) => self.unsigned(value, *u, verb),
@@ -121,8 +120,8 @@ impl<'h> Printer<'h> {
             Value::Version(version) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
                 self.string(version.to_string().as_bytes(), if verb == 'v' { 's' } else { verb })
             }
-            Value::Bool(_) | Value::Str(_) | Value::Time(_) | Value::Version(_) => self.bad_verb(value, verb),
             Value::List(_) | Value::Map(_) | Value::Root(_) => self.container(value, verb),
+            _ => self.bad_verb(value, verb),
         }
     }
 

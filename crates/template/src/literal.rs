@@ -23,24 +23,36 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
         // A sign makes Go's unsigned reading fail, except for zero.
         number.uint = (magnitude == 0 || digits.len() == text.len()).then_some(magnitude);
     }
-    if let Some(int) = number.int {
-        number.float = Some(int as f64);
-    } else if let Some(uint) = number.uint {
-        number.float = Some(uint as f64);
+    if number.int.is_some() || number.uint.is_some() {
+        number.float = number.int.map(rounded).or(number.uint.map(rounded_unsigned));
     } else {
         let float = float(text).ok_or_else(illegal)?;
         if !text.contains(['.', 'e', 'E', 'p', 'P']) {
             return Err(format!("integer overflow: {text:?}"));
         }
         number.float = Some(float);
-        if (float as i64) as f64 == float {
-            number.int = Some(float as i64);
-        }
-        if float >= 0.0 && (float as u64) as f64 == float {
-            number.uint = Some(float as u64);
-        }
+        number.int = whole(float);
+        number.uint = number.int.and_then(|int| u64::try_from(int).ok());
     }
     Ok(number)
+}
+
+/// The integer that a float is, if it is one.
+#[expect(clippy::cast_possible_truncation, reason = "what was cut off makes the comparison fail")]
+#[expect(clippy::float_cmp, reason = "nothing may be cut off at all")]
+fn whole(float: f64) -> Option<i64> {
+    let int = float as i64;
+    (rounded(int) == float).then_some(int)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "Go rounds as well")]
+fn rounded(int: i64) -> f64 {
+    int as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "Go rounds as well")]
+fn rounded_unsigned(uint: u64) -> f64 {
+    uint as f64
 }
 
 /// Reads an unsigned integer with Go's prefixes and underscores.
@@ -80,17 +92,15 @@ fn float(text: &str) -> Option<f64> {
         b'+' => (1.0, &text[1..]),
         _ => (1.0, text),
     };
-    let magnitude = match digits.get(..2) {
-        Some("0x" | "0X") => hexadecimal_float(&without_underscores(&digits[2..], true)?)?,
-        _ => {
-            let plain = without_underscores(digits, false)?;
-            if !plain.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-                return None;
-            }
-            plain.parse().ok().filter(|f: &f64| f.is_finite())?
-        }
-    };
-    Some(sign * magnitude)
+    if let Some("0x" | "0X") = digits.get(..2) {
+        return Some(sign * hexadecimal_float(&without_underscores(&digits[2..], true)?)?);
+    }
+    let plain = without_underscores(digits, false)?;
+    if !plain.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    let magnitude: f64 = plain.parse().ok()?;
+    magnitude.is_finite().then_some(sign * magnitude)
 }
 
 fn hexadecimal_float(text: &str) -> Option<f64> {
@@ -102,7 +112,7 @@ fn hexadecimal_float(text: &str) -> Option<f64> {
     let digits = u64::from_str_radix(&format!("{whole}{fraction}"), 16).ok()?;
     let exponent: i32 = exponent.parse().ok()?;
     let shift = i32::try_from(fraction.len()).ok()? * 4;
-    Some(digits as f64 * 2f64.powi(exponent.checked_sub(shift)?)).filter(|f| f.is_finite())
+    Some(rounded_unsigned(digits) * 2f64.powi(exponent.checked_sub(shift)?)).filter(|f| f.is_finite())
 }
 
 /// Reads a character constant such as `'a'` or `'\n'`.

@@ -128,7 +128,7 @@ impl Printer<'_> {
         if self.flags.sharp
             && let Some(c) = u32::try_from(code).ok().and_then(char::from_u32).filter(|c| runes::is_print(*c))
         {
-            text.push_str(&format!(" '{c}'"));
+            text.extend([' ', '\'', c, '\'']);
         }
         self.pad_without_zeros(text.as_bytes())
     }

@@ -73,6 +73,9 @@ fn to_date(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     Ok(Value::Time(Time::parse(args.bytes(0)?, args.bytes(1)?)?))
 }
 
+/// Seconds of an hour.
+const HOUR: u64 = 3600;
+
 /// The largest unit only.
 fn duration_round(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let nanos = match args.any(0)? {
@@ -81,7 +84,6 @@ fn duration_round(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
         Value::Time(time) => Time::now().since(time),
         _ => 0,
     };
-    const HOUR: u64 = 3600;
     let units = [(365 * 24 * HOUR, "y"), (30 * 24 * HOUR, "mo"), (24 * HOUR, "d"), (HOUR, "h"), (60, "m"), (1, "s")];
     let total = nanos.unsigned_abs();
     let largest = units.iter().find(|(seconds, _)| total > seconds * 1_000_000_000);

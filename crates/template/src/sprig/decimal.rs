@@ -88,9 +88,9 @@ impl Decimal {
         let mut divisor = other.digits.clone();
         let zeros = usize::try_from(shift.unsigned_abs()).unwrap_or(0);
         if shift >= 0 {
-            numerator.resize(numerator.len() + zeros, 0)
+            numerator.resize(numerator.len() + zeros, 0);
         } else {
-            divisor.resize(divisor.len() + zeros, 0)
+            divisor.resize(divisor.len() + zeros, 0);
         }
         let (mut quotient, remainder) = divide(&numerator, &divisor);
         if compare(&plus(&remainder, &remainder), &divisor) != Ordering::Less {

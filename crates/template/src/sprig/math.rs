@@ -110,13 +110,13 @@ fn to_decimal(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
 }
 
 /// The numbers from one on, before another one.
-fn steps(heap: &Heap, start: i64, stop: i64, step: i64) -> Outcome<Vec<i64>> {
+fn steps(heap: &Heap, start: i64, end: i64, step: i64) -> Outcome<Vec<i64>> {
     let mut numbers = Vec::new();
-    if stop < start && step >= 0 || stop >= start && step <= 0 {
+    if end < start && step >= 0 || end >= start && step <= 0 {
         return Ok(numbers);
     }
     let mut number = start;
-    while if step > 0 { number < stop } else { number > stop } {
+    while if step > 0 { number < end } else { number > end } {
         heap.step(1)?;
         numbers.push(number);
         match number.checked_add(step) {

@@ -34,16 +34,14 @@ impl Translator<'_> {
                     self.out.push(c);
                     true
                 }
-                '{' => match repetition(self.rest) {
-                    Some(length) => {
-                        self.counts(length)?;
-                        true
+                '{' => {
+                    let counts = repetition(self.rest);
+                    match counts {
+                        Some(length) => self.counts(length)?,
+                        None => self.out.push_str("\\{"),
                     }
-                    None => {
-                        self.out.push_str("\\{");
-                        false
-                    }
-                },
+                    counts.is_some()
+                }
                 '\\' => {
                     self.escape(false)?;
                     false
@@ -112,7 +110,11 @@ impl Translator<'_> {
         };
         match c {
             'd' | 'w' | 's' if in_class => self.out.push_str(ascii),
-            'd' | 'w' | 's' | 'D' | 'W' | 'S' => self.out.push_str(&format!("[{ascii}]")),
+            'd' | 'w' | 's' | 'D' | 'W' | 'S' => {
+                self.out.push('[');
+                self.out.push_str(ascii);
+                self.out.push(']');
+            }
             'b' if !in_class => self.out.push_str(r"(?-u:\b)"),
             'B' if !in_class => self.out.push_str(r"(?-u:\B)"),
             'Q' if !in_class => self.quoted(),

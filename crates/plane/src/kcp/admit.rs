@@ -172,6 +172,12 @@ fn old_workspace(review: &Review<'_>) -> Result<(), Status> {
 }
 
 fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
+    let name = super::object::name(review.object);
+    if !carrick_kcp::path::is_label(name) {
+        let rule = "must be a DNS-1123 label: the name becomes part of a workspace path";
+        let cause = Cause::invalid("metadata.name", &name.into(), rule);
+        return Err(Status::invalid(&review.resource.group, &review.resource.kind, name, &[cause]));
+    }
     for field in ["cluster", "URL"] {
         if !text(review.object, &format!("/spec/{field}")).is_empty() {
             return Err(refuse(review, &format!("spec.{field} can only be set by system privileged users")));

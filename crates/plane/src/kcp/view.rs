@@ -104,7 +104,10 @@ fn serve(
     let mut resources: Vec<Arc<Resource>> = Vec::new();
     let mut rules = BTreeMap::new();
     let mut add = |resource: Arc<Resource>, rule: Rule| {
-        if rules.insert(resource.stored_kind(), rule.clone()).is_none() {
+        // Both kinds of events are stored as one; the first rule for a kind wins.
+        let same = |other: &Arc<Resource>| other.group == resource.group && other.plural == resource.plural;
+        if !resources.iter().any(same) {
+            rules.entry(resource.stored_kind()).or_insert(rule);
             resources.push(resource);
         }
     };

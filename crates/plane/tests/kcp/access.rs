@@ -1,4 +1,4 @@
-use crate::world::{ADMIN, WORKSPACES, World};
+use crate::world::{ADMIN, WIDGETS, WORKSPACES, World, widget};
 use serde_json::json;
 
 #[tokio::test]
@@ -56,4 +56,28 @@ async fn bindings_need_the_permission_to_bind() {
     world.at("root:prov").create(grant("alice-binds", "binders")).unwrap();
     alice.create(binding).unwrap();
     world.condition("root:org", "example", "Ready", "True").await;
+}
+
+#[tokio::test]
+async fn a_maximal_permission_policy_limits_even_the_owner_of_a_workspace() {
+    let world = World::start().await;
+    world.workspace("root", "prov").await;
+    world.workspace("root", "cons").await;
+    world.export("root:prov", json!([])).await;
+    world.bind("root:cons", "root:prov", json!([])).await;
+    let provider = world.at("root:prov");
+    let policy = json!({"spec": {"maximalPermissionPolicy": {"local": {}}}});
+    provider.merge("apis.kcp.io/v1alpha2/apiexports", "", "example.io", policy).unwrap();
+    let consumer = world.at("root:cons");
+    assert_eq!(consumer.list(WIDGETS).unwrap_err().code, 403);
+    let rbac = "rbac.authorization.k8s.io";
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "policy"},
+        "rules": [{"apiGroups": ["example.io"], "resources": ["widgets"], "verbs": ["list"]}]});
+    let grant = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "policy"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "policy"},
+        "subjects": [{"apiGroup": rbac, "kind": "Group", "name": "apis.kcp.io:binding:system:authenticated"}]});
+    provider.create(role).unwrap();
+    provider.create(grant).unwrap();
+    assert_eq!(consumer.list(WIDGETS).unwrap().len(), 0);
+    assert_eq!(consumer.create(widget("w", json!({}))).unwrap_err().code, 403);
 }

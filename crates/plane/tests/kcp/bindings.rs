@@ -223,3 +223,33 @@ async fn what_makes_no_sense_is_refused() {
         "{refused}"
     );
 }
+
+#[tokio::test]
+async fn a_slice_may_live_in_another_workspace_than_its_export() {
+    let world = World::start().await;
+    let provider = world.workspace("root", "prov").await;
+    world.workspace("root", "elsewhere").await;
+    world.export("root:prov", json!([])).await;
+    world.bind("root:elsewhere", "root:prov", json!([])).await;
+    let place = world.at("root:elsewhere");
+    let kind = "apis.kcp.io/v1alpha1/apiexportendpointslices";
+    let slice = |name: &str, path: &str| {
+        json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExportEndpointSlice", "metadata": {"name": name},
+            "spec": {"export": {"name": "example.io", "path": path}}})
+    };
+    place.create(slice("by-path", "root:prov")).unwrap();
+    place.create(slice("by-name", &provider)).unwrap();
+    assert_eq!(place.create(slice("nope", "root:nope")).unwrap_err().code, 403);
+    let url = format!("{}/services/apiexport/{provider}/example.io", world.plane.url());
+    for name in ["by-path", "by-name"] {
+        let found = || place.get(kind, name).unwrap();
+        world
+            .until("the slice has the URL", || (found()["status"]["endpoints"] == json!([{"url": url}])).then_some(()))
+            .await;
+    }
+    world.at("root:prov").delete("apis.kcp.io/v1alpha2/apiexports", "", "example.io").unwrap();
+    let missing = |object: &Value| condition(object, "APIExportValid")["reason"] == "APIExportNotFound";
+    world.until("the foreign slice misses its export", || place.get(kind, "by-path").ok().filter(missing)).await;
+    let own = world.at("root:prov");
+    world.until("the export's own slice is collected", || own.get(kind, "example.io").is_err().then_some(())).await;
+}

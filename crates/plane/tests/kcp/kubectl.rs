@@ -13,7 +13,8 @@ struct Kubectl {
 impl Kubectl {
     /// None if kubectl is not installed.
     fn new(name: &str) -> Option<Self> {
-        let found = Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|out| out.status.success());
+        let found =
+            Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|out| out.status.success());
         let folder = std::env::temp_dir().join(format!("carrick-plane-kubectl-{name}-{}", std::process::id()));
         found.then(|| std::fs::create_dir_all(&folder).unwrap());
         found.then_some(Self { folder })
@@ -144,7 +145,8 @@ async fn the_flow_from_export_to_binding_works_with_kubectl() {
     run("root:consumer", "label cowboy john tall=yes", "").await;
     run("root:consumer", "annotate cowboy john hat=white", "").await;
 
-    let url = run("root:provider", "get apiexportendpointslice cowboys -o jsonpath={.status.endpoints[0].url}", "").await;
+    let url =
+        run("root:provider", "get apiexportendpointslice cowboys -o jsonpath={.status.endpoints[0].url}", "").await;
     let server = format!("--server={url}/clusters/*");
     let seen = run("root:provider", &format!("{server} get cowboys -A -o name"), "").await;
     assert_eq!(seen.trim(), "cowboy.wildwest.dev/john");

@@ -1,4 +1,4 @@
-use crate::world::{ADMIN, WORKSPACES, World, condition};
+use crate::world::{ADMIN, WORKSPACES, World, condition, widget};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -81,6 +81,15 @@ async fn deleting_a_workspace_leaves_nothing_behind() {
     }
     let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": "default", "finalizers": ["example.io/hold"]}});
     inside.create(held).unwrap();
+    world.workspace("root", "prov").await;
+    world.export("root:prov", json!([])).await;
+    world.bind("root:doomed", "root:prov", json!([])).await;
+    inside.create(widget("w", json!({}))).unwrap();
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.local.io"},
+        "spec": {"group": "local.io", "scope": "Cluster", "names": {"plural": "things", "kind": "Thing"}, "versions": [
+            {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    inside.create(crd).unwrap();
+    inside.create(json!({"apiVersion": "local.io/v1", "kind": "Thing", "metadata": {"name": "t"}})).unwrap();
     world.at("root").delete(WORKSPACES, "", "doomed").unwrap();
     let stuck = world
         .until("the workspace tells what remains", || {
@@ -123,6 +132,7 @@ async fn workspace_types_limit_what_can_be_created_where() {
         assert_eq!(refused.code, 403, "{spec}");
         assert!(refused.message.contains(message), "{spec}: {}", refused.message);
     }
+    assert_eq!(world.at("root").create(workspace("not.a.label", json!({}))).unwrap_err().code, 422);
     let team = world.at("root:org").create(workspace("team", json!({"type": {"name": "team"}}))).unwrap();
     assert_eq!(team["spec"]["type"]["path"], "root");
 }

@@ -1,2 +1,69 @@
-//! Carrick.
-fn main() {}
+//! Carrick on the command line.
+//!
+//! ```text
+//!  main ─┬─ demo    plays a whole delivery, from order to clean-up, in this process
+//!        ├─ plane   serves an embedded kcp and a service cluster until told to stop
+//!        ├─ ui      step lines with their time, for a terminal or plain
+//!        └─ workspaces, kubeconfig, logs    what both commands need
+//! ```
+
+mod demo;
+mod kubeconfig;
+mod logs;
+mod plane;
+mod signals;
+mod ui;
+mod workspaces;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Carrick joins a kcp control plane, where consumers order services, to the clusters where providers run them.
+#[derive(Debug, Parser)]
+#[command(name = "carrick", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Show what the servers and the agent log, on stderr.
+    #[arg(short, long, global = true)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  carrick demo                          see one service delivered, from order to clean-up
+  carrick demo --keep                   the same, and leave it running to look at with kubectl
+  carrick plane --data-dir ./plane      a kcp and a Kubernetes API server to play with
+
+carrick is for development and tests; production runs on real kcp and Kubernetes with api-syncagent.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Plane(plane::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = runtime.block_on(async {
+        match cli.command {
+            Command::Demo(args) => demo::run(args, cli.verbose).await,
+            Command::Plane(args) => plane::run(args, cli.verbose).await,
+        }
+    });
+    match ended {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `carrick demo`: one service delivered to two consumers, from order to clean-up, in this process.
+//!
+//! ```text
+//!  consumers                 kcp (embedded)               agent              service cluster (embedded)
+//!  team-a, team-b  ──order──▶ HttpBin default/demo  ──▶  carrick_syncagent ──▶ HttpBin + operator + endpoint
+//!                  ◀──URL, Secret──────────────────────────────────────────── status, Secret
+//!
+//!  stage      what runs: two servers, operator, agent     steps      what must be seen to happen, in order
+//!  operator   the provider's part, with endpoint          manifests  the YAML files, to be copied
+//!  keep       leaves everything running for kubectl       fetch      HTTP GET
+//! ```
+
+mod endpoint;
+mod fetch;
+mod keep;
+mod manifests;
+mod operator;
+mod stage;
+mod steps;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::logs::{self, Quiet};
+use crate::ui::{Failed, Ui};
+use stage::Stage;
+
+/// See one service delivered to two consumers, from order to clean-up, in a few seconds.
+///
+/// Starts an embedded kcp and an embedded Kubernetes API server, an operator that serves HttpBins, and the sync agent;
+/// then orders, uses, changes and deletes as a consumer would. Each line is printed only after it was seen to happen.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Stop before the deletion and leave everything running until Ctrl-C, to look at with kubectl.
+    #[arg(long)]
+    keep: bool,
+    /// Folder for the kubeconfigs of --keep [default: a temporary one]
+    #[arg(long, value_name = "FOLDER", requires = "keep")]
+    data_dir: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  carrick demo                              the whole story; exit code 0 if every step was seen
+  carrick demo --verbose                    with the logs of servers and agent on stderr
+  carrick demo --keep                       leaves it running and prints kubectl commands to paste
+  carrick demo --keep --data-dir ./demo     with the kubeconfigs in ./demo";
+
+/// Runs the demo; the exit code says whether every step was seen to happen.
+pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
+    logs::init(Quiet::Silent, verbose);
+    let ui = Ui::new(verbose);
+    match play(ui, &args).await {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(Failed) => Ok(ExitCode::FAILURE),
+    }
+}
+
+async fn play(ui: Ui, args: &Args) -> Result<(), Failed> {
+    let started = Instant::now();
+    ui.line("carrick demo: a provider offers HttpBins, two teams order one each");
+
+    ui.heading("Two API servers in this process");
+    let mut stage = Stage::open(ui).await?;
+    stage.make_workspaces().await?;
+
+    ui.heading("The provider offers a service");
+    stage.install_operator().await?;
+    stage.create_export().await?;
+    stage.publish().await?;
+    stage.start_agent().await?;
+
+    ui.heading("Two teams order one each");
+    stage.bind().await?;
+    stage.order().await?;
+    let copies = stage.see_copies().await?;
+    let urls = stage.see_urls().await?;
+    stage.fetch(&urls).await?;
+    let logins = stage.see_secrets(&copies).await?;
+    stage.log_in(&urls, &logins).await?;
+
+    if args.keep {
+        return keep::hold(stage, args.data_dir.as_deref(), &urls).await;
+    }
+
+    ui.heading("team-a changes its mind");
+    stage.change_region(&urls).await?;
+
+    ui.heading("Both teams clean up");
+    let [copy_a, copy_b] = &copies;
+    stage.delete_first(copy_a, &urls).await?;
+    stage.delete_second(copy_b, &urls).await?;
+    stage.stop().await?;
+
+    summary(ui, started);
+    Ok(())
+}
+
+fn summary(ui: Ui, started: Instant) {
+    ui.heading(&format!("Done in {:.1} s. What just happened:", started.elapsed().as_secs_f64()));
+    ui.line("  The provider wrote a CRD, an operator and one PublishedResource; the agent made a kcp API of it.");
+    ui.line("  Two teams ordered with plain objects in their own workspaces and got a URL and a Secret there.");
+    ui.line("  A change travelled down, status travelled up, and a deletion left nothing behind on either side.");
+    ui.heading("Next:");
+    ui.command("carrick demo --keep                   # leave it running and look at it with kubectl");
+    ui.command("carrick plane --data-dir ./plane      # a kcp and a service cluster of your own");
+    ui.command("carrick --help");
+}

@@ -1,0 +1,70 @@
+//! `--keep`: everything goes on running, to be looked at with kubectl.
+
+use std::path::{Path, PathBuf};
+
+use super::manifests::{NAME, PROVIDER_PATH, PUBLISHED, SECRET};
+use super::stage::{PROVIDER, Stage};
+use crate::ui::{Done, Failed, Step, Ui};
+use crate::{kubeconfig, signals};
+
+/// Writes kubeconfigs, says what to type, waits for Ctrl-C, and stops.
+pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Result<(), Failed> {
+    let ui = stage.ui;
+    ui.heading("Everything stays as it is");
+    let temporary = std::env::temp_dir().join(format!("carrick-demo-{}", std::process::id()));
+    let wanted = folder.unwrap_or(&temporary);
+    let step = Step::new("writing kubeconfigs", format!("kubeconfigs in {}", wanted.display()))
+        .hint("give --data-dir a folder you may write to");
+    let written = ui
+        .step(step, async |_| {
+            let written = write(&stage, wanted)?;
+            Ok(Done::new(format!("kubeconfigs are in {}", written.display())).with(written))
+        })
+        .await?;
+    commands(ui, &written, &urls[0]);
+    ui.line("\nRunning until Ctrl-C.");
+    if let Err(error) = signals::stop().await {
+        ui.line(format_args!("stopping at once: {error:#}"));
+    }
+    ui.line("");
+    let stopped = stage.stop().await;
+    if folder.is_none() {
+        // The servers are gone, so are the tokens; a leftover file would do no harm.
+        let _ = std::fs::remove_dir_all(&temporary);
+    }
+    stopped
+}
+
+fn write(stage: &Stage, folder: &Path) -> anyhow::Result<PathBuf> {
+    let folder = kubeconfig::folder(folder)?;
+    let put = |name: &str, text: String| kubeconfig::write(&folder.join(format!("{name}.kubeconfig")), &text);
+    for team in &stage.teams {
+        put(team.name, stage.kcp.kubeconfig(team.name, Some(team.path)))?;
+    }
+    put("provider", stage.kcp.kubeconfig(PROVIDER, Some(PROVIDER_PATH)))?;
+    put("service", stage.service.kubeconfig("admin", None))?;
+    put("kcp-admin", stage.kcp.kubeconfig("kcp-admin", None))?;
+    Ok(folder)
+}
+
+fn commands(ui: Ui, folder: &Path, url: &str) {
+    let kubectl = |name: &str, rest: &str| {
+        ui.command(&format!("kubectl --kubeconfig {}/{name}.kubeconfig {rest}", folder.display()));
+    };
+    ui.heading("As the consumer team-a");
+    kubectl("team-a", "get httpbins");
+    kubectl("team-a", &format!("get secret {SECRET} -o yaml"));
+    kubectl("team-a", "get events");
+    ui.command(&format!("curl {url}/get"));
+    ui.heading("As the provider, on the service cluster");
+    kubectl("service", &format!("get publishedresource {PUBLISHED} -o yaml"));
+    kubectl("service", "get httpbins -A --show-labels");
+    kubectl("service", "get secrets -A");
+    ui.heading("As the provider, in kcp");
+    kubectl("provider", "get apiexports,apiresourceschemas");
+    ui.heading("Change something and watch it travel");
+    kubectl("team-a", &format!("patch httpbin {NAME} --type merge -p '{{\"spec\":{{\"region\":\"ap-south\"}}}}'"));
+    kubectl("team-a", "get httpbins -w");
+    ui.command(&format!("curl {url}/get"));
+    kubectl("team-a", &format!("delete httpbin {NAME}"));
+}

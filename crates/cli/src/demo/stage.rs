@@ -1,0 +1,171 @@
+//! What runs during the demo: two servers, the operator, the agent.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context;
+use carrick_client::{Client, Server};
+use carrick_plane::{Config, Mode, Plane, User};
+use carrick_syncagent::agent::{self, AgentConfig};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::manifests::{AGENT_NAMESPACE, AGENT_USER, EXPORT, PROVIDER_PATH};
+use super::operator;
+use crate::ui::{Done, Failed, Seen, Step, Ui};
+
+/// The provider's user, administrator of the provider's workspace.
+pub const PROVIDER: &str = "provider";
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A consumer.
+#[derive(Debug, Clone)]
+pub struct Team {
+    /// Name of the team and of its user.
+    pub name: &'static str,
+    /// Its workspace.
+    pub path: &'static str,
+    /// A client in that workspace, with the rights of the team.
+    pub client: Client,
+}
+
+/// Everything that runs.
+#[derive(Debug)]
+pub struct Stage {
+    /// Where steps are printed.
+    pub ui: Ui,
+    /// kcp.
+    pub kcp: Plane,
+    /// The service cluster.
+    pub service: Plane,
+    /// kcp as its administrator.
+    pub admin: Server,
+    /// The provider's workspace as the provider.
+    pub provider: Client,
+    /// The service cluster as its administrator.
+    pub cluster: Client,
+    /// The consumers.
+    pub teams: [Team; 2],
+    operator: Option<JoinHandle<()>>,
+    agent: Option<Agent>,
+}
+
+#[derive(Debug)]
+struct Agent {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+    /// Set if it ended although nobody told it to.
+    problem: Arc<OnceLock<String>>,
+}
+
+impl Stage {
+    /// Starts the servers.
+    pub async fn open(ui: Ui) -> Result<Self, Failed> {
+        let hint = "see whether something forbids programs to listen on 127.0.0.1";
+        let step = Step::new("starting kcp", "an embedded kcp that answers on loopback").hint(hint);
+        let (kcp, admin) = ui
+            .step(step, async |_| {
+                let plane = start(Mode::Kcp, &[AGENT_USER, PROVIDER, "team-a", "team-b"]).await?;
+                let admin = Server::from_kubeconfig_yaml(&plane.kubeconfig("kcp-admin", None))?;
+                admin.client().raw_get("/version").await?;
+                Ok(Done::new(format!("kcp answers at {}", plane.url())).with((plane, admin)))
+            })
+            .await?;
+        let step = Step::new("starting the service cluster", "an embedded API server that answers on loopback");
+        let (service, cluster) = ui
+            .step(step.hint(hint), async |_| {
+                let plane = start(Mode::Kube, &[AGENT_USER]).await?;
+                let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None))?.client();
+                client.raw_get("/version").await?;
+                Ok(Done::new(format!("the service cluster answers at {}", plane.url())).with((plane, client)))
+            })
+            .await?;
+        let step = Step::new("preparing credentials", "a kubeconfig for the provider and for each team");
+        let (provider, teams) = ui
+            .step(step, async |_| {
+                let client = |user: &str, path: &str| -> anyhow::Result<Client> {
+                    Ok(Server::from_kubeconfig_yaml(&kcp.kubeconfig(user, Some(path)))?.client())
+                };
+                let team = |name, path| Ok::<_, anyhow::Error>(Team { name, path, client: client(name, path)? });
+                let teams = [team("team-a", "root:orgs:acme:team-a")?, team("team-b", "root:orgs:acme:team-b")?];
+                let text =
+                    "users provider, api-syncagent, team-a and team-b have a token each, none is an administrator";
+                Ok(Done::new(text).with((client(PROVIDER, PROVIDER_PATH)?, teams)))
+            })
+            .await?;
+        Ok(Self { ui, kcp, service, admin, provider, cluster, teams, operator: None, agent: None })
+    }
+
+    /// Starts the provider's operator.
+    pub fn run_operator(&mut self) {
+        self.operator = Some(tokio::spawn(operator::run(self.cluster.clone())));
+    }
+
+    /// Starts the agent with credentials that are good for the provider's workspace and the service cluster only.
+    pub fn run_agent(&mut self) -> anyhow::Result<()> {
+        let config = AgentConfig {
+            local: Server::from_kubeconfig_yaml(&self.service.kubeconfig(AGENT_USER, None))?,
+            kcp: Server::from_kubeconfig_yaml(&self.kcp.kubeconfig(AGENT_USER, Some(PROVIDER_PATH)))?,
+            namespace: AGENT_NAMESPACE.into(),
+            agent_name: "httpbin".into(),
+            slice: EXPORT.into(),
+            selector: String::new(),
+            disabled: std::collections::BTreeSet::new(),
+            leader_election: false,
+            metrics_address: None,
+            health_address: None,
+            exit_on_startup_error: true,
+        };
+        let stop = CancellationToken::new();
+        let problem = Arc::new(OnceLock::new());
+        let (told, noted) = (stop.clone(), Arc::clone(&problem));
+        let task = tokio::spawn(async move {
+            if let Err(error) = agent::run(config, told).await {
+                // Set once only, here.
+                let _ = noted.set(error.to_string());
+            }
+        });
+        self.agent = Some(Agent { stop, task, problem });
+        Ok(())
+    }
+
+    /// Looks again and again until there is something to see; the step's deadline ends it.
+    pub async fn until<T>(&self, seen: &Seen, look: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+        loop {
+            match look().await {
+                Ok(found) => return Ok(found),
+                Err(problem) => seen.note(format_args!("{problem:#}")),
+            }
+            if let Some(problem) = self.agent.as_ref().and_then(|agent| agent.problem.get()) {
+                anyhow::bail!("the agent ended: {problem}");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Stops the agent, the operator and the servers.
+    pub async fn stop(self) -> Result<(), Failed> {
+        let step = Step::new("stopping agent, operator and servers", "all of them end");
+        self.ui
+            .step(step, async |_| {
+                if let Some(agent) = self.agent {
+                    agent.stop.cancel();
+                    agent.task.await.context("the agent")?;
+                    if let Some(problem) = agent.problem.get() {
+                        anyhow::bail!("the agent ended: {problem}");
+                    }
+                }
+                if let Some(operator) = self.operator {
+                    operator.abort();
+                }
+                tokio::join!(self.kcp.stop(), self.service.stop());
+                Ok(Done::new("agent, operator and servers have stopped"))
+            })
+            .await
+    }
+}
+
+async fn start(mode: Mode, users: &[&str]) -> anyhow::Result<Plane> {
+    let users = users.iter().map(|name| User::new(&uuid::Uuid::new_v4().simple().to_string(), name, &[])).collect();
+    Ok(Plane::start(Config { users, ..Config::new(mode) }).await?)
+}

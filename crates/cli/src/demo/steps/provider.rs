@@ -1,0 +1,122 @@
+//! The provider's part: workspaces, operator, export, agent.
+
+use anyhow::ensure;
+use serde_json::Value;
+
+use super::{existing, require_condition, text_at};
+use crate::demo::manifests::{self, EXPORT, PROVIDER_PATH, PUBLISHED, crds, exports, published_resources};
+use crate::demo::stage::{PROVIDER, Stage};
+use crate::ui::{Done, Failed, Step};
+use crate::workspaces;
+
+impl Stage {
+    /// Makes the workspaces of the provider and of the teams.
+    pub async fn make_workspaces(&self) -> Result<(), Failed> {
+        let step = Step::new("making workspaces", "all workspaces in phase Ready, each open to its owner");
+        self.ui
+            .step(step, async |seen| {
+                let teams = self.teams.iter().map(|team| (team.path, team.name));
+                let mut lines = Vec::new();
+                for (path, user) in std::iter::once((PROVIDER_PATH, PROVIDER)).chain(teams) {
+                    seen.note(format_args!("workspace {path} is not ready"));
+                    workspaces::ensure(&self.admin, path).await?;
+                    workspaces::grant_admin(&self.admin, path, user).await?;
+                    lines.push(format!("{path:<24} belongs to {user}"));
+                }
+                Ok(Done::new("three workspaces are ready").details(lines))
+            })
+            .await
+    }
+
+    /// Installs the CRD and runs the operator.
+    pub async fn install_operator(&mut self) -> Result<(), Failed> {
+        let step = Step::new("installing the operator", "CRD httpbins.orchestrate.platform-mesh.io is established");
+        let ui = self.ui;
+        ui.step(step, async |seen| {
+            manifests::create(&self.cluster, manifests::CRD).await?;
+            self.until(seen, async || {
+                let crd = existing(&self.cluster, &crds(), None, "httpbins.orchestrate.platform-mesh.io").await?;
+                require_condition(&crd, "Established")
+            })
+            .await?;
+            self.run_operator();
+            Ok(Done::new(
+                "service cluster: CRD httpbins.orchestrate.platform-mesh.io is established, its operator runs",
+            ))
+        })
+        .await
+    }
+
+    /// Creates the export that consumers will bind.
+    pub async fn create_export(&self) -> Result<(), Failed> {
+        let step = Step::new("creating the APIExport", "the APIExport gets an identity and an endpoint slice");
+        self.ui
+            .step(step, async |seen| {
+                manifests::create(&self.provider, manifests::API_EXPORT_YAML).await?;
+                manifests::create(&self.provider, manifests::AGENT_KCP).await?;
+                let slices = &carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
+                let slices =
+                    carrick_client::Resource::cluster_wide(slices.group, slices.version, slices.kind, slices.plural);
+                self.until(seen, async || {
+                    let export = existing(&self.provider, &exports(), None, EXPORT).await?;
+                    text_at(&export, "/status/identityHash")?;
+                    existing(&self.provider, &slices, None, EXPORT).await
+                })
+                .await?;
+                Ok(Done::new(format!("kcp: APIExport {EXPORT} waits for its first kind in {PROVIDER_PATH}")))
+            })
+            .await
+    }
+
+    /// Tells the agent, which does not run yet, what to publish.
+    pub async fn publish(&self) -> Result<(), Failed> {
+        let step = Step::new("creating the PublishedResource", "the service cluster accepts it");
+        self.ui
+            .step(step, async |seen| {
+                let crd = carrick_syncagent::api::crd();
+                manifests::create_one(&self.cluster, &crd).await?;
+                manifests::create(&self.cluster, manifests::AGENT_SERVICE).await?;
+                let name = text_at(&crd, "/metadata/name")?;
+                self.until(seen, async || {
+                    require_condition(&existing(&self.cluster, &crds(), None, &name).await?, "Established")
+                })
+                .await?;
+                manifests::create(&self.cluster, manifests::PUBLISHED_RESOURCE).await?;
+                Ok(Done::new(
+                    "service cluster: PublishedResource httpbins says what to offer, with the Secret of each HttpBin",
+                ))
+            })
+            .await
+    }
+
+    /// Starts the agent and sees it fill the export.
+    pub async fn start_agent(&mut self) -> Result<(), Failed> {
+        let step =
+            Step::new("starting the agent", "the agent publishes a schema and the claims events, namespaces, secrets");
+        let ui = self.ui;
+        ui.step(step, async |seen| {
+            self.run_agent()?;
+            let schema = self
+                .until(seen, async || {
+                    let published = existing(&self.cluster, &published_resources(), None, PUBLISHED).await?;
+                    let schema = text_at(&published, "/status/resourceSchemaName")?;
+                    let export = existing(&self.provider, &exports(), None, EXPORT).await?;
+                    let schemas = &export["spec"]["latestResourceSchemas"];
+                    ensure!(*schemas == serde_json::json!([schema]), "the APIExport holds the schemas {schemas}");
+                    let claims = claims(&export);
+                    ensure!(claims == ["events", "namespaces", "secrets"], "the APIExport claims {claims:?}");
+                    Ok(schema)
+                })
+                .await?;
+            let text = format!("the agent has published {schema}");
+            Ok(Done::new(text).details(["and asks consumers for access to events, namespaces and secrets"]))
+        })
+        .await
+    }
+}
+
+/// The claimed resources, in order.
+fn claims(export: &Value) -> Vec<&str> {
+    let claims = export["spec"]["permissionClaims"].as_array().into_iter().flatten();
+    claims.filter_map(|claim| claim["resource"].as_str()).collect()
+}

@@ -1,0 +1,35 @@
+//! Kubeconfig files on disk.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// A folder that kubeconfigs and data can be written to; it is made if missing.
+pub fn folder(path: &Path) -> anyhow::Result<PathBuf> {
+    if path.exists() && !path.is_dir() {
+        anyhow::bail!("{} is a file; give --data-dir a folder", path.display());
+    }
+    fs::create_dir_all(path)
+        .with_context(|| format!("cannot make the folder {}; give --data-dir one you may write to", path.display()))?;
+    // Asking for permission is not reliable, trying is.
+    let probe = path.join(".carrick-write-test");
+    fs::write(&probe, b"")
+        .and_then(|()| fs::remove_file(&probe))
+        .with_context(|| format!("cannot write to {}; give --data-dir a folder you may write to", path.display()))?;
+    // kubectl is often called from other folders.
+    fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))
+}
+
+/// Writes a file that only its owner may read: kubeconfigs hold tokens.
+pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,184 @@
+//! `carrick plane`: an embedded kcp and a service cluster, until told to stop.
+//!
+//! ```text
+//!  D/kcp, D/service          data of the two servers
+//!  D/*.kubeconfig            how to reach them, written anew at each start
+//!  D/examples/*.yaml         something to apply
+//!  D/provider.token          kept, so that a restart does not lock anybody out
+//!  D/.lock                   held while running: two processes must not write the same data
+//! ```
+
+mod examples;
+
+use std::fs::{self, File, TryLockError};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use carrick_client::Server;
+use carrick_kcp::path::is_label;
+use carrick_plane::{Config, Mode, Plane, PlaneError, User};
+
+use crate::logs::{self, Quiet};
+use crate::ui::Ui;
+use crate::{kubeconfig, signals, workspaces};
+
+const PROVIDER: &str = "provider";
+const SET_UP: Duration = Duration::from_secs(20);
+
+/// Serve an embedded kcp and a plain Kubernetes API server, for development and tests.
+///
+/// Data, certificates and tokens are kept in the data folder: started again with the same folder, it goes on where it was.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Folder for data and kubeconfigs; made if missing.
+    #[arg(long, value_name = "FOLDER")]
+    data_dir: PathBuf,
+    /// Port of kcp on 127.0.0.1; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 7443)]
+    port_kcp: u16,
+    /// Port of the service cluster on 127.0.0.1; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 7444)]
+    port_service: u16,
+    /// Workspace of the user `provider`, who is administrator there and nowhere else; made if missing.
+    #[arg(long, value_name = "PATH", default_value = "root:provider")]
+    provider_workspace: String,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  carrick plane --data-dir ./plane
+  carrick plane --data-dir ./plane --port-kcp 0 --port-service 0      on free ports
+  carrick plane --data-dir ./plane --provider-workspace root:providers:httpbin
+
+Files in the data folder:
+  kcp-admin.kubeconfig    kcp, workspace root, as administrator of all workspaces
+  service.kubeconfig      the service cluster, as administrator
+  provider.kubeconfig     kcp, the provider's workspace, as its administrator
+  examples/*.yaml         something to apply";
+
+/// Serves until told to stop.
+pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
+    logs::init(Quiet::Warnings, verbose);
+    check_workspace(&args.provider_workspace)?;
+    let folder = kubeconfig::folder(&args.data_dir)?;
+    let _lock = lock(&folder)?;
+    let continued = folder.join("kcp").exists();
+
+    let provider = User::new(&token(&folder.join("provider.token"))?, PROVIDER, &[]);
+    let kcp = start(Mode::Kcp, args.port_kcp, "--port-kcp", folder.join("kcp"), vec![provider]).await?;
+    let service = start(Mode::Kube, args.port_service, "--port-service", folder.join("service"), Vec::new()).await?;
+
+    let admin = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", None))?;
+    let set_up = async {
+        workspaces::ensure(&admin, &args.provider_workspace).await?;
+        workspaces::grant_admin(&admin, &args.provider_workspace, PROVIDER).await
+    };
+    tokio::time::timeout(SET_UP, set_up)
+        .await
+        .with_context(|| format!("workspace {} did not become ready within {SET_UP:?}", args.provider_workspace))??;
+
+    let files = [
+        ("kcp-admin.kubeconfig", kcp.kubeconfig("kcp-admin", None)),
+        ("service.kubeconfig", service.kubeconfig("admin", None)),
+        ("provider.kubeconfig", kcp.kubeconfig(PROVIDER, Some(&args.provider_workspace))),
+    ];
+    for (name, text) in files {
+        kubeconfig::write(&folder.join(name), &text)?;
+    }
+    examples::write(&folder.join("examples"), &args.provider_workspace)?;
+
+    let ui = Ui::new(true);
+    if continued {
+        ui.line(format_args!("Goes on with the data in {}.\n", folder.display()));
+    }
+    let workspace = format!("{}/clusters/{}", kcp.url(), args.provider_workspace);
+    let table = [
+        ("kcp", kcp.url(), "kcp-admin.kubeconfig"),
+        ("service cluster", service.url(), "service.kubeconfig"),
+        ("provider's workspace", &workspace, "provider.kubeconfig"),
+    ];
+    let width = table.iter().map(|(_, url, _)| url.len()).max().unwrap_or_default();
+    for (what, url, file) in table {
+        ui.line(format_args!("{what:<22}{url:<width$}  {}", folder.join(file).display()));
+    }
+    examples::print(ui, &folder, kcp.url());
+    ui.line("\nRunning until Ctrl-C.");
+
+    signals::stop().await?;
+    tokio::join!(kcp.stop(), service.stop());
+    ui.line(format_args!("\nStopped. The data stays in {}.", folder.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn start(mode: Mode, port: u16, flag: &str, data: PathBuf, users: Vec<User>) -> anyhow::Result<Plane> {
+    fs::create_dir_all(&data).with_context(|| format!("cannot make the folder {}", data.display()))?;
+    let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let shown = data.display().to_string();
+    let config = Config { bind, data_dir: Some(data), users, ..Config::new(mode) };
+    Plane::start(config).await.map_err(|error| match error {
+        PlaneError::Bind { address, source } => {
+            anyhow::anyhow!("cannot listen on {address}: {source}; give {flag} another port, or 0 for a free one")
+        }
+        other => anyhow::Error::new(other)
+            .context(format!("cannot start with the data in {shown}; move it away to start anew")),
+    })
+}
+
+/// Workspaces live below root and are named like DNS labels.
+fn check_workspace(path: &str) -> anyhow::Result<()> {
+    match path.split_once(':') {
+        Some(("root", rest)) if rest.split(':').all(is_label) => Ok(()),
+        _ => anyhow::bail!(
+            "{path:?} is no workspace below root; give --provider-workspace a path such as root:provider, \
+             with names of lower-case letters, digits and dashes"
+        ),
+    }
+}
+
+/// Held as long as the file is open.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    let path = folder.join(".lock");
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            anyhow::bail!(
+                "another carrick plane runs with {}; stop it or give --data-dir another folder",
+                folder.display()
+            )
+        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
+    }
+}
+
+/// The token of an earlier run, or a new one.
+fn token(path: &Path) -> anyhow::Result<String> {
+    if path.exists() {
+        let kept = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if !kept.trim().is_empty() {
+            return Ok(kept.trim().to_owned());
+        }
+    }
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    kubeconfig::write(path, &token)?;
+    Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_below_root_are_workspaces() {
+        for good in ["root:provider", "root:a:b-1:c"] {
+            assert!(check_workspace(good).is_ok(), "{good}");
+        }
+        for bad in ["", "root", "root:", "provider", "root:A", "root:a::b", "root:-a", "root:a/b", "other:a"] {
+            assert!(check_workspace(bad).is_err(), "{bad}");
+        }
+    }
+}

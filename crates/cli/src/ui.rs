@@ -1,0 +1,203 @@
+//! What a command prints: headings, steps with their time, details. On a terminal with colours and a spinner, otherwise
+//! as plain text.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use console::style;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+const LIMIT: Duration = Duration::from_secs(10);
+/// Details begin below the text of their step.
+const INDENT: &str = "              ";
+
+/// Where a command prints to.
+#[derive(Debug, Clone, Copy)]
+pub struct Ui {
+    spinner: bool,
+    colour: bool,
+}
+
+/// Something that must be seen to happen before its deadline.
+#[derive(Debug)]
+pub struct Step {
+    doing: String,
+    expected: String,
+    hint: String,
+    limit: Duration,
+}
+
+/// A step that happened: the line to show for it, more lines, and what later steps need of it.
+#[derive(Debug)]
+pub struct Done<T> {
+    text: String,
+    details: Vec<String>,
+    value: T,
+}
+
+/// What was seen last while waiting.
+#[derive(Debug, Default)]
+pub struct Seen(Mutex<String>);
+
+/// A step did not happen; it has been printed why.
+#[derive(Debug)]
+pub struct Failed;
+
+impl Step {
+    /// A step: what is being done, in words for the spinner, and what must come of it.
+    pub fn new(doing: impl Into<String>, expected: impl Into<String>) -> Self {
+        let hint = "run again with --verbose to see what the servers and the agent log".to_owned();
+        Self { doing: doing.into(), expected: expected.into(), hint, limit: LIMIT }
+    }
+
+    /// What to try when it does not happen, instead of looking at the log.
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
+    /// Another deadline than the usual one.
+    #[cfg(test)]
+    fn limit(self, limit: Duration) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+impl Done<()> {
+    /// A step that later steps need nothing of.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), details: Vec::new(), value: () }
+    }
+}
+
+impl<T> Done<T> {
+    /// With lines below.
+    pub fn details(self, lines: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { details: lines.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// With something for later steps.
+    pub fn with<U>(self, value: U) -> Done<U> {
+        Done { text: self.text, details: self.details, value }
+    }
+}
+
+impl Seen {
+    /// Notes what is there now.
+    pub fn note(&self, what: impl Display) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = what.to_string();
+    }
+
+    fn text(&self) -> String {
+        let text = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if text.is_empty() { "nothing".to_owned() } else { text }
+    }
+}
+
+impl Ui {
+    /// Standard output, as a terminal if it is one. Log lines on the same terminal would tear a spinner apart.
+    pub fn new(logs: bool) -> Self {
+        let terminal = std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        Self { spinner: terminal && !logs, colour: terminal && std::env::var_os("NO_COLOR").is_none() }
+    }
+
+    /// One line as it is.
+    pub fn line(&self, text: impl Display) {
+        // Whoever closed the other end does not want to know.
+        let _ = writeln!(std::io::stdout().lock(), "{text}");
+    }
+
+    /// A line in bold with an empty one before it.
+    pub fn heading(&self, text: &str) {
+        self.line(format_args!("\n{}", style(text).bold().force_styling(self.colour)));
+    }
+
+    /// Prints text that matters less.
+    pub fn dim(&self, text: &str) {
+        self.line(style(text).dim().force_styling(self.colour));
+    }
+
+    /// A command to type.
+    pub fn command(&self, text: &str) {
+        self.line(format_args!("  {}", style(text).cyan().force_styling(self.colour)));
+    }
+
+    /// Runs a step to its end or deadline and prints how it went.
+    pub async fn step<T>(
+        &self,
+        step: Step,
+        work: impl AsyncFnOnce(&Seen) -> anyhow::Result<Done<T>>,
+    ) -> Result<T, Failed> {
+        let started = Instant::now();
+        let spinner = self.spinner.then(|| spin(&step.doing));
+        let seen = Seen::default();
+        let ended = tokio::time::timeout(step.limit, work(&seen)).await;
+        if let Some(spinner) = spinner {
+            spinner.finish_and_clear();
+        }
+        let time = started.elapsed().as_millis();
+        let problem = match ended {
+            Ok(Ok(done)) => {
+                let mark = style("✓").green().force_styling(self.colour);
+                let time = style(format!("{time:>6} ms")).dim().force_styling(self.colour);
+                self.line(format_args!("  {mark} {time}  {}", done.text));
+                for detail in done.details {
+                    self.dim(&format!("{INDENT}{detail}"));
+                }
+                return Ok(done.value);
+            }
+            Ok(Err(error)) => format!("{error:#}"),
+            Err(_) => format!("{} (waited {} s)", seen.text(), step.limit.as_secs_f64()),
+        };
+        let mark = style("✗").red().bold().force_styling(self.colour);
+        self.line(format_args!("  {mark} {time:>6} ms  {}", step.doing));
+        for (what, text) in [("expected", &step.expected), ("last seen", &problem), ("try", &step.hint)] {
+            self.line(format_args!("{INDENT}{:<9}  {text}", what));
+        }
+        Err(Failed)
+    }
+}
+
+fn spin(text: &str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_draw_target(ProgressDrawTarget::stdout());
+    // A bad template would only cost the looks.
+    if let Ok(style) = ProgressStyle::with_template("  {spinner:.cyan}            {msg}") {
+        bar.set_style(style.tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "]));
+    }
+    bar.set_message(text.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(80));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Ui = Ui { spinner: false, colour: false };
+
+    #[tokio::test]
+    async fn a_step_hands_on_what_it_found() {
+        let step = Step::new("counting", "three");
+        let got = PLAIN.step(step, async |_| Ok(Done::new("three").with(3))).await;
+        assert!(matches!(got, Ok(3)));
+    }
+
+    #[tokio::test]
+    async fn a_step_that_takes_too_long_fails() {
+        let step = Step::new("waiting", "the end").limit(Duration::from_millis(5));
+        let got = PLAIN
+            .step(step, async |seen| {
+                seen.note("no end in sight");
+                std::future::pending::<anyhow::Result<Done<()>>>().await
+            })
+            .await;
+        assert!(got.is_err());
+    }
+
+    #[test]
+    fn nothing_seen_is_said_so() {
+        assert_eq!(Seen::default().text(), "nothing");
+    }
+}

@@ -1,0 +1,58 @@
+//! Making workspaces, and administrators for them.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use carrick_client::{Resource, Server};
+use carrick_kcp::kinds::WORKSPACE;
+use serde_json::{Value, json};
+
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Makes a workspace and those above it, and waits until they are ready. What exists stays as it is.
+pub async fn ensure(admin: &Server, path: &str) -> anyhow::Result<()> {
+    let resource = Resource::cluster_wide(WORKSPACE.group, WORKSPACE.version, WORKSPACE.kind, WORKSPACE.plural);
+    for (at, _) in path.match_indices(':') {
+        let (parent, rest) = (&path[..at], &path[at + 1..]);
+        let name = rest.split(':').next().unwrap_or_default();
+        let client = admin.at_path(&format!("/clusters/{parent}"));
+        let object = json!({"apiVersion": WORKSPACE.api_version(), "kind": WORKSPACE.kind, "metadata": {"name": name}});
+        match client.create(&resource, None, &object).await {
+            Err(error) if !error.is_already_exists() => {
+                return Err(error).with_context(|| format!("cannot create workspace {parent}:{name}"));
+            }
+            _ => {}
+        }
+        loop {
+            let found = client.get(&resource, None, name).await?;
+            if found.is_some_and(|workspace| workspace["status"]["phase"] == "Ready") {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a user the administrator of one workspace.
+pub async fn grant_admin(admin: &Server, path: &str, user: &str) -> anyhow::Result<()> {
+    let resource =
+        Resource::cluster_wide("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings");
+    let client = admin.at_path(&format!("/clusters/{path}"));
+    match client.create(&resource, None, &admin_binding(user)).await {
+        Err(error) if !error.is_already_exists() => {
+            Err(error).with_context(|| format!("cannot make {user} an administrator of workspace {path}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn admin_binding(user: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("{user}-admin")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    })
+}

@@ -20,6 +20,7 @@ pub mod leader;
 pub mod metrics;
 
 mod export;
+mod objects;
 mod schemas;
 
 use std::collections::BTreeSet;
@@ -254,6 +255,22 @@ impl Agent {
             parts.spawn(async move {
                 running.await;
                 "the apiexport controller"
+            });
+        }
+        if self.enabled(Controller::Sync) {
+            let context = objects::Context {
+                local,
+                slice_workspace: self.places.slice.client.clone(),
+                slice: config.slice.clone(),
+                namespace: config.namespace.clone(),
+                recorder: self.recorder.of(objects::CONTROLLER),
+                metrics: Arc::clone(&self.metrics),
+                health: Arc::clone(&self.health),
+            };
+            let running = objects::run(Arc::new(context), receiver, halt.clone());
+            parts.spawn(async move {
+                running.await;
+                "the sync controller"
             });
         }
         parts

@@ -38,18 +38,23 @@ pub(super) fn compare(
     link: Option<(&Link, &str)>,
     subresources: &[&str],
 ) -> Change {
-    let Some(last) = entry.and_then(|e| e.last.as_ref()) else { return overwrite(desired, copy, link, subresources) };
+    let Some((last, next)) = entry.and_then(|entry| Some((entry.last.as_ref()?, &entry.next))) else {
+        return overwrite(desired, copy, link, subresources);
+    };
     let mut wanted = desired.clone();
     if let Some((link, agent_name)) = link {
         repair_link(&mut wanted, copy, link, agent_name);
     }
     let mut patch = diff_from(last, &wanted);
-    if let Some(next) = entry.and_then(|e| e.next.as_ref()) {
-        // The agent died on the way from `last` to `next`: the copy may be in either state.
-        unite(&mut patch, diff_from(next, &wanted));
-        return if merge::is_empty(&patch) { Change::Remember } else { Change::Patch(patch) };
+    // The agent died on the way to these states: the copy may be in any of them.
+    for state in next {
+        unite(&mut patch, diff_from(state, &wanted));
     }
-    if merge::is_empty(&patch) { Change::None } else { Change::Patch(patch) }
+    match (merge::is_empty(&patch), next.is_empty()) {
+        (false, _) => Change::Patch(patch),
+        (true, false) => Change::Remember,
+        (true, true) => Change::None,
+    }
 }
 
 fn diff_from(state: &Value, wanted: &Value) -> Value {
@@ -131,8 +136,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn entry(last: &Value, next: Option<Value>) -> Entry {
-        Entry { last: Some(last.clone()), next }
+    fn entry(last: &Value, next: &[&Value]) -> Entry {
+        Entry { last: Some(last.clone()), next: next.iter().map(|v| (*v).clone()).collect() }
     }
 
     #[test]
@@ -140,9 +145,9 @@ mod tests {
         let last = json!({"spec": {"a": 1, "b": 2}});
         let desired = json!({"spec": {"a": 1, "b": 3}});
         let copy = json!({"spec": {"a": 99, "b": 2}});
-        let change = compare(&desired, &copy, Some(&entry(&last, None)), None, &[]);
+        let change = compare(&desired, &copy, Some(&entry(&last, &[])), None, &[]);
         assert_eq!(change, Change::Patch(json!({"spec": {"b": 3}})));
-        assert_eq!(compare(&last, &copy, Some(&entry(&last, None)), None, &[]), Change::None);
+        assert_eq!(compare(&last, &copy, Some(&entry(&last, &[])), None, &[]), Change::None);
     }
 
     #[test]
@@ -150,10 +155,10 @@ mod tests {
         let last = json!({"spec": {"a": 1}});
         let next = json!({"spec": {"a": 2, "b": 5}});
         // Set back to what is remembered, while the copy may hold the newer state.
-        let change = compare(&last, &json!({}), Some(&entry(&last, Some(next.clone()))), None, &[]);
+        let change = compare(&last, &json!({}), Some(&entry(&last, &[&next])), None, &[]);
         assert_eq!(change, Change::Patch(json!({"spec": {"a": 1, "b": null}})));
         // The desired state did not change: only the half that may be missing is sent again.
-        let change = compare(&next, &json!({}), Some(&entry(&last, Some(next.clone()))), None, &[]);
+        let change = compare(&next, &json!({}), Some(&entry(&last, &[&next])), None, &[]);
         assert_eq!(change, Change::Patch(json!({"spec": {"a": 2, "b": 5}})));
     }
 

@@ -2,7 +2,7 @@
 //!
 //! It lives in one Secret for each primary on the service cluster, in the reference agent's format, so that either agent can take over
 //! from the other. One thing is added: before a copy is changed, the new state is noted under `<key>.next`. If the agent dies between
-//! changing the copy and noting that it did, the note shows which of two states the copy may be in. The reference agent ignores that key.
+//! changing the copy and noting that it did, the notes show which states the copy may be in. The reference agent ignores that key.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +27,8 @@ pub struct State {
 pub struct Entry {
     /// Desired state that is known to have been written.
     pub last: Option<Value>,
-    /// Desired state that may have been written since.
-    pub next: Option<Value>,
+    /// Desired states that may have been written since; more than one if the agent died several times.
+    pub next: Vec<Value>,
 }
 
 impl State {
@@ -36,12 +36,18 @@ impl State {
     pub fn from_data<'a>(data: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut state = Self::default();
         for (key, bytes) in data {
-            let Ok(value) = serde_json::from_slice(bytes) else { continue };
             match key.strip_suffix(NEXT) {
-                Some(key) => state.note_next(key, value),
-                None => state.entries.entry(key.to_owned()).or_default().last = Some(value),
+                Some(key) => {
+                    let next = serde_json::from_slice(bytes).unwrap_or_default();
+                    state.entries.entry(key.to_owned()).or_default().next = next;
+                }
+                None => {
+                    let last = serde_json::from_slice(bytes).ok();
+                    state.entries.entry(key.to_owned()).or_default().last = last;
+                }
             }
         }
+        state.entries.retain(|_, entry| *entry != Entry::default());
         state
     }
 
@@ -50,12 +56,11 @@ impl State {
         let mut data = BTreeMap::new();
         for (key, entry) in &self.entries {
             // A JSON value can always be encoded.
-            let text = |value: &Value| go::to_string(value).unwrap_or_default();
             if let Some(last) = &entry.last {
-                data.insert(key.clone(), text(last));
+                data.insert(key.clone(), go::to_string(last).unwrap_or_default());
             }
-            if let Some(next) = &entry.next {
-                data.insert(format!("{key}{NEXT}"), text(next));
+            if !entry.next.is_empty() {
+                data.insert(format!("{key}{NEXT}"), go::to_string(&entry.next).unwrap_or_default());
             }
         }
         data
@@ -68,12 +73,15 @@ impl State {
 
     /// Notes what is about to be written.
     pub fn note_next(&mut self, key: &str, value: Value) {
-        self.entries.entry(key.to_owned()).or_default().next = Some(value);
+        let next = &mut self.entries.entry(key.to_owned()).or_default().next;
+        if !next.contains(&value) {
+            next.push(value);
+        }
     }
 
     /// Notes what was written.
     pub fn note(&mut self, key: &str, value: Value) {
-        self.entries.insert(key.to_owned(), Entry { last: Some(value), next: None });
+        self.entries.insert(key.to_owned(), Entry { last: Some(value), next: Vec::new() });
     }
 
     /// Whether nothing is remembered.

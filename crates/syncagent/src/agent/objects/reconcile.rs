@@ -1,0 +1,206 @@
+//! One object: see, decide, execute.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_client::{Client, Error, Resource};
+use carrick_kcp::kinds::LOGICAL_CLUSTER;
+use carrick_kcp::{LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
+use carrick_multicluster::{FleetStore, Request};
+use serde_json::Value;
+use thiserror::Error;
+
+use super::copies;
+use super::execute::{Executor, StepError};
+use super::related::{ReadError, Reader};
+use super::syncer::Shared;
+use crate::agent::connect::resource;
+use crate::agent::events::Type;
+use crate::decide::{Copies, DecideError, Next, Place, Seen, Side, decide};
+use crate::rules::Rules;
+use crate::rules::metadata::{SourceKey, annotation};
+use crate::rules::related::Primaries;
+
+/// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless look.
+const CATCH_UP: Duration = Duration::from_secs(2);
+
+/// Why an object could not be processed.
+#[derive(Debug, Error)]
+pub(super) enum ReconcileError {
+    /// No endpoint serves the workspace at the moment.
+    #[error("no endpoint serves logical cluster {0}")]
+    NoEndpoint(Arc<str>),
+    /// Something that the rules need cannot be read in the workspace.
+    #[error("cannot read {what} in logical cluster {cluster}: {source}")]
+    Read {
+        /// What was to be read.
+        what: String,
+        /// In which cluster.
+        cluster: Arc<str>,
+        /// What the server said.
+        source: Error,
+    },
+    /// Related objects cannot be read.
+    #[error(transparent)]
+    Related(#[from] ReadError),
+    /// The rules fail on this object.
+    #[error(transparent)]
+    Decide(#[from] DecideError),
+    /// A write failed.
+    #[error(transparent)]
+    Step(#[from] StepError),
+}
+
+impl ReconcileError {
+    /// Whether somebody else was faster, which is no failure.
+    pub fn is_race(&self) -> bool {
+        matches!(self, Self::Step(error) if error.is_race())
+    }
+}
+
+/// Brings one object in line, and tells its owner if that fails.
+pub(super) async fn reconcile(shared: &Shared, request: &Request) -> Result<Next, ReconcileError> {
+    let Some(source) = shared.sources.lookup(request) else { return Ok(Next::OnChange) };
+    let client = shared.client(&request.cluster).ok_or_else(|| ReconcileError::NoEndpoint(request.cluster.clone()))?;
+    let source = source.value();
+    let result = process(shared, request, &client, &source).await;
+    if let Err(error) = &result
+        && !error.is_race()
+    {
+        let message = "Failed to process object: a provider-side issue has occurred.";
+        shared.context.recorder.event(&client, &source, Type::Warning, "ReconcilingError", message);
+    }
+    result
+}
+
+async fn process(shared: &Shared, request: &Request, kcp: &Client, source: &Value) -> Result<Next, ReconcileError> {
+    let rules = shared.rules();
+    let local = &shared.context.local;
+    let key = SourceKey {
+        cluster: request.cluster.to_string(),
+        namespace: request.namespace.to_string(),
+        name: request.name.to_string(),
+    };
+    let namespace = namespace(&rules, request, kcp).await?;
+    let path = workspace_path(shared, &rules, request, kcp).await?;
+    let found: Vec<Value> = copies::of(&shared.copies, &key).iter().map(carrick_client::Object::value).collect();
+    let names: Vec<String> = found.iter().map(full_name).collect();
+    let copies = match found.as_slice() {
+        [] => Copies::None,
+        [copy] => Copies::One(copy),
+        _ => Copies::Many(&names),
+    };
+    let related = match copies {
+        Copies::One(copy) if !rules.related.is_empty() => {
+            let reader = Reader { kcp, local, kinds: &shared.kinds, interest: &shared.interest };
+            let primaries = Primaries { remote: source, local: copy, cluster: &key.cluster, path: path.as_deref() };
+            reader.read(request, &rules.related, primaries).await?
+        }
+        _ => Vec::new(),
+    };
+    let state = shared.states.get(&rules.remote, &key);
+    let seen = Seen {
+        key: &key,
+        workspace_path: path.as_deref(),
+        source: Some(source),
+        namespace: namespace.as_ref(),
+        copies,
+        state: &state,
+        related: &related,
+    };
+    let plan = decide(&rules, seen)?;
+    if plan.steps.is_empty() {
+        return Ok(plan.next);
+    }
+
+    let source_at = Place {
+        side: Side::Kcp,
+        kind: Arc::new(rules.remote.clone()),
+        namespace: rules.remote.namespaced.then(|| key.namespace.clone()),
+        name: key.name.clone(),
+    };
+    let mut executor = Executor {
+        kcp,
+        local,
+        states: &shared.states,
+        namespaces: &shared.namespaces,
+        recorder: &shared.context.recorder,
+        rules: &rules,
+        key: &key,
+        objects: HashMap::from([(source_at, source.clone())]),
+    };
+    for step in plan.steps {
+        tracing::debug!(object = %request, step = step.verb(), "Executing a step.");
+        executor.execute(step).await?;
+    }
+    let catch_up = async {
+        for (at, object) in &executor.objects {
+            if *at.kind == rules.remote && at.side == Side::Kcp {
+                seen_in(shared, &shared.sources, &request.cluster, at, object, true).await;
+            } else if *at.kind == rules.local && at.side == Side::Service {
+                seen_in(shared, &shared.copies, "", at, object, !found.is_empty()).await;
+            }
+        }
+    };
+    // A cache that lags is no error: the next event decides anew.
+    let _ = tokio::time::timeout(CATCH_UP, catch_up).await;
+    Ok(plan.next)
+}
+
+/// Waits until a cache shows a version of the object that is at least as new.
+async fn seen_in(shared: &Shared, store: &FleetStore, cluster: &str, at: &Place, object: &Value, existed: bool) {
+    let number = |version: &str| version.parse::<u64>().unwrap_or(u64::MAX);
+    let written = number(object["metadata"]["resourceVersion"].as_str().unwrap_or_default());
+    loop {
+        let news = shared.seen.notified();
+        match store.get(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name) {
+            Some(cached) if number(&cached.resource_version) >= written => return,
+            // It was there before and is gone: the cache is ahead.
+            None if existed => return,
+            _ => news.await,
+        }
+    }
+}
+
+/// The namespace of the object in kcp, if the rules filter by it.
+async fn namespace(rules: &Rules, request: &Request, kcp: &Client) -> Result<Option<Value>, ReconcileError> {
+    if rules.namespace_filter.is_none() || request.namespace.is_empty() {
+        return Ok(None);
+    }
+    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+    kcp.get(&namespaces, None, &request.namespace).await.map_err(|source| ReconcileError::Read {
+        what: format!("namespace {}", request.namespace),
+        cluster: request.cluster.clone(),
+        source,
+    })
+}
+
+/// The path of the object's workspace, if the rules ask for it. It never changes, so it is read once.
+async fn workspace_path(
+    shared: &Shared,
+    rules: &Rules,
+    request: &Request,
+    kcp: &Client,
+) -> Result<Option<String>, ReconcileError> {
+    if !rules.workspace_paths {
+        return Ok(None);
+    }
+    if let Some(path) = shared.paths.lock().get(&request.cluster) {
+        return Ok(Some(path.clone()));
+    }
+    let logical_cluster = kcp.get(&resource(&LOGICAL_CLUSTER), None, LOGICAL_CLUSTER_NAME).await;
+    let logical_cluster = logical_cluster.map_err(|source| ReconcileError::Read {
+        what: "the workspace path".into(),
+        cluster: request.cluster.clone(),
+        source,
+    })?;
+    let path = logical_cluster.as_ref().and_then(|object| annotation(object, PATH_ANNOTATION)).unwrap_or_default();
+    shared.paths.lock().insert(request.cluster.clone(), path.to_owned());
+    Ok(Some(path.to_owned()))
+}
+
+fn full_name(object: &Value) -> String {
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    format!("{}/{}", text("namespace"), text("name"))
+}

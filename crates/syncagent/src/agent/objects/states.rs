@@ -1,0 +1,146 @@
+//! Remembered state, in Secrets on the service cluster.
+//!
+//! All state Secrets are read once at the start; after that this agent is their only writer, so nothing needs to be watched.
+
+use std::collections::{BTreeMap, HashMap};
+
+use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
+use data_encoding::BASE64;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::backoff::Backoff;
+use crate::agent::health::Part;
+use crate::api::OBJECT_STATE;
+use crate::decide::state::{State, secret_labels, secret_name};
+use crate::rules::ApiKind;
+use crate::rules::metadata::SourceKey;
+
+/// The state of all objects.
+pub(super) struct States {
+    client: Client,
+    namespace: String,
+    /// Secrets by name, in compact form.
+    known: Mutex<HashMap<String, Object>>,
+}
+
+impl States {
+    /// Nothing is known yet.
+    pub fn new(client: Client, namespace: &str) -> Self {
+        Self { client, namespace: namespace.to_owned(), known: Mutex::default() }
+    }
+
+    /// Reads all state Secrets, for as long as it takes. False if told to stop before.
+    pub async fn load(&self, part: &Part, stop: &CancellationToken) -> bool {
+        let (kind, options) = (secrets(), ListOptions::labels(format!("{OBJECT_STATE}=true")));
+        let mut backoff = Backoff::for_servers();
+        let mut said = false;
+        loop {
+            let listed = tokio::select! {
+                () = stop.cancelled() => return false,
+                listed = self.client.list(&kind, Some(&self.namespace), &options) => listed,
+            };
+            match listed {
+                Ok(secrets) => {
+                    let mut known = self.known.lock();
+                    *known = secrets.iter().filter_map(Object::from_value).map(|s| (s.name.to_string(), s)).collect();
+                    part.works();
+                    return true;
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut said, true) {
+                        tracing::warn!(namespace = self.namespace, %error, "Cannot read the state Secrets, trying on…");
+                    }
+                    part.fails(&error);
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = tokio::time::sleep(backoff.pause()) => {}
+            }
+        }
+    }
+
+    /// What is remembered about a primary.
+    pub fn get(&self, kind: &ApiKind, source: &SourceKey) -> State {
+        let secret = self.known.lock().get(&secret_name(kind, source)).cloned();
+        secret.map(|secret| read(&secret.value())).unwrap_or_default()
+    }
+
+    /// Changes what is remembered about a primary.
+    pub async fn update(
+        &self,
+        kind: &ApiKind,
+        source: &SourceKey,
+        change: impl FnOnce(&mut State),
+    ) -> Result<(), Error> {
+        let name = secret_name(kind, source);
+        let known = self.known.lock().get(&name).cloned();
+        let mut state = known.as_ref().map(|secret| read(&secret.value())).unwrap_or_default();
+        change(&mut state);
+        let data: BTreeMap<_, _> =
+            state.to_data().into_iter().map(|(key, text)| (key, BASE64.encode(text.as_bytes()))).collect();
+        let mut secret = known.as_ref().map_or_else(
+            || json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": name, "namespace": self.namespace}}),
+            Object::value,
+        );
+        secret["metadata"]["labels"] = json!(secret_labels(source));
+        secret["data"] = json!(data);
+        let written = match known {
+            Some(_) => self.client.replace(&secrets(), Some(&self.namespace), &secret).await,
+            None => self.client.create(&secrets(), Some(&self.namespace), &secret).await,
+        };
+        match written {
+            Ok(secret) => {
+                self.learn(&name, Some(&secret));
+                Ok(())
+            }
+            Err(error) => {
+                // Somebody else wrote or deleted it: look again, and let the object be decided anew.
+                if error.is_conflict() || error.is_already_exists() || error.is_not_found() {
+                    let current = self.client.get(&secrets(), Some(&self.namespace), &name).await?;
+                    self.learn(&name, current.as_ref());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes everything that is remembered about a primary.
+    pub async fn forget(&self, kind: &ApiKind, source: &SourceKey) -> Result<(), Error> {
+        let name = secret_name(kind, source);
+        if !self.known.lock().contains_key(&name) {
+            return Ok(());
+        }
+        match self.client.delete(&secrets(), Some(&self.namespace), &name, &DeleteOptions::default()).await {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => {
+                self.learn(&name, None);
+                Ok(())
+            }
+        }
+    }
+
+    fn learn(&self, name: &str, secret: Option<&Value>) {
+        let mut known = self.known.lock();
+        match secret.and_then(Object::from_value) {
+            Some(secret) => drop(known.insert(name.to_owned(), secret)),
+            None => drop(known.remove(name)),
+        }
+    }
+}
+
+fn secrets() -> Resource {
+    Resource::namespaced("", "v1", "Secret", "secrets")
+}
+
+fn read(secret: &Value) -> State {
+    let decoded: Vec<(String, Vec<u8>)> = secret["data"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, text)| Some((key.clone(), BASE64.decode(text.as_str()?.as_bytes()).ok()?)))
+        .collect();
+    State::from_data(decoded.iter().map(|(key, bytes)| (key.as_str(), bytes.as_slice())))
+}

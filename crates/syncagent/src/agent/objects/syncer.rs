@@ -1,0 +1,357 @@
+//! One syncer: all objects of one PublishedResource.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_client::{Client, Object};
+use carrick_multicluster::{ClusterKey, FleetStore, Queue, QueueConfig, Request};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch as channel};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::execute::Namespaces;
+use super::fleet::Fleet;
+use super::kinds::{Kinds, resource};
+use super::related::{SharedInterest, owner, watched};
+use super::states::States;
+use super::{CONTROLLER, Context, copies, reconcile};
+use crate::agent::backoff::Backoff;
+use crate::agent::health::Part;
+use crate::agent::metrics::Outcome;
+use crate::api::{AGENT_NAME, Origin};
+use crate::decide::{Next, Side};
+use crate::rules::Rules;
+use crate::rules::related::{Gvr, RelatedWatch};
+
+/// How many objects of one PublishedResource are worked on at once.
+const WORKERS: usize = 32;
+/// When an object is looked at again although no watch reported anything.
+const REQUEUE: Duration = Duration::from_secs(5);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+
+/// A running syncer.
+pub(super) struct Syncer {
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+/// What the tasks of a syncer share.
+pub(super) struct Shared {
+    pub context: Arc<Context>,
+    pub states: Arc<States>,
+    pub fleet: Fleet,
+    pub sources: FleetStore,
+    pub copies: FleetStore,
+    pub kinds: Kinds,
+    pub interest: SharedInterest,
+    pub namespaces: Namespaces,
+    /// Wakes whoever waits for a cache to catch up.
+    pub seen: Notify,
+    /// Workspace paths by cluster.
+    pub paths: Mutex<HashMap<Arc<str>, String>>,
+    rules: Mutex<Arc<Rules>>,
+    queue: Queue<Request>,
+    /// Endpoint of each cluster, and the client for it.
+    homes: Mutex<HashMap<Arc<str>, (Arc<str>, Client)>>,
+}
+
+impl Syncer {
+    /// Starts watches and workers.
+    pub fn start(
+        context: Arc<Context>,
+        states: Arc<States>,
+        fleet: Fleet,
+        rules: Arc<Rules>,
+        stop: &CancellationToken,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            context,
+            states,
+            fleet,
+            sources: FleetStore::new(ClusterKey::Annotation),
+            copies: copies::store(),
+            kinds: Kinds::default(),
+            interest: SharedInterest::default(),
+            namespaces: Namespaces::default(),
+            seen: Notify::new(),
+            paths: Mutex::default(),
+            queue: Queue::new(QueueConfig { longest_retry: LONGEST_RETRY, ..QueueConfig::default() }),
+            homes: Mutex::default(),
+            rules: Mutex::new(rules),
+        });
+        let stop = stop.child_token();
+        let mut tasks = JoinSet::new();
+        let (synced, ready) = channel::channel(false);
+        tasks.spawn(until(stop.clone(), watch_copies(shared.clone(), synced)));
+        tasks.spawn(until(stop.clone(), watch_endpoints(shared.clone())));
+        for gvr in watched(&shared.rules().related, Origin::Service) {
+            let client = shared.context.local.clone();
+            tasks.spawn(until(stop.clone(), watch_related(shared.clone(), client, Side::Service, gvr)));
+        }
+        for _ in 0..WORKERS {
+            tasks.spawn(work(shared.clone(), ready.clone(), stop.clone()));
+        }
+        Self { shared, stop, tasks }
+    }
+
+    /// Whether these rules can be swapped in: what is watched stays the same.
+    pub fn fits(&self, rules: &Rules) -> bool {
+        let old = self.shared.rules();
+        let same_related = |origin| watched(&old.related, origin) == watched(&rules.related, origin);
+        old.local == rules.local
+            && old.remote == rules.remote
+            && same_related(Origin::Kcp)
+            && same_related(Origin::Service)
+    }
+
+    /// Swaps the rules and looks at every object again.
+    pub fn set_rules(&self, rules: &Arc<Rules>) {
+        if Arc::ptr_eq(&self.shared.rules(), rules) {
+            return;
+        }
+        *self.shared.rules.lock() = rules.clone();
+        for object in self.shared.sources.list() {
+            self.shared.queue.add(Request::from(&object));
+        }
+    }
+
+    /// Stops watching and lets running work come to its end.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        self.shared.queue.close();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+impl Shared {
+    /// The rules of this moment.
+    pub fn rules(&self) -> Arc<Rules> {
+        self.rules.lock().clone()
+    }
+
+    /// A client for the workspace of a cluster; none while no endpoint serves it.
+    pub fn client(&self, cluster: &str) -> Option<Client> {
+        self.homes.lock().get(cluster).map(|(_, client)| client.clone())
+    }
+
+    /// Takes note of the endpoint that serves a cluster.
+    fn settle(&self, cluster: &Arc<str>, endpoint: &Arc<str>) {
+        let mut homes = self.homes.lock();
+        if homes.get(cluster).is_some_and(|(home, _)| home == endpoint) {
+            return;
+        }
+        match self.fleet.client(endpoint, cluster) {
+            Ok(client) => drop(homes.insert(cluster.clone(), (endpoint.clone(), client))),
+            Err(error) => tracing::error!(cluster = &**cluster, %error, "Cannot reach a workspace."),
+        }
+    }
+}
+
+/// Runs a task until told to stop.
+async fn until(stop: CancellationToken, task: impl Future<Output = ()>) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = task => {}
+    }
+}
+
+/// Feeds the store of copies and queues the sources of changed copies.
+async fn watch_copies(shared: Arc<Shared>, synced: channel::Sender<bool>) {
+    let rules = shared.rules();
+    let part = shared.context.health.part(format!("copies of PublishedResource {}", rules.name));
+    let options = WatchOptions::labels(format!("{AGENT_NAME}={}", rules.agent_name));
+    let mut events = pin!(watch(shared.context.local.clone(), resource(&rules.local), options));
+    while let Some(event) = events.next().await {
+        note(&part, &event, &rules, "the service cluster");
+        for change in shared.copies.apply(copies::ENDPOINT, event) {
+            if let Some(source) = copies::source_of(&change.object().value()) {
+                shared.queue.add(source);
+            }
+        }
+        shared.seen.notify_waiters();
+        if shared.copies.is_synced(copies::ENDPOINT) {
+            synced.send_replace(true);
+        }
+    }
+}
+
+/// Keeps one watch of the sources, and of related kinds whose truth is in kcp, for every endpoint.
+async fn watch_endpoints(shared: Arc<Shared>) {
+    let mut news = shared.fleet.subscribe();
+    let mut running: HashMap<Arc<str>, JoinSet<()>> = HashMap::new();
+    let mut joined = 0;
+    loop {
+        let endpoints = news.borrow_and_update().clone();
+        running.retain(|url, _| {
+            let stays = endpoints.urls.contains(url);
+            if !stays {
+                shared.sources.forget_endpoint(url);
+                shared.homes.lock().retain(|_, (home, _)| home != url);
+            }
+            stays
+        });
+        // A workspace that has just joined may be the first to serve the API: do not wait for the next attempt.
+        if std::mem::replace(&mut joined, endpoints.joined) != endpoints.joined {
+            running.retain(|url, _| shared.sources.is_synced(url));
+        }
+        for url in &endpoints.urls {
+            running.entry(url.clone()).or_insert_with(|| watch_endpoint(&shared, url));
+        }
+        if news.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn watch_endpoint(shared: &Arc<Shared>, url: &Arc<str>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    match shared.fleet.client(url, "*") {
+        Ok(client) => {
+            for gvr in watched(&shared.rules().related, Origin::Kcp) {
+                tasks.spawn(watch_related(shared.clone(), client.clone(), Side::Kcp, gvr));
+            }
+            tasks.spawn(watch_sources(shared.clone(), client, url.clone()));
+        }
+        Err(error) => tracing::error!(endpoint = &**url, %error, "Cannot use an endpoint of the APIExport."),
+    }
+    tasks
+}
+
+/// Feeds the store of sources and queues changed ones.
+async fn watch_sources(shared: Arc<Shared>, client: Client, endpoint: Arc<str>) {
+    let rules = shared.rules();
+    let part = shared.context.health.part(format!("objects of PublishedResource {} at {endpoint}", rules.name));
+    // Virtual workspaces of some kcp versions never finish a streaming list.
+    let options = WatchOptions { streaming_lists: false, ..WatchOptions::default() };
+    let mut events = pin!(watch(client, resource(&rules.remote), options));
+    while let Some(event) = events.next().await {
+        note(&part, &event, &rules, "consumers' workspaces");
+        if let Event::Listed(object) | Event::Applied(object) = &event {
+            shared.settle(&object.cluster, &endpoint);
+        }
+        for change in shared.sources.apply(&endpoint, event) {
+            shared.queue.add(Request::from(change.object()));
+        }
+        shared.seen.notify_waiters();
+    }
+}
+
+/// Queues primaries whose related objects change on their origin side.
+async fn watch_related(shared: Arc<Shared>, client: Client, side: Side, gvr: Gvr) {
+    let mut backoff = Backoff::for_servers();
+    let kind = loop {
+        match shared.kinds.find(side, &client, &gvr).await {
+            Ok(Some(kind)) => break kind,
+            Ok(None) => {}
+            Err(error) => tracing::debug!(resource = gvr.resource, %error, "Cannot look up a related resource."),
+        }
+        tokio::time::sleep(backoff.pause()).await;
+    };
+    let options = WatchOptions { streaming_lists: side == Side::Service, ..WatchOptions::default() };
+    let mut events = pin!(watch(client, resource(&kind), options));
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Listed(object) | Event::Applied(object) | Event::Deleted(object) => {
+                related_changed(&shared, side, &gvr, &object);
+            }
+            Event::Failing(error) => {
+                tracing::warn!(resource = gvr.resource, %error, "Cannot watch related objects, changes arrive late until this works…");
+            }
+            Event::Recovered => tracing::info!(resource = gvr.resource, "Watching related objects again."),
+            Event::Begin | Event::Synced => {}
+        }
+    }
+}
+
+fn related_changed(shared: &Shared, side: Side, gvr: &Gvr, object: &Object) {
+    for primary in shared.interest.primaries(gvr, object) {
+        shared.queue.add(primary);
+    }
+    let rules = shared.rules();
+    let origin = if side == Side::Kcp { Origin::Kcp } else { Origin::Service };
+    for related in rules.related.iter().filter(|r| r.origin == origin && r.source == *gvr) {
+        match (&related.watch, side) {
+            (None, _) => {}
+            (Some(RelatedWatch::ByOwner), Side::Kcp) => {
+                if let Some(name) = owner(&object.value(), &rules.remote.group, &rules.remote.kind) {
+                    shared.queue.add(Request::new(object.cluster.clone(), object.namespace.clone(), name));
+                }
+            }
+            (Some(RelatedWatch::ByOwner), Side::Service) => {
+                let name = owner(&object.value(), &rules.local.group, &rules.local.kind);
+                let copy = name.and_then(|name| shared.copies.get("", &object.namespace, &name));
+                if let Some(source) = copy.and_then(|copy| copies::source_of(&copy.value())) {
+                    shared.queue.add(source);
+                }
+            }
+            (Some(RelatedWatch::BySelector(selector)), Side::Kcp) => {
+                for source in shared.sources.list_cluster(&object.cluster) {
+                    if selector.matches(&source.labels()) {
+                        shared.queue.add(Request::from(&source));
+                    }
+                }
+            }
+            (Some(RelatedWatch::BySelector(selector)), Side::Service) => {
+                for copy in shared.copies.list() {
+                    if selector.matches(&copy.labels()) {
+                        copies::source_of(&copy.value()).into_iter().for_each(|source| shared.queue.add(source));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Says once that a watch fails, and once that it works again.
+fn note(part: &Part, event: &Event, rules: &Rules, place: &str) {
+    let (publishedresource, kind) = (rules.name.as_str(), rules.remote.kind.as_str());
+    match event {
+        Event::Failing(error) if error.is_not_found() => {
+            tracing::info!(publishedresource, kind, "The API is not served in {place} yet, waiting…");
+            part.fails(error);
+        }
+        Event::Failing(error) => {
+            tracing::warn!(publishedresource, kind, %error, "Cannot watch objects in {place}, trying on…");
+            part.fails(error);
+        }
+        Event::Recovered => tracing::info!(publishedresource, kind, "Watching objects in {place} again."),
+        Event::Synced => part.works(),
+        _ => {}
+    }
+}
+
+/// Works on one object after the other, once all copies are known.
+async fn work(shared: Arc<Shared>, mut ready: channel::Receiver<bool>, stop: CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => return,
+        known = ready.wait_for(|ready| *ready) => if known.is_err() { return },
+    }
+    while let Some(lease) = shared.queue.next().await {
+        let request = lease.key().clone();
+        match reconcile::reconcile(&shared, &request).await {
+            Ok(next) => {
+                shared.context.metrics.reconciled(CONTROLLER, Outcome::Success);
+                shared.queue.forget(&request);
+                drop(lease);
+                if next == Next::Soon {
+                    shared.queue.add_after(request, REQUEUE);
+                }
+            }
+            Err(error) => {
+                let pause = lease.retry();
+                if error.is_race() {
+                    tracing::debug!(%request, %error, "Somebody else was faster, trying again.");
+                    continue;
+                }
+                shared.context.metrics.reconciled(CONTROLLER, Outcome::Error);
+                tracing::error!(object = %request, %error, retry = ?pause, "Failed to process object.");
+            }
+        }
+    }
+}

@@ -216,7 +216,8 @@ mod tests {
     #[test]
     fn json_lines_have_their_keys_in_the_usual_order() {
         let got = logged(Format::Json, || tracing::info!(logger = "syncagent-sync", count = 3, "Hello \"you\""));
-        let head = r#"{"level":"info","time":"2026-01-31T02:30:46.366Z","logger":"syncagent-sync","caller":"src/logging.rs:"#;
+        let head =
+            r#"{"level":"info","time":"2026-01-31T02:30:46.366Z","logger":"syncagent-sync","caller":"src/logging.rs:"#;
         assert!(got.starts_with(head), "{got}");
         assert!(got.ends_with("\"msg\":\"Hello \\\"you\\\"\",\"count\":3}\n"), "{got}");
     }

@@ -1,5 +1,7 @@
 //! The command line as a user meets it: every flag, every mistake, and what the binary prints and returns.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
 use std::process::{Command, Output};
 
 use carrick_syncagent::logging::Format;

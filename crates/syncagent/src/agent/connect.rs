@@ -32,7 +32,7 @@ pub enum ConnectError {
         /// Workspace, as in the URL.
         workspace: String,
         /// What went wrong.
-        source: Error,
+        source: Box<Error>,
         /// The way out.
         hint: &'static str,
     },
@@ -192,7 +192,7 @@ async fn get(client: &Client, kind: &'static Kind, name: &str) -> Result<Value, 
         }),
         Err(source) => {
             let hint = hint(&source);
-            Err(ConnectError::Request { what, workspace: shown(client), source, hint })
+            Err(ConnectError::Request { what, workspace: shown(client), source: Box::new(source), hint })
         }
     }
 }

@@ -97,6 +97,7 @@ impl Recorder {
     }
 
     /// The same recorder in the name of another controller.
+    #[must_use]
     pub fn of(&self, component: &'static str) -> Self {
         Self { component, queues: Arc::clone(&self.queues) }
     }

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error};
@@ -22,6 +23,8 @@ use crate::rules::export::{ExportChange, Published, apply};
 
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-apiexport";
+/// After so long without a write, nobody is fighting.
+const CALM: Duration = Duration::from_mins(1);
 
 /// What the controller works with.
 pub(crate) struct Export {
@@ -50,6 +53,7 @@ impl Export {
         let mut seen = Seen::default();
         let mut known = false;
         let mut backoff = Backoff::for_objects();
+        let mut pace = Pace::default();
         let mut retry: Option<Instant> = None;
         loop {
             let again = async {
@@ -70,6 +74,10 @@ impl Export {
                 () = again => {}
             }
             let (true, Some(export)) = (known, &seen.export) else { continue };
+            if let Some(at) = pace.not_before() {
+                retry = Some(at);
+                continue;
+            }
             let now = Arc::clone(&catalog.borrow_and_update());
             let written = tokio::select! {
                 () = stop.cancelled() => return,
@@ -82,7 +90,8 @@ impl Export {
                     backoff.reset();
                     retry = None;
                     if let Some(newer) = newer {
-                        seen.export = Some(newer);
+                        pace.wrote();
+                        seen.take(newer);
                     }
                 }
                 Err(error) => {
@@ -128,6 +137,35 @@ impl Export {
         say(Type::Normal, "AddingResourceSchemas", &change.added_schemas, "Added new resource schema(s)");
         say(Type::Warning, "RemovingResourceSchemas", &change.removed_schemas, "Removed resource schema(s)");
         say(Type::Normal, "AddingPermissionClaims", &change.added_claims, "Added new permission claim(s) for all");
+    }
+}
+
+/// Slows down when every write is answered by another one: two agents that fight over one export must not flood kcp.
+struct Pace {
+    backoff: Backoff,
+    wrote: Option<Instant>,
+    pause: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { backoff: Backoff::for_objects(), wrote: None, pause: Duration::ZERO }
+    }
+}
+
+impl Pace {
+    fn wrote(&mut self) {
+        let now = Instant::now();
+        if self.wrote.is_none_or(|before| now - before > CALM) {
+            self.backoff.reset();
+        }
+        self.pause = self.backoff.pause();
+        self.wrote = Some(now);
+    }
+
+    /// When to look again, if that is not now.
+    fn not_before(&self) -> Option<Instant> {
+        self.wrote.map(|at| at + self.pause).filter(|at| *at > Instant::now())
     }
 }
 
@@ -208,4 +246,48 @@ fn published(catalog: &Catalog) -> Vec<Published<'_>> {
         }
     });
     usable.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::agent::catalog::Problem;
+    use crate::api::PublishedResource;
+
+    #[test]
+    fn broken_ones_count_only_if_they_were_published_before_and_lost_no_conflict() {
+        let mut catalog = Catalog::default();
+        for (name, schema, reason) in [
+            ("fine", "v1.as.x", None),
+            ("edited-badly", "v1.bs.x", Some("InvalidProjection")),
+            ("never-published", "", Some("KindNotFound")),
+            ("second", "v1.as.x", Some("Conflict")),
+        ] {
+            let pr: PublishedResource =
+                serde_json::from_value(json!({ "status": { "resourceSchemaName": schema } })).unwrap();
+            catalog.resources.insert(name.to_owned(), Arc::new(pr));
+            if let Some(reason) = reason {
+                catalog.problems.insert(name.to_owned(), Problem { reason, message: String::new() });
+            }
+        }
+        let got: Vec<_> = published(&catalog).iter().map(|one| (one.schema_name, one.ready)).collect();
+        assert_eq!(got, [("v1.bs.x", true), ("v1.as.x", true)]);
+    }
+
+    #[test]
+    fn an_older_answer_does_not_replace_a_newer_object() {
+        let object = |uid: &str, version: &str| json!({ "metadata": { "uid": uid, "resourceVersion": version } });
+        let mut seen = Seen::default();
+        for (offered, wanted) in [
+            (object("a", "5"), object("a", "5")),
+            (object("a", "4"), object("a", "5")),
+            (object("a", "6"), object("a", "6")),
+            (object("b", "1"), object("b", "1")),
+        ] {
+            seen.take(offered);
+            assert_eq!(seen.export, Some(wanted));
+        }
+    }
 }

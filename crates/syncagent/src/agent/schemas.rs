@@ -128,7 +128,12 @@ impl Schemas {
                         self.metrics.reconciled(CONTROLLER, Outcome::Error);
                         let text = error.to_string();
                         if told.as_ref() != Some(&text) {
-                            tracing::error!(logger = CONTROLLER, publishedresource = name, error = text, "Reconciler error");
+                            tracing::error!(
+                                logger = CONTROLLER,
+                                publishedresource = name,
+                                error = text,
+                                "Reconciler error"
+                            );
                             let involved = involved(&case.pr);
                             self.recorder.event(&self.local, &involved, Type::Warning, "ReconcilingError", &text);
                             told = Some(text);
@@ -160,6 +165,12 @@ impl Schemas {
             Some(entry) => self.publish(entry).await.map(|()| Some(entry)),
             None => Ok(None),
         };
+        // An outage of kcp says nothing about the schema; the log and the probes tell of it.
+        if let Err(SchemasError::Kcp { source, .. }) = &published
+            && source.is_transient()
+        {
+            return published.map(drop);
+        }
         let report = status::Report {
             schema_name: published.as_ref().ok().copied().flatten().map(|entry| entry.schema_name.as_str()),
             failure: published.as_ref().err().map(ToString::to_string),
@@ -191,7 +202,13 @@ impl Schemas {
             tracing::info!(logger = CONTROLLER, name, "Fixing incorrect agent metadata…");
             set(&mut existing, "labels", AGENT_NAME, &self.agent_name);
             set(&mut existing, "annotations", AGENT_NAME, &self.agent_name);
-            self.export.replace(&kind, None, &existing).await.map_err(|e| failed("update", e))?;
+            match self.export.replace(&kind, None, &existing).await {
+                // The documented role of agents does not allow it, and the schema serves its purpose without.
+                Err(error) if error.is_forbidden() => {
+                    tracing::warn!(logger = CONTROLLER, name, %error, "Cannot take over APIResourceSchema.");
+                }
+                updated => drop(updated.map_err(|e| failed("update", e))?),
+            }
         }
         Ok(())
     }

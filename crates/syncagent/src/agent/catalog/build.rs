@@ -87,9 +87,8 @@ pub(super) fn build(
             }
         };
         if let Some(entry) = kept {
-            let resource = resource_of(&entry.schema_name);
-            if !taken.contains_key(&resource) {
-                taken.insert(resource, name);
+            // A fallback may find its name taken as well.
+            if *taken.entry(resource_of(&entry.schema_name)).or_insert(name) == name {
                 catalog.entries.insert(name.clone(), entry);
             }
         }
@@ -168,4 +167,129 @@ fn resource_of(schema_name: &str) -> String {
 
 fn same_resource(left: &str, right: &str) -> bool {
     !left.is_empty() && resource_of(left) == resource_of(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::rules::tests::crontab;
+
+    fn listed(name: &str, created: &str, generation: i64, spec: &Value) -> (String, Listed) {
+        let mut object = json!({
+            "metadata": { "name": name, "uid": format!("uid-{name}"), "generation": generation },
+            "spec": { "resource": { "apiGroup": "example.com", "kind": "CronTab" }, "naming": { "name": "$remoteName", "namespace": "n" } },
+        });
+        for (key, value) in spec.as_object().unwrap() {
+            object["spec"][key] = value.clone();
+        }
+        let pr = serde_json::from_value(object).unwrap();
+        (name.to_owned(), Listed { created: created.to_owned(), pr: Ok(Arc::new(pr)) })
+    }
+
+    fn crds() -> BTreeMap<String, Known> {
+        let crd = crontab();
+        let known = Known {
+            group: crd.spec.group.clone(),
+            kind: crd.spec.names.kind.clone(),
+            resource_version: "1".to_owned(),
+            crd: Some(Ok(Arc::new(crd))),
+        };
+        BTreeMap::from([("crontabs.example.com".to_owned(), known)])
+    }
+
+    fn built(previous: &Catalog, resources: impl IntoIterator<Item = (String, Listed)>) -> Catalog {
+        build(previous, &resources.into_iter().collect(), &crds(), "agent")
+    }
+
+    fn reasons(catalog: &Catalog) -> Vec<(&str, &str)> {
+        catalog.problems.iter().map(|(name, problem)| (name.as_str(), problem.reason)).collect()
+    }
+
+    fn rules_of<'a>(catalog: &'a Catalog, name: &str) -> &'a Arc<Rules> {
+        catalog.entries[name].rules.as_ref().unwrap()
+    }
+
+    #[test]
+    fn a_broken_one_does_not_hinder_the_others() {
+        let missing = json!({ "resource": { "apiGroup": "no.example", "kind": "Backup" } });
+        let unreadable = Listed { created: "1".to_owned(), pr: Err("not an object".to_owned()) };
+        let catalog = built(
+            &Catalog::default(),
+            [
+                listed("good", "1", 1, &json!({})),
+                listed("missing", "1", 1, &missing),
+                listed(
+                    "version",
+                    "1",
+                    1,
+                    &json!({ "resource": { "apiGroup": "example.com", "kind": "CronTab", "versions": ["v9"] } }),
+                ),
+                listed(
+                    "rules",
+                    "1",
+                    1,
+                    &json!({ "projection": { "group": "b.example" }, "mutation": { "spec": [{}] } }),
+                ),
+                ("unreadable".to_owned(), unreadable),
+            ],
+        );
+        let wanted = [
+            ("missing", "KindNotFound"),
+            ("rules", "InvalidRules"),
+            ("unreadable", "Unreadable"),
+            ("version", "InvalidProjection"),
+        ];
+        assert_eq!(reasons(&catalog), wanted);
+        assert_eq!(catalog.entries.keys().collect::<Vec<_>>(), ["good", "rules"]);
+        assert_eq!(catalog.entries["good"].schema_name, "v0595d221.crontabs.example.com");
+        assert!(catalog.entries["rules"].rules.is_err(), "its schema is fine, its rules are not");
+        assert_eq!(catalog.resources.len(), 4);
+    }
+
+    #[test]
+    fn rules_are_compiled_once_per_generation() {
+        let first = built(&Catalog::default(), [listed("a", "1", 1, &json!({}))]);
+        let same = built(&first, [listed("a", "1", 1, &json!({}))]);
+        assert!(Arc::ptr_eq(rules_of(&first, "a"), rules_of(&same, "a")));
+        let edited = built(&same, [listed("a", "1", 2, &json!({}))]);
+        assert!(!Arc::ptr_eq(rules_of(&same, "a"), rules_of(&edited, "a")));
+    }
+
+    #[test]
+    fn an_invalid_edit_leaves_the_last_valid_entry_in_place() {
+        let good = built(&Catalog::default(), [listed("a", "1", 1, &json!({}))]);
+        for edit in [
+            json!({ "mutation": { "spec": [{}] } }),
+            json!({ "resource": { "apiGroup": "no.example", "kind": "CronTab" } }),
+            json!({ "projection": { "version": "v2", "plural": "Not/Valid" } }),
+        ] {
+            let edited = built(&good, [listed("a", "1", 2, &edit)]);
+            assert_eq!(edited.problems.len(), 1, "{edit}");
+            assert!(Arc::ptr_eq(rules_of(&good, "a"), rules_of(&edited, "a")), "{edit}");
+            let repaired = built(&edited, [listed("a", "1", 3, &json!({}))]);
+            assert!(repaired.problems.is_empty());
+            assert_eq!(repaired.entries["a"].pr.metadata.generation, 3);
+        }
+    }
+
+    #[test]
+    fn of_two_for_one_name_the_holder_wins_then_the_older() {
+        let old = || listed("old", "2026-01-01", 1, &json!({}));
+        let young = || listed("young", "2026-01-02", 1, &json!({}));
+        let catalog = built(&Catalog::default(), [young(), old()]);
+        assert_eq!(reasons(&catalog), [("young", "Conflict")]);
+        assert_eq!(catalog.entries.keys().collect::<Vec<_>>(), ["old"]);
+
+        let (name, mut holder) = young();
+        let mut pr = holder.pr.as_deref().unwrap().clone();
+        pr.status.resource_schema_name = "v1.crontabs.example.com".to_owned();
+        holder.pr = Ok(Arc::new(pr));
+        assert_eq!(reasons(&built(&Catalog::default(), [old(), (name, holder)])), [("old", "Conflict")]);
+
+        let later = built(&catalog, [young()]);
+        assert!(later.problems.is_empty());
+        assert_eq!(later.entries.keys().collect::<Vec<_>>(), ["young"]);
+    }
 }

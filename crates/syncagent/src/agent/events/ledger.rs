@@ -7,7 +7,7 @@ use super::{Involved, Note, Type};
 
 /// Events an object and source may cause in a row, and how long it takes to be allowed one more.
 const BURST: u32 = 25;
-const REFILL: Duration = Duration::from_secs(300);
+const REFILL: Duration = Duration::from_mins(5);
 /// Entries kept; when it gets more, everything is forgotten, which costs a few events with a count of one.
 const LIMIT: usize = 2048;
 

@@ -267,9 +267,12 @@ impl Watch {
             Some(version) => Step::Resume { version },
             None => Step::List,
         };
+        let in_trouble = self.backoff.is_raised();
         match end {
             End::Error(error) if is_lost(&error) => self.pause(Step::List),
-            // Resuming at the same version would meet the same error.
+            // Servers that shut down, or lose the server behind them, end watches like this; the version is still good.
+            End::Error(error) if !in_trouble => self.fail(error, next),
+            // It may be the version that the server cannot cope with.
             End::Error(error) | End::Garbage(error) => self.fail(error, Step::List),
             End::Closed if reading.delivered || reading.opened.elapsed() >= PROBATION => next,
             // Not worth telling, but a server that hangs up at once must not be asked without a pause.

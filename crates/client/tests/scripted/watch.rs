@@ -181,11 +181,13 @@ async fn an_outage_is_over_when_a_quiet_watch_stays_open() {
 }
 
 #[tokio::test]
-async fn a_server_that_lists_but_cannot_watch_is_not_called_recovered() {
+async fn an_error_event_is_met_by_resuming_first_and_by_a_new_list_if_it_repeats() {
     let error = || Answer::Watch(vec![event("ERROR", &status(500, "InternalError"))], Then::End);
-    let script = vec![list(5, &[]), error(), list(5, &[]), error(), list(5, &[]), quiet()];
-    let (told, _) = run(paged(), 8, script).await;
+    let script = vec![list(5, &[]), error(), error(), list(5, &[]), error(), list(5, &[]), quiet()];
+    let (told, asked) = run(paged(), 8, script).await;
+    // A server that lists but cannot watch is not called recovered.
     assert_eq!(told, ["begin", "synced", "failing Some(500)", "begin", "synced", "begin", "synced", "recovered"]);
+    assert!(asked[1].contains("resourceVersion=5") && asked[2].contains("resourceVersion=5"), "{asked:?}");
 }
 
 #[tokio::test]

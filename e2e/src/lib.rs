@@ -1,1 +1,24 @@
-//! Scenarios.
+//! Scenarios of the api-syncagent, written once and played on every kind of world.
+//!
+//! ```text
+//!  tests/embedded.rs, tests/real.rs ─▶ harness ─▶ scenarios   one sentence each, one file per theme
+//!                                                    │ play on
+//!                                                    ▼
+//!                            agent, binary ◀──── Stage        one scenario's own workspaces, API group and names
+//!                                                    │ in a
+//!                                                    ▼
+//!                                                  World      EmbeddedWorld: two planes in this process, one world per scenario
+//!                                                             RealWorld: kcp, kube-apiserver and etcd, one world per run
+//! ```
+//!
+//! The operator's part, such as writing a status, is played by the scenarios themselves.
+
+pub mod agent;
+pub mod binary;
+pub mod fixtures;
+pub mod harness;
+pub mod kinds;
+pub mod scenarios;
+pub mod scratch;
+pub mod stage;
+pub mod world;

@@ -1,0 +1,105 @@
+//! The agent, run in this process.
+
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use anyhow::Context;
+use carrick_client::Server;
+use carrick_syncagent::agent::{self, AgentConfig};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::stage::Stage;
+
+/// A running agent. It has a runtime and connections of its own, so that a crash leaves nothing of it behind.
+pub struct Agent {
+    runtime: Option<Runtime>,
+    task: JoinHandle<Result<(), anyhow::Error>>,
+    stop: CancellationToken,
+}
+
+impl Agent {
+    /// Starts an agent for a stage.
+    pub fn start(stage: &Stage) -> anyhow::Result<Self> {
+        Self::start_with(stage, None)
+    }
+
+    /// Starts an agent for a stage that can be asked how it is.
+    pub fn start_with_health(stage: &Stage) -> anyhow::Result<(Self, Health)> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let agent = Self::start_with(stage, Some(address.to_string()))?;
+        Ok((agent, Health { address }))
+    }
+
+    fn start_with(stage: &Stage, health_address: Option<String>) -> anyhow::Result<Self> {
+        let local = stage.world.service_kubeconfig();
+        let kcp = stage.world.kcp_kubeconfig(&stage.provider.path);
+        let (namespace, agent_name) = (stage.agent_namespace(), stage.agent_name());
+        let (slice, selector) = (stage.export_name().to_owned(), stage.selector());
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(&agent_name).enable_all().build()?;
+        let stop = CancellationToken::new();
+        let told = stop.clone();
+        let task = runtime.spawn(async move {
+            let config = AgentConfig {
+                local: Server::from_kubeconfig_yaml(&local)?,
+                kcp: Server::from_kubeconfig_yaml(&kcp)?,
+                namespace,
+                agent_name,
+                slice,
+                selector,
+                disabled: BTreeSet::new(),
+                leader_election: false,
+                metrics_address: None,
+                health_address,
+                exit_on_startup_error: false,
+            };
+            Ok(agent::run(config, told).await?)
+        });
+        Ok(Self { runtime: Some(runtime), task, stop })
+    }
+
+    /// Whether it has neither ended nor failed.
+    pub fn is_running(&self) -> bool {
+        !self.task.is_finished()
+    }
+
+    /// Asks it to end and waits until it has, which must be in time and without an error.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        let ended = tokio::time::timeout(Duration::from_secs(20), &mut self.task).await;
+        ended.context("the agent did not end within 20 s")??.context("the agent ended with an error")
+    }
+
+    /// Ends it at once, wherever it is.
+    pub fn crash(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Where an agent tells how it is.
+pub struct Health {
+    address: SocketAddr,
+}
+
+impl Health {
+    /// What it answers when asked whether it is ready, status line included.
+    pub async fn ready(&self) -> anyhow::Result<String> {
+        let mut stream = TcpStream::connect(self.address).await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+}

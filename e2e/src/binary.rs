@@ -1,0 +1,113 @@
+//! The released binary `api-syncagent`, run as a process.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use tokio::process::{Child, Command};
+
+use crate::scratch::Scratch;
+use crate::stage::Stage;
+
+/// How long an agent may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// The binary, and what it is started with for one stage.
+pub struct Binary {
+    path: PathBuf,
+    folder: Scratch,
+    arguments: Vec<String>,
+}
+
+impl Binary {
+    /// Builds the binary, unless it is up to date, and writes the kubeconfigs for a stage.
+    pub async fn build(stage: &Stage) -> anyhow::Result<Self> {
+        let path = build().await?;
+        let folder = Scratch::new()?;
+        let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig())?;
+        let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(&stage.provider.path))?;
+        let arguments = vec![
+            format!("--kubeconfig={}", service.display()),
+            format!("--kcp-kubeconfig={}", kcp.display()),
+            format!("--namespace={}", stage.agent_namespace()),
+            format!("--agent-name={}", stage.agent_name()),
+            format!("--apiexportendpointslice-ref={}", stage.export_name()),
+            format!("--published-resource-selector={}", stage.selector()),
+            "--metrics-address=0".to_owned(),
+            "--log-debug".to_owned(),
+            "--log-format=Console".to_owned(),
+        ];
+        Ok(Self { path, folder, arguments })
+    }
+
+    /// Starts a process.
+    pub fn start(&self) -> anyhow::Result<Running> {
+        let log = self.folder.path().join(format!("{}.log", uuid::Uuid::new_v4().simple()));
+        let child = Command::new(&self.path)
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.path.display()))?;
+        Ok(Running { child, log })
+    }
+}
+
+/// A running process; killed when dropped.
+pub struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    /// Ends it with SIGKILL.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
+    /// Asks it to end with SIGTERM and waits for exit code 0.
+    pub async fn terminate(mut self) -> anyhow::Result<()> {
+        let id = self.child.id().with_context(|| format!("the agent has ended by itself: {}", self.log()))?;
+        let sent = Command::new("kill").args(["-TERM", &id.to_string()]).status().await?;
+        ensure!(sent.success(), "cannot send SIGTERM: {sent}");
+        match tokio::time::timeout(GRACE, self.child.wait()).await {
+            Ok(status) => {
+                let status = status?;
+                ensure!(status.code() == Some(0), "the agent ended with {status}: {}", self.log());
+                Ok(())
+            }
+            Err(_) => bail!("the agent did not end within {} s: {}", GRACE.as_secs(), self.log()),
+        }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+/// Builds the binary next to this test, in the same profile. A test run that built all packages has built it already.
+async fn build() -> anyhow::Result<PathBuf> {
+    // <target>/<profile>/deps/<this test>
+    let test = std::env::current_exe()?;
+    let profile = test.ancestors().nth(2).context("the test does not lie in a target folder")?;
+    let target = profile.parent().context("the test does not lie in a target folder")?;
+    let name = match profile.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .args(["build", "--workspace", "--bin", "api-syncagent", "--profile", name, "--target-dir"])
+        .arg(target)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .context("cannot run cargo")?;
+    ensure!(output.status.success(), "api-syncagent does not build: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(profile.join("api-syncagent"))
+}

@@ -1,0 +1,64 @@
+//! CRDs that scenarios publish.
+
+use carrick_client::Resource;
+use serde_json::{Value, json};
+
+/// A kind of the scenarios' own, on the service cluster or in kcp: `Bucket` becomes `buckets`.
+pub fn kind(group: &str, kind: &str) -> Resource {
+    Resource::namespaced(group, "v1", kind, &format!("{}s", kind.to_lowercase()))
+}
+
+/// A CRD with a status subresource and a spec of `region`, `size` and `owner`.
+pub fn crd(group: &str, kind: &str) -> Value {
+    let singular = kind.to_lowercase();
+    let spec = json!({
+        "region": { "type": "string" },
+        "size": { "type": "integer" },
+        "owner": { "type": "string" },
+    });
+    let version = json!({
+        "name": "v1",
+        "served": true,
+        "storage": true,
+        "subresources": { "status": {} },
+        "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+            "spec": { "type": "object", "properties": spec },
+            "status": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+        }}},
+    });
+    let names = json!({
+        "plural": format!("{singular}s"), "singular": singular, "kind": kind, "listKind": format!("{kind}List"),
+    });
+    crd_of(group, &names, &version)
+}
+
+/// The CronTab CRD of the reference agent's own tests, for which the name of its schema is known.
+pub fn crontab(group: &str) -> Value {
+    let spec = json!({
+        "cronSpec": { "type": "string" },
+        "image": { "type": "string" },
+        "replicas": { "type": "integer" },
+    });
+    let version = json!({
+        "name": "v1",
+        "served": true,
+        "storage": true,
+        "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+            "spec": { "type": "object", "properties": spec },
+        }}},
+    });
+    let names = json!({
+        "plural": "crontabs", "singular": "crontab", "kind": "CronTab", "listKind": "CronTabList", "shortNames": ["ct"],
+    });
+    crd_of(group, &names, &version)
+}
+
+fn crd_of(group: &str, names: &Value, version: &Value) -> Value {
+    let plural = names["plural"].as_str().unwrap_or_default();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": { "group": group, "scope": "Namespaced", "names": names, "versions": [version] },
+    })
+}

@@ -1,0 +1,91 @@
+//! From scenarios to tests.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::scenarios;
+use crate::world::{EmbeddedWorld, RealWorld};
+
+/// Where the real servers' binaries are; `e2e/real` sets it.
+const SERVERS: &str = "CARRICK_SERVERS";
+
+/// Plays every scenario in an embedded world of its own.
+pub fn embedded() -> ExitCode {
+    init_logs();
+    let play = |scenario: scenarios::Scenario| {
+        Trial::test(scenario.name, move || {
+            let runtime = runtime()?;
+            let result = runtime.block_on(async {
+                let world = EmbeddedWorld::start().await?;
+                (scenario.play)(Arc::new(world)).await
+            });
+            runtime.shutdown_background();
+            verdict(result)
+        })
+    };
+    libtest_mimic::run(&Arguments::from_args(), scenarios::all().into_iter().map(play).collect()).exit_code()
+}
+
+/// Plays every scenario on the same real servers, which are started for the first one and ended after the last one.
+pub fn real() -> ExitCode {
+    init_logs();
+    let arguments = Arguments::from_args();
+    let Some(binaries) = std::env::var_os(SERVERS).map(PathBuf::from) else {
+        eprintln!("skipped: to play the scenarios on real kcp, kube-apiserver and etcd, run `e2e/real`");
+        return libtest_mimic::run(&arguments, Vec::new()).exit_code();
+    };
+    let servers = match runtime() {
+        Ok(runtime) => Arc::new(Servers { runtime, binaries, world: Mutex::default() }),
+        Err(error) => {
+            eprintln!("{error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let play = |scenario: scenarios::Scenario| {
+        let servers = Arc::clone(&servers);
+        Trial::test(scenario.name, move || {
+            let world = servers.world()?;
+            verdict(servers.runtime.block_on((scenario.play)(world)))
+        })
+    };
+    libtest_mimic::run(&arguments, scenarios::all().into_iter().map(play).collect()).exit_code()
+}
+
+/// The real servers, once they are needed.
+struct Servers {
+    runtime: Runtime,
+    binaries: PathBuf,
+    world: Mutex<Option<Result<Arc<RealWorld>, String>>>,
+}
+
+impl Servers {
+    /// The one world; whoever asks first starts it, the others wait.
+    fn world(&self) -> Result<Arc<RealWorld>, String> {
+        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = world.get_or_insert_with(|| {
+            eprintln!("starting kcp, kube-apiserver and etcd, which takes about half a minute");
+            let start = RealWorld::start(&self.binaries);
+            self.runtime.block_on(start).map(Arc::new).map_err(|error| format!("{error:#}"))
+        });
+        started.clone()
+    }
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    Ok(Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+fn verdict(result: anyhow::Result<()>) -> Result<(), Failed> {
+    result.map_err(|error| format!("{error:#}").into())
+}
+
+/// `RUST_LOG=info` shows what agents and planes say; the thread's name tells which stage it is about.
+fn init_logs() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("off"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_thread_names(true).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,69 @@
+//! What must be true on every world, one sentence each.
+
+mod broken;
+mod collateral;
+mod objects;
+mod process;
+mod publish;
+mod related;
+mod restarts;
+mod startup;
+
+use std::sync::Arc;
+
+use futures::future::LocalBoxFuture;
+
+use crate::world::World;
+
+/// One sentence and how to see that it is true.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// The sentence, below its theme.
+    pub name: &'static str,
+    /// Plays it on a world.
+    pub play: fn(Arc<dyn World>) -> LocalBoxFuture<'static, anyhow::Result<()>>,
+}
+
+macro_rules! scenarios {
+    ($($theme:ident: $($name:ident)*;)*) => {
+        vec![$($(Scenario {
+            name: concat!(stringify!($theme), "::", stringify!($name)),
+            play: |world| Box::pin($theme::$name(world)),
+        },)*)*]
+    };
+}
+
+/// All of them.
+pub fn all() -> Vec<Scenario> {
+    scenarios! {
+        publish:
+            a_crd_is_published_under_its_well_known_name_and_can_be_bound
+            a_changed_crd_yields_a_new_schema_beside_the_old_one;
+        objects:
+            an_order_is_placed_on_the_service_cluster
+            orders_of_the_same_name_in_two_workspaces_stay_apart
+            a_changed_spec_arrives
+            the_status_returns
+            a_change_made_only_on_the_service_cluster_survives
+            deleting_an_order_leaves_nothing_behind
+            a_copy_that_its_operator_holds_holds_the_order;
+        restarts:
+            a_crash_between_any_two_steps_of_the_user_is_made_good
+            a_crash_at_any_visible_step_of_the_agent_is_made_good
+            what_happens_while_the_agent_is_down_is_caught_up_with
+            a_restart_at_rest_writes_nothing;
+        related:
+            a_secret_of_the_service_reaches_the_consumer_and_follows_changes;
+        broken:
+            a_broken_published_resource_harms_only_itself_and_says_so
+            a_repaired_published_resource_works_without_a_restart;
+        startup:
+            an_agent_that_starts_before_its_slice_recovers_by_itself
+            an_agent_that_starts_before_its_crd_recovers_by_itself;
+        collateral:
+            what_others_have_on_the_service_cluster_stays_untouched
+            a_place_taken_by_someone_else_is_left_to_them;
+        process:
+            the_released_binary_carries_an_order_through_kill_and_sigterm;
+    }
+}

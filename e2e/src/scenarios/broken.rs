@@ -1,0 +1,109 @@
+//! PublishedResources with mistakes in them.
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+
+use crate::stage::{NAMESPACE, Stage, condition, shown};
+use crate::world::World;
+use crate::{fixtures, kinds};
+
+/// A kind for each mistake, and the rules with the mistake.
+fn mistakes() -> [(&'static str, Value); 3] {
+    [
+        ("Nowhere", json!({})),
+        ("Queue", json!({ "naming": { "name": "{{ .Object.metadata.name " } })),
+        ("Topic", json!({ "mutation": { "spec": [{ "cel": { "path": "spec.size", "expression": "value + + )" } }] } })),
+    ]
+}
+
+async fn stage_with_mistakes(world: Arc<dyn World>) -> anyhow::Result<Stage> {
+    let stage = Stage::bare(world).await?;
+    for kind in ["Bucket", "Queue", "Topic"] {
+        stage.install_crd(&fixtures::crd(&stage.group, kind)).await?;
+    }
+    stage.create_export().await?;
+    // The broken ones are there first.
+    for (kind, spec) in mistakes() {
+        stage.publish(kind, spec).await?;
+    }
+    stage.publish("Bucket", json!({})).await?;
+    futures::try_join!(stage.bind(&stage.team_a), stage.bind(&stage.team_b))?;
+    Ok(stage)
+}
+
+/// Waits until a PublishedResource says whether its rules are valid, and returns the condition.
+async fn rules_valid(stage: &Stage, kind: &str, valid: bool) -> anyhow::Result<Value> {
+    let name = stage.published_name(kind);
+    let at = (&stage.service, &kinds::published_resources(), None, name.as_str());
+    let status = if valid { "True" } else { "False" };
+    let published = stage
+        .object(&format!("{name} says that RulesValid is {status}"), at, |published| {
+            let condition = condition(published, "RulesValid");
+            condition["status"] == status && condition["observedGeneration"] == published["metadata"]["generation"]
+        })
+        .await?;
+    Ok(condition(&published, "RulesValid").clone())
+}
+
+pub(super) async fn a_broken_published_resource_harms_only_itself_and_says_so(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = stage_with_mistakes(world).await?;
+    let agent = stage.start_agent()?;
+    for (kind, reason, word) in [
+        ("Nowhere", "KindNotFound", "Nowhere"),
+        ("Queue", "InvalidRules", "naming.name"),
+        ("Topic", "InvalidRules", "mutation.spec"),
+    ] {
+        let condition = rules_valid(&stage, kind, false).await?;
+        let message = condition["message"].as_str().unwrap_or_default();
+        ensure!(condition["reason"] == reason && message.contains(word), "{kind}: {condition}");
+    }
+    rules_valid(&stage, "Bucket", true).await?;
+    let team = &stage.team_a;
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    let copy = stage.copy_is("the good one works", team, "bucket", |_| true).await?;
+    stage.operator_reports(&copy, json!({ "url": "here" })).await?;
+    stage.source_is("its status returns", team, "bucket", |s| s["status"]["url"] == "here").await?;
+    agent.stop().await
+}
+
+pub(super) async fn a_repaired_published_resource_works_without_a_restart(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = stage_with_mistakes(world).await?;
+    let team = &stage.team_a;
+    let agent = stage.start_agent()?;
+    for (kind, _) in mistakes() {
+        rules_valid(&stage, kind, false).await?;
+    }
+
+    let repair = async |kind: &str, patch: Value| {
+        let name = stage.published_name(kind);
+        stage.service.merge_patch(&kinds::published_resources(), None, &name, &patch).await
+    };
+    stage.install_crd(&fixtures::crd(&stage.group, "Nowhere")).await?;
+    repair("Queue", json!({ "spec": { "naming": { "name": "q-{{ .Object.metadata.name }}" } } })).await?;
+    let fixed = json!([{ "cel": { "path": "spec.size", "expression": "self.spec.size * 2" } }]);
+    repair("Topic", json!({ "spec": { "mutation": { "spec": fixed } } })).await?;
+    for (kind, size) in [("Nowhere", 4), ("Queue", 4), ("Topic", 8)] {
+        rules_valid(&stage, kind, true).await?;
+        let resource = fixtures::kind(&stage.group, kind);
+        stage.order_kind(&resource, team, "thing", json!({ "size": 4 })).await?;
+        let what = format!("{kind} works");
+        let sized = |copy: &Value| copy["spec"]["size"].as_f64() == Some(f64::from(size));
+        let copy = stage.copy_of_kind_is(&what, (&resource, team, "thing"), sized).await?;
+        ensure!(kind != "Queue" || copy["metadata"]["name"] == "q-thing", "{}", shown(&copy));
+    }
+
+    // Breaking it again leaves the last good rules at work.
+    repair("Queue", json!({ "spec": { "naming": { "name": "{{ nonsense }}" } } })).await?;
+    rules_valid(&stage, "Queue", false).await?;
+    let queues = fixtures::kind(&stage.group, "Queue");
+    stage.order_kind(&queues, team, "other", json!({ "size": 4 })).await?;
+    let copy = stage.copy_of_kind_is("the old rules work", (&queues, team, "other"), |_| true).await?;
+    ensure!(copy["metadata"]["name"] == "q-other", "{}", shown(&copy));
+    let source = team.client.get(&queues, Some(NAMESPACE), "other").await?.context("the order is gone")?;
+    ensure!(source["spec"]["size"] == 4, "{}", shown(&source));
+    agent.stop().await
+}

@@ -1,0 +1,119 @@
+//! From a CRD on the service cluster to a kind in consumers' workspaces.
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use carrick_client::discovery::find_kind;
+use carrick_kcp::kinds::{API_BINDING_V2, API_RESOURCE_SCHEMA};
+use carrick_syncagent::api;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, shown};
+use crate::world::World;
+use crate::{fixtures, kinds};
+
+/// The name the reference agent gives to the schema of its CronTab fixture.
+const CRONTAB_SCHEMA: &str = "v0595d221.crontabs.example.com";
+
+pub(super) async fn a_crd_is_published_under_its_well_known_name_and_can_be_bound(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare_with_group(world, Some("example.com")).await?;
+    stage.install_crd(&fixtures::crontab("example.com")).await?;
+    stage.create_export().await?;
+    stage.publish("CronTab", json!({})).await?;
+    let agent = stage.start_agent()?;
+
+    let name = stage.published_name("CronTab");
+    stage
+        .object(
+            "the PublishedResource names its schema",
+            (&stage.service, &kinds::published_resources(), None, &name),
+            |published| published["status"]["resourceSchemaName"] == CRONTAB_SCHEMA,
+        )
+        .await?;
+    let schemas = kinds::kcp(&API_RESOURCE_SCHEMA);
+    let schema = stage.provider.client.get(&schemas, None, CRONTAB_SCHEMA).await?.context("the schema is missing")?;
+    let metadata = &schema["metadata"];
+    ensure!(metadata["labels"][api::AGENT_NAME] == stage.agent_name(), "{}", shown(&schema));
+    ensure!(metadata["annotations"][api::AGENT_NAME] == stage.agent_name(), "{}", shown(&schema));
+    ensure!(metadata["annotations"][api::SOURCE_GENERATION] == "1", "{}", shown(&schema));
+    exports_exactly(&stage, CRONTAB_SCHEMA).await?;
+    let claims = stage.export().await?["spec"]["permissionClaims"].clone();
+    ensure!(claims == json!([{ "resource": "events", "all": true }]), "{claims}");
+
+    stage.bind(&stage.team_a).await?;
+    let at = (&stage.team_a.client, &kinds::kcp(&API_BINDING_V2), None, stage.export_name());
+    let binding = stage
+        .object("the binding serves CronTabs", at, |binding| binding["status"]["boundResources"][0].is_object())
+        .await?;
+    let bound = &binding["status"]["boundResources"][0];
+    ensure!(bound["resource"] == "crontabs" && bound["schema"]["name"] == CRONTAB_SCHEMA, "{bound}");
+    let found = stage
+        .eventually("discovery of team-a lists CronTabs", async || {
+            find_kind(&stage.team_a.client, "example.com", "CronTab").await?.context("it does not")
+        })
+        .await?;
+    ensure!(found.plural == "crontabs" && found.short_names == ["ct"] && found.namespaced, "{found:?}");
+    agent.stop().await
+}
+
+pub(super) async fn a_changed_crd_yields_a_new_schema_beside_the_old_one(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let agent = stage.start_agent()?;
+    let old = schema_name(&stage, "").await?;
+    exports_exactly(&stage, &old).await?;
+    stage.order(&stage.team_a, "before", json!({ "size": 1 })).await?;
+    stage.copy_is("the first copy is there", &stage.team_a, "before", |_| true).await?;
+
+    let crd = format!("buckets.{}", stage.group);
+    let mut changed = stage.service.get(&kinds::crds(), None, &crd).await?.context("the CRD is gone")?;
+    let properties = &mut changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    properties["spec"]["properties"]["color"] = json!({ "type": "string" });
+    stage.service.merge_patch(&kinds::crds(), None, &crd, &json!({ "spec": changed["spec"] })).await?;
+
+    let new = schema_name(&stage, &old).await?;
+    exports_exactly(&stage, &new).await?;
+    let schemas = kinds::kcp(&API_RESOURCE_SCHEMA);
+    for name in [&old, &new] {
+        ensure!(stage.provider.client.get(&schemas, None, name).await?.is_some(), "schema {name} is missing");
+    }
+
+    // Consumers who were bound before get the new field, and it travels.
+    stage
+        .eventually("team-a can set the new field", async || {
+            let after = stage.reorder(&stage.team_a, "before", json!({ "color": "blue" })).await?;
+            ensure!(after["spec"]["color"] == "blue", "it is {}", shown(&after));
+            Ok(())
+        })
+        .await?;
+    stage
+        .copy_is("the new field arrives", &stage.team_a, "before", |copy| {
+            copy["spec"] == json!({ "size": 1, "color": "blue" })
+        })
+        .await?;
+    agent.stop().await
+}
+
+/// The schema that represents Buckets, once it is another one than `other`.
+async fn schema_name(stage: &Stage, other: &str) -> anyhow::Result<String> {
+    let name = stage.published_name("Bucket");
+    let at = (&stage.service, &kinds::published_resources(), None, name.as_str());
+    let published = stage
+        .object("the PublishedResource names its schema", at, |published| {
+            published["status"]["resourceSchemaName"].as_str().is_some_and(|name| !name.is_empty() && name != other)
+        })
+        .await?;
+    Ok(published["status"]["resourceSchemaName"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Waits until the export lists this schema and no other.
+async fn exports_exactly(stage: &Stage, schema: &str) -> anyhow::Result<Value> {
+    stage
+        .eventually(&format!("the export lists {schema} only"), async || {
+            let export = stage.export().await?;
+            ensure!(export["spec"]["latestResourceSchemas"] == json!([schema]), "it is {}", shown(&export));
+            Ok(export)
+        })
+        .await
+}

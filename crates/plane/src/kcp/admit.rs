@@ -1,17 +1,20 @@
 //! Admission: what kcp checks and completes on writes.
 
+use std::collections::BTreeMap;
+
 use carrick_kcp::hash::export_hash;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::authorize::{is_master, permits};
 use super::claim::{self, EXPORT_LABEL};
 use super::cluster::OWNER_ANNOTATION;
 use super::data::{Data, EXPORTS, ROOT};
-use super::object::{add_finalizer, annotate, annotation, child, flag, set_label, strings, text};
+use super::object::{add_finalizer, annotate, annotation, child, flag, items, set_label, strings, text};
 use super::{binding, convert, export, types};
 use crate::api::Caller;
 use crate::extension::{Attributes, Operation, Review};
-use crate::resource::Resource;
+use crate::schema::Schema;
 use crate::status::{Cause, Status};
 
 const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
@@ -23,7 +26,7 @@ pub fn review(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
         (("apis.kcp.io", "apiresourceschemas"), Operation::Create | Operation::Update) => schema(review)?,
         (("apis.kcp.io", "apiexports"), Operation::Create | Operation::Update) => api_export(data, review)?,
         (("apis.kcp.io", "apibindings"), Operation::Create) => new_binding(data, review)?,
-        (("apis.kcp.io", "apibindings"), Operation::Update) => old_binding(data, review),
+        (("apis.kcp.io", "apibindings"), Operation::Update) => old_binding(data, review)?,
         (("apis.kcp.io", "apiexportendpointslices"), Operation::Create) => slice(data, review)?,
         (("core.kcp.io", "logicalclusters"), _) => logical_cluster(review)?,
         (("tenancy.kcp.io", "workspaces"), Operation::Create) => new_workspace(data, review)?,
@@ -45,12 +48,15 @@ fn refuse(review: &Review<'_>, why: &str) -> Status {
 
 fn schema(review: &Review<'_>) -> Result<(), Status> {
     if let Some(why) = export::check_schema(review.old, review.object) {
-        return Err(refuse(review, &why));
+        return Err(refuse(review, &format!("[{why}]")));
     }
-    if review.old.is_none()
-        && let Err(error) = Resource::from_schema(review.object, "")
-    {
-        return Err(refuse(review, &format!("spec.versions.{error}")));
+    if review.old.is_some() {
+        return Ok(());
+    }
+    for (at, version) in items(review.object, "/spec/versions").iter().enumerate() {
+        if let Err(error) = Schema::compile(&version["schema"]) {
+            return Err(refuse(review, &format!("[spec.versions[{at}].schema.{error}]")));
+        }
     }
     Ok(())
 }
@@ -68,14 +74,19 @@ fn api_export(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
 
 fn new_binding(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
     let (path, name) = reference(review.object, "/spec/reference/export");
-    may_bind(data, review, &path, &name, "APIBinding")?;
+    may_bind(data, review, &path, &name, "create APIBinding")?;
     add_finalizer(review.object, binding::FINALIZER);
     binding_metadata(data, review);
     Ok(())
 }
 
-fn old_binding(data: &Data, review: &mut Review<'_>) {
+fn old_binding(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
+    let (path, name) = reference(review.object, "/spec/reference/export");
+    if review.old.is_some_and(|old| reference(old, "/spec/reference/export") != (path.clone(), name.clone())) {
+        may_bind(data, review, &path, &name, "update APIBinding")?;
+    }
     binding_metadata(data, review);
+    Ok(())
 }
 
 fn binding_metadata(data: &Data, review: &mut Review<'_>) {
@@ -89,7 +100,7 @@ fn binding_metadata(data: &Data, review: &mut Review<'_>) {
 
 fn slice(data: &Data, review: &Review<'_>) -> Result<(), Status> {
     let (path, name) = reference(review.object, "/spec/export");
-    may_bind(data, review, &path, &name, "APIExportEndpointSlice")
+    may_bind(data, review, &path, &name, "create APIExportEndpointSlice")
 }
 
 fn reference(object: &Value, pointer: &str) -> (String, String) {
@@ -114,14 +125,14 @@ fn may_bind(data: &Data, review: &Review<'_>, path: &str, name: &str, what: &str
         return Ok(());
     }
     let shown = if path.is_empty() { data.path_of(review.cluster) } else { path.to_owned() };
-    Err(refuse(review, &format!("unable to create {what}: no permission to bind to export {shown}:{name}")))
+    Err(refuse(review, &format!("unable to {what}: no permission to bind to export {shown}:{name}")))
 }
 
 fn logical_cluster(review: &Review<'_>) -> Result<(), Status> {
     match review.operation {
         Operation::Create if super::object::name(review.object) != super::data::SELF => {
-            let cause = Cause::invalid("metadata.name", &review.object["metadata"]["name"], "must be \"cluster\"");
             let name = super::object::name(review.object);
+            let cause = Cause::unsupported("metadata.name", &name.into(), &[super::data::SELF.into()]);
             Err(Status::invalid(&review.resource.group, &review.resource.kind, name, &[cause]))
         }
         Operation::Create => Err(refuse(review, "LogicalCluster cannot be created")),
@@ -174,13 +185,13 @@ fn old_workspace(review: &Review<'_>) -> Result<(), Status> {
 fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
     let name = super::object::name(review.object);
     if !carrick_kcp::path::is_label(name) {
-        let rule = "must be a DNS-1123 label: the name becomes part of a workspace path";
+        let rule = "metadata.name in body should match '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'";
         let cause = Cause::invalid("metadata.name", &name.into(), rule);
         return Err(Status::invalid(&review.resource.group, &review.resource.kind, name, &[cause]));
     }
-    for field in ["cluster", "URL"] {
+    for (field, shown) in [("cluster", "Cluster"), ("URL", "URL")] {
         if !text(review.object, &format!("/spec/{field}")).is_empty() {
-            return Err(refuse(review, &format!("spec.{field} can only be set by system privileged users")));
+            return Err(refuse(review, &format!("spec.{shown} can only be set by system privileged users")));
         }
     }
     let Some(parent) = data.cluster(review.cluster) else {
@@ -212,7 +223,7 @@ fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
     {
         return Err(refuse(review, &why));
     }
-    annotate(review.object, OWNER_ANNOTATION, owner(review.caller).to_string());
+    annotate(review.object, OWNER_ANNOTATION, owner(review.caller));
     if let Some(groups) = annotation(&parent, REQUIRED_GROUPS) {
         annotate(review.object, REQUIRED_GROUPS, groups);
     }
@@ -237,19 +248,22 @@ fn may_use(data: &Data, review: &Review<'_>, kind: &types::Found) -> Result<(), 
     ))
 }
 
-/// The creator as Kubernetes describes users, without empty fields.
-fn owner(caller: &Caller) -> Value {
-    let mut info = json!({"username": caller.user});
-    if !caller.uid.is_empty() {
-        info["uid"] = caller.uid.as_str().into();
-    }
-    if !caller.groups.is_empty() {
-        info["groups"] = json!(caller.groups);
-    }
-    if !caller.extra.is_empty() {
-        info["extra"] = json!(caller.extra);
-    }
-    info
+/// The creator as Kubernetes describes users, in its order and without empty fields.
+#[derive(Serialize)]
+struct Owner<'a> {
+    username: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    groups: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: &'a BTreeMap<String, Vec<String>>,
+}
+
+fn owner(caller: &Caller) -> String {
+    let Caller { user, uid, groups, extra, .. } = caller;
+    // Texts and lists of texts always become JSON.
+    serde_json::to_string(&Owner { username: user, uid, groups, extra }).unwrap_or_default()
 }
 
 fn workspace_type(data: &Data, review: &mut Review<'_>) {

@@ -88,6 +88,7 @@ fn root(data: &Data) {
                         "core.kcp.io/shard": ROOT,
                         super::cluster::OWNER_ANNOTATION: "{\"username\":\"system:kcp-bootstrapper\"}",
                     },
+                    "finalizers": [super::cluster::FINALIZER],
                     "labels": {super::cluster::PHASE_LABEL: "Ready"},
                 },
                 "spec": {"directlyDeletable": false},

@@ -153,7 +153,7 @@ fn plain(claim: &Value, list: &Claims, version: &str) -> Value {
         if list.selector {
             out.insert("selector".to_owned(), json!({"matchAll": true}));
         }
-    } else {
+    } else if list.selector && claim["selector"]["matchAll"] == true {
         out.insert("all".to_owned(), json!(true));
     }
     if let Some(state) = claim.get("state") {

@@ -31,8 +31,8 @@ pub fn check_schema(old: Option<&Value>, object: &Value) -> Option<String> {
         return Some(format!("metadata.name: Invalid value: \"{name}\": must end in {suffix}"));
     };
     if !is_prefix(prefix) {
-        let rule = "must match ^[a-z]([-a-z0-9]*[a-z0-9])?$";
-        return Some(format!("metadata.name: Invalid value: \"{name}\": the part before {suffix} {rule}"));
+        let rule = "must match ^[a-z]([-a-z0-9]*[a-z0-9])?$ in front of";
+        return Some(format!("metadata.name: Invalid value: \"{name}\": {rule} {suffix}"));
     }
     let protected = group.ends_with(BUILT_IN_SUFFIX) || group.ends_with(".kubernetes.io");
     if protected && annotation(object, "api-approved.kubernetes.io").is_none() {
@@ -213,7 +213,7 @@ mod tests {
             ("v1.widgets.core", "", None),
             ("widgets", "example.io", Some("must end in .widgets.example.io")),
             ("v1.widgets.example.io", "", Some("must end in .widgets.core")),
-            ("1v.widgets.example.io", "example.io", Some("the part before")),
+            ("1v.widgets.example.io", "example.io", Some("in front of .widgets.example.io")),
             ("v1.widgets.apps.k8s.io", "apps.k8s.io", Some("approval")),
         ];
         for (name, group, problem) in cases {

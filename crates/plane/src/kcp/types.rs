@@ -97,7 +97,8 @@ fn refuse(kind: &Found, limit: &str, role: &str, other: &[Found]) -> Option<Stri
     let implemented: Vec<String> = other.iter().map(Found::full_name).collect();
     let other_name = implemented.first().cloned().unwrap_or_default();
     if flag(limit, "/none") {
-        return Some(format!("workspace type {} cannot have {role} workspaces", kind.full_name()));
+        let other = if role == "parent" { "parent" } else { "children" };
+        return Some(format!("workspace type {} cannot have any {other}", kind.full_name()));
     }
     let allowed: Vec<String> = items(limit, "/types")
         .iter()
@@ -167,7 +168,7 @@ mod tests {
                     "workspace type root:organization only allows [root:universal] child workspaces, but child type root:bare only implements [root:bare]",
                 ),
             ),
-            (&team, root.clone(), Some("workspace type root:root cannot have parent workspaces")),
+            (&team, root.clone(), Some("workspace type root:root cannot have any parent")),
         ];
         for (parent, child, message) in cases {
             assert_eq!(refuse_pair(parent, &child).as_deref(), message);

@@ -242,8 +242,7 @@ impl View {
                 reads_own || claim::allows(exported, items(binding, "/spec/permissionClaims"), subject, verb)
             }
             Some(Rule::Own) => reads_own,
-            // Not served here: the router answers that it does not exist.
-            None => true,
+            None => false,
         }
     }
 

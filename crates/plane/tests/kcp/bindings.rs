@@ -180,6 +180,8 @@ async fn both_versions_of_exports_can_be_read_and_written() {
     let v1 = place.get("apis.kcp.io/v1alpha1/apiexports", "example.io").unwrap();
     assert_eq!(v1["spec"]["latestResourceSchemas"], json!([]));
     assert_eq!(v1["spec"]["permissionClaims"], json!([{"resource": "secrets", "all": true}]));
+    let kept = &v2["metadata"]["annotations"]["apis.v1alpha2.kcp.io/v1alpha1-permission-claims"];
+    assert_eq!(*kept, "[{\"all\":true,\"resource\":\"secrets\"}]");
 }
 
 #[tokio::test]
@@ -196,7 +198,7 @@ async fn what_makes_no_sense_is_refused() {
         (refused.code, refused.message.as_str()),
         (
             403,
-            "apiresourceschemas.apis.kcp.io \"widgets\" is forbidden: metadata.name: Invalid value: \"widgets\": must end in .widgets.example.io"
+            "apiresourceschemas.apis.kcp.io \"widgets\" is forbidden: [metadata.name: Invalid value: \"widgets\": must end in .widgets.example.io]"
         )
     );
     let changed = provider.merge(

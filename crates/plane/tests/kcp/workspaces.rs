@@ -124,8 +124,8 @@ async fn workspace_types_limit_what_can_be_created_where() {
             json!({"type": {"name": "organization"}}),
             "workspace type root:organization only allows [root:root] parent workspaces, but parent type root:universal only implements [root:universal]",
         ),
-        ("root", json!({"type": {"name": "home"}}), "cannot have parent workspaces"),
-        ("root", json!({"cluster": "mine"}), "spec.cluster"),
+        ("root", json!({"type": {"name": "home"}}), "workspace type root:home cannot have any parent"),
+        ("root", json!({"cluster": "mine"}), "spec.Cluster"),
     ];
     for (parent, spec, message) in cases {
         let refused = world.at(parent).create(workspace("x", spec.clone())).unwrap_err();

@@ -29,10 +29,7 @@ fn what_v1alpha1_cannot_say_is_listed_and_kept_in_annotations() {
         "permissionClaims": [{"group": "", "resource": "secrets", "identityHash": "", "verbs": ["get"]}]}});
     let v2 = object.clone();
     export(V2, V1, &mut object);
-    assert_eq!(
-        object["spec"],
-        json!({"latestResourceSchemas": [], "permissionClaims": [{"resource": "secrets", "all": true}]})
-    );
+    assert_eq!(object["spec"], json!({"latestResourceSchemas": [], "permissionClaims": [{"resource": "secrets"}]}));
     assert!(annotation(&object, "apis.v1alpha2.kcp.io/resource-schemas").is_some());
     assert!(annotation(&object, "apis.v1alpha2.kcp.io/permission-claims").is_some());
     export(V1, V2, &mut object);

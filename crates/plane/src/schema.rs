@@ -4,6 +4,7 @@ mod compile;
 mod defaults;
 mod format;
 mod prune;
+mod rules;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -89,7 +90,7 @@ pub struct Schema {
     /// Any node below (or this one) has CEL rules.
     pub has_rules: bool,
     checks: Checks,
-    rules: Vec<Value>,
+    rules: Vec<carrick_cel::Rule>,
 }
 
 /// Value validations of one node.

@@ -1,4 +1,4 @@
-//! Request bodies: size limit, JSON and YAML, duplicate fields.
+//! Request bodies: size limit, JSON, YAML and protobuf, duplicate fields.
 
 use std::fmt;
 
@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use super::protobuf;
 use crate::status::Status;
 
 /// The largest body that is read.
@@ -28,7 +29,7 @@ pub(super) struct Decoded {
     pub(super) duplicates: Vec<String>,
 }
 
-/// Decodes JSON or YAML; the media type is without parameters.
+/// Decodes JSON, YAML or protobuf; the media type is without parameters.
 pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded, Status> {
     let unreadable = |error: &dyn fmt::Display| {
         Status::bad_request(format!(
@@ -37,6 +38,7 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
     };
     let mut duplicates = Vec::new();
     let value = match media {
+        protobuf::MEDIA => protobuf::decode(content)?,
         "application/yaml" | "application/apply-patch+yaml" => {
             let text = std::str::from_utf8(content).map_err(|error| unreadable(&error))?;
             serde_saphyr::from_str(text).map_err(|error| unreadable(&error))?

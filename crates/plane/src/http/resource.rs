@@ -13,7 +13,7 @@ use super::reply::{self, Reply};
 use super::request::{Query, Target as PathTarget};
 use super::route::Root;
 use super::table::{self, Include};
-use super::{Server, reviews, scale, watch};
+use super::{Server, protobuf, reviews, scale, watch};
 use crate::api::{
     Caller, DeleteOptions, FieldSelector, FieldValidation, LabelSelector, ListOptions, Listed, Patch, RevisionMatch, Scope,
     WriteOptions, Written,
@@ -361,8 +361,8 @@ const PATCH_TYPES: &[&str] = &[
 
 fn check_media(media: &str) -> Result<(), Status> {
     match media {
-        "" | "application/json" | "application/yaml" => Ok(()),
-        _ => Err(Status::unsupported_media(&["application/json", "application/yaml"])),
+        "" | "application/json" | "application/yaml" | protobuf::MEDIA => Ok(()),
+        _ => Err(Status::unsupported_media(&["application/json", "application/yaml", protobuf::MEDIA])),
     }
 }
 

@@ -152,7 +152,7 @@ fn other(api: &Api, root: &Root, query: &Query, headers: &http::HeaderMap, forma
 
 fn version(mode: Mode) -> serde_json::Value {
     let (minor, version) = match mode {
-        Mode::Kube => ("34", "v1.34.2"),
+        Mode::Kube => ("33", "v1.33.6"),
         Mode::Kcp => ("36", "v1.36.0+kcp-v0.32.3"),
     };
     json!({

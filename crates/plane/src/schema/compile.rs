@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carrick_cel::Rule;
 use regex::Regex;
 use serde_json::Value;
 
@@ -58,7 +59,7 @@ fn node(schema: &Value, path: &str, structural: bool) -> Result<Schema, SchemaEr
         }
         None => None,
     };
-    let rules: Vec<Value> = schema["x-kubernetes-validations"].as_array().cloned().unwrap_or_default();
+    let rules = rules(schema, path)?;
     let default = schema.get("default").cloned();
     let children = || properties.values().chain(additional.as_deref()).chain(items.as_deref());
     Ok(Schema {
@@ -114,6 +115,17 @@ fn kind(schema: &Value, path: &str, structural: bool, preserve: bool) -> Result<
             })
         }
     }
+}
+
+fn rules(schema: &Value, path: &str) -> Result<Vec<Rule>, SchemaError> {
+    let list = schema["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate();
+    list.map(|(index, entry)| {
+        Rule::compile(entry).map_err(|error| {
+            let field = format!("{path}.x-kubernetes-validations[{index}].rule");
+            invalid(&field, &format!("Invalid value: {}: compilation failed: {error}", entry["rule"]))
+        })
+    })
+    .collect()
 }
 
 fn list_type(schema: &Value) -> ListType {

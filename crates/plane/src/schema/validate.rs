@@ -10,6 +10,8 @@ impl Schema {
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = Vec::new();
         self.validate_node(object, old, "", &mut causes);
+        let broken_rules = self.check_rules(object, old, &causes);
+        causes.extend(broken_rules);
         causes
     }
 

@@ -19,7 +19,9 @@ use super::connect::resource;
 use super::events::{Recorder, Type};
 use super::health::{Health, Part};
 use super::metrics::{Metrics, Outcome};
+use crate::api::AGENT_NAME;
 use crate::rules::export::{ExportChange, Published, apply};
+use crate::rules::metadata::annotation;
 
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-apiexport";
@@ -114,6 +116,14 @@ impl Export {
         if !change.changed {
             return Ok(None);
         }
+        if let Some(owner) = annotation(export, AGENT_NAME).filter(|owner| *owner != self.agent_name) {
+            tracing::warn!(
+                logger = CONTROLLER,
+                apiexport = self.name,
+                owner,
+                "Taking over the APIExport from another agent. Never run two agents on one APIExport."
+            );
+        }
         let written = self.client.replace(&resource(&API_EXPORT), None, &change.object).await?;
         tracing::info!(
             logger = CONTROLLER,
@@ -180,9 +190,13 @@ impl Seen {
     fn on(&mut self, event: Event, part: &Part) {
         match event {
             Event::Begin => self.listed = false,
-            Event::Listed(object) | Event::Applied(object) => {
+            Event::Listed(object) => {
                 self.listed = true;
                 self.take(object.value());
+            }
+            Event::Applied(object) => {
+                self.take(object.value());
+                self.tell(part);
             }
             Event::Synced => {
                 if !self.listed {

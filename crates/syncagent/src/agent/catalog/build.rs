@@ -111,9 +111,9 @@ fn entry(
     let known = find(crds, &wanted.api_group, &wanted.kind).ok_or_else(|| Problem {
         reason: "KindNotFound",
         message: format!(
-            "failed to discover resource defined in PublishedResource: could not find {}.{} in APIs: no \
-             CustomResourceDefinition has this group and kind; install it, or correct spec.resource (kinds built into \
-             the API server cannot be published)",
+            "failed to discover resource defined in PublishedResource: could not find {}.{} in APIs: it \
+             is not defined by a CustomResourceDefinition; install its CRD, or correct spec.resource (kinds built into \
+             the API server itself cannot be published)",
             wanted.kind, wanted.api_group
         ),
     })?;

@@ -118,13 +118,14 @@ impl Controller {
         for (key, object) in all(&BINDINGS) {
             let hash = label(&object, EXPORT_LABEL).unwrap_or_default().to_owned();
             work.push(Work::Binding(key.cluster.clone(), key.name.clone()));
-            for claim in items(&object, "/status/appliedPermissionClaims") {
-                work.push(Work::Relabel(key.cluster.clone(), kind_of(claim)));
-            }
             self.bindings.entry(hash).or_default().insert((key.cluster, key.name));
         }
         work.extend(all(&TYPES).into_iter().map(|(key, _)| Work::Type(key.cluster, key.name)));
-        work.extend(all(&CLUSTERS).into_iter().map(|(key, _)| Work::Cluster(key.cluster)));
+        for (key, _) in all(&CLUSTERS) {
+            let kinds = self.data.store.kinds(&key.cluster).into_iter();
+            work.extend(kinds.map(|kind| Work::Relabel(key.cluster.clone(), kind)));
+            work.push(Work::Cluster(key.cluster));
+        }
         work.extend(all(&WORKSPACES).into_iter().map(|(key, _)| Work::Workspace(key.cluster, key.name)));
         work.extend(all(&EXPORTS).into_iter().map(|(key, _)| Work::Export(key.cluster, key.name)));
         work.extend(all(&SLICES).into_iter().map(|(key, _)| Work::Slice(key.cluster, key.name)));
@@ -280,8 +281,17 @@ impl Controller {
         if change.after.is_some() && claim::present(object) != claim::wanted(&self.data, cluster, kind, object) {
             self.push(Work::Label(change.key.clone()));
         }
-        if !kind.identity.is_empty() && change.after.is_none() {
+        if kind.identity.is_empty() {
+            return;
+        }
+        if change.after.is_none() {
             self.all_bindings_of(cluster, deleting);
+        } else if change.before.is_none() {
+            // A creation that was on its way when its binding went.
+            let mut bindings = self.data.list(&BINDINGS, Some(cluster)).into_iter();
+            if !bindings.any(|(_, found)| binding::kinds(&found).contains(kind)) {
+                self.data.delete(&change.key);
+            }
         }
     }
 }
@@ -292,5 +302,8 @@ fn kind_of(claim: &Value) -> Kind {
 }
 
 fn relabel(data: &Data, key: &Key) {
-    data.edit(key, |object| claim::mark(object, &claim::wanted(data, &key.cluster, &key.kind, object)));
+    let wanted = |object: &Value| claim::wanted(data, &key.cluster, &key.kind, object);
+    if data.store.get(key).is_some_and(|found| claim::present(&found.object) != wanted(&found.object)) {
+        data.edit(key, |object| claim::mark(object, &wanted(object)));
+    }
 }

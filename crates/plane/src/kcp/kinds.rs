@@ -1,6 +1,6 @@
 //! kcp's own kinds, served in every cluster. Their definitions are the YAML documents beside this file.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
@@ -17,27 +17,28 @@ const DOCUMENTS: [(&str, Option<Convert>); 7] = [
     (include_str!("kinds/workspacetypes.yaml"), None),
 ];
 
-/// Reads the documents. One that cannot be read is left out with an error in the log; a test proves that all can.
-pub fn system() -> Vec<Arc<Resource>> {
-    let read = |(text, convert): (&str, Option<Convert>)| -> Result<Resource, String> {
+/// One document that cannot be read is left out with an error in the log; a test proves that all can.
+static PARSED: LazyLock<Vec<(Value, Arc<Resource>)>> = LazyLock::new(|| {
+    let read = |(text, convert): (&str, Option<Convert>)| -> Result<_, String> {
         let document: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
         let mut resource = Resource::from_crd(&document).map_err(|error| error.to_string())?;
         resource.origin = Origin::System;
         resource.established = true;
         resource.convert = convert;
-        Ok(resource)
+        Ok((document, Arc::new(resource)))
     };
-    DOCUMENTS
-        .into_iter()
-        .filter_map(|document| {
-            read(document).inspect_err(|error| tracing::error!(%error, "cannot read a system kind")).ok().map(Arc::new)
-        })
-        .collect()
+    let report = |error: &String| tracing::error!(%error, "cannot read a system kind");
+    DOCUMENTS.into_iter().filter_map(|document| read(document).inspect_err(report).ok()).collect()
+});
+
+/// All system kinds.
+pub fn system() -> Vec<Arc<Resource>> {
+    PARSED.iter().map(|(_, resource)| resource.clone()).collect()
 }
 
 /// The system kinds of a group as APIResourceSchemas, for the export that offers them.
 pub fn schemas(group: &str) -> Vec<Value> {
-    let documents = DOCUMENTS.iter().filter_map(|(text, _)| serde_saphyr::from_str::<Value>(text).ok());
+    let documents = PARSED.iter().map(|(document, _)| document);
     documents
         .filter(|document| document["spec"]["group"] == group)
         .map(|document| {

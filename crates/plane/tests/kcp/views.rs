@@ -1,5 +1,10 @@
-use crate::world::{ADMIN, BINDINGS, WIDGETS, World, widget};
+use std::collections::{BTreeMap, BTreeSet};
+
+use carrick_plane::api::Event;
+use futures::StreamExt;
 use serde_json::json;
+
+use crate::world::{ADMIN, BINDINGS, WIDGETS, World, widget};
 
 #[tokio::test]
 async fn a_provider_sees_its_objects_in_all_workspaces_apart_from_each_other() {
@@ -90,4 +95,36 @@ async fn content_of_an_export_needs_permission_in_its_workspace() {
     provider.create(grant("system:kcp:workspace:access")).unwrap();
     assert_eq!(alice.list(WIDGETS).unwrap().len(), 0);
     assert_eq!(alice.get(BINDINGS, "example").unwrap_err().code, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wildcard_watch_sees_every_object_of_many_workspaces_once() {
+    const WORKSPACES: usize = 20;
+    const WIDGETS_EACH: usize = 5;
+    let world = World::start().await;
+    world.workspace("root", "prov").await;
+    world.workspace("root", "first").await;
+    world.export("root:prov", json!([])).await;
+    world.bind("root:first", "root:prov", json!([])).await;
+    let endpoint = world.endpoint("root:prov").await;
+    let events = world.through(&endpoint, "*").watch(WIDGETS).into_inner();
+    let one = async |n: usize| {
+        let name = format!("c{n}");
+        let cluster = world.workspace("root", &name).await;
+        world.bind(&format!("root:{name}"), "root:prov", json!([])).await;
+        for w in 0..WIDGETS_EACH {
+            world.at(&cluster).create(widget(&format!("w{w}"), json!({"size": n}))).unwrap();
+        }
+        (n, cluster)
+    };
+    let clusters: BTreeMap<String, usize> =
+        futures::future::join_all((0..WORKSPACES).map(one)).await.into_iter().map(|(n, cluster)| (cluster, n)).collect();
+    let seen: Vec<Event> = events.take(WORKSPACES * WIDGETS_EACH).collect().await;
+    let mut names = BTreeSet::new();
+    for event in &seen {
+        let cluster = event.object["metadata"]["annotations"]["kcp.io/cluster"].as_str().unwrap();
+        assert_eq!((event.kind.word(), &event.object["spec"]["size"]), ("ADDED", &json!(clusters[cluster])));
+        names.insert((cluster.to_owned(), event.object["metadata"]["name"].to_string()));
+    }
+    assert_eq!(names.len(), WORKSPACES * WIDGETS_EACH);
 }

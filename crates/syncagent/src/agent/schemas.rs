@@ -49,6 +49,9 @@ enum SchemasError {
         /// What went wrong.
         source: Error,
     },
+    /// The PublishedResource changed in between; the watch is about to bring the newer one.
+    #[error("PublishedResource {0} has changed")]
+    Stale(String),
     /// The status of the PublishedResource cannot be written.
     #[error("cannot write the status of PublishedResource {name}: {source}")]
     Status {
@@ -124,6 +127,7 @@ impl Schemas {
                         told = None;
                         done = Some(case);
                     }
+                    Err(SchemasError::Stale(_)) => {}
                     Err(error) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Error);
                         let text = error.to_string();
@@ -221,6 +225,7 @@ impl Schemas {
             Ok(_) => Ok(()),
             // Deleted in between.
             Err(error) if error.is_not_found() => Ok(()),
+            Err(error) if error.is_conflict() => Err(SchemasError::Stale(name.clone())),
             Err(source) => Err(SchemasError::Status { name: name.clone(), source }),
         }
     }

@@ -56,7 +56,7 @@ pub(super) struct Shared {
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<Arc<str>, String>>,
     rules: Mutex<Arc<Rules>>,
-    queue: Queue<Request>,
+    pub queue: Queue<Request>,
     /// Endpoint of each cluster, and the client for it.
     homes: Mutex<HashMap<Arc<str>, (Arc<str>, Client)>>,
 }
@@ -339,8 +339,10 @@ async fn work(shared: Arc<Shared>, mut ready: channel::Receiver<bool>, stop: Can
                 shared.context.metrics.reconciled(CONTROLLER, Outcome::Success);
                 shared.queue.forget(&request);
                 drop(lease);
-                if next == Next::Soon {
-                    shared.queue.add_after(request, REQUEUE);
+                match next {
+                    Next::OnChange => {}
+                    Next::Soon => shared.queue.add_after(request, REQUEUE),
+                    Next::Now => shared.queue.add(request),
                 }
             }
             Err(error) => {

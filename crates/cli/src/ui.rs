@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const LIMIT: Duration = Duration::from_secs(10);
 /// Details begin below the text of their step.
-const INDENT: &str = "              ";
+const INDENT: &str = "               ";
 
 /// Where a command prints to.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +86,12 @@ impl<T> Done<T> {
 impl Seen {
     /// Notes what is there now.
     pub fn note(&self, what: impl Display) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = what.to_string();
+        let text = what.to_string();
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != text {
+            tracing::info!("waiting: {text}");
+            *last = text;
+        }
     }
 
     fn text(&self) -> String {

@@ -12,9 +12,6 @@ use serde_json::value::RawValue;
 
 use crate::resource::Resource;
 
-/// The annotation kcp puts on every object it serves.
-const CLUSTER: &str = "kcp.io/cluster";
-
 /// One object: its key and version decoded, the rest as JSON bytes without `managedFields`.
 ///
 /// A `serde_json::Value` of a small object takes more than ten times the room, so caches hold this and decode on use.
@@ -86,7 +83,7 @@ impl Object {
         body.push('}');
         let annotation = |key: &str| header.annotations.as_ref().and_then(|all| all.get(key)).map_or("", |v| &**v);
         Ok(Self {
-            cluster: annotation(CLUSTER).into(),
+            cluster: annotation(carrick_kcp::CLUSTER_ANNOTATION).into(),
             namespace: (*header.namespace).into(),
             name: (*header.name).into(),
             uid: (*header.uid).into(),

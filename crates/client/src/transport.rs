@@ -23,6 +23,7 @@ pub(crate) struct Transport {
     gates: Arc<Gates>,
 }
 
+/// How long it may take until a connection is ready, the TLS handshake included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the head of an answer may take, watches included: servers send it before the first event.
 const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
@@ -54,6 +55,7 @@ impl Transport {
             ));
         }
         let connector = tls.enable_http1().enable_http2().wrap_connector(tcp);
+        let connector = connector.map_future(|connecting| Box::pin(in_time(connecting)));
 
         let pool = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -87,4 +89,10 @@ impl Transport {
         drop(pass);
         answer
     }
+}
+
+/// A server that hangs accepts connections all the same: without a limit, the handshake would wait for ever.
+async fn in_time<T>(connecting: impl Future<Output = Result<T, BoxError>>) -> Result<T, BoxError> {
+    let problem = || format!("not connected within {} s", CONNECT_TIMEOUT.as_secs());
+    tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(problem().into()))
 }

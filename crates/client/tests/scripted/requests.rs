@@ -114,6 +114,17 @@ async fn a_refused_connection_is_a_transient_error_that_says_why() {
     assert!(error.is_transient() && error.to_string().contains("refused"), "{error}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_server_that_accepts_connections_and_then_hangs_is_given_up() {
+    let server = TestServer::start_as(Protocol::TlsHttp2, vec![]).await;
+    let hangs = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = server.server().at_url(&format!("https://{}", hangs.local_addr().unwrap())).unwrap();
+    let start = tokio::time::Instant::now();
+    let error = client.raw_get("/api").await.unwrap_err();
+    assert!(error.is_transient() && error.to_string().contains("not connected within 10 s"), "{error}");
+    assert_eq!(start.elapsed().as_secs(), 10);
+}
+
 async fn open_watches(server: &TestServer, count: usize) -> Vec<impl Send> {
     let opened = server.server();
     let mut open = Vec::new();

@@ -73,7 +73,8 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         state: seen.state,
     };
     if leaving && copy.is_some() && related::clean_up(&context, seen.related, &mut plan.steps) == Progress::Waiting {
-        plan.next = Next::Soon;
+        // Related objects that go are usually gone by the next look; those that linger are looked at now and then.
+        plan.next = if plan.steps.is_empty() { Next::Soon } else { Next::Now };
         return Ok(plan);
     }
 

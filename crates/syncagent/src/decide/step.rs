@@ -183,6 +183,8 @@ pub enum Next {
     OnChange,
     /// Also after the requeue interval: something is under way that no watch reports.
     Soon,
+    /// At once: what was just written opens the way for the next step.
+    Now,
 }
 
 /// What to do for one object.

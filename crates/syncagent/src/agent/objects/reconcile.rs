@@ -145,10 +145,6 @@ async fn process(shared: &Shared, request: &Request, kcp: &Client, source: &Valu
     };
     // A cache that lags is no error: the next event decides anew.
     let _ = tokio::time::timeout(CATCH_UP, catch_up).await;
-    // What was deleted is mostly gone at once, and nobody watches related objects on their destination side.
-    if plan.next == Next::Soon {
-        shared.queue.add(request.clone());
-    }
     Ok(plan.next)
 }
 

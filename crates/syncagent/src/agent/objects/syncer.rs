@@ -56,7 +56,7 @@ pub(super) struct Shared {
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<Arc<str>, String>>,
     rules: Mutex<Arc<Rules>>,
-    pub queue: Queue<Request>,
+    queue: Queue<Request>,
     /// Endpoint of each cluster, and the client for it.
     homes: Mutex<HashMap<Arc<str>, (Arc<str>, Client)>>,
 }

@@ -1,5 +1,12 @@
 //! kcp as its clients see it: workspaces, exports, bindings, claims and the virtual workspace, through the API of a plane.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    clippy::result_large_err,
+    reason = "helpers of tests may panic, take json! by value and return refusals as they are"
+)]
+
 #[path = "kcp/access.rs"]
 mod access;
 #[path = "kcp/bindings.rs"]

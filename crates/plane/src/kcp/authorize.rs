@@ -7,7 +7,7 @@ use super::object::{annotation, items, text};
 use crate::api::Caller;
 use crate::auth::rbac;
 use crate::extension::Attributes;
-use crate::status::{Status, qualified};
+use crate::status::Status;
 
 const MASTERS: &str = "system:masters";
 const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
@@ -126,24 +126,7 @@ pub fn policy_allows(data: &Data, export: &Value, home: &str, caller: &Caller, a
 
 /// The refusal, worded as kcp does.
 pub fn refusal(caller: &Caller, attributes: &Attributes) -> Status {
-    let Attributes { verb, group, resource, subresource, namespace, name, path, .. } = attributes;
-    let user = &caller.user;
-    if !attributes.is_resource() {
-        let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\": access denied");
-        return Status::new(403, "Forbidden", message).about("", "", "");
-    }
-    let what = if subresource.is_empty() { resource.clone() } else { format!("{resource}/{subresource}") };
-    let place = if namespace.is_empty() {
-        "at the cluster scope".to_owned()
-    } else {
-        format!("in the namespace \"{namespace}\"")
-    };
-    let subject = qualified(group, resource);
-    let subject = if name.is_empty() { subject } else { format!("{subject} \"{name}\"") };
-    let message = format!(
-        "{subject} is forbidden: User \"{user}\" cannot {verb} resource \"{what}\" in API group \"{group}\" {place}: access denied"
-    );
-    Status::new(403, "Forbidden", message).about(group, resource, name)
+    rbac::refusal(caller, attributes, ": access denied")
 }
 
 #[cfg(test)]

@@ -217,6 +217,12 @@ impl Controller {
         for (cluster, name) in export::slices_of(&self.data, cluster, name) {
             self.push(Work::Slice(cluster.into(), name.into()));
         }
+        // New workspaces may wait for this export.
+        for (key, found) in self.data.list(&CLUSTERS, None) {
+            if text(&found, "/status/phase") == "Initializing" {
+                self.push(Work::Cluster(key.cluster));
+            }
+        }
     }
 
     fn binding_changed(&mut self, change: &Change, object: &Value) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 
 use super::object::{child, deleting, finalizers, text};
+pub use crate::api::now;
 use crate::store::{Expect, Key, Kind, Store, StoreError};
 
 macro_rules! kinds {
@@ -182,11 +183,6 @@ impl Data {
         let object = self.get(kind, &cluster, name)?;
         Some((cluster, object))
     }
-}
-
-/// The present time as Kubernetes writes it.
-pub fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn report(key: &Key, result: Result<(), StoreError>) -> bool {

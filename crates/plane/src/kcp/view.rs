@@ -12,6 +12,7 @@ use super::claim::{self, EXPORT_LABEL, Subject};
 use super::data::{BINDINGS, Data, EXPORTS, SCHEMAS};
 use super::object::{child, items, label, text};
 use crate::api::{Api, Caller};
+use crate::auth::rbac;
 use crate::extension::{Attributes, Review, Target, VirtualView};
 use crate::resource::{Origin, Resource};
 use crate::status::Status;
@@ -30,6 +31,8 @@ struct View {
     export: Arc<Value>,
     /// Hash of the export, in labels.
     hash: Arc<str>,
+    /// Key of the label on claimed objects.
+    claim_key: Arc<str>,
     target: Target,
     /// How each kind that is served came to be here.
     rules: Arc<BTreeMap<Kind, Rule>>,
@@ -40,8 +43,8 @@ struct View {
 enum Rule {
     /// The export offers it.
     Exported,
-    /// The export claims it.
-    Claimed(Subject),
+    /// The export claims it; claimed objects carry the hash.
+    Claimed(Subject, String),
     /// Bindings to the export itself can always be read.
     Own,
 }
@@ -50,10 +53,8 @@ enum Rule {
 pub fn open(data: &Data, apis: &Apis, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
     let Some(rest) = path.strip_prefix(SERVICE) else { return Ok(None) };
     let unresolved = || {
-        let user = &caller.user;
-        let why = "Path not resolved to a valid virtual workspace";
-        let message = format!("forbidden: User \"{user}\" cannot get path \"{path}\": {why}");
-        Status::new(403, "Forbidden", message).about("", "", "")
+        let attributes = Attributes { verb: "get".into(), path: path.to_owned(), ..Attributes::default() };
+        rbac::refusal(caller, &attributes, ": Path not resolved to a valid virtual workspace")
     };
     let mut parts = rest.splitn(5, '/');
     let (Some(home), Some(name), Some("clusters"), Some(target)) =
@@ -73,11 +74,13 @@ pub fn open(data: &Data, apis: &Apis, api: &Api, caller: &Caller, path: &str) ->
         return Err(Status::plain(500, format!("Internal Server Error: \"{path}\": {why}\n")));
     };
     let (resources, rules) = serve(data, apis, api, home, &export);
+    let hash = export_hash(home, name);
     let view = View {
         data: data.clone(),
         home: home.into(),
         name: name.into(),
-        hash: export_hash(home, name).into(),
+        claim_key: claim::label_key(&hash).into(),
+        hash: hash.into(),
         export,
         target: target.clone(),
         rules: Arc::new(rules),
@@ -122,7 +125,7 @@ fn serve(
     for claim in items(export, "/spec/permissionClaims") {
         let subject = Subject::of(claim);
         for resource in claimable(data, apis, &local, &subject) {
-            add(resource, Rule::Claimed(subject.clone()));
+            add(resource, Rule::Claimed(subject.clone(), subject.hash()));
         }
     }
     if let Some(bindings) = local.iter().find(|resource| resource.stored_kind() == *BINDINGS) {
@@ -175,9 +178,8 @@ impl View {
         match self.rules.get(&key.kind) {
             Some(Rule::Exported) => true,
             Some(Rule::Own) => label(object, EXPORT_LABEL) == Some(&self.hash),
-            Some(Rule::Claimed(subject)) => {
-                let marked = label(object, &claim::label_key(&self.hash));
-                marked.is_some_and(|value| value == subject.hash())
+            Some(Rule::Claimed(_, hash)) => {
+                label(object, &self.claim_key) == Some(hash)
                     || (key.kind == *BINDINGS && label(object, EXPORT_LABEL) == Some(&self.hash))
             }
             None => false,
@@ -215,7 +217,7 @@ impl View {
         if !accessible(&self.data, caller, &self.home) || !permits(&self.data, caller, &self.home, &content) {
             return Err(denied());
         }
-        if let Some((_, Rule::Claimed(subject))) = rule
+        if let Some((_, Rule::Claimed(subject, _))) = rule
             && !subject.identity.is_empty()
         {
             let mut owners = owners(&self.data, &subject.identity).into_iter();
@@ -237,7 +239,7 @@ impl View {
             Some(Rule::Exported) => items(binding, "/status/boundResources")
                 .iter()
                 .any(|bound| bound["group"] == attributes.group && bound["resource"] == attributes.resource),
-            Some(Rule::Claimed(subject)) => {
+            Some(Rule::Claimed(subject, _)) => {
                 let exported = items(&self.export, "/spec/permissionClaims");
                 reads_own || claim::allows(exported, items(binding, "/spec/permissionClaims"), subject, verb)
             }
@@ -253,7 +255,7 @@ impl View {
 
     /// What a provider writes has to stay within the consumer's selector.
     fn admit(&self, review: &mut Review<'_>) -> Result<(), Status> {
-        let Some(Rule::Claimed(subject)) = self.rules.get(&review.resource.stored_kind()) else { return Ok(()) };
+        let Some(Rule::Claimed(subject, _)) = self.rules.get(&review.resource.stored_kind()) else { return Ok(()) };
         let Some(binding) = self.binding(review.cluster) else { return Ok(()) };
         let mut applied = items(&binding, "/status/appliedPermissionClaims").iter();
         let Some(claim) = applied.find(|claim| Subject::of(claim) == *subject) else { return Ok(()) };

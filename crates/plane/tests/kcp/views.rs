@@ -117,8 +117,11 @@ async fn a_wildcard_watch_sees_every_object_of_many_workspaces_once() {
         }
         (n, cluster)
     };
-    let clusters: BTreeMap<String, usize> =
-        futures::future::join_all((0..WORKSPACES).map(one)).await.into_iter().map(|(n, cluster)| (cluster, n)).collect();
+    let clusters: BTreeMap<String, usize> = futures::future::join_all((0..WORKSPACES).map(one))
+        .await
+        .into_iter()
+        .map(|(n, cluster)| (cluster, n))
+        .collect();
     let seen: Vec<Event> = events.take(WORKSPACES * WIDGETS_EACH).collect().await;
     let mut names = BTreeSet::new();
     for event in &seen {

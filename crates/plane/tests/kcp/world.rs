@@ -201,7 +201,7 @@ impl Place {
             Door::View(view) => {
                 scope.target = view.target.clone();
                 scope.visible = Some(view.visible.clone());
-                scope.admit = view.admit.clone();
+                scope.admit.clone_from(&view.admit);
             }
         }
         Ok(scope)

@@ -1,6 +1,6 @@
 use super::*;
 
-fn export(claims: Value) -> Arc<Value> {
+fn export(claims: &Value) -> Arc<Value> {
     Arc::new(json!({
         "metadata": {"name": "e", "annotations": {"extra.apis.kcp.io/color": "red", "other": "x"}},
         "spec": {"permissionClaims": claims},
@@ -40,7 +40,7 @@ fn conditions_tell_why_a_binding_waits_or_that_it_is_bound() {
             vec!["Ready False WaitingForEstablished", "APIExportValid False APIExportNotFound", waiting],
         ),
         (
-            Offer::NoIdentity(export(json!([]))),
+            Offer::NoIdentity(export(&json!([]))),
             "Binding",
             vec![
                 "Ready False WaitingForEstablished",
@@ -51,7 +51,7 @@ fn conditions_tell_why_a_binding_waits_or_that_it_is_bound() {
             ],
         ),
         (
-            Offer::NoSchema(export(json!([])), "v9".into()),
+            Offer::NoSchema(export(&json!([])), "v9".into()),
             "Binding",
             vec![
                 "Ready False WaitingForEstablished",
@@ -62,7 +62,7 @@ fn conditions_tell_why_a_binding_waits_or_that_it_is_bound() {
             ],
         ),
         (
-            Offer::Conflict(export(json!([])), "clash".into()),
+            Offer::Conflict(export(&json!([])), "clash".into()),
             "Binding",
             vec![
                 "Ready False NamingConflicts",
@@ -74,7 +74,7 @@ fn conditions_tell_why_a_binding_waits_or_that_it_is_bound() {
             ],
         ),
         (
-            Offer::Apis(export(json!([])), vec![]),
+            Offer::Apis(export(&json!([])), vec![]),
             "Bound",
             vec![
                 "Ready True",
@@ -101,12 +101,20 @@ fn conditions_tell_why_a_binding_waits_or_that_it_is_bound() {
 #[test]
 fn a_bound_binding_follows_new_schemas_and_keeps_what_is_no_longer_exported() {
     let mut object = binding();
-    decide(&mut object, &facts(Offer::Apis(export(json!([])), vec![schema("v1.widgets.example.io", "u1", "v1")])), "t");
-    decide(&mut object, &facts(Offer::Apis(export(json!([])), vec![schema("v2.widgets.example.io", "u2", "v2")])), "t");
+    decide(
+        &mut object,
+        &facts(Offer::Apis(export(&json!([])), vec![schema("v1.widgets.example.io", "u1", "v1")])),
+        "t",
+    );
+    decide(
+        &mut object,
+        &facts(Offer::Apis(export(&json!([])), vec![schema("v2.widgets.example.io", "u2", "v2")])),
+        "t",
+    );
     let bound = json!([{"group": "example.io", "resource": "widgets", "storageVersions": ["v1", "v2"],
         "schema": {"name": "v2.widgets.example.io", "UID": "u2", "identityHash": "abc"}}]);
     assert_eq!(object["status"]["boundResources"], bound);
-    decide(&mut object, &facts(Offer::Apis(export(json!([])), vec![])), "t");
+    decide(&mut object, &facts(Offer::Apis(export(&json!([])), vec![])), "t");
     assert_eq!(object["status"]["boundResources"], bound);
     assert_eq!(
         object["metadata"]["annotations"],
@@ -117,7 +125,7 @@ fn a_bound_binding_follows_new_schemas_and_keeps_what_is_no_longer_exported() {
 #[test]
 fn a_bound_binding_stays_ready_when_its_export_goes() {
     let mut object = binding();
-    decide(&mut object, &facts(Offer::Apis(export(json!([])), vec![])), "t");
+    decide(&mut object, &facts(Offer::Apis(export(&json!([])), vec![])), "t");
     decide(&mut object, &facts(Offer::Missing), "t");
     assert_eq!(text(&object, "/status/phase"), "Bound");
     assert!(condition::holds(&object, "Ready") && !condition::holds(&object, VALID));
@@ -133,7 +141,7 @@ fn accepted_claims_become_applied() {
     let applied = json!([accepted.clone()]);
     accepted["state"] = json!("Accepted");
     object["spec"]["permissionClaims"] = json!([accepted]);
-    decide(&mut object, &facts(Offer::Apis(export(json!([claim])), vec![])), "t");
+    decide(&mut object, &facts(Offer::Apis(export(&json!([claim])), vec![])), "t");
     assert_eq!(object["status"]["appliedPermissionClaims"], applied);
     assert_eq!(object["status"]["exportPermissionClaims"], json!([claim]));
 }

@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use crate::kubeconfig;
 use crate::logs::{self, Quiet};
 use crate::ui::{Failed, Ui};
 use stage::Stage;
@@ -51,6 +52,10 @@ Examples:
 /// Runs the demo; the exit code says whether every step was seen to happen.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(Quiet::Silent, verbose);
+    // Better now than when everything runs.
+    if let Some(folder) = &args.data_dir {
+        kubeconfig::folder(folder)?;
+    }
     let ui = Ui::new(verbose);
     match play(ui, &args).await {
         Ok(()) => Ok(ExitCode::SUCCESS),

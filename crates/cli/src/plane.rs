@@ -123,8 +123,7 @@ async fn start(mode: Mode, port: u16, flag: &str, data: PathBuf, users: Vec<User
         PlaneError::Bind { address, source } => {
             anyhow::anyhow!("cannot listen on {address}: {source}; give {flag} another port, or 0 for a free one")
         }
-        other => anyhow::Error::new(other)
-            .context(format!("cannot start with the data in {shown}; move it away to start anew")),
+        other => anyhow::anyhow!("cannot start with the data in {shown}: {other}; move the folder away to start anew"),
     })
 }
 

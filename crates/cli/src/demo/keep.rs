@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::manifests::{NAME, PROVIDER_PATH, PUBLISHED, SECRET};
+use super::manifests::{NAME, PROVIDER_PATH, SECRET};
 use super::stage::{PROVIDER, Stage};
 use crate::ui::{Done, Failed, Step, Ui};
 use crate::{kubeconfig, signals};
@@ -57,7 +57,7 @@ fn commands(ui: Ui, folder: &Path, url: &str) {
     kubectl("team-a", "get events");
     ui.command(&format!("curl {url}/get"));
     ui.heading("As the provider, on the service cluster");
-    kubectl("service", &format!("get publishedresource {PUBLISHED} -o yaml"));
+    kubectl("service", "get publishedresources");
     kubectl("service", "get httpbins -A --show-labels");
     kubectl("service", "get secrets -A");
     ui.heading("As the provider, in kcp");

@@ -63,12 +63,18 @@ impl Stage {
     pub async fn open(ui: Ui) -> Result<Self, Failed> {
         let hint = "see whether something forbids programs to listen on 127.0.0.1";
         let step = Step::new("starting kcp", "an embedded kcp that answers on loopback").hint(hint);
-        let (kcp, admin) = ui
+        let (kcp, admin, provider, teams) = ui
             .step(step, async |_| {
                 let plane = start(Mode::Kcp, &[AGENT_USER, PROVIDER, "team-a", "team-b"]).await?;
                 let admin = Server::from_kubeconfig_yaml(&plane.kubeconfig("kcp-admin", None))?;
                 admin.client().raw_get("/version").await?;
-                Ok(Done::new(format!("kcp answers at {}", plane.url())).with((plane, admin)))
+                let client = |user: &str, path: &str| -> anyhow::Result<Client> {
+                    Ok(Server::from_kubeconfig_yaml(&plane.kubeconfig(user, Some(path)))?.client())
+                };
+                let team = |name, path| anyhow::Ok(Team { name, path, client: client(name, path)? });
+                let teams = [team("team-a", "root:orgs:acme:team-a")?, team("team-b", "root:orgs:acme:team-b")?];
+                let provider = client(PROVIDER, PROVIDER_PATH)?;
+                Ok(Done::new(format!("kcp answers at {}", plane.url())).with((plane, admin, provider, teams)))
             })
             .await?;
         let step = Step::new("starting the service cluster", "an embedded API server that answers on loopback");
@@ -78,19 +84,6 @@ impl Stage {
                 let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None))?.client();
                 client.raw_get("/version").await?;
                 Ok(Done::new(format!("the service cluster answers at {}", plane.url())).with((plane, client)))
-            })
-            .await?;
-        let step = Step::new("preparing credentials", "a kubeconfig for the provider and for each team");
-        let (provider, teams) = ui
-            .step(step, async |_| {
-                let client = |user: &str, path: &str| -> anyhow::Result<Client> {
-                    Ok(Server::from_kubeconfig_yaml(&kcp.kubeconfig(user, Some(path)))?.client())
-                };
-                let team = |name, path| Ok::<_, anyhow::Error>(Team { name, path, client: client(name, path)? });
-                let teams = [team("team-a", "root:orgs:acme:team-a")?, team("team-b", "root:orgs:acme:team-b")?];
-                let text =
-                    "users provider, api-syncagent, team-a and team-b have a token each, none is an administrator";
-                Ok(Done::new(text).with((client(PROVIDER, PROVIDER_PATH)?, teams)))
             })
             .await?;
         Ok(Self { ui, kcp, service, admin, provider, cluster, teams, operator: None, agent: None })

@@ -1,10 +1,12 @@
 //! The provider's part: workspaces, operator, export, agent.
 
 use anyhow::ensure;
+use carrick_client::{ListOptions, Resource};
+use carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
 use serde_json::Value;
 
 use super::{existing, require_condition, text_at};
-use crate::demo::manifests::{self, EXPORT, PROVIDER_PATH, PUBLISHED, crds, exports, published_resources};
+use crate::demo::manifests::{self, EXPORT, PROVIDER_PATH, PUBLISHED, crds, exports, published_resources, secrets};
 use crate::demo::stage::{PROVIDER, Stage};
 use crate::ui::{Done, Failed, Step};
 use crate::workspaces;
@@ -12,7 +14,8 @@ use crate::workspaces;
 impl Stage {
     /// Makes the workspaces of the provider and of the teams.
     pub async fn make_workspaces(&self) -> Result<(), Failed> {
-        let step = Step::new("making workspaces", "all workspaces in phase Ready, each open to its owner");
+        let step =
+            Step::new("making workspaces", "all workspaces in phase Ready, each open to its owner and to no other");
         self.ui
             .step(step, async |seen| {
                 let teams = self.teams.iter().map(|team| (team.path, team.name));
@@ -23,7 +26,14 @@ impl Stage {
                     workspaces::grant_admin(&self.admin, path, user).await?;
                     lines.push(format!("{path:<24} belongs to {user}"));
                 }
-                Ok(Done::new("three workspaces are ready").details(lines))
+                let [a, b] = &self.teams;
+                let clients = [&self.provider, &a.client, &b.client, &self.provider];
+                for pair in clients.windows(2) {
+                    let stranger = pair[0].at_url(pair[1].url())?;
+                    let answer = stranger.list(&secrets(), None, &ListOptions::default()).await;
+                    ensure!(answer.is_err_and(|error| error.is_forbidden()), "{} is open to strangers", stranger.url());
+                }
+                Ok(Done::new("three workspaces are ready, each closed to the other two").details(lines))
             })
             .await
     }
@@ -54,9 +64,8 @@ impl Stage {
             .step(step, async |seen| {
                 manifests::create(&self.provider, manifests::API_EXPORT_YAML).await?;
                 manifests::create(&self.provider, manifests::AGENT_KCP).await?;
-                let slices = &carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
-                let slices =
-                    carrick_client::Resource::cluster_wide(slices.group, slices.version, slices.kind, slices.plural);
+                let kind = &API_EXPORT_ENDPOINT_SLICE;
+                let slices = Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural);
                 self.until(seen, async || {
                     let export = existing(&self.provider, &exports(), None, EXPORT).await?;
                     text_at(&export, "/status/identityHash")?;

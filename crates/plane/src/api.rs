@@ -6,6 +6,7 @@
 mod apply;
 mod create;
 mod delete;
+mod fields;
 mod managed;
 mod merge;
 mod meta;

@@ -1,12 +1,260 @@
 //! Server-side apply.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{Api, Caller, Scope, WriteOptions, Written};
-use crate::status::Status;
+use super::create::strip_cluster;
+use super::fields::{self, Path, Paths};
+use super::managed::{self, Entry};
+use super::update::Source;
+use super::{Api, Caller, Scope, WriteOptions, Written, meta, now};
+use crate::schema::{ListType, Schema};
+use crate::status::{Cause, Status};
 
 impl Api {
-    pub(super) fn apply(&self, _: &Caller, _: &Scope, _: &str, _: &str, _: &Value, _: &WriteOptions) -> Result<Written, Status> {
-        Err(Status::unsupported_media(&["application/json-patch+json", "application/merge-patch+json"]))
+    /// Makes an object contain what the manager applies, and no longer what it applied before and dropped.
+    pub(super) fn apply(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        name: &str,
+        subresource: &str,
+        config: &Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let mut config = config.clone();
+        check(scope, name, &mut config)?;
+        let has_status = scope.version()?.status;
+        limit(&mut config, subresource, has_status);
+        let key = scope.key(name)?;
+        if self.store.get(&key).is_none() {
+            if !subresource.is_empty() {
+                return Err(scope.not_found(name));
+            }
+            let mut object = config.clone();
+            object["metadata"]["name"] = name.into();
+            let entry = new_entry(scope, options, subresource, owned(scope, &config));
+            managed::set_entries(&mut object, vec![entry]);
+            match self.create_applied(caller, scope, object, options) {
+                Err(status) if status.reason == "AlreadyExists" => {}
+                other => return other,
+            }
+        }
+        self.modify(caller, scope, name, subresource, options, Source::Apply, |current| {
+            merged(scope, current, &config, options, subresource)
+        })
     }
+}
+
+fn check(scope: &Scope, name: &str, config: &mut Value) -> Result<(), Status> {
+    if !config.is_object() {
+        return Err(Status::bad_request("error decoding apply configuration: it must be an object"));
+    }
+    if config["apiVersion"] != *scope.api_version() || config["kind"] != *scope.resource.kind {
+        let message = format!(
+            "the configuration must have apiVersion {:?} and kind {:?}, as the URL says",
+            scope.api_version(),
+            scope.resource.kind
+        );
+        return Err(Status::bad_request(message));
+    }
+    if !config["metadata"]["managedFields"].is_null() {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    let found = meta::name_of(config);
+    if !found.is_empty() && found != name {
+        let message = format!("the name of the object ({found}) does not match the name on the URL ({name})");
+        return Err(Status::bad_request(message));
+    }
+    strip_cluster(config);
+    Ok(())
+}
+
+/// Keeps of a configuration only what its endpoint may own.
+fn limit(config: &mut Value, subresource: &str, has_status: bool) {
+    let Some(map) = config.as_object_mut() else { return };
+    if subresource == "status" {
+        map.retain(|key, _| matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+        if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
+            metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "resourceVersion" | "uid"));
+        }
+    } else if has_status {
+        map.remove("status");
+    }
+}
+
+fn schema(scope: &Scope) -> Option<&Schema> {
+    scope.resource.version(&scope.version).and_then(|version| version.schema.as_deref())
+}
+
+/// What a configuration claims: its leaves, and the items of its keyed lists.
+fn owned(scope: &Scope, config: &Value) -> Paths {
+    let nodes = fields::flatten(config, schema(scope), scope.resource.is_custom());
+    let is_item = |path: &Path| path.last().is_some_and(|element| element.starts_with("k:"));
+    nodes.into_iter().filter(|(path, node)| matches!(node, fields::Node::Leaf(_)) || is_item(path)).map(|(path, _)| path).collect()
+}
+
+fn new_entry(scope: &Scope, options: &WriteOptions, subresource: &str, paths: Paths) -> Entry {
+    Entry {
+        manager: options.manager.clone(),
+        operation: "Apply".into(),
+        api_version: scope.api_version(),
+        subresource: subresource.to_owned(),
+        time: now(),
+        paths,
+    }
+}
+
+fn merged(
+    scope: &Scope,
+    current: &Value,
+    config: &Value,
+    options: &WriteOptions,
+    subresource: &str,
+) -> Result<Value, Status> {
+    let (schema, custom) = (schema(scope), scope.resource.is_custom());
+    let claimed = owned(scope, config);
+    let mut object = current.clone();
+    merge(&mut object, config, schema, custom, "");
+    let changed: Paths = {
+        let before = fields::flatten(current, schema, custom);
+        let after = fields::flatten(&object, schema, custom);
+        after.iter().filter(|(path, node)| before.get(*path) != Some(*node)).map(|(path, _)| path.clone()).collect()
+    };
+    let mut entries = managed::entries(current);
+    let api_version = scope.api_version();
+    let place = entries.iter().position(|entry| entry.is(&options.manager, "Apply", &api_version, subresource));
+    let previous = place.map(|index| entries.remove(index));
+    let conflicts: Vec<(Entry, Vec<Path>)> = entries
+        .iter()
+        .map(|entry| (entry.clone(), entry.paths.iter().filter(|path| is_leaf_conflict(path, &changed, &claimed)).cloned().collect()))
+        .filter(|(_, paths): &(Entry, Vec<Path>)| !paths.is_empty())
+        .collect();
+    if !conflicts.is_empty() && !options.force {
+        return Err(conflict(&conflicts));
+    }
+    for (loser, paths) in &conflicts {
+        for entry in entries.iter_mut().filter(|entry| *entry == loser) {
+            entry.paths.retain(|path| !paths.contains(path));
+        }
+    }
+    let dropped = previous.iter().flat_map(|entry| entry.paths.iter()).filter(|path| !claimed.contains(*path));
+    for path in dropped {
+        let below = |paths: &Paths| paths.iter().any(|other| other.starts_with(path));
+        // What somebody still claims, or holds something below of, stays.
+        if !below(&claimed) && !entries.iter().any(|entry| below(&entry.paths)) {
+            remove(&mut object, path, schema, custom);
+        }
+    }
+    let entry = match previous {
+        Some(old) if old.paths == claimed && changed.is_empty() => old,
+        _ => new_entry(scope, options, subresource, claimed),
+    };
+    entries.push(entry);
+    managed::set_entries(&mut object, entries);
+    Ok(object)
+}
+
+/// Containers change together with their members; only the members can be in conflict.
+fn is_leaf_conflict(path: &Path, changed: &Paths, claimed: &Paths) -> bool {
+    changed.contains(path) && claimed.contains(path)
+}
+
+fn conflict(conflicts: &[(Entry, Vec<Path>)]) -> Status {
+    let who = |entry: &Entry| {
+        let mut text = format!("{:?}", entry.manager);
+        if !entry.subresource.is_empty() {
+            text.push_str(&format!(" with subresource {:?}", entry.subresource));
+        }
+        if entry.operation == "Update" {
+            text.push_str(&format!(" using {} at {}", entry.api_version, entry.time));
+        }
+        text
+    };
+    let count: usize = conflicts.iter().map(|(_, paths)| paths.len()).sum();
+    let mut texts = Vec::new();
+    let mut causes = Vec::new();
+    for (entry, paths) in conflicts {
+        let shown: Vec<String> = paths.iter().map(fields::display).collect();
+        texts.push(if shown.len() == 1 {
+            format!("conflict with {}: {}", who(entry), shown[0])
+        } else {
+            format!("conflicts with {}:\n- {}", who(entry), shown.join("\n- "))
+        });
+        for path in &shown {
+            causes.push(Cause::new("FieldManagerConflict", path, format!("conflict with {}", who(entry))));
+        }
+    }
+    let noun = if count == 1 { "conflict" } else { "conflicts" };
+    let message = format!("Apply failed with {count} {noun}: {}", texts.join("\n"));
+    Status::new(409, "Conflict", message).with_causes(&causes)
+}
+
+/// Merges a configuration into an object, by the types of its lists and maps.
+fn merge(target: &mut Value, config: &Value, schema: Option<&Schema>, custom: bool, field: &str) {
+    match (config, &mut *target) {
+        (Value::Object(config), Value::Object(map)) if !schema.is_some_and(|schema| schema.atomic) => {
+            for (key, value) in config {
+                let below = schema.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()));
+                merge(map.entry(key.clone()).or_insert(Value::Null), value, below, custom, key);
+            }
+        }
+        (Value::Array(config), Value::Array(list)) => {
+            let kind = fields::list_type(schema, custom, field);
+            if kind == ListType::Atomic {
+                *target = Value::Array(config.clone());
+                return;
+            }
+            let items = schema.and_then(|schema| schema.items.as_deref());
+            for item in config {
+                let element = fields::item_element(&kind, item);
+                match list.iter_mut().find(|found| fields::item_element(&kind, found) == element) {
+                    Some(found) => merge(found, item, items, custom, field),
+                    None => list.push(item.clone()),
+                }
+            }
+        }
+        _ => *target = config.clone(),
+    }
+}
+
+/// Removes what a path leads to; containers that become empty go too.
+fn remove(target: &mut Value, path: &[String], schema: Option<&Schema>, custom: bool) {
+    remove_in(target, path, schema, custom, "");
+}
+
+fn remove_in(target: &mut Value, path: &[String], schema: Option<&Schema>, custom: bool, field: &str) {
+    let Some((element, rest)) = path.split_first() else { return };
+    match target {
+        Value::Object(map) => {
+            let Some(key) = element.strip_prefix("f:") else { return };
+            if rest.is_empty() {
+                map.remove(key);
+                return;
+            }
+            let below = schema.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()));
+            if let Some(child) = map.get_mut(key) {
+                remove_in(child, rest, below, custom, key);
+                if is_empty(child) {
+                    map.remove(key);
+                }
+            }
+        }
+        Value::Array(list) => {
+            let kind = fields::list_type(schema, custom, field);
+            let Some(index) = list.iter().position(|item| fields::item_element(&kind, item).as_ref() == Some(element)) else {
+                return;
+            };
+            if rest.is_empty() {
+                list.remove(index);
+            } else {
+                let items = schema.and_then(|schema| schema.items.as_deref());
+                remove_in(&mut list[index], rest, items, custom, field);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
 }

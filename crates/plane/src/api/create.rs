@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::meta::{self, NameRule};
 use super::read::to_storage;
+use super::update::Source;
 use super::{Api, CLUSTER_ANNOTATION, Caller, FieldValidation, Scope, WriteOptions, Written, managed, rules};
 use crate::extension::{Operation, Review};
 use crate::schema::unknown_metadata;
@@ -23,11 +24,36 @@ impl Api {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
+        let mut object = object;
+        // Ownership is recorded by the server.
+        remove_meta(&mut object, "managedFields");
+        self.create_as(caller, scope, &object, options, Source::Put)
+    }
+
+    /// Stores a new object of server-side apply; its `managedFields` is final already.
+    pub(super) fn create_applied(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        self.create_as(caller, scope, &object, options, Source::Apply)
+    }
+
+    fn create_as(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        object: &Value,
+        options: &WriteOptions,
+        source: Source,
+    ) -> Result<Written, Status> {
         let generated = object["metadata"]["name"].as_str().is_none_or(str::is_empty)
             && object["metadata"]["generateName"].as_str().is_some_and(|prefix| !prefix.is_empty());
         let mut attempt = 1;
         loop {
-            let result = self.create_once(caller, scope, object.clone(), options);
+            let result = self.create_once(caller, scope, object.clone(), options, source);
             match result {
                 Err(status) if generated && status.reason == "AlreadyExists" && attempt < GENERATE_ATTEMPTS => {
                     attempt += 1;
@@ -43,6 +69,7 @@ impl Api {
         scope: &Scope,
         mut object: Value,
         options: &WriteOptions,
+        source: Source,
     ) -> Result<Written, Status> {
         let resource = &scope.resource;
         let cluster = scope.cluster()?.clone();
@@ -77,7 +104,9 @@ impl Api {
         if !causes.is_empty() {
             return Err(Status::invalid(&resource.group, &resource.kind, &name, &causes));
         }
-        managed::written(scope, None, &mut object, options, "");
+        if source != Source::Apply {
+            managed::written(scope, None, &mut object, options, "");
+        }
         to_storage(resource, &mut object);
         if let Some(schema) = resource.storage_version().and_then(|storage| storage.schema.as_ref()) {
             schema.prune(&mut object, &mut Vec::new());

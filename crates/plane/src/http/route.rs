@@ -103,7 +103,7 @@ async fn answer(
     if is_health(api, &path) {
         return Ok(reply::text(200, "ok"));
     }
-    let caller = authenticate(server, &request)?;
+    let caller = impersonate(api, authenticate(server, &request)?, request.headers())?;
     let root = root(api, &caller, &path)?;
     let method = request.method().clone();
     let route = request::path(&root.rest);
@@ -177,6 +177,24 @@ fn authenticate(server: &Server, request: &Request<Incoming>) -> Result<Caller, 
     let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let caller = token.and_then(|(_, token)| server.tokens.caller(token.trim()));
     caller.ok_or_else(Status::unauthorized)
+}
+
+/// Acts as somebody else if the caller asks for it and may.
+fn impersonate(api: &Api, caller: Caller, headers: &http::HeaderMap) -> Result<Caller, Status> {
+    let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let Some(user) = headers.get("impersonate-user").map(text) else { return Ok(caller) };
+    let mut groups: Vec<String> = headers.get_all("impersonate-group").iter().map(text).collect();
+    let wanted = std::iter::once(("users", user.clone())).chain(groups.iter().map(|group| ("groups", group.clone())));
+    for (resource, name) in wanted {
+        let attributes =
+            Attributes { verb: "impersonate".into(), resource: resource.into(), name, ..Attributes::default() };
+        let by_rule = api.mode == Mode::Kube && rbac::allowed(&api.store, &[""], &caller, &attributes);
+        if !caller.is_in("system:masters") && !by_rule {
+            return Err(rbac::refusal(&caller, &attributes, ""));
+        }
+    }
+    groups.push("system:authenticated".into());
+    Ok(Caller { user, groups, ..Caller::default() })
 }
 
 /// Which cluster or virtual workspace a path is about.

@@ -47,14 +47,14 @@ use crate::store::Store;
 /// The kcp half of a plane.
 pub struct Kcp {
     data: data::Data,
-    apis: apis::Apis,
+    apis: Arc<apis::Apis>,
 }
 
 impl Kcp {
     /// kcp over a store; `url` is the server's address, for the URLs in objects.
     pub fn new(store: Arc<Store>, url: &str) -> Self {
         let data = data::Data { store, base: url.trim_end_matches('/').into() };
-        Self { data, apis: apis::Apis::new() }
+        Self { data, apis: Arc::new(apis::Apis::new()) }
     }
 }
 
@@ -85,7 +85,7 @@ impl Extension for Kcp {
 
     fn start(&self, _: Arc<Api>, stop: CancellationToken) {
         bootstrap::run(&self.data);
-        let mut controller = controller::Controller::new(self.data.clone());
+        let mut controller = controller::Controller::new(self.data.clone(), self.apis.clone());
         controller.settle();
         tokio::spawn(controller.run(stop));
     }

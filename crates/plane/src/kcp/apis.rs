@@ -8,14 +8,16 @@ use serde_json::Value;
 
 use super::data::{BINDINGS, BOUND_SCHEMAS, Data, SCHEMAS};
 use super::kinds;
-use super::object::{deleting, items, name, text};
+use super::object::{deleting, items, text};
 use crate::resource::Resource;
 
 /// A list of kinds and the revision of the bindings it was made from.
 type Served = (u64, Vec<Arc<Resource>>);
 
-/// Kinds by the uid of their schema and their identity; none for schemas that cannot be served.
-type Compiled = HashMap<(String, String), Option<Arc<Resource>>>;
+/// A kind, or why its schema cannot be served.
+type Outcome = Result<Arc<Resource>, String>;
+/// Outcomes by the uid of the schema and the identity.
+type Compiled = HashMap<(String, String), Outcome>;
 
 /// Compiled kinds.
 pub struct Apis {
@@ -31,15 +33,13 @@ impl Apis {
         Self { system: kinds::system(), compiled: Mutex::default(), served: Mutex::default() }
     }
 
-    /// A schema as a kind; none if it is not valid.
-    pub fn compile(&self, schema: &Value, identity: &str) -> Option<Arc<Resource>> {
+    /// A schema as a kind, or what is wrong with it.
+    pub fn compile(&self, schema: &Value, identity: &str) -> Outcome {
         let key = (super::object::uid(schema).to_owned(), identity.to_owned());
         if let Some(known) = self.compiled.lock().get(&key) {
             return known.clone();
         }
-        let compiled = Resource::from_schema(schema, identity)
-            .inspect_err(|error| tracing::warn!(schema = name(schema), %error, "cannot serve the schema"));
-        let compiled = compiled.ok().map(Arc::new);
+        let compiled = Resource::from_schema(schema, identity).map(Arc::new).map_err(|error| error.to_string());
         self.compiled.lock().insert(key, compiled.clone());
         compiled
     }
@@ -61,7 +61,7 @@ impl Apis {
                 let taken = |r: &Arc<Resource>| bound["group"] == *r.group && bound["resource"] == *r.plural;
                 let copy = data.get(&SCHEMAS, BOUND_SCHEMAS, text(bound, "/schema/UID"));
                 let Some(copy) = copy.filter(|_| !all.iter().any(taken)) else { continue };
-                let Some(mut resource) = self.compile(&copy, text(bound, "/schema/identityHash")) else { continue };
+                let Ok(mut resource) = self.compile(&copy, text(bound, "/schema/identityHash")) else { continue };
                 if deleting(&binding) {
                     Arc::make_mut(&mut resource).terminating = true;
                 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use carrick_kcp::hash::export_hash;
 use serde_json::{Value, json};
 
+use super::apis::Apis;
 use super::claim::{self, EXPORT_LABEL};
 use super::condition::{self, Condition, Severity};
 use super::data::{BINDINGS, BOUND_SCHEMAS, CRDS, Data, EXPORTS, SCHEMAS, now};
@@ -15,7 +16,6 @@ use super::names::{Names, Owner, conflicts};
 use super::object::{
     annotate, child, deleting, finalizers, items, name, remove_finalizer, set_label, strings, text, uid,
 };
-use crate::resource::Resource;
 use crate::store::{Key, Kind};
 
 /// Holds a binding until all instances of its APIs are gone.
@@ -57,14 +57,14 @@ pub enum Offer {
 }
 
 /// Brings one binding up to date.
-pub fn reconcile(data: &Data, cluster: &str, binding: &str) {
+pub fn reconcile(data: &Data, apis: &Apis, cluster: &str, binding: &str) {
     let key = Key::new(&BINDINGS, cluster, "", binding);
     let Some(found) = data.get(&BINDINGS, cluster, binding) else { return };
     if deleting(&found) {
         finalize(data, &key, &found);
         return;
     }
-    let facts = read(data, cluster, &found);
+    let facts = read(data, apis, cluster, &found);
     if let Offer::Apis(_, schemas) = &facts.offer {
         // A binding goes on serving when its schema is deleted, therefore from a copy.
         for schema in schemas {
@@ -79,7 +79,7 @@ pub fn reconcile(data: &Data, cluster: &str, binding: &str) {
     data.edit(&key, |binding| decide(binding, &facts, &now()));
 }
 
-fn read(data: &Data, cluster: &str, binding: &Value) -> Facts {
+fn read(data: &Data, apis: &Apis, cluster: &str, binding: &Value) -> Facts {
     let path = text(binding, "/spec/reference/export/path");
     let export_name = text(binding, "/spec/reference/export/name");
     let home = if path.is_empty() { Some(cluster.into()) } else { data.resolve(path) };
@@ -89,14 +89,14 @@ fn read(data: &Data, cluster: &str, binding: &Value) -> Facts {
         path: data.path_of(cluster),
         reference: format!("{shown}|{export_name}"),
         offer: match (&home, export) {
-            (Some(home), Some(export)) => offer(data, cluster, name(binding), home, export),
+            (Some(home), Some(export)) => offer(data, apis, (cluster, name(binding)), home, export),
             _ => Offer::Missing,
         },
         home: home.map(|home| home.to_string()),
     }
 }
 
-fn offer(data: &Data, cluster: &str, binding: &str, home: &str, export: Arc<Value>) -> Offer {
+fn offer(data: &Data, apis: &Apis, binding: (&str, &str), home: &str, export: Arc<Value>) -> Offer {
     let identity = text(&export, "/status/identityHash");
     if identity.is_empty() {
         return Offer::NoIdentity(export);
@@ -108,13 +108,13 @@ fn offer(data: &Data, cluster: &str, binding: &str, home: &str, export: Arc<Valu
             let missing = wanted.to_owned();
             return Offer::NoSchema(export, missing);
         };
-        if let Err(error) = Resource::from_schema(&schema, identity) {
-            return Offer::BadSchema(export, error.to_string());
+        if let Err(error) = apis.compile(&schema, identity) {
+            return Offer::BadSchema(export, error);
         }
         schemas.push(schema);
     }
     let wanted: Vec<Names> = schemas.iter().map(|schema| Names::of(&schema["spec"], Owner::Crd)).collect();
-    match conflicts(&wanted, &taken(data, cluster, binding)) {
+    match conflicts(&wanted, &taken(data, binding.0, binding.1)) {
         Some(problem) => Offer::Conflict(export, problem),
         None => Offer::Apis(export, schemas),
     }

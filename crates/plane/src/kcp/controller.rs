@@ -9,6 +9,7 @@ use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::apis::Apis;
 use super::claim::{self, EXPORT_LABEL, Subject};
 use super::data::{BINDINGS, CLUSTERS, CRDS, Data, EXPORTS, SCHEMAS, SECRETS, SLICES, TYPES, WORKSPACES};
 use super::object::{deleting, items, label, text};
@@ -39,6 +40,7 @@ enum Work {
 /// The queue and what it takes to fill it.
 pub struct Controller {
     data: Data,
+    apis: Arc<Apis>,
     queue: VecDeque<Work>,
     queued: HashSet<Work>,
     /// Bindings by the hash of their export; those whose export is unknown have an empty one.
@@ -49,8 +51,9 @@ pub struct Controller {
 
 impl Controller {
     /// A controller that will look at everything once.
-    pub fn new(data: Data) -> Self {
-        let mut new = Self { data, queue: VecDeque::new(), queued: HashSet::new(), bindings: HashMap::new(), seen: 0 };
+    pub fn new(data: Data, apis: Arc<Apis>) -> Self {
+        let mut new =
+            Self { data, apis, queue: VecDeque::new(), queued: HashSet::new(), bindings: HashMap::new(), seen: 0 };
         new.resync();
         new
     }
@@ -149,7 +152,7 @@ impl Controller {
             Work::Cluster(name) => cluster::reconcile(data, &name),
             Work::Type(cluster, name) => types::reconcile(data, &cluster, &name),
             Work::Export(cluster, name) => export::reconcile(data, &cluster, &name),
-            Work::Binding(cluster, name) => binding::reconcile(data, &cluster, &name),
+            Work::Binding(cluster, name) => binding::reconcile(data, &self.apis, &cluster, &name),
             Work::Slice(cluster, name) => {
                 let bound = |hash: &str| self.bindings.get(hash).is_some_and(|all| !all.is_empty());
                 export::reconcile_slice(data, &cluster, &name, &bound);

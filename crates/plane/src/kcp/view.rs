@@ -117,7 +117,7 @@ fn serve(
     let identity = text(export, "/status/identityHash");
     for exported in items(export, "/spec/resources") {
         let schema = data.get(&SCHEMAS, home, text(exported, "/schema"));
-        if let Some(resource) = schema.and_then(|schema| apis.compile(&schema, identity)) {
+        if let Some(resource) = schema.and_then(|schema| apis.compile(&schema, identity).ok()) {
             add(resource, Rule::Exported);
         }
     }
@@ -158,7 +158,7 @@ fn claimable(data: &Data, apis: &Apis, local: &[Arc<Resource>], subject: &Subjec
             let mut exported = items(&export, "/spec/resources").iter();
             let found =
                 exported.find(|r| text(r, "/name") == subject.resource && text(r, "/group") == subject.group)?;
-            apis.compile(&*data.get(&SCHEMAS, &home, text(found, "/schema"))?, &subject.identity)
+            apis.compile(&*data.get(&SCHEMAS, &home, text(found, "/schema"))?, &subject.identity).ok()
         })
         .into_iter()
         .collect()

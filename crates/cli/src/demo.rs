@@ -57,18 +57,18 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         kubeconfig::folder(folder)?;
     }
     let ui = Ui::new(verbose);
-    match play(ui, &args).await {
+    match play(&ui, &args).await {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(Failed) => Ok(ExitCode::FAILURE),
     }
 }
 
-async fn play(ui: Ui, args: &Args) -> Result<(), Failed> {
+async fn play(ui: &Ui, args: &Args) -> Result<(), Failed> {
     let started = Instant::now();
     ui.line("carrick demo: a provider offers HttpBins, two teams order one each");
 
     ui.heading("Two API servers in this process");
-    let mut stage = Stage::open(ui).await?;
+    let mut stage = Stage::open(ui.clone()).await?;
     stage.make_workspaces().await?;
 
     ui.heading("The provider offers a service");
@@ -103,7 +103,7 @@ async fn play(ui: Ui, args: &Args) -> Result<(), Failed> {
     Ok(())
 }
 
-fn summary(ui: Ui, started: Instant) {
+fn summary(ui: &Ui, started: Instant) {
     ui.heading(&format!("Done in {:.1} s. What just happened:", started.elapsed().as_secs_f64()));
     ui.line("  The provider wrote a CRD, an operator and one PublishedResource; the agent made a kcp API of it.");
     ui.line("  Two teams ordered with plain objects in their own workspaces and got a URL and a Secret there.");

@@ -105,7 +105,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     for (what, url, file) in table {
         ui.line(format_args!("{what:<22}{url:<width$}  {}", folder.join(file).display()));
     }
-    examples::print(ui, &folder, kcp.url());
+    examples::print(&ui, &folder, kcp.url());
     ui.line("\nRunning until Ctrl-C.");
 
     signals::stop().await?;

@@ -2,11 +2,10 @@
 //! as plain text.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use console::style;
+use console::{Term, style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -14,8 +13,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 const INDENT: &str = "               ";
 
 /// Where a command prints to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Ui {
+    out: Term,
     spinner: bool,
     colour: bool,
 }
@@ -103,14 +103,15 @@ impl Seen {
 impl Ui {
     /// Standard output, as a terminal if it is one. Log lines on the same terminal would tear a spinner apart.
     pub fn new(logs: bool) -> Self {
-        let terminal = std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        Self { spinner: terminal && !logs, colour: terminal && std::env::var_os("NO_COLOR").is_none() }
+        let out = Term::stdout();
+        let terminal = out.is_term() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        Self { out, spinner: terminal && !logs, colour: terminal && std::env::var_os("NO_COLOR").is_none() }
     }
 
     /// One line as it is.
     pub fn line(&self, text: impl Display) {
         // Whoever closed the other end does not want to know.
-        let _ = writeln!(std::io::stdout().lock(), "{text}");
+        let _ = self.out.write_line(&text.to_string());
     }
 
     /// A line in bold with an empty one before it.
@@ -135,7 +136,7 @@ impl Ui {
         work: impl AsyncFnOnce(&Seen) -> anyhow::Result<Done<T>>,
     ) -> Result<T, Failed> {
         let started = Instant::now();
-        let spinner = self.spinner.then(|| spin(&step.doing));
+        let spinner = self.spinner.then(|| spin(&self.out, &step.doing));
         let seen = Seen::default();
         let ended = tokio::time::timeout(step.limit, work(&seen)).await;
         if let Some(spinner) = spinner {
@@ -158,15 +159,15 @@ impl Ui {
         let mark = style("✗").red().bold().force_styling(self.colour);
         self.line(format_args!("  {mark} {time:>6} ms  {}", step.doing));
         for (what, text) in [("expected", &step.expected), ("last seen", &problem), ("try", &step.hint)] {
-            self.line(format_args!("{INDENT}{:<9}  {text}", what));
+            self.line(format_args!("{INDENT}{what:<9}  {text}"));
         }
         Err(Failed)
     }
 }
 
-fn spin(text: &str) -> ProgressBar {
+fn spin(out: &Term, text: &str) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    bar.set_draw_target(ProgressDrawTarget::stdout());
+    bar.set_draw_target(ProgressDrawTarget::term(out.clone(), 20));
     // A bad template would only cost the looks.
     if let Ok(style) = ProgressStyle::with_template("  {spinner:.cyan}            {msg}") {
         bar.set_style(style.tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "]));
@@ -180,19 +181,22 @@ fn spin(text: &str) -> ProgressBar {
 mod tests {
     use super::*;
 
-    const PLAIN: Ui = Ui { spinner: false, colour: false };
+    /// Prints into a buffer that nobody flushes.
+    fn plain() -> Ui {
+        Ui { out: Term::buffered_stdout(), spinner: false, colour: false }
+    }
 
     #[tokio::test]
     async fn a_step_hands_on_what_it_found() {
         let step = Step::new("counting", "three");
-        let got = PLAIN.step(step, async |_| Ok(Done::new("three").with(3))).await;
+        let got = plain().step(step, async |_| Ok(Done::new("three").with(3))).await;
         assert!(matches!(got, Ok(3)));
     }
 
     #[tokio::test]
     async fn a_step_that_takes_too_long_fails() {
         let step = Step::new("waiting", "the end").limit(Duration::from_millis(5));
-        let got = PLAIN
+        let got = plain()
             .step(step, async |seen| {
                 seen.note("no end in sight");
                 std::future::pending::<anyhow::Result<Done<()>>>().await

@@ -192,15 +192,12 @@ fn decode(text: &str) -> String {
             .then(|| tail.get(..2))
             .flatten()
             .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        match escaped {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(if first == b'+' { b' ' } else { first });
-                rest = tail;
-            }
+        if let Some(byte) = escaped {
+            bytes.push(byte);
+            rest = &tail[2..];
+        } else {
+            bytes.push(if first == b'+' { b' ' } else { first });
+            rest = tail;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -9,7 +9,7 @@ use crate::{kubeconfig, signals};
 
 /// Writes kubeconfigs, says what to type, waits for Ctrl-C, and stops.
 pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Result<(), Failed> {
-    let ui = stage.ui;
+    let ui = stage.ui.clone();
     ui.heading("Everything stays as it is");
     let temporary = std::env::temp_dir().join(format!("carrick-demo-{}", std::process::id()));
     let wanted = folder.unwrap_or(&temporary);
@@ -21,7 +21,7 @@ pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Re
             Ok(Done::new(format!("kubeconfigs are in {}", written.display())).with(written))
         })
         .await?;
-    commands(ui, &written, &urls[0]);
+    commands(&ui, &written, &urls[0]);
     ui.line("\nRunning until Ctrl-C.");
     if let Err(error) = signals::stop().await {
         ui.line(format_args!("stopping at once: {error:#}"));
@@ -47,7 +47,7 @@ fn write(stage: &Stage, folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-fn commands(ui: Ui, folder: &Path, url: &str) {
+fn commands(ui: &Ui, folder: &Path, url: &str) {
     let kubectl = |name: &str, rest: &str| {
         ui.command(&format!("kubectl --kubeconfig {}/{name}.kubeconfig {rest}", folder.display()));
     };

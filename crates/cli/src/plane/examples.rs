@@ -28,7 +28,7 @@ pub fn write(folder: &Path, provider_workspace: &str) -> anyhow::Result<()> {
 }
 
 /// Commands that use them, ready to paste.
-pub fn print(ui: Ui, folder: &Path, kcp: &str) {
+pub fn print(ui: &Ui, folder: &Path, kcp: &str) {
     let team = format!("--server {kcp}/clusters/root:team");
     ui.heading("Type in another terminal");
     ui.command(&format!("cd {}", folder.display()));

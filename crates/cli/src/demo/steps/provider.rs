@@ -41,7 +41,7 @@ impl Stage {
     /// Installs the CRD and runs the operator.
     pub async fn install_operator(&mut self) -> Result<(), Failed> {
         let step = Step::new("installing the operator", "CRD httpbins.orchestrate.platform-mesh.io is established");
-        let ui = self.ui;
+        let ui = self.ui.clone();
         ui.step(step, async |seen| {
             manifests::create(&self.cluster, manifests::CRD).await?;
             self.until(seen, async || {
@@ -102,7 +102,7 @@ impl Stage {
     pub async fn start_agent(&mut self) -> Result<(), Failed> {
         let step =
             Step::new("starting the agent", "the agent publishes a schema and the claims events, namespaces, secrets");
-        let ui = self.ui;
+        let ui = self.ui.clone();
         ui.step(step, async |seen| {
             self.run_agent()?;
             let schema = self

@@ -26,12 +26,12 @@ pub enum ConnectError {
         source: std::io::Error,
     },
     /// The kubeconfig is not valid, or refers to something that is missing.
-    #[error("{origin}: {source}")]
+    #[error("{origin}: {problem}")]
     Kubeconfig {
         /// Which kubeconfig.
         origin: String,
-        /// What is wrong with it.
-        source: KubeconfigError,
+        /// What is wrong with it, without a word of its content.
+        problem: String,
     },
     /// The kubeconfig has no current context.
     #[error(
@@ -104,8 +104,7 @@ pub(crate) fn from_file(path: &Path, overrides: &Overrides) -> Result<Loaded, Co
 
 pub(crate) fn from_yaml(text: &str) -> Result<Loaded, ConnectError> {
     let origin = "the given kubeconfig".to_owned();
-    let kubeconfig =
-        Kubeconfig::from_yaml(text).map_err(|source| ConnectError::Kubeconfig { origin: origin.clone(), source })?;
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| invalid(&error, &origin))?;
     from_kubeconfig(kubeconfig, origin, &Overrides::default())
 }
 
@@ -153,7 +152,7 @@ fn from_kubeconfig(mut kubeconfig: Kubeconfig, origin: String, overrides: &Overr
     match Config::try_from(kubeconfig) {
         Ok(config) if config.root_cert.as_ref().is_some_and(Vec::is_empty) => Err(ConnectError::EmptyCa { origin }),
         Ok(config) => Ok(Loaded { config: apply_overrides(config, overrides)?, origin }),
-        Err(source) => Err(ConnectError::Kubeconfig { origin, source }),
+        Err(error) => Err(invalid(&error, &origin)),
     }
 }
 
@@ -207,9 +206,15 @@ pub(crate) fn show(url: &http::Uri) -> String {
 }
 
 /// Reading errors get a variant of their own because they are by far the most frequent ones.
+/// Parse errors quote the lines around the mistake, and those may hold a token: only their first line is told.
+fn invalid(error: &KubeconfigError, origin: &str) -> ConnectError {
+    let problem = error.to_string().lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
+    ConnectError::Kubeconfig { origin: origin.to_owned(), problem }
+}
+
 fn name_the_file(error: KubeconfigError, origin: &str) -> ConnectError {
     match error {
         KubeconfigError::ReadConfig(source, path) => ConnectError::Read { path, source },
-        source => ConnectError::Kubeconfig { origin: origin.to_owned(), source },
+        error => invalid(&error, origin),
     }
 }

@@ -103,3 +103,11 @@ fn overrides_replace_the_url_and_the_ca() -> Result<(), ConnectError> {
     }
     Ok(())
 }
+
+#[test]
+fn a_kubeconfig_that_is_not_yaml_is_not_quoted() {
+    let text = "apiVersion: v1\nusers:\n- name: a\n  user:\n    token: s3cr3t-token\n  bad indent: [\n";
+    let error = Server::from_kubeconfig_yaml(text).unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("s3cr3t"), "{error:?}");
+    assert!(error.to_string().starts_with("the given kubeconfig: "), "{error}");
+}

@@ -118,4 +118,5 @@ fn place_of_copy(rules: &Rules, seen: Seen<'_>, source: &Value, copy: Option<&Va
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // cases read best as plain literals
 mod tests;

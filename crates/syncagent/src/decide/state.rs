@@ -36,15 +36,12 @@ impl State {
     pub fn from_data<'a>(data: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut state = Self::default();
         for (key, bytes) in data {
-            match key.strip_suffix(NEXT) {
-                Some(key) => {
-                    let next = serde_json::from_slice(bytes).unwrap_or_default();
-                    state.entries.entry(key.to_owned()).or_default().next = next;
-                }
-                None => {
-                    let last = serde_json::from_slice(bytes).ok();
-                    state.entries.entry(key.to_owned()).or_default().last = last;
-                }
+            if let Some(key) = key.strip_suffix(NEXT) {
+                let next = serde_json::from_slice(bytes).unwrap_or_default();
+                state.entries.entry(key.to_owned()).or_default().next = next;
+            } else {
+                let last = serde_json::from_slice(bytes).ok();
+                state.entries.entry(key.to_owned()).or_default().last = last;
             }
         }
         state.entries.retain(|_, entry| *entry != Entry::default());

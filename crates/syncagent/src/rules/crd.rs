@@ -173,7 +173,7 @@ pub struct SelectableField {
 /// `JSONSchemaProps` in Go's field order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(missing_docs)] // the keywords of JSON Schema, under their own names
+#[allow(missing_docs, clippy::struct_excessive_bools)] // the keywords of JSON Schema, under their own names
 pub struct Schema {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub id: String,

@@ -158,6 +158,7 @@ fn value_at(object: &Value, path: &str) -> Value {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // cases read best as plain literals
 mod tests {
     use super::*;
     use serde_json::json;

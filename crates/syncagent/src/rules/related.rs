@@ -434,6 +434,7 @@ pub fn kcp_group_resource(related: &RelatedResource) -> (String, String) {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // cases read best as plain literals
 mod tests {
     use super::*;
     use serde_json::json;

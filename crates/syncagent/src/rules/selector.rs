@@ -1,4 +1,4 @@
-//! Label selectors, as objects in specs and as text on the command line.
+//! Label selectors of specs.
 
 use std::collections::BTreeMap;
 
@@ -23,9 +23,6 @@ pub enum SelectorError {
         /// What it needs.
         needs: &'static str,
     },
-    /// The text does not follow the selector grammar.
-    #[error("unable to parse requirement {0:?}; write for example team=a, tier in (x,y), !legacy")]
-    Syntax(String),
 }
 
 /// A compiled label selector; all requirements must hold.
@@ -63,11 +60,6 @@ impl Selector {
         Ok(Self(all))
     }
 
-    /// Parses the text form: `a=b, c!=d, e in (x,y), f notin (z), g, !h`.
-    pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        split_requirements(text).into_iter().map(parse_requirement).collect::<Result<_, _>>().map(Self)
-    }
-
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| requirement.holds(|key| labels.get(key).map(String::as_str)))
@@ -92,93 +84,10 @@ impl Requirement {
     }
 }
 
-/// Splits at commas outside of parentheses.
-fn split_requirements(text: &str) -> Vec<&str> {
-    let mut depth = 0;
-    text.split(|c| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        c == ',' && depth == 0
-    })
-    .map(str::trim)
-    .filter(|part| !part.is_empty())
-    .collect()
-}
-
-fn parse_requirement(text: &str) -> Result<Requirement, SelectorError> {
-    let wrong = || SelectorError::Syntax(text.to_owned());
-    let key = |s: &str| if is_key(s.trim()) { Ok(s.trim().to_owned()) } else { Err(wrong()) };
-    let value = |s: &str| if is_value(s.trim()) { Ok(vec![s.trim().to_owned()]) } else { Err(wrong()) };
-    if let Some(rest) = text.strip_prefix('!') {
-        return Ok(Requirement::Missing(key(rest)?));
-    }
-    if let Some((left, list)) = text.split_once('(') {
-        let list = list.trim().strip_suffix(')').ok_or_else(wrong)?;
-        let values = list.split(',').map(&value).collect::<Result<Vec<_>, _>>()?.concat();
-        let mut words = left.split_whitespace();
-        return match (words.next(), words.next(), words.next()) {
-            (Some(k), Some("in"), None) => Ok(Requirement::In(key(k)?, values)),
-            (Some(k), Some("notin"), None) => Ok(Requirement::NotIn(key(k)?, values)),
-            _ => Err(wrong()),
-        };
-    }
-    if let Some((k, v)) = text.split_once("!=") {
-        return Ok(Requirement::NotIn(key(k)?, value(v)?));
-    }
-    if let Some((k, v)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return Ok(Requirement::In(key(k)?, value(v)?));
-    }
-    Ok(Requirement::Exists(key(text)?))
-}
-
-/// `[prefix/]name`, where the name is at most 63 characters of letters, digits, `-`, `_` and `.`.
-fn is_key(key: &str) -> bool {
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(p, n)| (Some(p), n));
-    let prefix_fits = prefix.is_none_or(|p| p.len() <= 253 && p.split('.').all(carrick_kcp::path::is_label));
-    prefix_fits && !name.is_empty() && is_value(name)
-}
-
-/// Empty, or at most 63 characters that start and end with a letter or digit.
-fn is_value(value: &str) -> bool {
-    let bytes = value.as_bytes();
-    bytes.len() <= 63
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        && bytes.first().is_none_or(u8::is_ascii_alphanumeric)
-        && bytes.last().is_none_or(u8::is_ascii_alphanumeric)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn selectors_as_text_match_as_kubectl_does() {
-        let object = json!({"metadata": {"labels": {"team": "a", "tier": "x"}}});
-        for (text, expected) in [
-            ("", true),
-            ("team=a", true),
-            ("team==a,tier!=y", true),
-            ("team in (a, b)", true),
-            ("team notin (a,b)", false),
-            ("other notin (a)", true),
-            ("team, !other", true),
-            ("!team", false),
-            ("team=b", false),
-        ] {
-            assert_eq!(Selector::parse(text).unwrap().matches_object(&object), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn bad_texts_are_refused() {
-        for text in ["a b", "a in x", "in (a)", "a=b c", "=x", "a in (b", "-a"] {
-            assert!(Selector::parse(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn selectors_as_objects_match() {

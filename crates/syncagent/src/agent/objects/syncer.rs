@@ -32,7 +32,7 @@ use crate::rules::related::{Gvr, RelatedWatch};
 const WORKERS: usize = 32;
 /// When an object is looked at again although no watch reported anything.
 const REQUEUE: Duration = Duration::from_secs(5);
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
+const LONGEST_RETRY: Duration = Duration::from_mins(1);
 
 /// A running syncer.
 pub(super) struct Syncer {
@@ -58,7 +58,13 @@ pub(super) struct Shared {
     rules: Mutex<Arc<Rules>>,
     queue: Queue<Request>,
     /// Endpoint of each cluster, and the client for it.
-    homes: Mutex<HashMap<Arc<str>, (Arc<str>, Client)>>,
+    homes: Mutex<HashMap<Arc<str>, Home>>,
+}
+
+/// Where a cluster is served.
+struct Home {
+    endpoint: Arc<str>,
+    client: Client,
 }
 
 impl Syncer {
@@ -137,17 +143,17 @@ impl Shared {
 
     /// A client for the workspace of a cluster; none while no endpoint serves it.
     pub fn client(&self, cluster: &str) -> Option<Client> {
-        self.homes.lock().get(cluster).map(|(_, client)| client.clone())
+        self.homes.lock().get(cluster).map(|home| home.client.clone())
     }
 
     /// Takes note of the endpoint that serves a cluster.
     fn settle(&self, cluster: &Arc<str>, endpoint: &Arc<str>) {
         let mut homes = self.homes.lock();
-        if homes.get(cluster).is_some_and(|(home, _)| home == endpoint) {
+        if homes.get(cluster).is_some_and(|home| home.endpoint == *endpoint) {
             return;
         }
         match self.fleet.client(endpoint, cluster) {
-            Ok(client) => drop(homes.insert(cluster.clone(), (endpoint.clone(), client))),
+            Ok(client) => drop(homes.insert(cluster.clone(), Home { endpoint: endpoint.clone(), client })),
             Err(error) => tracing::error!(cluster = &**cluster, %error, "Cannot reach a workspace."),
         }
     }
@@ -192,7 +198,7 @@ async fn watch_endpoints(shared: Arc<Shared>) {
             let stays = endpoints.urls.contains(url);
             if !stays {
                 shared.sources.forget_endpoint(url);
-                shared.homes.lock().retain(|_, (home, _)| home != url);
+                shared.homes.lock().retain(|_, home| home.endpoint != *url);
             }
             stays
         });
@@ -298,9 +304,9 @@ fn related_changed(shared: &Shared, side: Side, gvr: &Gvr, object: &Object) {
                 }
             }
             (Some(RelatedWatch::BySelector(selector)), Side::Service) => {
-                for copy in shared.copies.list() {
-                    if selector.matches(&copy.labels()) {
-                        copies::source_of(&copy.value()).into_iter().for_each(|source| shared.queue.add(source));
+                for copy in shared.copies.list().iter().filter(|copy| selector.matches(&copy.labels())) {
+                    if let Some(source) = copies::source_of(&copy.value()) {
+                        shared.queue.add(source);
                     }
                 }
             }

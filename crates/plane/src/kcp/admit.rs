@@ -31,7 +31,7 @@ pub fn review(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
         (("core.kcp.io", "logicalclusters"), _) => logical_cluster(review)?,
         (("tenancy.kcp.io", "workspaces"), Operation::Create) => new_workspace(data, review)?,
         (("tenancy.kcp.io", "workspaces"), Operation::Update) => old_workspace(review)?,
-        (("tenancy.kcp.io", "workspacetypes"), Operation::Create | Operation::Update) => workspace_type(data, review),
+        (("tenancy.kcp.io", "workspacetypes"), Operation::Create | Operation::Update) => workspace_type(data, review)?,
         _ => {}
     }
     if review.operation != Operation::Delete && review.subresource.is_empty() {
@@ -266,10 +266,16 @@ fn owner(caller: &Caller) -> String {
     serde_json::to_string(&Owner { username: user, uid, groups, extra }).unwrap_or_default()
 }
 
-fn workspace_type(data: &Data, review: &mut Review<'_>) {
+fn workspace_type(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
+    if review.operation == Operation::Create {
+        for wanted in items(review.object, "/spec/defaultAPIBindings") {
+            may_bind(data, review, text(wanted, "/path"), text(wanted, "/export"), "create WorkspaceType")?;
+        }
+    }
     annotate(review.object, carrick_kcp::PATH_ANNOTATION, data.path_of(review.cluster));
     if review.object.pointer("/spec/defaultChildWorkspaceType").is_none() {
         let default = json!({"name": "universal", "path": ROOT});
         child(review.object, &["spec"]).insert("defaultChildWorkspaceType".to_owned(), default);
     }
+    Ok(())
 }

@@ -296,6 +296,16 @@ fn finalize(data: &Data, key: &Key, binding: &Value) {
     data.edit(key, |binding| condition::set(binding, &stuck, &now()));
 }
 
+/// Removes the copy of a schema unless a binding serves from it.
+pub fn drop_copy(data: &Data, schema_uid: &str) {
+    let used = |binding: &Value| {
+        items(binding, "/status/boundResources").iter().any(|bound| text(bound, "/schema/UID") == schema_uid)
+    };
+    if !data.list(&BINDINGS, None).iter().any(|(_, binding)| used(binding)) {
+        data.delete(&Key::new(&SCHEMAS, BOUND_SCHEMAS, "", schema_uid));
+    }
+}
+
 /// The kinds that a binding serves, as they are stored.
 pub fn kinds(binding: &Value) -> Vec<Kind> {
     items(binding, "/status/boundResources")

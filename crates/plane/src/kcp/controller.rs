@@ -31,6 +31,8 @@ enum Work {
     Export(Arc<str>, Arc<str>),
     Slice(Arc<str>, Arc<str>),
     Binding(Arc<str>, Arc<str>),
+    /// The copy of a schema that bindings no longer refer to.
+    Copy(String),
     /// Claim labels of one object.
     Label(Key),
     /// Claim labels of all objects of a kind in a cluster.
@@ -157,6 +159,7 @@ impl Controller {
                 let bound = |hash: &str| self.bindings.get(hash).is_some_and(|all| !all.is_empty());
                 export::reconcile_slice(data, &cluster, &name, &bound);
             }
+            Work::Copy(uid) => binding::drop_copy(data, &uid),
             Work::Label(key) => relabel(data, &key),
             Work::Relabel(cluster, kind) => {
                 for (key, _) in data.list(&kind, Some(&cluster)) {
@@ -259,8 +262,12 @@ impl Controller {
         let list = |object: &Option<Arc<Value>>, field: &str| {
             object.as_deref().map(|o| items(o, &format!("/status/{field}")).to_vec()).unwrap_or_default()
         };
-        if list(&change.before, "boundResources") != list(&change.after, "boundResources") || change.after.is_none() {
+        let (before, after) = (list(&change.before, "boundResources"), list(&change.after, "boundResources"));
+        if before != after || change.after.is_none() {
             self.all_bindings_of(cluster, |_| true);
+            for bound in before.iter().filter(|bound| change.after.is_none() || !after.contains(bound)) {
+                self.push(Work::Copy(text(bound, "/schema/UID").to_owned()));
+            }
         }
         let claims = |object| list(object, "appliedPermissionClaims");
         if claims(&change.before) != claims(&change.after) || change.after.is_none() {

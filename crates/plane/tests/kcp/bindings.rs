@@ -1,4 +1,5 @@
 use crate::world::{BINDINGS, WIDGETS, World, condition, schema, widget};
+use carrick_plane::Kind;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -106,7 +107,7 @@ async fn unbinding_deletes_the_instances_and_waits_for_their_finalizers() {
     let world = World::start().await;
     world.workspace("root", "prov").await;
     let consumer_cluster = world.workspace("root", "cons").await;
-    let export = world.export("root:prov", json!([])).await;
+    world.export("root:prov", json!([])).await;
     world.bind("root:cons", "root:prov", json!([])).await;
     let consumer = world.at("root:cons");
     consumer.create(widget("free", json!({}))).unwrap();
@@ -127,7 +128,15 @@ async fn unbinding_deletes_the_instances_and_waits_for_their_finalizers() {
 
     world.bind("root:cons", "root:prov", json!([])).await;
     assert_eq!(consumer.names(WIDGETS).len(), 0);
-    assert_eq!(export["status"]["identityHash"].as_str().unwrap().len(), 64);
+
+    consumer.delete(BINDINGS, "", "example").unwrap();
+    world.quiet().await;
+    let copies = Kind::new("apis.kcp.io", "apiresourceschemas");
+    let copies = world.api().store.list(&copies, Some("system:bound-crds"), None).1;
+    assert!(
+        copies.iter().all(|(_, copy)| copy.object["spec"]["group"] == "tenancy.kcp.io"),
+        "no copy of widgets is kept"
+    );
 }
 
 #[tokio::test]
@@ -254,4 +263,21 @@ async fn a_slice_may_live_in_another_workspace_than_its_export() {
     world.until("the foreign slice misses its export", || place.get(kind, "by-path").ok().filter(missing)).await;
     let own = world.at("root:prov");
     world.until("the export's own slice is collected", || own.get(kind, "example.io").is_err().then_some(())).await;
+}
+
+#[tokio::test]
+async fn an_export_without_its_secret_keeps_the_hash_and_says_so() {
+    let world = World::start().await;
+    world.workspace("root", "prov").await;
+    let export = world.export("root:prov", json!([])).await;
+    let place = world.at("root:prov");
+    place.delete("v1/secrets", "kcp-system", "example.io").unwrap();
+    let found = world
+        .until("the identity is invalid", || {
+            let found = place.get("apis.kcp.io/v1alpha2/apiexports", "example.io").unwrap();
+            (condition(&found, "IdentityValid")["status"] == "False").then_some(found)
+        })
+        .await;
+    assert_eq!(condition(&found, "IdentityValid")["reason"], "IdentityVerificationFailed");
+    assert_eq!(found["status"]["identityHash"], export["status"]["identityHash"]);
 }

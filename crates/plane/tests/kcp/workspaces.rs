@@ -141,12 +141,12 @@ async fn workspace_types_limit_what_can_be_created_where() {
 async fn a_type_of_ones_own_holds_workspaces_until_its_initializer_is_done_and_binds_its_exports() {
     let world = World::start().await;
     let provider = world.workspace("root", "prov").await;
+    world.export("root:prov", json!([])).await;
     let kind = json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "WorkspaceType", "metadata": {"name": "special"},
         "spec": {"initializer": true, "extend": {"with": [{"name": "universal", "path": "root"}]},
             "defaultAPIBindings": [{"path": "root:prov", "export": "example.io"}]}});
     world.at("root:prov").create(kind).unwrap();
     world.at("root:prov").create(workspace("w", json!({"type": {"name": "special"}}))).unwrap();
-    world.export("root:prov", json!([])).await;
     let waiting = format!("{provider}:special");
     let cluster = world
         .until("only the type's own initializer is left", || {

@@ -159,6 +159,10 @@ fn changed_cluster(review: &Review<'_>) -> Result<(), Status> {
             return Err(refuse(review, "status.initializers must not grow"));
         }
     }
+    let (before, after) = (strings(old, "/status/terminators"), strings(review.object, "/status/terminators"));
+    if after.iter().any(|terminator| !before.contains(terminator)) {
+        return Err(refuse(review, "status.terminators must not grow"));
+    }
     let rank = |object: &Value| {
         let order = ["", "Scheduling", "Initializing", "Ready", "Unavailable", "Inactive", "Terminating", "Deleting"];
         order.iter().position(|phase| *phase == text(object, "/status/phase"))

@@ -21,6 +21,8 @@ use crate::store::{Key, Kind};
 
 /// Holds a LogicalCluster until its content is gone.
 pub const FINALIZER: &str = "core.kcp.io/logicalcluster-deletion";
+/// Holds a LogicalCluster until its terminators are done.
+pub const TERMINATORS_FINALIZER: &str = "kcp.io/has-terminators";
 /// The initializer that creates default bindings.
 pub const BINDINGS_INITIALIZER: &str = "system:apibindings";
 /// Label with the phase, on Workspaces and LogicalClusters.
@@ -217,7 +219,10 @@ fn clean(data: &Data, key: &Key, found: &Value) {
         data.edit(key, |object| set_phase(object, "Terminating"));
         return;
     }
-    data.edit(key, |object| set_phase(object, "Deleting"));
+    data.edit(key, |object| {
+        remove_finalizer(object, TERMINATORS_FINALIZER);
+        set_phase(object, "Deleting");
+    });
     // Namespaces first: nobody puts new defaults into one that is being deleted.
     for (namespace, _) in data.list(&NAMESPACES, Some(cluster)) {
         begin_namespace(data, &namespace);

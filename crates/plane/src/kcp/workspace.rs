@@ -113,6 +113,9 @@ fn create_cluster(data: &Data, parent: &str, workspace: &Value, cluster: &str, p
         },
         "status": {"phase": "Scheduling"},
     });
+    if !terminators.is_empty() {
+        add_finalizer(&mut object, cluster::TERMINATORS_FINALIZER);
+    }
     if let Some(groups) = annotation(workspace, REQUIRED_GROUPS) {
         annotate(&mut object, REQUIRED_GROUPS, groups);
     }

@@ -173,3 +173,30 @@ async fn logical_clusters_can_neither_be_created_nor_deleted_by_users() {
     let object = json!({"apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster", "metadata": {"name": "other"}});
     assert_eq!(world.at("root:a").create(object).unwrap_err().code, 422);
 }
+
+#[tokio::test]
+async fn a_terminator_holds_a_deleted_workspace_until_it_is_done() {
+    let world = World::start().await;
+    let home = world.workspace("root", "home").await;
+    let kind = json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "WorkspaceType", "metadata": {"name": "guarded"},
+        "spec": {"terminator": true, "extend": {"with": [{"name": "universal", "path": "root"}]}}});
+    let place = world.at("root:home");
+    place.create(kind).unwrap();
+    place.create(workspace("w", json!({"type": {"name": "guarded"}}))).unwrap();
+    let ready = world.ready("root:home", "w").await;
+    let inside = world.at(ready["spec"]["cluster"].as_str().unwrap());
+    place.delete(WORKSPACES, "", "w").unwrap();
+    let waiting = world
+        .until("the workspace waits for its terminator", || {
+            let found = place.get(WORKSPACES, "w").ok()?;
+            (found["status"]["phase"] == "Terminating").then_some(found)
+        })
+        .await;
+    assert_eq!(waiting["status"]["terminators"], json!([format!("{home}:guarded")]));
+    assert_eq!(inside.names("v1/namespaces").len(), 2);
+    let logical = "core.kcp.io/v1alpha1/logicalclusters:status";
+    let grown = json!({"status": {"terminators": [format!("{home}:guarded"), "other"]}});
+    assert_eq!(inside.merge(logical, "", "cluster", grown).unwrap_err().code, 403);
+    inside.merge(logical, "", "cluster", json!({"status": {"terminators": null}})).unwrap();
+    world.until("the workspace is gone", || place.get(WORKSPACES, "w").is_err().then_some(())).await;
+}

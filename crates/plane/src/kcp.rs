@@ -5,7 +5,8 @@
 //!           ─▶ authorize  access to the workspace, policies, RBAC (authorize)
 //!           ─▶ apis       system kinds and bound kinds            (kinds, apis, convert)
 //!           ─▶ admit      checks and completes writes             (admit, export, types)
-//!   /services/apiexport/… ─▶ view: exported and claimed objects of all consumers
+//!   /services/apiexport/…              ─▶ view: exported and claimed objects of all consumers
+//!   /services/initializingworkspaces/… ─▶ hooks: workspaces that wait for an initializer or terminator
 //!
 //!   change log ─▶ controller ─▶ workspace ─▶ cluster      scheduling, initialization, deletion
 //!                            ─▶ export ─▶ slice           identity, endpoints
@@ -26,6 +27,7 @@ mod controller;
 mod convert;
 mod data;
 mod export;
+mod hooks;
 mod kinds;
 mod names;
 mod object;
@@ -76,7 +78,10 @@ impl Extension for Kcp {
     }
 
     fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
-        view::open(&self.data, &self.apis, api, caller, path)
+        match hooks::open(&self.data, api, caller, path)? {
+            Some(view) => Ok(Some(view)),
+            None => view::open(&self.data, &self.apis, api, caller, path),
+        }
     }
 
     fn decorate(&self, _: &Api, _: &str, _: &Resource, _: &mut Value) {

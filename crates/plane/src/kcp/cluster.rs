@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use carrick_kcp::hash::default_binding_name;
 use carrick_kcp::url::in_workspace;
-use data_encoding::HEXLOWER;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha224};
 
 use super::binding;
 use super::condition::{self, Condition, Severity};
 use super::data::{
     BINDINGS, CLUSTER_ROLE_BINDINGS, CLUSTERS, CRDS, Data, EXPORTS, NAMESPACES, ROOT, SELF, WORKSPACES, now,
 };
+use super::hooks::Stage;
 use super::object::{
     annotate, child, deleting, finalizers, items, name, remove_finalizer, set_label, strings, text, uid,
 };
@@ -81,17 +80,11 @@ fn orphaned(data: &Data, cluster: &Value) -> bool {
 fn set_phase(object: &mut Value, phase: &str) {
     child(object, &["status"]).insert("phase".to_owned(), phase.into());
     set_label(object, PHASE_LABEL, phase);
-    for (field, prefix, digits) in
-        [("initializers", "initializer.internal.kcp.io/", 35), ("terminators", "terminator.internal.kcp.io/", 36)]
-    {
-        let wanted: BTreeMap<String, String> = strings(object, &format!("/status/{field}"))
-            .iter()
-            .map(|hook| HEXLOWER.encode(&Sha224::digest(hook.as_bytes())))
-            .map(|hash| (format!("{prefix}{}", &hash[..digits]), hash))
-            .collect();
+    for stage in Stage::ALL {
+        let hooks = strings(object, &format!("/status/{}", stage.field()));
         let labels = child(object, &["metadata", "labels"]);
-        labels.retain(|key, _| !key.starts_with(prefix));
-        labels.extend(wanted.into_iter().map(|(key, value)| (key, value.into())));
+        labels.retain(|key, _| !key.starts_with(&stage.label_prefix()));
+        labels.extend(hooks.iter().map(|hook| stage.label(hook)).map(|(key, value)| (key, value.into())));
     }
 }
 

@@ -200,3 +200,49 @@ async fn a_terminator_holds_a_deleted_workspace_until_it_is_done() {
     inside.merge(logical, "", "cluster", json!({"status": {"terminators": null}})).unwrap();
     world.until("the workspace is gone", || place.get(WORKSPACES, "w").is_err().then_some(())).await;
 }
+
+#[tokio::test]
+async fn an_initializer_finds_its_workspaces_and_reports_when_it_is_done() {
+    let world = World::start().await;
+    let home = world.workspace("root", "home").await;
+    let kind = json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "WorkspaceType", "metadata": {"name": "prepared"},
+        "spec": {"initializer": true, "extend": {"with": [{"name": "universal", "path": "root"}]}}});
+    world.at("root:home").create(kind).unwrap();
+    let kinds = "tenancy.kcp.io/v1alpha1/workspacetypes";
+    let endpoint = world
+        .until("the type has its URL", || {
+            let found = world.at("root:home").get(kinds, "prepared").unwrap();
+            found["status"]["virtualWorkspaces"][0]["url"].as_str().map(str::to_owned)
+        })
+        .await;
+    let logical = "core.kcp.io/v1alpha1/logicalclusters";
+    let mut events = world.through(&endpoint, "*").watch(logical);
+    world.at("root:home").create(workspace("w", json!({"type": {"name": "prepared"}}))).unwrap();
+    let cluster = world
+        .until("the workspace has a cluster", || {
+            world.at("root:home").get(WORKSPACES, "w").unwrap()["spec"]["cluster"].as_str().map(str::to_owned)
+        })
+        .await;
+    events.expect("ADDED", &cluster, "cluster").await;
+    let alice = world.through_as("alice", &endpoint, "*").unwrap();
+    assert_eq!(alice.list(logical).unwrap_err().code, 403);
+    assert_eq!(world.through(&endpoint, &home).list("v1/namespaces").unwrap_err().code, 403);
+
+    let inside = world.through(&endpoint, &cluster);
+    let note = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prepared"}});
+    inside.create(note).unwrap();
+    let status = format!("{logical}:status");
+    let foreign = json!({"status": {"initializers": ["other"]}});
+    assert_eq!(inside.merge(&status, "", "cluster", foreign).unwrap_err().code, 403);
+    world
+        .until("only one initializer is left", || {
+            let found = world.at(&cluster).get(logical, "cluster").unwrap();
+            (found["status"]["initializers"] == json!([format!("{home}:prepared")])).then_some(())
+        })
+        .await;
+    inside.merge(&status, "", "cluster", json!({"status": {"initializers": null}})).unwrap();
+    events.expect("DELETED", &cluster, "cluster").await;
+    world.ready("root:home", "w").await;
+    assert_eq!(inside.list("v1/namespaces").unwrap_err().code, 403);
+    assert!(world.at(&cluster).get("v1/namespaces", "prepared").is_ok());
+}

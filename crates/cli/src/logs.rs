@@ -1,5 +1,7 @@
 //! Logs on stderr, for those who ask.
 
+use std::io::IsTerminal;
+
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -20,5 +22,6 @@ pub fn init(quiet: Quiet, verbose: bool) {
         (false, Quiet::Silent) => LevelFilter::OFF,
     };
     let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(true).init();
+    let ansi = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi).init();
 }

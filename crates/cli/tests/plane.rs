@@ -84,14 +84,13 @@ fn bad_input_names_the_thing_and_the_way_out() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let below = format!("{file}/below");
-    let cases: [(&[&str], String); 6] = [
+    let cases: [(&[&str], String); 5] = [
         (&["--data-dir", &file], format!("{file} is a file; give --data-dir a folder")),
         (&["--data-dir", &below], format!("cannot make the folder {below}; give --data-dir one you may write to")),
-        (&["--data-dir", "/proc/nowhere"], "cannot make the folder /proc/nowhere".into()),
         (&["--data-dir", &data, "--port-kcp", &port], "give --port-kcp another port, or 0 for a free one".into()),
         (
             &["--data-dir", &data, "--port-kcp", "0", "--port-service", &port],
-            format!("cannot listen on 127.0.0.1:{port}: Address already in use (os error 98); give --port-service"),
+            "give --port-service another port, or 0 for a free one".into(),
         ),
         (&["--data-dir", &data, "--provider-workspace", "provider"], "\"provider\" is no workspace below root".into()),
     ];

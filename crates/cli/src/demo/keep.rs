@@ -23,8 +23,11 @@ pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Re
         .await?;
     commands(&ui, &written, &urls[0]);
     ui.line("\nRunning until Ctrl-C.");
-    if let Err(error) = signals::stop().await {
-        ui.line(format_args!("stopping at once: {error:#}"));
+    tokio::select! {
+        told = signals::stop() => if let Err(error) = told {
+            ui.line(format_args!("stopping at once: {error:#}"));
+        },
+        problem = stage.agent_problem() => ui.line(format_args!("stopping: the agent ended: {problem}")),
     }
     ui.line("");
     let stopped = stage.stop().await;

@@ -1,12 +1,12 @@
 //! What runs during the demo: two servers, the operator, the agent.
 
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
 use carrick_client::{Client, Server};
 use carrick_plane::{Config, Mode, Plane, User};
 use carrick_syncagent::agent::{self, AgentConfig};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -54,8 +54,8 @@ pub struct Stage {
 struct Agent {
     stop: CancellationToken,
     task: JoinHandle<()>,
-    /// Set if it ended although nobody told it to.
-    problem: Arc<OnceLock<String>>,
+    /// Why it ended, if it did so although nobody told it to.
+    problem: watch::Receiver<Option<String>>,
 }
 
 impl Stage {
@@ -110,12 +110,11 @@ impl Stage {
             exit_on_startup_error: true,
         };
         let stop = CancellationToken::new();
-        let problem = Arc::new(OnceLock::new());
-        let (told, noted) = (stop.clone(), Arc::clone(&problem));
+        let (sender, problem) = watch::channel(None);
+        let told = stop.clone();
         let task = tokio::spawn(async move {
             if let Err(error) = agent::run(config, told).await {
-                // Set once only, here.
-                let _ = noted.set(error.to_string());
+                sender.send_replace(Some(error.to_string()));
             }
         });
         self.agent = Some(Agent { stop, task, problem });
@@ -129,11 +128,21 @@ impl Stage {
                 Ok(found) => return Ok(found),
                 Err(problem) => seen.note(format_args!("{problem:#}")),
             }
-            if let Some(problem) = self.agent.as_ref().and_then(|agent| agent.problem.get()) {
+            if let Some(problem) = self.agent.as_ref().and_then(|agent| agent.problem.borrow().clone()) {
                 anyhow::bail!("the agent ended: {problem}");
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// Why the agent ended, once it does so although nobody told it to.
+    pub async fn agent_problem(&self) -> String {
+        if let Some(agent) = &self.agent
+            && let Ok(problem) = agent.problem.clone().wait_for(Option::is_some).await
+        {
+            return problem.clone().unwrap_or_default();
+        }
+        std::future::pending().await
     }
 
     /// Stops the agent, the operator and the servers.
@@ -144,7 +153,7 @@ impl Stage {
                 if let Some(agent) = self.agent {
                     agent.stop.cancel();
                     agent.task.await.context("the agent")?;
-                    if let Some(problem) = agent.problem.get() {
+                    if let Some(problem) = &*agent.problem.borrow() {
                         anyhow::bail!("the agent ended: {problem}");
                     }
                 }

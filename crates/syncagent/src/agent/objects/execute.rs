@@ -10,10 +10,11 @@ use thiserror::Error;
 use super::kinds::resource;
 use super::states::States;
 use crate::agent::events::{Recorder, Type};
+use crate::api::AGENT_NAME;
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::{Place, Side, Step};
 use crate::rules::Rules;
-use crate::rules::metadata::{Link, SourceKey};
+use crate::rules::metadata::{Link, SourceKey, label};
 
 /// Why a step could not be executed.
 #[derive(Debug, Error)]
@@ -200,7 +201,9 @@ impl Executor<'_> {
             at: format!("copies of {}/{}", self.key.namespace, self.key.name),
             source,
         })?;
-        match left.first() {
+        // Another agent's copy of a source with the same name is that agent's business.
+        let ours = |copy: &&Value| label(copy, AGENT_NAME).is_none_or(|agent| agent == self.rules.agent_name);
+        match left.iter().find(ours) {
             None => Ok(()),
             Some(copy) => {
                 let text = |key: &str| copy["metadata"][key].as_str().unwrap_or_default().to_owned();

@@ -11,6 +11,7 @@ use crate::{
     lex::Span,
     limits,
     place::{Place, excerpt},
+    runes,
     tree::{Branch, Node, Pipe, Tree},
     value::Value,
 };
@@ -32,7 +33,8 @@ pub(crate) fn render(text: &str, tree: &Tree, data: Data<'_>) -> Result<String, 
     match outcome {
         Ok(()) => {
             let bytes = std::mem::take(&mut evaluator.output);
-            Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+            // Every byte that is not UTF-8 becomes a replacement character, as it would in Go's JSON.
+            Ok(String::from_utf8(bytes).unwrap_or_else(|error| runes::chars(error.as_bytes()).collect()))
         }
         Err(Fault { span, failure }) => Err(match failure {
             Failure::Limit { what, limit } => RenderError::Limit { what, limit },
@@ -183,7 +185,7 @@ impl<'t> Evaluator<'t, '_> {
             Value::Map(map) => {
                 // The body may change the map; the loop goes over what was there.
                 let entries: Vec<_> = map.entries().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-                self.heap.take(entries.len()).at(span)?;
+                self.heap.step(entries.len() / 8).at(span)?;
                 let count = entries.len();
                 for (key, item) in entries {
                     if self.turn(branch, Value::Str(key), &item)? == Flow::Break {

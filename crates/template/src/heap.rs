@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 
 use crate::{
     limits,
+    sprig::Compiled,
     value::{Elem, List, Map, Str, Value},
 };
 
@@ -48,7 +49,7 @@ pub(crate) struct Heap {
     depth: Cell<usize>,
     made: RefCell<Vec<Value>>,
     /// Compiled expressions by Go text; compiling one costs far more than using it.
-    pub(crate) regexes: RefCell<HashMap<Vec<u8>, Rc<regex::bytes::Regex>>>,
+    pub(crate) regexes: RefCell<HashMap<Vec<u8>, Rc<Compiled>>>,
 }
 
 /// Keeps one level of nesting taken while it lives.

@@ -27,6 +27,8 @@ mod words;
 
 use crate::functions::Function;
 
+pub(crate) use regex::Compiled;
+
 /// All functions, by topic.
 pub(crate) const GROUPS: &[&[Function]] = &[
     crypto::FUNCTIONS,

@@ -176,7 +176,9 @@ impl<'t> Evaluator<'t, '_> {
         if let Some(last) = last {
             values.push(fit(self.heap, last, type_of(given - 1)).at(span)?);
         }
-        self.heap.step(1).at(span)?;
+        // Most functions read their strings; those that do more with them count that themselves.
+        let bytes: usize = values.iter().map(|value| if let Value::Str(text) = value { text.len() } else { 0 }).sum();
+        self.heap.step(1 + bytes / 256).at(span)?;
         body(self.heap, Args(&values)).map_err(|failure| match failure {
             Failure::Message(message) => {
                 Fault { span, failure: Failure::Message(format!("error calling {name}: {message}")) }

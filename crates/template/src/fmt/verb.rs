@@ -9,7 +9,8 @@ use crate::{heap::Outcome, runes, value::Value};
 impl Printer<'_> {
     /// Appends a text, padded to the width.
     pub(super) fn pad(&mut self, text: &[u8]) -> Outcome<()> {
-        let padding = self.flags.width.unwrap_or(0).saturating_sub(runes::count(text));
+        let Some(width) = self.flags.width else { return self.out.push(text) };
+        let padding = width.saturating_sub(runes::count(text));
         if self.flags.minus {
             self.out.push(text)?;
             self.out.fill(b' ', padding)
@@ -86,7 +87,7 @@ impl Printer<'_> {
             'v' | 'd' => (magnitude.to_string(), ""),
             'b' => (format!("{magnitude:b}"), if self.flags.sharp { "0b" } else { "" }),
             'o' => (format!("{magnitude:o}"), if self.flags.sharp { "0" } else { "" }),
-            'O' => (format!("{magnitude:o}"), "0o"),
+            'O' => (format!("{magnitude:o}"), if self.flags.sharp { "0o0" } else { "0o" }),
             'x' => (format!("{magnitude:x}"), if self.flags.sharp { "0x" } else { "" }),
             'X' => (format!("{magnitude:X}"), if self.flags.sharp { "0X" } else { "" }),
             'c' => {
@@ -114,7 +115,12 @@ impl Printer<'_> {
         };
         let zeros = least.saturating_sub(digits.len());
         // An octal number that starts with a zero needs no other one.
-        let prefix = if prefix == "0" && (zeros > 0 || magnitude == 0) { "" } else { prefix };
+        let starts_with_zero = zeros > 0 || magnitude == 0;
+        let prefix = match prefix {
+            "0" if starts_with_zero => "",
+            "0o0" if starts_with_zero => "0o",
+            other => other,
+        };
         self.heap.take(zeros)?;
         let text = format!("{sign}{prefix}{}{digits}", "0".repeat(zeros));
         self.pad_without_zeros(text.as_bytes())

@@ -1,6 +1,6 @@
 //! Dates. Local time is UTC: a template must not depend on the machine.
 
-use super::{cast, duration};
+use super::duration;
 use crate::{
     functions::{
         Args, Function,
@@ -33,8 +33,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("duration", &[Any], |heap, args| {
         // Only strings and 64-bit integers count; a plain number in the template is neither.
-        let seconds = match args.any(0)? {
-            value @ (Value::Str(_) | Value::Int64(_)) => cast::int(value),
+        let seconds: i64 = match args.any(0)? {
+            Value::Str(text) => text.text().parse().unwrap_or(0),
+            Value::Int64(seconds) => *seconds,
             _ => 0,
         };
         heap.str(duration::format(seconds.saturating_mul(1_000_000_000)))

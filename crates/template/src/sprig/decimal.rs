@@ -65,13 +65,13 @@ impl Decimal {
     }
 
     pub(super) fn mul(&self, other: &Decimal) -> Decimal {
-        let mut product = vec![0u32; self.digits.len() + other.digits.len()];
+        let mut product = vec![0u64; self.digits.len() + other.digits.len()];
         for (i, a) in self.digits.iter().rev().enumerate() {
             for (j, b) in other.digits.iter().rev().enumerate() {
-                product[i + j] += u32::from(*a) * u32::from(*b);
+                product[i + j] += u64::from(*a) * u64::from(*b);
             }
-            carry(&mut product);
         }
+        carry(&mut product);
         let digits = product.iter().rev().map(|d| u8::try_from(*d).unwrap_or(0)).collect();
         let negative = self.negative != other.negative;
         Decimal { negative, digits: trim(digits), exponent: self.exponent + other.exponent }
@@ -115,7 +115,7 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-fn carry(digits: &mut [u32]) {
+fn carry(digits: &mut [u64]) {
     let mut over = 0;
     for digit in digits {
         let sum = *digit + over;

@@ -164,7 +164,7 @@ fn concat(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
         heap.take(part.len())?;
         all.extend(part);
     }
-    if args.all().is_empty() { Ok(heap.nil_list(Elem::Any)) } else { heap.any_list(all) }
+    if all.is_empty() { Ok(heap.nil_list(Elem::Any)) } else { heap.any_list(all) }
 }
 
 fn chunk(heap: &Heap, args: Args<'_>) -> Outcome<Value> {

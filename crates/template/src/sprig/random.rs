@@ -5,7 +5,7 @@ use crate::{
         Args, Function,
         Type::{Int, Str},
     },
-    heap::{Builder, Heap, Outcome},
+    heap::{Heap, Outcome},
     runes,
     value::Value,
 };
@@ -38,15 +38,16 @@ fn below(limit: u32) -> u32 {
     }
 }
 
+/// How much is wanted; a negative number means nothing.
 fn count(heap: &Heap, args: Args<'_>) -> Outcome<usize> {
-    let count = usize::try_from(args.int(0)?).map_err(|_| "the count must not be negative".to_owned())?;
+    let count = usize::try_from(args.int(0)?).unwrap_or(0);
     heap.step(count)?;
     Ok(count)
 }
 
 fn string(heap: &Heap, args: Args<'_>, allowed: impl Fn(u8) -> bool) -> Outcome<Value> {
     let alphabet: Vec<u8> = (0..=127).filter(|c| allowed(*c)).collect();
-    let mut out: Builder<'_> = heap.builder();
+    let mut out = heap.builder();
     for _ in 0..count(heap, args)? {
         let index = below(u32::try_from(alphabet.len()).unwrap_or(1)) as usize;
         out.push(&alphabet[index..=index])?;

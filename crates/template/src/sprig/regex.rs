@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::{Captures, Match, Regex, RegexBuilder};
 
 use super::regex_syntax;
 use crate::{
@@ -10,15 +10,23 @@ use crate::{
         Args, Function,
         Type::{Int, Str},
     },
-    heap::{Failure, Heap, Outcome},
+    heap::{Builder, Failure, Heap, Outcome},
+    runes,
     value::{self, Elem, Value},
 };
 
 /// Memory that a compiled expression may take.
 const SIZE_LIMIT: usize = 1 << 20;
 
-/// Work of compiling an expression.
-const COMPILE_STEPS: usize = 1000;
+/// Work of compiling any expression.
+const COMPILE_STEPS: usize = 2000;
+
+/// A compiled expression and how many states it has, roughly.
+pub(crate) struct Compiled {
+    regex: Regex,
+    states: usize,
+    names: Vec<Option<String>>,
+}
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("regexMatch", &[Str, Str], |heap, args| match is_match(heap, args) {
@@ -40,35 +48,47 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("regexQuoteMeta", &[Str], quote_meta),
 ];
 
-/// The compiled expression, and the work of running it over the text counted.
-fn compiled(heap: &Heap, args: Args<'_>) -> Outcome<Rc<Regex>> {
-    let expression = args.bytes(0)?;
-    // The slowest engine looks at every part of the expression for every byte.
-    heap.step(args.bytes(1)?.len() / 64 * (1 + expression.len() / 8))?;
-    if let Some(regex) = heap.regexes.borrow().get(expression) {
-        return Ok(regex.clone());
-    }
+/// The compiled expression, with the work of running it over the text counted.
+fn compiled(heap: &Heap, args: Args<'_>) -> Outcome<Rc<Compiled>> {
+    let known = heap.regexes.borrow().get(args.bytes(0)?).cloned();
+    let compiled = match known {
+        Some(compiled) => compiled,
+        None => compile(heap, args.bytes(0)?)?,
+    };
+    // The slowest engine looks at every state for every byte.
+    heap.step(args.bytes(1)?.len().saturating_mul(compiled.states) / 64)?;
+    Ok(compiled)
+}
+
+fn compile(heap: &Heap, expression: &[u8]) -> Outcome<Rc<Compiled>> {
     heap.step(COMPILE_STEPS + expression.len())?;
     let text = std::str::from_utf8(expression).map_err(|_| "regular expression is not UTF-8".to_owned())?;
-    let translated = regex_syntax::translate(text)?;
+    let regex_syntax::Translated { expression: translated, states, names } = regex_syntax::translate(text)?;
+    heap.step(states / 8)?;
     let regex = RegexBuilder::new(&translated)
         .octal(true)
         .size_limit(SIZE_LIMIT)
         .dfa_size_limit(SIZE_LIMIT)
         .build()
         .map_err(|error| format!("invalid regular expression {text:?}: {error}"))?;
-    let regex = Rc::new(regex);
-    heap.regexes.borrow_mut().insert(expression.to_vec(), regex.clone());
-    Ok(regex)
+    let compiled = Rc::new(Compiled { regex, states, names });
+    heap.regexes.borrow_mut().insert(expression.to_vec(), compiled.clone());
+    Ok(compiled)
 }
 
 fn is_match(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
-    Ok(compiled(heap, args)?.is_match(args.bytes(1)?).into())
+    Ok(compiled(heap, args)?.regex.is_match(args.bytes(1)?).into())
 }
 
 fn find(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
-    let regex = compiled(heap, args)?;
-    heap.str(regex.find(args.bytes(1)?).map_or(b"".as_slice(), |found| found.as_bytes()))
+    let compiled = compiled(heap, args)?;
+    heap.str(compiled.regex.find(args.bytes(1)?).map_or(b"".as_slice(), |found| found.as_bytes()))
+}
+
+/// Whether a match is one in Go as well: an empty one never lies inside a character there.
+fn counts(text: &[u8], found: &Match<'_>) -> bool {
+    let inside = text.get(found.start()).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
+    !found.is_empty() || !inside
 }
 
 /// A negative number of matches means all of them.
@@ -77,9 +97,11 @@ fn most(count: i64) -> usize {
 }
 
 fn find_all(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
-    let regex = compiled(heap, args)?;
+    let compiled = compiled(heap, args)?;
     let mut all = Vec::new();
-    for found in regex.find_iter(args.bytes(1)?).take(most(args.int(2)?)) {
+    let text = args.bytes(1)?;
+    let matches = compiled.regex.find_iter(text).filter(|found| counts(text, found));
+    for found in matches.take(most(args.int(2)?)) {
         heap.step(1)?;
         all.push(value::Str::from(found.as_bytes()));
     }
@@ -87,22 +109,18 @@ fn find_all(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
 }
 
 fn replace(heap: &Heap, args: Args<'_>, literal: bool) -> Outcome<Value> {
-    let regex = compiled(heap, args)?;
+    let compiled = compiled(heap, args)?;
     let (text, replacement) = (args.bytes(1)?, args.bytes(2)?);
     let mut out = heap.builder();
     let mut start = 0;
-    for captures in regex.captures_iter(text) {
+    for captures in compiled.regex.captures_iter(text) {
         heap.step(1)?;
-        let Some(whole) = captures.get(0) else { continue };
+        let Some(whole) = captures.get(0).filter(|found| counts(text, found)) else { continue };
         out.push(&text[start..whole.start()])?;
         if literal {
             out.push(replacement)?;
         } else {
-            // Every two bytes may stand for the whole match.
-            heap.take(replacement.len() / 2 * whole.len())?;
-            let mut expanded = Vec::new();
-            captures.expand(replacement, &mut expanded);
-            out.push(&expanded)?;
+            expand(&mut out, replacement, &captures, &compiled.names)?;
         }
         start = whole.end();
     }
@@ -110,8 +128,56 @@ fn replace(heap: &Heap, args: Args<'_>, literal: bool) -> Outcome<Value> {
     out.value()
 }
 
+/// Writes a replacement with `$1`, `$name` and `${name}` filled in.
+fn expand(out: &mut Builder<'_>, replacement: &[u8], captures: &Captures<'_>, names: &[Option<String>]) -> Outcome<()> {
+    let mut rest = replacement;
+    while let Some(dollar) = rest.iter().position(|b| *b == b'$') {
+        out.push(&rest[..dollar])?;
+        rest = &rest[dollar + 1..];
+        if let Some(tail) = rest.strip_prefix(b"$") {
+            out.push(b"$")?;
+            rest = tail;
+            continue;
+        }
+        match reference(rest) {
+            Some((name, tail)) => {
+                out.push(group(name, captures, names))?;
+                rest = tail;
+            }
+            // Malformed, so the dollar stands for itself.
+            None => out.push(b"$")?,
+        }
+    }
+    out.push(rest)
+}
+
+/// The name behind a dollar, and what follows it.
+fn reference(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (text, braced) = text.strip_prefix(b"{").map_or((text, false), |text| (text, true));
+    let word = runes::pieces(text).take_while(|(c, _)| c.is_alphanumeric() || *c == '_');
+    let length = word.map(|(_, piece)| piece.len()).sum();
+    let (name, rest) = text.split_at(length);
+    if name.is_empty() {
+        return None;
+    }
+    let rest = if braced { rest.strip_prefix(b"}")? } else { rest };
+    Some((name, rest))
+}
+
+/// What a group matched; nothing when there is no such group.
+fn group<'t>(name: &[u8], captures: &Captures<'t>, names: &[Option<String>]) -> &'t [u8] {
+    let text = |index: usize| captures.get(index).map(|found| found.as_bytes());
+    let numeric = name.iter().all(u8::is_ascii_digit) && (name == b"0" || !name.starts_with(b"0"));
+    if numeric {
+        let number = std::str::from_utf8(name).ok().and_then(|digits| digits.parse().ok());
+        return number.and_then(text).unwrap_or_default();
+    }
+    let mut same = names.iter().enumerate().filter(|(_, known)| known.as_ref().is_some_and(|k| k.as_bytes() == name));
+    same.find_map(|(index, _)| text(index)).unwrap_or_default()
+}
+
 fn split(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
-    let regex = compiled(heap, args)?;
+    let compiled = compiled(heap, args)?;
     let text = args.bytes(1)?;
     let most = most(args.int(2)?);
     if most == 0 {
@@ -123,7 +189,7 @@ fn split(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut end = 0;
-    for found in regex.find_iter(text).take(most) {
+    for found in compiled.regex.find_iter(text).filter(|found| counts(text, found)).take(most) {
         if parts.len() == most - 1 {
             break;
         }

@@ -6,16 +6,35 @@
 /// Largest count of a repetition.
 const MOST_REPEATS: u32 = 1000;
 
+/// States that a class of Unicode characters takes, roughly.
+const UNICODE_CLASS_STATES: usize = 100;
+
+/// An expression of the other syntax.
+pub(super) struct Translated {
+    pub(super) expression: String,
+    /// How large it becomes when repetitions are written out, roughly.
+    pub(super) states: usize,
+    /// Names of the groups, by number.
+    pub(super) names: Vec<Option<String>>,
+}
+
 /// The expression in the other syntax, or what is wrong with it.
-pub(super) fn translate(expression: &str) -> Result<String, String> {
-    let mut translator = Translator { rest: expression, out: String::with_capacity(expression.len() + 16) };
+pub(super) fn translate(expression: &str) -> Result<Translated, String> {
+    let out = String::with_capacity(expression.len() + 16);
+    let mut translator = Translator { rest: expression, out, groups: vec![1], last: 0, names: vec![None] };
     translator.run()?;
-    Ok(translator.out)
+    let states = translator.groups.iter().fold(0, |sum: usize, size| sum.saturating_add(*size));
+    Ok(Translated { expression: translator.out, states, names: translator.names })
 }
 
 struct Translator<'e> {
     rest: &'e str,
     out: String,
+    /// Sizes of the open groups, outermost first.
+    groups: Vec<usize>,
+    /// Size of what a repetition would repeat.
+    last: usize,
+    names: Vec<Option<String>>,
 }
 
 impl Translator<'_> {
@@ -24,6 +43,21 @@ impl Translator<'_> {
         let c = chars.next()?;
         self.rest = chars.as_str();
         Some(c)
+    }
+
+    /// Counts something that can be repeated.
+    fn grow(&mut self, states: usize) {
+        self.last = states;
+        if let Some(group) = self.groups.last_mut() {
+            *group = group.saturating_add(states);
+        }
+    }
+
+    fn close(&mut self) {
+        if self.groups.len() > 1 {
+            let size = self.groups.pop().unwrap_or(1);
+            self.grow(size);
+        }
     }
 
     fn run(&mut self) -> Result<(), String> {
@@ -47,6 +81,7 @@ impl Translator<'_> {
                     false
                 }
                 '[' => {
+                    self.grow(2);
                     self.class()?;
                     false
                 }
@@ -54,7 +89,13 @@ impl Translator<'_> {
                     self.group()?;
                     false
                 }
+                ')' => {
+                    self.out.push(c);
+                    self.close();
+                    false
+                }
                 _ => {
+                    self.grow(1);
                     self.out.push(c);
                     false
                 }
@@ -73,20 +114,32 @@ impl Translator<'_> {
 
     fn counts(&mut self, length: usize) -> Result<(), String> {
         let counts = &self.rest[..length - 1];
+        let most = counts.split(',').filter_map(|count| count.parse::<usize>().ok()).max().unwrap_or(0);
         if counts.split(',').any(|count| !count.is_empty() && count.parse().map_or(true, |n: u32| n > MOST_REPEATS)) {
             return Err(format!("invalid repeat count: {{{counts}}}"));
         }
         self.out.push('{');
         self.out.push_str(&self.rest[..length]);
         self.rest = &self.rest[length..];
+        self.grow(self.last.saturating_mul(most));
         Ok(())
     }
 
-    /// The flags of a group; the other crate has more of them.
+    /// Starts a group. Names are kept here, because Go allows the same one twice; the other crate has more flags.
     fn group(&mut self) -> Result<(), String> {
         self.out.push('(');
-        let Some(tail) = self.rest.strip_prefix('?') else { return Ok(()) };
-        if tail.starts_with("P<") || tail.starts_with('<') && !tail.starts_with("<=") && !tail.starts_with("<!") {
+        self.groups.push(1);
+        let Some(tail) = self.rest.strip_prefix('?') else {
+            self.names.push(None);
+            return Ok(());
+        };
+        if let Some(named) = tail.strip_prefix("P<").or_else(|| tail.strip_prefix('<')) {
+            let (name, rest) = named.split_once('>').ok_or("invalid named capture")?;
+            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+                return Err(format!("invalid named capture: {name:?}"));
+            }
+            self.names.push(Some(name.to_owned()));
+            self.rest = rest;
             return Ok(());
         }
         let end = tail.find([':', ')']).ok_or("missing closing ) in flags")?;
@@ -94,11 +147,16 @@ impl Translator<'_> {
         if !flags.chars().all(|c| "imsU-".contains(c)) {
             return Err(format!("invalid or unsupported group syntax: (?{flags}"));
         }
+        // Copied here, so that the question mark is no repetition.
+        self.out.push('?');
+        self.rest = tail;
         Ok(())
     }
 
-    fn escape(&mut self, in_class: bool) -> Result<(), String> {
+    /// Translates what follows a backslash; tells whether it stands for a single character.
+    fn escape(&mut self, in_class: bool) -> Result<bool, String> {
         let c = self.next().ok_or("trailing backslash at end of expression")?;
+        let invalid = || Err(format!("invalid escape sequence: \\{c}"));
         let ascii = match c {
             'd' => "0-9",
             'w' => "0-9A-Za-z_",
@@ -108,6 +166,8 @@ impl Translator<'_> {
             'S' => r"^\t\n\f\r\x20",
             _ => "",
         };
+        let class = !ascii.is_empty() || matches!(c, 'p' | 'P');
+        self.grow(if matches!(c, 'p' | 'P') { UNICODE_CLASS_STATES } else { 2 });
         match c {
             'd' | 'w' | 's' if in_class => self.out.push_str(ascii),
             'd' | 'w' | 's' | 'D' | 'W' | 'S' => {
@@ -119,13 +179,30 @@ impl Translator<'_> {
             'B' if !in_class => self.out.push_str(r"(?-u:\B)"),
             'Q' if !in_class => self.quoted(),
             'A' | 'z' if !in_class => self.out.extend(['\\', c]),
-            'a' | 'f' | 't' | 'n' | 'r' | 'v' | 'p' | 'P' | 'x' | '0'..='7' => self.out.extend(['\\', c]),
-            _ if c.is_ascii_alphanumeric() => return Err(format!("invalid escape sequence: \\{c}")),
+            // A single digit would be a back reference.
+            '1'..='7' if !self.rest.starts_with(|c| matches!(c, '0'..='7')) => return invalid(),
+            'p' | 'P' | 'x' if self.rest.starts_with('{') => {
+                let end = self.rest.find('}').ok_or("missing closing } in escape")?;
+                self.copy(c, end + 1);
+            }
+            'p' | 'P' => self.copy(c, self.rest.chars().next().map_or(0, char::len_utf8)),
+            'x' => self.copy(c, self.rest.bytes().take(2).take_while(u8::is_ascii_hexdigit).count()),
+            '0'..='7' => self.copy(c, self.rest.bytes().take(2).take_while(|b| matches!(b, b'0'..=b'7')).count()),
+            'a' | 'f' | 't' | 'n' | 'r' | 'v' => self.out.extend(['\\', c]),
+            // An escaped angle bracket is something else in the other syntax.
             '<' | '>' => self.out.push(c),
-            _ if c.is_ascii() => self.out.extend(['\\', c]),
-            _ => return Err(format!("invalid escape sequence: \\{c}")),
+            _ if c.is_ascii_punctuation() => self.out.extend(['\\', c]),
+            _ => return invalid(),
         }
-        Ok(())
+        Ok(!class)
+    }
+
+    /// Copies an escape and so many bytes behind it.
+    fn copy(&mut self, escape: char, length: usize) {
+        let (copied, rest) = self.rest.split_at(length);
+        self.out.extend(['\\', escape]);
+        self.out.push_str(copied);
+        self.rest = rest;
     }
 
     fn quoted(&mut self) {
@@ -148,20 +225,34 @@ impl Translator<'_> {
                 first = false;
                 continue;
             }
-            match self.next().ok_or("missing closing ]")? {
-                ']' if !first => break,
-                ']' => self.out.push_str("\\]"),
-                '[' => self.out.push_str("\\["),
-                '\\' => self.escape(true)?,
-                c @ ('&' | '~') => self.out.extend(['\\', c]),
-                // At the ends a minus stands for itself.
-                '-' if first || self.rest.starts_with(']') => self.out.push_str("\\-"),
-                c => self.out.push(c),
+            if !first && self.rest.starts_with(']') {
+                self.next();
+                break;
             }
             first = false;
+            let single = self.class_char()?;
+            // A minus makes a range, except at the end.
+            if single && self.rest.starts_with('-') && !self.rest.starts_with("-]") {
+                self.next();
+                self.out.push('-');
+                if !self.class_char()? {
+                    return Err("invalid character class range".to_owned());
+                }
+            }
         }
         self.out.push(']');
         Ok(())
+    }
+
+    /// Translates one part of a class; tells whether it is a single character.
+    fn class_char(&mut self) -> Result<bool, String> {
+        match self.next().ok_or("missing closing ]")? {
+            '\\' => return self.escape(true),
+            // These have a meaning in the other syntax only.
+            c @ ('[' | ']' | '&' | '~' | '-' | '^') => self.out.extend(['\\', c]),
+            c => self.out.push(c),
+        }
+        Ok(true)
     }
 }
 

@@ -30,12 +30,7 @@ fn url_parse(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let text = args.bytes(0)?;
     heap.scan(4 * text.len())?;
     heap.take(2 * text.len())?;
-    let url = parse(text).map_err(|problem| {
-        format!(
-            "unable to parse url {:?}: {problem}",
-            args.str(0).map_or_else(|_| String::new(), |s| s.text().into_owned())
-        )
-    })?;
+    let url = parse(text).map_err(|problem| format!("unable to parse url: {problem}"))?;
     let user = url.user.as_ref().map(User::escaped).unwrap_or_default();
     let hostname = hostname(&url.host).to_vec();
     let parts = [
@@ -57,7 +52,7 @@ fn url_join(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let url = Url {
         scheme: part(map, "scheme")?,
         opaque: part(map, "opaque")?,
-        user: if user.is_empty() { None } else { Some(parse_user(&user)?) },
+        user: if user.is_empty() { None } else { parse(&[b"proto://", user.as_slice(), b"@host"].concat())?.user },
         host: part(map, "host")?,
         path: part(map, "path")?,
         query: part(map, "query")?,
@@ -86,10 +81,10 @@ fn split_once(text: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
 }
 
 fn parse(text: &[u8]) -> Parsed<Url> {
-    if text.iter().any(|b| *b < b' ' || *b == 0x7f) {
+    let (rest, fragment) = split_once(text, b'#');
+    if rest.iter().any(|b| *b < b' ' || *b == 0x7f) {
         return Err("invalid control character in URL".to_owned());
     }
-    let (rest, fragment) = split_once(text, b'#');
     let mut url = Url { fragment: unescape(fragment.unwrap_or_default(), Part::Fragment)?, ..Url::default() };
     if rest == b"*" {
         url.path = rest.to_vec();
@@ -120,7 +115,7 @@ fn parse(text: &[u8]) -> Parsed<Url> {
             }
             None => authority,
         };
-        url.host = parse_host(host)?;
+        url.host = parse_host(&url.scheme, host)?;
     }
     url.path = unescape(rest, Part::Path)?;
     Ok(url)
@@ -149,18 +144,36 @@ fn parse_user(text: &[u8]) -> Parsed<User> {
     Ok(User { name: unescape(name, Part::User)?, password })
 }
 
-fn parse_host(host: &[u8]) -> Parsed<Vec<u8>> {
+fn parse_host(scheme: &[u8], host: &[u8]) -> Parsed<Vec<u8>> {
+    if host.iter().rposition(|b| *b == b'[').is_some_and(|bracket| bracket > 0) {
+        return Err("invalid IP-literal".to_owned());
+    }
     let port = if host.starts_with(b"[") {
         let end = host.iter().rposition(|b| *b == b']').ok_or("missing ']' in host")?;
+        check_address(&host[1..end])?;
         &host[end + 1..]
     } else {
-        host.iter().rposition(|b| *b == b':').map_or(b"".as_slice(), |colon| &host[colon..])
+        // Only other schemes than these two may have several colons.
+        let strict = matches!(scheme, b"http" | b"https");
+        let mut colons = host.iter().enumerate().filter(|(_, b)| **b == b':').map(|(at, _)| at);
+        let colon = if strict { colons.next() } else { colons.next_back() };
+        colon.map_or(b"".as_slice(), |colon| &host[colon..])
     };
     let valid = port.is_empty() || port.starts_with(b":") && port[1..].iter().all(u8::is_ascii_digit);
     if !valid {
         return Err(format!("invalid port {:?} after host", String::from_utf8_lossy(port)));
     }
     unescape(host, Part::Host)
+}
+
+/// Brackets are for IPv6 addresses, perhaps with a zone.
+fn check_address(text: &[u8]) -> Parsed<()> {
+    let text = String::from_utf8_lossy(text);
+    let (address, zone) = text.split_once("%25").map_or((&*text, None), |(address, zone)| (address, Some(zone)));
+    match address.parse::<std::net::Ipv6Addr>() {
+        Ok(_) if zone != Some("") => Ok(()),
+        _ => Err(format!("invalid host: {text:?} is no IPv6 address")),
+    }
 }
 
 fn hostname(host: &[u8]) -> &[u8] {
@@ -254,19 +267,16 @@ impl Url {
             out.push(b':');
         }
         if self.opaque.is_empty() {
-            if !self.scheme.is_empty() || !self.host.is_empty() || self.user.is_some() {
-                let rooted = !self.host.is_empty() || !self.path.is_empty() || self.user.is_some();
-                // A scheme alone gets no slashes.
-                if rooted && !(self.host.is_empty() && self.user.is_none() && !self.path.starts_with(b"//")) {
-                    out.extend_from_slice(b"//");
-                }
-                if let Some(user) = &self.user {
-                    out.extend(user.escaped());
-                    out.push(b'@');
-                }
-                out.extend(escape(&self.host, Part::Host));
+            let authority = !self.host.is_empty() || self.user.is_some();
+            if authority || !self.scheme.is_empty() && !self.path.is_empty() {
+                out.extend_from_slice(b"//");
             }
-            let path = escape(&self.path, Part::Path);
+            if let Some(user) = &self.user {
+                out.extend(user.escaped());
+                out.push(b'@');
+            }
+            out.extend(escape(&self.host, Part::Host));
+            let path = if self.path == b"*" { b"*".to_vec() } else { escape(&self.path, Part::Path) };
             if !path.is_empty() && !path.starts_with(b"/") && !self.host.is_empty() {
                 out.push(b'/');
             }

@@ -171,8 +171,7 @@ fn text_of(time: &Time, civil: &Civil, part: Part) -> String {
         Part::UpperPm => if civil.hour >= 12 { "PM" } else { "AM" }.to_owned(),
         Part::LowerPm => if civil.hour >= 12 { "pm" } else { "am" }.to_owned(),
         Part::ZoneName if time.zone.is_empty() => {
-            let style = Offset { z: false, colon: false, fields: if time.offset % 3600 == 0 { 1 } else { 2 } };
-            offset_text(time.offset, style)
+            offset_text(time.offset, Offset { z: false, colon: false, fields: 2 })
         }
         Part::ZoneName => time.zone.clone(),
         Part::Offset(style) => offset_text(time.offset, style),

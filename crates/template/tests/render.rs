@@ -1,5 +1,7 @@
 //! What templates of the sync agent look like, and how mistakes are reported.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use carrick_template::{CompileError, RenderError, Template};
 use serde_json::{Map, Value, json};
 

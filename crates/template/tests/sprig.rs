@@ -1,5 +1,7 @@
 //! sprig functions, by the examples of its documentation.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use carrick_template::Template;
 use serde_json::Map;
 
@@ -200,7 +202,7 @@ fn dates_and_durations() {
         (r#"duration "95""#, "1m35s"),
         (r#"durationRound "2h10m5s""#, "2h"),
         (r#"durationRound "2400h10m5s""#, "3mo"),
-        (r#"now | ago"#, "0s"),
+        ("now | ago", "0s"),
     ]);
 }
 

@@ -1,5 +1,7 @@
 //! Agreement with Go: every text case of the vectors.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use carrick_template::Template;
 use serde_json::Value;
 

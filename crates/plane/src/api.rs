@@ -35,8 +35,9 @@ pub use delete::{DeleteOptions, Propagation};
 pub use meta::{now, now_micro};
 pub use patch::Patch;
 pub use read::{ListOptions, Listed, RevisionMatch};
-pub use select::{FieldSelector, LabelSelector};
 pub(crate) use rules::CLEANUP_FINALIZER;
+pub use select::{FieldSelector, LabelSelector};
+pub(crate) use watch::bookmark;
 pub use watch::{Event, EventKind, WatchOptions};
 
 /// The annotation that names the logical cluster of an object; injected on output, never stored.
@@ -60,12 +61,7 @@ pub struct Caller {
 impl Caller {
     /// The plane itself.
     pub fn system() -> Self {
-        Self {
-            user: "system:apiserver".into(),
-            groups: vec!["system:masters".into()],
-            system: true,
-            ..Self::default()
-        }
+        Self { user: "system:apiserver".into(), groups: vec!["system:masters".into()], system: true, ..Self::default() }
     }
 
     /// Whether the caller is in a group.

@@ -80,9 +80,5 @@ impl Tokens {
 
 /// A caller without credentials.
 pub fn anonymous() -> Caller {
-    Caller {
-        user: "system:anonymous".into(),
-        groups: vec!["system:unauthenticated".into()],
-        ..Caller::default()
-    }
+    Caller { user: "system:anonymous".into(), groups: vec!["system:unauthenticated".into()], ..Caller::default() }
 }

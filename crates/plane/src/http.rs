@@ -98,7 +98,10 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server
             let answer = AssertUnwindSafe(route::handle(&server, request)).catch_unwind().await;
             Ok::<_, std::convert::Infallible>(answer.unwrap_or_else(|_| {
                 error!("a request handler panicked");
-                reply::status(&Status::internal("the request could not be handled: internal error"), negotiate::Format::Json)
+                reply::status(
+                    &Status::internal("the request could not be handled: internal error"),
+                    negotiate::Format::Json,
+                )
             }))
         }
     });
@@ -109,7 +112,7 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server
         .timer(TokioTimer::new())
         .max_concurrent_streams(1000)
         .keep_alive_interval(Some(Duration::from_secs(30)))
-        .keep_alive_timeout(Duration::from_secs(60));
+        .keep_alive_timeout(Duration::from_mins(1));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let result = tokio::select! {

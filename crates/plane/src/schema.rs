@@ -60,6 +60,7 @@ pub enum ListType {
 
 /// One node of a compiled schema.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "these are the independent flags of the schema language")]
 pub struct Schema {
     /// Declared type.
     pub kind: Type,

@@ -73,9 +73,9 @@ pub struct Status {
     /// The `details` object, null when absent.
     pub details: Value,
     /// `metadata.continue`, only for expired continue tokens.
-    pub continue_token: Option<String>,
+    pub continue_token: Option<Box<str>>,
     /// When set the answer is this plain text instead of a Status object.
-    pub text: Option<String>,
+    pub text: Option<Box<str>>,
 }
 
 /// `widgets.example.io`, or `secrets` in the core group.
@@ -140,14 +140,17 @@ impl Status {
     pub fn plain(code: u16, text: impl Into<String>) -> Self {
         let text = text.into();
         let mut status = Self::new(code, "", text.clone());
-        status.text = Some(text);
+        status.text = Some(text.into());
         status
     }
 
     /// The kind is not served here, as a Status.
     pub fn no_such_resource() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
-            .with_causes(&[Cause::new("UnexpectedServerResponse", "", "404 page not found")])
+        Self::new(404, "NotFound", "the server could not find the requested resource").with_causes(&[Cause::new(
+            "UnexpectedServerResponse",
+            "",
+            "404 page not found",
+        )])
     }
 
     /// Create of an existing name.
@@ -186,8 +189,11 @@ impl Status {
     pub fn namespace_terminating(group: &str, plural: &str, name: &str, namespace: &str) -> Self {
         let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
         let cause = format!("namespace {namespace} is being terminated");
-        Self::forbidden(group, plural, name, &why)
-            .with_causes(&[Cause::new("NamespaceTerminating", "metadata.namespace", cause)])
+        Self::forbidden(group, plural, name, &why).with_causes(&[Cause::new(
+            "NamespaceTerminating",
+            "metadata.namespace",
+            cause,
+        )])
     }
 
     /// The request cannot be understood.
@@ -212,8 +218,7 @@ impl Status {
 
     /// None of the accepted media types can be produced.
     pub fn not_acceptable() -> Self {
-        let message =
-            "only the following media types are accepted: application/json, application/yaml, application/json;as=Table;v=v1;g=meta.k8s.io";
+        let message = "only the following media types are accepted: application/json, application/yaml, application/json;as=Table;v=v1;g=meta.k8s.io";
         Self::new(406, "NotAcceptable", message)
     }
 
@@ -257,7 +262,7 @@ impl Status {
     pub fn value(&self) -> Value {
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {
-            metadata.insert("continue".into(), token.clone().into());
+            metadata.insert("continue".into(), (**token).into());
         }
         let mut object = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",

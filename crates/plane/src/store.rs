@@ -381,8 +381,7 @@ fn same_content(new: &Value, old: &Value) -> bool {
 fn same_metadata(new: Option<&Value>, old: Option<&Value>) -> bool {
     let (Some(Value::Object(new)), Some(Value::Object(old))) = (new, old) else { return new == old };
     let count = |map: &serde_json::Map<String, Value>| map.keys().filter(|key| *key != "resourceVersion").count();
-    count(new) == count(old)
-        && new.iter().all(|(key, value)| key == "resourceVersion" || old.get(key) == Some(value))
+    count(new) == count(old) && new.iter().all(|(key, value)| key == "resourceVersion" || old.get(key) == Some(value))
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ impl Api {
             object["metadata"]["name"] = name.into();
             let entry = new_entry(scope, options, subresource, owned(scope, &config));
             managed::set_entries(&mut object, vec![entry]);
-            match self.create_applied(caller, scope, object, options) {
+            match self.create_applied(caller, scope, &object, options) {
                 Err(status) if status.reason == "AlreadyExists" => {}
                 other => return other,
             }
@@ -90,7 +90,11 @@ fn schema(scope: &Scope) -> Option<&Schema> {
 fn owned(scope: &Scope, config: &Value) -> Paths {
     let nodes = fields::flatten(config, schema(scope), scope.resource.is_custom());
     let is_item = |path: &Path| path.last().is_some_and(|element| element.starts_with("k:"));
-    nodes.into_iter().filter(|(path, node)| matches!(node, fields::Node::Leaf(_)) || is_item(path)).map(|(path, _)| path).collect()
+    nodes
+        .into_iter()
+        .filter(|(path, node)| matches!(node, fields::Node::Leaf(_)) || is_item(path))
+        .map(|(path, _)| path)
+        .collect()
 }
 
 fn new_entry(scope: &Scope, options: &WriteOptions, subresource: &str, paths: Paths) -> Entry {
@@ -126,7 +130,12 @@ fn merged(
     let previous = place.map(|index| entries.remove(index));
     let conflicts: Vec<(Entry, Vec<Path>)> = entries
         .iter()
-        .map(|entry| (entry.clone(), entry.paths.iter().filter(|path| is_leaf_conflict(path, &changed, &claimed)).cloned().collect()))
+        .map(|entry| {
+            (
+                entry.clone(),
+                entry.paths.iter().filter(|path| is_leaf_conflict(path, &changed, &claimed)).cloned().collect(),
+            )
+        })
         .filter(|(_, paths): &(Entry, Vec<Path>)| !paths.is_empty())
         .collect();
     if !conflicts.is_empty() && !options.force {
@@ -163,10 +172,10 @@ fn conflict(conflicts: &[(Entry, Vec<Path>)]) -> Status {
     let who = |entry: &Entry| {
         let mut text = format!("{:?}", entry.manager);
         if !entry.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {:?}", entry.subresource));
+            text = format!("{text} with subresource {:?}", entry.subresource);
         }
         if entry.operation == "Update" {
-            text.push_str(&format!(" using {} at {}", entry.api_version, entry.time));
+            text = format!("{text} using {} at {}", entry.api_version, entry.time);
         }
         text
     };
@@ -241,7 +250,8 @@ fn remove_in(target: &mut Value, path: &[String], schema: Option<&Schema>, custo
         }
         Value::Array(list) => {
             let kind = fields::list_type(schema, custom, field);
-            let Some(index) = list.iter().position(|item| fields::item_element(&kind, item).as_ref() == Some(element)) else {
+            let Some(index) = list.iter().position(|item| fields::item_element(&kind, item).as_ref() == Some(element))
+            else {
                 return;
             };
             if rest.is_empty() {

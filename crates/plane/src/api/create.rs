@@ -35,10 +35,10 @@ impl Api {
         &self,
         caller: &Caller,
         scope: &Scope,
-        object: Value,
+        object: &Value,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        self.create_as(caller, scope, &object, options, Source::Apply)
+        self.create_as(caller, scope, object, options, Source::Apply)
     }
 
     fn create_as(
@@ -111,7 +111,7 @@ impl Api {
         if let Some(schema) = resource.storage_version().and_then(|storage| storage.schema.as_ref()) {
             schema.prune(&mut object, &mut Vec::new());
         }
-        let key = Key::new(&resource.stored_kind(), &cluster, if resource.namespaced { &*scope.namespace } else { "" }, &name);
+        let key = scope.key(&name)?;
         warnings.extend(version.deprecated.clone());
         let stored = if options.dry_run {
             if self.store.get(&key).is_some() {
@@ -201,9 +201,8 @@ pub(super) fn decode(
                 return Err(Status::invalid(&resource.group, found, &name, &[cause]));
             }
             Some(found) => {
-                let message = format!(
-                    "the API version in the data ({found}) does not match the expected API version ({wanted})"
-                );
+                let message =
+                    format!("the API version in the data ({found}) does not match the expected API version ({wanted})");
                 return Err(Status::bad_request(message));
             }
         }
@@ -288,9 +287,7 @@ fn reset_metadata(object: &mut Value) {
 pub(super) fn strip_cluster(object: &mut Value) {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
     let empty = match metadata.get_mut("annotations") {
-        Some(Value::Object(annotations)) => {
-            annotations.remove(CLUSTER_ANNOTATION).is_some() && annotations.is_empty()
-        }
+        Some(Value::Object(annotations)) => annotations.remove(CLUSTER_ANNOTATION).is_some() && annotations.is_empty(),
         Some(Value::Null) => true,
         _ => false,
     };

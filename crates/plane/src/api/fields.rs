@@ -124,7 +124,8 @@ fn walk<'a>(
                 deeper.push(element);
                 if let (Value::Object(map), ListType::Map(_)) = (item, &kind) {
                     for (key, child) in map {
-                        let below = items.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()));
+                        let below =
+                            items.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()));
                         let mut inner = deeper.clone();
                         inner.push(format!("f:{key}"));
                         walk(child, below, custom, key, inner, nodes);
@@ -211,9 +212,9 @@ pub(super) fn display(path: &Path) -> String {
             let keys: Value = serde_json::from_str(keys).unwrap_or(Value::Null);
             let pairs: Vec<String> =
                 keys.as_object().into_iter().flatten().map(|(key, value)| format!("{key}={value}")).collect();
-            text.push_str(&format!("[{}]", pairs.join(",")));
+            text = format!("{text}[{}]", pairs.join(","));
         } else if let Some(value) = element.strip_prefix("v:") {
-            text.push_str(&format!("[={value}]"));
+            text = format!("{text}[={value}]");
         }
     }
     text

@@ -99,7 +99,8 @@ pub(super) fn written(
         let before = fields::flatten(old.unwrap_or(&empty), schema, custom);
         let after = fields::flatten(object, schema, custom);
         let differs = |path: &Path, node: &Node<'_>| before.get(path) != Some(node);
-        let changed: Paths = after.iter().filter(|(path, node)| differs(path, node)).map(|(path, _)| path.clone()).collect();
+        let changed: Paths =
+            after.iter().filter(|(path, node)| differs(path, node)).map(|(path, _)| path.clone()).collect();
         let removed: Paths = before.into_keys().filter(|path| !after.contains_key(path)).collect();
         (changed, removed)
     };

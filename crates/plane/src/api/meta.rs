@@ -67,10 +67,7 @@ pub(super) fn check_name(rule: NameRule, name: &str) -> Option<Cause> {
 
 fn is_label(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    !text.is_empty()
-        && text.chars().all(|c| plain(c) || c == '-')
-        && text.starts_with(plain)
-        && text.ends_with(plain)
+    !text.is_empty() && text.chars().all(|c| plain(c) || c == '-') && text.starts_with(plain) && text.ends_with(plain)
 }
 
 /// What is wrong with labels, annotations, finalizers and owner references.
@@ -92,7 +89,11 @@ pub(super) fn check_metadata(object: &Value) -> Vec<Cause> {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner[field].as_str().is_none_or(str::is_empty) {
                 let path = format!("metadata.ownerReferences[{index}].{field}");
-                causes.push(Cause::invalid(&path, &Value::String(String::new()), &format!("{field} must not be empty")));
+                causes.push(Cause::invalid(
+                    &path,
+                    &Value::String(String::new()),
+                    &format!("{field} must not be empty"),
+                ));
             }
         }
     }

@@ -76,8 +76,7 @@ fn object_patch(patch: &Value) -> Result<(), Status> {
 
 /// A JSON patch whose test fails or whose path is missing.
 fn unapplicable() -> Status {
-    let mut status =
-        Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
+    let mut status = Status::new(422, "Invalid", "the server rejected our request due to an error in our request");
     status.details = serde_json::json!({});
     status
 }

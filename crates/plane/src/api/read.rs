@@ -95,7 +95,9 @@ impl Api {
         let mut last: Option<Key> = None;
         let mut rest = 0;
         for (key, stored) in all {
-            if start.as_ref().is_some_and(|start| place(&key) <= *start) || !self.selected(scope, options, &key, &stored) {
+            if start.as_ref().is_some_and(|start| place(&key) <= *start)
+                || !self.selected(scope, options, &key, &stored)
+            {
                 continue;
             }
             if limit > 0 && items.len() == limit {
@@ -124,7 +126,7 @@ impl Api {
                      results. Continuing with the provided token results in an inconsistent list - objects that were created, \
                      modified, or deleted between the time the first chunk was returned and now may show up in the list.",
                 );
-                status.continue_token = Some(fresh.encode());
+                status.continue_token = Some(fresh.encode().into());
                 status
             }
         }

@@ -37,13 +37,14 @@ pub(super) fn name_rule(resource: &Resource) -> NameRule {
 
 /// Whether the server counts generations.
 pub(super) fn has_generation(resource: &Resource) -> bool {
-    resource.is_custom() || is_crd(resource) || matches!(&*resource.group, "apps" | "batch" | "networking.k8s.io" | "policy")
+    resource.is_custom()
+        || is_crd(resource)
+        || matches!(&*resource.group, "apps" | "batch" | "networking.k8s.io" | "policy")
 }
 
 /// Whether a PUT to a missing name creates the object.
 pub(super) fn created_by_put(resource: &Resource) -> bool {
-    resource.origin == Origin::Builtin
-        && (matches!(&*resource.plural, "leases" | "events") || *resource.group == *RBAC)
+    resource.origin == Origin::Builtin && (matches!(&*resource.plural, "leases" | "events") || *resource.group == *RBAC)
 }
 
 /// A finalizer the server adds when an object of this kind is deleted.

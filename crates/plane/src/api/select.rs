@@ -33,7 +33,9 @@ impl LabelSelector {
                 continue;
             }
             tests.push(requirement(part).ok_or_else(|| {
-                Status::bad_request(format!("unable to parse requirement: found '{part}', expected: a label requirement"))
+                Status::bad_request(format!(
+                    "unable to parse requirement: found '{part}', expected: a label requirement"
+                ))
             })?);
         }
         Ok(Self { tests })
@@ -144,9 +146,9 @@ impl FieldSelector {
                 return Err(Status::bad_request(message));
             };
             let field = field.trim();
-            let extra = resource.version(version).is_some_and(|found| {
-                found.selectable.iter().any(|path| path.trim_start_matches('.') == field)
-            });
+            let extra = resource
+                .version(version)
+                .is_some_and(|found| found.selectable.iter().any(|path| path.trim_start_matches('.') == field));
             if !(extra || field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced)) {
                 return Err(Status::bad_request(format!("field label not supported: {field}")));
             }

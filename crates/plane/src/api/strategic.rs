@@ -4,34 +4,41 @@ use serde_json::{Map, Value};
 
 use crate::status::{Cause, Status};
 
-/// Lists that merge, by field name: the key field, or none for a set of scalars.
-const MERGED: &[(&str, Option<&str>)] = &[
-    ("finalizers", None),
-    ("ownerReferences", Some("uid")),
-    ("secrets", Some("name")),
-    ("imagePullSecrets", Some("name")),
-    ("conditions", Some("type")),
-    ("containers", Some("name")),
-    ("initContainers", Some("name")),
-    ("ephemeralContainers", Some("name")),
-    ("volumes", Some("name")),
-    ("env", Some("name")),
-    ("volumeMounts", Some("mountPath")),
-    ("volumeDevices", Some("devicePath")),
-    ("hostAliases", Some("ip")),
-    ("topologySpreadConstraints", Some("topologyKey")),
+/// Lists that merge, by field name, and the key field of their items.
+const KEYED: &[(&str, &str)] = &[
+    ("ownerReferences", "uid"),
+    ("secrets", "name"),
+    ("imagePullSecrets", "name"),
+    ("conditions", "type"),
+    ("containers", "name"),
+    ("initContainers", "name"),
+    ("ephemeralContainers", "name"),
+    ("volumes", "name"),
+    ("env", "name"),
+    ("volumeMounts", "mountPath"),
+    ("volumeDevices", "devicePath"),
+    ("hostAliases", "ip"),
+    ("topologySpreadConstraints", "topologyKey"),
 ];
 
-fn merge_rule(path: &str, field: &str) -> Option<Option<&'static str>> {
+#[derive(Clone, Copy)]
+enum Merge {
+    Replace,
+    Set,
+    Key(&'static str),
+}
+
+fn merge_rule(path: &str, field: &str) -> Merge {
     // Ports merge by a different field in services and in containers.
     if field == "ports" {
-        return Some(Some(if path.contains("containers") || path.contains("Containers") { "containerPort" } else { "port" }));
+        let in_container = path.contains("containers") || path.contains("Containers");
+        return Merge::Key(if in_container { "containerPort" } else { "port" });
     }
     // A namespace's own finalizers are replaced.
-    if field == "finalizers" && path != "metadata" {
-        return None;
+    if field == "finalizers" {
+        return if path == "metadata" { Merge::Set } else { Merge::Replace };
     }
-    MERGED.iter().find(|(name, _)| *name == field).map(|(_, key)| *key)
+    KEYED.iter().find(|(name, _)| *name == field).map_or(Merge::Replace, |(_, key)| Merge::Key(key))
 }
 
 /// Applies a strategic merge patch in place.
@@ -44,7 +51,7 @@ fn unsupported(directive: &str) -> Status {
     Status::invalid("", "", "", &[cause])
 }
 
-fn merge_map(target: &mut Value, patch: &Value, path: &str) -> Result<(), Status> {
+fn merge_map(target: &mut Value, patch: &Value, place: &str) -> Result<(), Status> {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return Ok(());
@@ -82,18 +89,17 @@ fn merge_map(target: &mut Value, patch: &Value, path: &str) -> Result<(), Status
             map.remove(key);
         } else if let Value::Array(items) = value {
             let below = map.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
-            merge_list(below, items, path, key)?;
+            merge_list(below, items, place, key)?;
         } else {
-            let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            let below = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
             merge_map(map.entry(key.clone()).or_insert(Value::Null), value, &below)?;
         }
     }
     for (key, order) in patch {
-        if let Some(field) = key.strip_prefix("$setElementOrder/") {
-            let rule = merge_rule(path, field);
-            if let (Some(rule), Some(Value::Array(list)), Some(order)) = (rule, map.get_mut(field), order.as_array()) {
-                sort_by_order(list, order, rule);
-            }
+        if let Some(field) = key.strip_prefix("$setElementOrder/")
+            && let (Some(Value::Array(list)), Some(order)) = (map.get_mut(field), order.as_array())
+        {
+            sort_by_order(list, order, merge_rule(place, field));
         }
     }
     Ok(())
@@ -105,15 +111,15 @@ fn merge_list(target: &mut Value, items: &[Value], path: &str, field: &str) -> R
         return Ok(());
     };
     match merge_rule(path, field) {
-        None => *list = items.iter().filter(|item| item.get("$patch").is_none()).cloned().collect(),
-        Some(None) => {
+        Merge::Replace => *list = items.iter().filter(|item| item.get("$patch").is_none()).cloned().collect(),
+        Merge::Set => {
             for item in items {
                 if !list.contains(item) {
                     list.push(item.clone());
                 }
             }
         }
-        Some(Some(key)) => merge_keyed(list, items, key, &format!("{path}.{field}"))?,
+        Merge::Key(key) => merge_keyed(list, items, key, &format!("{path}.{field}"))?,
     }
     Ok(())
 }
@@ -141,11 +147,11 @@ fn merge_keyed(list: &mut Vec<Value>, items: &[Value], key: &str, path: &str) ->
     Ok(())
 }
 
-fn sort_by_order(list: &mut [Value], order: &[Value], rule: Option<&str>) {
+fn sort_by_order(list: &mut [Value], order: &[Value], rule: Merge) {
     let place = |item: &Value| {
         let same = |wanted: &Value| match rule {
-            Some(key) => wanted[key] == item[key],
-            None => wanted == item,
+            Merge::Key(key) => wanted[key] == item[key],
+            Merge::Set | Merge::Replace => wanted == item,
         };
         order.iter().position(same).unwrap_or(usize::MAX)
     };
@@ -161,7 +167,11 @@ mod tests {
     #[test]
     fn lists_merge_by_key_and_maps_by_name() {
         let cases = [
-            (json!({"data": {"a": "1", "b": "2"}}), json!({"data": {"a": null, "c": "3"}}), json!({"data": {"b": "2", "c": "3"}})),
+            (
+                json!({"data": {"a": "1", "b": "2"}}),
+                json!({"data": {"a": null, "c": "3"}}),
+                json!({"data": {"b": "2", "c": "3"}}),
+            ),
             (
                 json!({"metadata": {"finalizers": ["a"]}}),
                 json!({"metadata": {"finalizers": ["b"]}}),
@@ -182,9 +192,17 @@ mod tests {
                 json!({"metadata": {"ownerReferences": [{"uid": "1", "$patch": "delete"}]}}),
                 json!({"metadata": {"ownerReferences": [{"uid": "2"}]}}),
             ),
-            (json!({"spec": {"finalizers": ["a"]}}), json!({"spec": {"finalizers": []}}), json!({"spec": {"finalizers": []}})),
+            (
+                json!({"spec": {"finalizers": ["a"]}}),
+                json!({"spec": {"finalizers": []}}),
+                json!({"spec": {"finalizers": []}}),
+            ),
             (json!({"rules": [1, 2]}), json!({"rules": [3]}), json!({"rules": [3]})),
-            (json!({"data": {"a": "1"}}), json!({"data": {"$patch": "replace", "b": "2"}}), json!({"data": {"b": "2"}})),
+            (
+                json!({"data": {"a": "1"}}),
+                json!({"data": {"$patch": "replace", "b": "2"}}),
+                json!({"data": {"b": "2"}}),
+            ),
         ];
         for (mut object, patch, expected) in cases {
             apply(&mut object, &patch).unwrap();

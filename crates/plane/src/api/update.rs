@@ -225,13 +225,7 @@ pub(super) fn is_finished(resource: &crate::resource::Resource, object: &Value) 
         && !(rules::is_namespace(resource) && waits(&object["spec"]["finalizers"]))
 }
 
-fn check_identity(
-    scope: &Scope,
-    name: &str,
-    stored: &Stored,
-    current: &Value,
-    wanted: &Value,
-) -> Result<(), Failure> {
+fn check_identity(scope: &Scope, name: &str, stored: &Stored, current: &Value, wanted: &Value) -> Result<(), Failure> {
     let resource = &scope.resource;
     let found = meta::name_of(wanted);
     if !found.is_empty() && found != name {
@@ -307,7 +301,11 @@ fn bump_generation(scope: &Scope, has_status: bool, current: &Value, wanted: &mu
     if !rules::has_generation(&scope.resource) {
         return;
     }
-    let relevant = |key: &str| !matches!(key, "metadata" | "apiVersion" | "kind") && !(has_status && key == "status");
+    let relevant = |key: &str| match key {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => !has_status,
+        _ => true,
+    };
     let (Some(old), Some(new)) = (current.as_object(), wanted.as_object()) else { return };
     let changed = old.iter().any(|(key, value)| relevant(key) && new.get(key) != Some(value))
         || new.keys().any(|key| relevant(key) && !old.contains_key(key));
@@ -322,8 +320,11 @@ fn new_finalizers(current: &Value, wanted: &Value) -> Option<Cause> {
         return None;
     }
     let old = meta::texts(current, "finalizers");
-    let added: Vec<String> =
-        meta::texts(wanted, "finalizers").iter().filter(|name| !old.contains(name)).map(|name| format!("{name:?}")).collect();
+    let added: Vec<String> = meta::texts(wanted, "finalizers")
+        .iter()
+        .filter(|name| !old.contains(name))
+        .map(|name| format!("{name:?}"))
+        .collect();
     (!added.is_empty()).then(|| {
         let detail = format!(
             "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",

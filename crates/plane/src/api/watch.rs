@@ -87,7 +87,11 @@ impl Api {
             if options.bookmarks {
                 first.push_back(Event {
                     kind: EventKind::Bookmark,
-                    object: bookmark(&scope, listed.revision, options.initial == Some(true) || self.extension.is_some()),
+                    object: bookmark(
+                        &scope,
+                        listed.revision,
+                        options.initial == Some(true) || self.extension.is_some(),
+                    ),
                 });
             }
             listed.revision
@@ -100,11 +104,12 @@ impl Api {
             Ok(watch) => {
                 let api = self.clone();
                 let filter = Filter { scope, options };
-                watch.filter_map(move |change| {
-                    let event = if change.revision > after { filter.event(&api, &change) } else { None };
-                    async move { event }
-                })
-                .boxed()
+                watch
+                    .filter_map(move |change| {
+                        let event = if change.revision > after { filter.event(&api, &change) } else { None };
+                        async move { event }
+                    })
+                    .boxed()
             }
             Err(expired) => {
                 let object = Status::expired(expired.to_string()).value();

@@ -40,8 +40,26 @@ fn urls(paths: &[&str]) -> Value {
 fn roles() -> Vec<Value> {
     const READ: &[&str] = &["get", "list", "watch"];
     const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
-    const CONTENT: &[&str] = &["configmaps", "events", "serviceaccounts", "resourcequotas", "pods", "services", "endpoints", "persistentvolumeclaims"];
-    const APPS: &[&str] = &["deployments", "daemonsets", "replicasets", "statefulsets", "jobs", "cronjobs", "ingresses", "networkpolicies"];
+    const CONTENT: &[&str] = &[
+        "configmaps",
+        "events",
+        "serviceaccounts",
+        "resourcequotas",
+        "pods",
+        "services",
+        "endpoints",
+        "persistentvolumeclaims",
+    ];
+    const APPS: &[&str] = &[
+        "deployments",
+        "daemonsets",
+        "replicasets",
+        "statefulsets",
+        "jobs",
+        "cronjobs",
+        "ingresses",
+        "networkpolicies",
+    ];
     const GROUPS: &[&str] = &["apps", "batch", "networking.k8s.io"];
     let none = json!({});
     let mut admin = role("admin", &none, &json!([]));
@@ -79,7 +97,11 @@ fn roles() -> Vec<Value> {
         role(name, &json!({label: "true"}), rules)
     };
     vec![
-        role("cluster-admin", &none, &json!([rule(&["*"], &["*"], &["*"]), {"nonResourceURLs": ["*"], "verbs": ["*"]}])),
+        role(
+            "cluster-admin",
+            &none,
+            &json!([rule(&["*"], &["*"], &["*"]), {"nonResourceURLs": ["*"], "verbs": ["*"]}]),
+        ),
         admin,
         edit,
         view,
@@ -97,9 +119,26 @@ fn roles() -> Vec<Value> {
         role(
             "system:discovery",
             &none,
-            &json!([urls(&["/", "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/readyz", "/openapi", "/openapi/*", "/version", "/version/"])]),
+            &json!([urls(&[
+                "/",
+                "/api",
+                "/api/*",
+                "/apis",
+                "/apis/*",
+                "/healthz",
+                "/livez",
+                "/readyz",
+                "/openapi",
+                "/openapi/*",
+                "/version",
+                "/version/"
+            ])]),
         ),
-        role("system:public-info-viewer", &none, &json!([urls(&["/healthz", "/livez", "/readyz", "/version", "/version/"])])),
+        role(
+            "system:public-info-viewer",
+            &none,
+            &json!([urls(&["/healthz", "/livez", "/readyz", "/version", "/version/"])]),
+        ),
     ]
 }
 

@@ -25,24 +25,31 @@ impl Reconcile for Crds {
     fn reconcile(&mut self, api: &Api, key: &Key) -> bool {
         let Some(crd) = api.store.get(key) else { return true };
         let holds = |object: &Value| {
-            object["metadata"]["finalizers"].as_array().is_some_and(|list| list.iter().any(|name| name == CLEANUP_FINALIZER))
+            object["metadata"]["finalizers"]
+                .as_array()
+                .is_some_and(|list| list.iter().any(|name| name == CLEANUP_FINALIZER))
         };
         if !holds(&crd.object) {
             return true;
         }
-        let Some(crds) = api.scope(&key.cluster, "apiextensions.k8s.io", "customresourcedefinitions") else { return true };
+        let Some(crds) = api.scope(&key.cluster, "apiextensions.k8s.io", "customresourcedefinitions") else {
+            return true;
+        };
         let caller = Caller::system();
         let mut object = Value::clone(&crd.object);
         if set_terminating(&mut object) {
             // Either this write or its own change event leads to the next step.
-            return api.put(&caller, &crds, &key.name, "status", object, &WriteOptions::default()).is_err_and(|status| status.code == 404);
+            return api
+                .put(&caller, &crds, &key.name, "status", object, &WriteOptions::default())
+                .is_err_and(|status| status.code == 404);
         }
         if !clear(api, &caller, key, &crd.object) {
             return false;
         }
         let kept = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
         object["metadata"]["finalizers"] = kept.into_iter().filter(|name| name != CLEANUP_FINALIZER).collect();
-        api.update(&caller, &crds, &key.name, object, &WriteOptions::default()).map_or_else(|status| status.code == 404, |_| true)
+        api.update(&caller, &crds, &key.name, object, &WriteOptions::default())
+            .map_or_else(|status| status.code == 404, |_| true)
     }
 }
 

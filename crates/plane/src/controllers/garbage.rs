@@ -105,14 +105,19 @@ impl Garbage {
                 if !stored.object["metadata"]["deletionTimestamp"].is_string() {
                     let _ = api.delete(&caller, &scope, &dependent.name, &options);
                 }
-                blocked |= ours.is_some_and(|owner| owner["blockOwnerDeletion"] == true) && api.store.get(&dependent).is_some();
+                blocked |= ours.is_some_and(|owner| owner["blockOwnerDeletion"] == true)
+                    && api.store.get(&dependent).is_some();
             }
         }
         if blocked {
             return false;
         }
-        let kept: Vec<&Value> =
-            object["metadata"]["finalizers"].as_array().into_iter().flatten().filter(|name| *name != finalizer).collect();
+        let kept: Vec<&Value> = object["metadata"]["finalizers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|name| *name != finalizer)
+            .collect();
         let patch = Patch::Merge(serde_json::json!({"metadata": {"finalizers": kept}}));
         let result = api.patch(&caller, scope, &key.name, "", &patch, &WriteOptions::default());
         result.map_or_else(|status| status.code == 404, |_| true)
@@ -136,7 +141,9 @@ fn policy_finalizer(object: &Value) -> Option<&'static str> {
 /// The scope in which a stored object is found again.
 fn scope_of(api: &Api, key: &Key) -> Option<Scope> {
     let fits = |resource: &&Arc<Resource>| {
-        resource.plural == key.kind.resource && resource.group == key.kind.group && resource.identity == key.kind.identity
+        resource.plural == key.kind.resource
+            && resource.group == key.kind.group
+            && resource.identity == key.kind.identity
     };
     let resource = api.resources(&key.cluster).iter().find(fits).cloned()?;
     let version = resource.storage_version()?.name.clone();

@@ -43,7 +43,8 @@ impl Reconcile for Namespaces {
         if has(api, key, "serviceaccounts", "default") && has(api, key, "configmaps", "kube-root-ca.crt") {
             return true;
         }
-        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}});
+        let account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}});
         ensure(api, cluster, name, "serviceaccounts", account);
         let note = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
         let bundle = json!({
@@ -70,7 +71,8 @@ fn finish(api: &Api, key: &Key, object: &Value) -> bool {
         }
         let Some(version) = resource.storage_version().map(|version| version.name.clone()) else { continue };
         let scope = crate::api::Scope::new(&key.cluster, resource.clone(), &version).in_namespace(&key.name);
-        if let Err(status) = api.delete_collection(&caller, &scope, &ListOptions::default(), &DeleteOptions::default()) {
+        if let Err(status) = api.delete_collection(&caller, &scope, &ListOptions::default(), &DeleteOptions::default())
+        {
             warn!(error = %status, namespace = %key.name, "cannot delete the content of a namespace");
         }
         let left = api.list(&scope, &ListOptions::default()).map_or(0, |listed| listed.items.len());
@@ -78,7 +80,11 @@ fn finish(api: &Api, key: &Key, object: &Value) -> bool {
             remaining.push(format!("{} has {left} resource instances", resource.qualified()));
         }
     }
-    let result = if remaining.is_empty() { release(api, &caller, key, object) } else { report(api, &caller, key, object, &remaining) };
+    let result = if remaining.is_empty() {
+        release(api, &caller, key, object)
+    } else {
+        report(api, &caller, key, object, &remaining)
+    };
     match result {
         Ok(()) => remaining.is_empty(),
         Err(status) => status.code == 404,

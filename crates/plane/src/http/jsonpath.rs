@@ -26,7 +26,11 @@ enum Step {
     Field(String),
     Index(i64),
     All,
-    Filter { path: String, operator: &'static str, wanted: Value },
+    Filter {
+        path: String,
+        operator: &'static str,
+        wanted: Value,
+    },
     /// Not understood: selects nothing.
     Nothing,
 }
@@ -36,8 +40,9 @@ impl Step {
         match (self, value) {
             (Self::Field(name), Value::Object(map)) => map.get(name).into_iter().collect(),
             (Self::Index(index), Value::Array(list)) => {
-                let place = if *index < 0 { list.len() as i64 + index } else { *index };
-                usize::try_from(place).ok().and_then(|place| list.get(place)).into_iter().collect()
+                let distance = usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX);
+                let place = if *index < 0 { list.len().checked_sub(distance) } else { Some(distance) };
+                place.and_then(|place| list.get(place)).into_iter().collect()
             }
             (Self::All, Value::Array(list)) => list.iter().collect(),
             (Self::All, Value::Object(map)) => map.values().collect(),
@@ -89,7 +94,6 @@ fn closing(text: &str) -> Option<usize> {
     for (index, letter) in text.char_indices() {
         match (quote, letter) {
             (Some(open), _) if open == letter => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(letter),
             (None, '[') => depth += 1,
             (None, ']') if depth == 0 => return Some(index),

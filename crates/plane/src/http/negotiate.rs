@@ -37,11 +37,8 @@ const DEFAULT: Accept = Accept { format: Format::Json, shape: Shape::Object };
 pub(super) fn accept(headers: &HeaderMap, pretty: bool) -> Result<Accept, Status> {
     let text: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     let joined = text.join(",");
-    let chosen = if joined.trim().is_empty() {
-        Some(DEFAULT)
-    } else {
-        joined.split(',').find_map(|clause| one(clause.trim()))
-    };
+    let chosen =
+        if joined.trim().is_empty() { Some(DEFAULT) } else { joined.split(',').find_map(|clause| one(clause.trim())) };
     let mut accept = chosen.ok_or_else(Status::not_acceptable)?;
     if accept.format == Format::Json && (pretty || for_people(headers)) {
         accept.format = Format::Pretty;

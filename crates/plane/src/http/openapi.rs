@@ -54,8 +54,11 @@ pub(super) fn document(
         asked => {
             let quoted = format!("\"{tag}\"");
             let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-            let mut reply =
-                if known == Some(quoted.as_str()) { reply::text(304, "") } else { reply::object(200, &document, format) };
+            let mut reply = if known == Some(quoted.as_str()) {
+                reply::text(304, "")
+            } else {
+                reply::object(200, &document, format)
+            };
             if let Ok(value) = HeaderValue::from_str(&quoted) {
                 reply.headers_mut().insert(header::ETAG, value);
             }
@@ -109,11 +112,8 @@ fn identity(resource: &Resource, version: &Version) -> Value {
 }
 
 fn object_schema(resource: &Resource, version: &Version) -> Value {
-    let mut schema = if version.openapi.is_object() {
-        Value::clone(&version.openapi)
-    } else {
-        meta::builtin(&resource.kind)
-    };
+    let mut schema =
+        if version.openapi.is_object() { Value::clone(&version.openapi) } else { meta::builtin(&resource.kind) };
     let properties = &mut schema["properties"];
     if !properties.is_object() {
         *properties = json!({});
@@ -149,11 +149,16 @@ fn reference(name: &str) -> String {
     format!("#/components/schemas/{name}")
 }
 
-fn add_paths(paths: &mut Map<String, Value>, base: &str, resource: &Resource, version: &Version, name: &str, list: &str) {
+fn add_paths(
+    paths: &mut Map<String, Value>,
+    base: &str,
+    resource: &Resource,
+    version: &Version,
+    name: &str,
+    list: &str,
+) {
     let identity = identity(resource, version);
-    let answer = |schema: &str| {
-        json!({"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": reference(schema)}}}}})
-    };
+    let answer = |schema: &str| json!({"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": reference(schema)}}}}});
     let query = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
     let write = || json!([query("dryRun"), query("fieldManager"), query("fieldValidation")]);
     let operation = |action: &str, schema: &str, parameters: Value| {

@@ -24,10 +24,14 @@ pub(super) fn decode(content: &[u8]) -> Result<Value, Status> {
     let envelope = content.strip_prefix(MAGIC).ok_or_else(broken)?;
     let fields = split(envelope).ok_or_else(broken)?;
     let bytes = |wanted: u64, fields: &[(u64, Wire<'_>)]| -> Vec<u8> {
-        fields.iter().rev().find_map(|(number, wire)| match wire {
-            Wire::Bytes(bytes) if *number == wanted => Some(bytes.to_vec()),
-            _ => None,
-        }).unwrap_or_default()
+        fields
+            .iter()
+            .rev()
+            .find_map(|(number, wire)| match wire {
+                Wire::Bytes(bytes) if *number == wanted => Some(bytes.to_vec()),
+                _ => None,
+            })
+            .unwrap_or_default()
     };
     let types = bytes(1, &fields);
     let types = split(&types).ok_or_else(broken)?;

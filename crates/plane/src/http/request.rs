@@ -23,7 +23,11 @@ impl Query {
 
     /// A parameter; empty ones count as absent.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
-        self.pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        self.pairs
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
     }
 
     /// A flag: `true` or `1`.
@@ -93,9 +97,7 @@ pub(super) fn path(text: &str) -> Path {
         ["apis"] => Path::Groups,
         ["apis", group] => Path::Group((*group).to_owned()),
         ["api", version] => Path::Resources { group: String::new(), version: (*version).to_owned() },
-        ["apis", group, version] => {
-            Path::Resources { group: (*group).to_owned(), version: (*version).to_owned() }
-        }
+        ["apis", group, version] => Path::Resources { group: (*group).to_owned(), version: (*version).to_owned() },
         ["api", version, rest @ ..] => resource("", version, rest),
         ["apis", group, version, rest @ ..] => resource(group, version, rest),
         _ => Path::Other,
@@ -107,8 +109,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Path {
         ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
         other => (false, other),
     };
-    let mut target =
-        Target { group: group.to_owned(), version: version.to_owned(), watch, ..Target::default() };
+    let mut target = Target { group: group.to_owned(), version: version.to_owned(), watch, ..Target::default() };
     let rest = match rest {
         ["namespaces", namespace] if group.is_empty() => {
             (target.namespace, target.plural, target.name) =

@@ -15,8 +15,8 @@ use super::route::Root;
 use super::table::{self, Include};
 use super::{Server, protobuf, reviews, scale, watch};
 use crate::api::{
-    Caller, DeleteOptions, FieldSelector, FieldValidation, LabelSelector, ListOptions, Listed, Patch, RevisionMatch, Scope,
-    WriteOptions, Written,
+    Caller, DeleteOptions, FieldSelector, FieldValidation, LabelSelector, ListOptions, Listed, Patch, RevisionMatch,
+    Scope, WriteOptions, Written,
 };
 use crate::extension::{Attributes, Target};
 use crate::status::{Cause, Status};
@@ -65,7 +65,8 @@ impl Call<'_> {
         if scope.target == Target::All {
             check_wildcard(&scope, verb)?;
         }
-        if target.subresource.is_empty() && !scope.resource.allows(verb) {
+        let whole_collection = target.name.is_empty() && matches!(verb, "update" | "patch");
+        if whole_collection || (target.subresource.is_empty() && !scope.resource.allows(verb)) {
             return Err(Status::method_not_allowed());
         }
         if target.subresource == "scale" {
@@ -212,7 +213,11 @@ impl Call<'_> {
         };
         Ok(ListOptions {
             labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?,
-            fields: FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), &scope.resource, &scope.version)?,
+            fields: FieldSelector::parse(
+                query.get("fieldSelector").unwrap_or_default(),
+                &scope.resource,
+                &scope.version,
+            )?,
             limit,
             continue_token: query.get("continue").unwrap_or_default().to_owned(),
             revision,
@@ -238,7 +243,8 @@ impl Call<'_> {
             return Err(Status::method_not_allowed());
         }
         if scope.resource.namespaced && scope.namespace.is_empty() {
-            let message = "the namespace of the object must be in the URL: an empty namespace may not be set during creation";
+            let message =
+                "the namespace of the object must be in the URL: an empty namespace may not be set during creation";
             return Err(Status::bad_request(message));
         }
         let (decoded, agent) = self.body(scope, request).await?;
@@ -262,7 +268,8 @@ impl Call<'_> {
         let content = body::read(request.into_body()).await?;
         let kind = &scope.resource.kind;
         let decoded = body::decode(&content, &media, kind);
-        let decoded = decoded.map_err(|status| Status::bad_request(format!("error decoding patch: {}", status.message)));
+        let decoded =
+            decoded.map_err(|status| Status::bad_request(format!("error decoding patch: {}", status.message)));
         let options = self.write_options(&agent, Vec::new())?;
         let patch = match media.as_str() {
             "application/merge-patch+json" => Patch::Merge(decoded?.value),

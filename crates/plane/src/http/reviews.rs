@@ -14,7 +14,11 @@ use crate::status::{Cause, Status};
 use std::sync::Arc;
 
 /// Answers a review.
-pub(super) async fn answer(call: &Call<'_>, resource: &Arc<Resource>, request: Request<Incoming>) -> Result<Reply, Status> {
+pub(super) async fn answer(
+    call: &Call<'_>,
+    resource: &Arc<Resource>,
+    request: Request<Incoming>,
+) -> Result<Reply, Status> {
     if request.method() != http::Method::POST || !call.target.name.is_empty() {
         return Err(Status::method_not_allowed());
     }
@@ -38,7 +42,11 @@ pub(super) async fn answer(call: &Call<'_>, resource: &Arc<Resource>, request: R
         "localsubjectaccessreviews" => {
             let namespace = &review["spec"]["resourceAttributes"]["namespace"];
             if *namespace != *call.target.namespace {
-                let cause = Cause::invalid("spec.resourceAttributes.namespace", namespace, "must match the namespace of the URL");
+                let cause = Cause::invalid(
+                    "spec.resourceAttributes.namespace",
+                    namespace,
+                    "must match the namespace of the URL",
+                );
                 return Err(Status::invalid(&resource.group, &resource.kind, "", &[cause]));
             }
             access(call, &subject(&review["spec"]), &review["spec"])?
@@ -100,7 +108,11 @@ fn access(call: &Call<'_>, caller: &Caller, spec: &Value) -> Result<Value, Statu
     } else if plain.is_object() {
         Attributes { verb: text(plain, "verb"), path: text(plain, "path"), ..Attributes::default() }
     } else {
-        let cause = Cause::invalid("spec.resourceAttributes", &Value::Null, "exactly one of nonResourceAttributes or resourceAttributes must be specified");
+        let cause = Cause::invalid(
+            "spec.resourceAttributes",
+            &Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        );
         return Err(Status::invalid("authorization.k8s.io", "SubjectAccessReview", "", &[cause]));
     };
     let allowed = call.root.authorize(call.api(), caller, &attributes).is_ok();
@@ -119,6 +131,7 @@ fn rules(call: &Call<'_>, cluster: &str, review: &Value) -> Value {
     if call.caller.is_in("system:masters") {
         found.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
     }
-    let (urls, resources): (Vec<Value>, Vec<Value>) = found.into_iter().partition(|rule| rule["nonResourceURLs"].is_array());
+    let (urls, resources): (Vec<Value>, Vec<Value>) =
+        found.into_iter().partition(|rule| rule["nonResourceURLs"].is_array());
     json!({"resourceRules": resources, "nonResourceRules": urls, "incomplete": false})
 }

@@ -226,8 +226,11 @@ fn root(api: &Api, caller: &Caller, path: &str) -> Result<Root, Status> {
         });
     }
     let attributes = Attributes { verb: "get".into(), path: path.to_owned(), ..Attributes::default() };
-    let suffix =
-        if path.starts_with("/services/") { ": Path not resolved to a valid virtual workspace" } else { ": access denied" };
+    let suffix = if path.starts_with("/services/") {
+        ": Path not resolved to a valid virtual workspace"
+    } else {
+        ": access denied"
+    };
     Err(rbac::refusal(caller, &attributes, suffix))
 }
 

@@ -53,7 +53,13 @@ pub(super) fn columns(scope: &Scope) -> Value {
 }
 
 /// A table of objects; `columns` is left out of later events of a watch.
-pub(super) fn table(scope: &Scope, objects: &[Value], metadata: &Value, include: Include, columns: Option<Value>) -> Value {
+pub(super) fn table(
+    scope: &Scope,
+    objects: &[Value],
+    metadata: &Value,
+    include: Include,
+    columns: Option<Value>,
+) -> Value {
     let rows: Vec<Value> = objects.iter().map(|object| row(scope, object, include)).collect();
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
@@ -106,7 +112,8 @@ fn computed(name: &str, object: &Value) -> Value {
         "role" => format!("{}/{}", text("/roleRef/kind"), text("/roleRef/name")).into(),
         "User" | "Group" | "ServiceAccount" => subjects(name, object).into(),
         "object" => {
-            let involved = if object["involvedObject"].is_object() { &object["involvedObject"] } else { &object["regarding"] };
+            let involved =
+                if object["involvedObject"].is_object() { &object["involvedObject"] } else { &object["regarding"] };
             let part = |key: &str| involved[key].as_str().unwrap_or_default().to_owned();
             format!("{}/{}", part("kind").to_lowercase(), part("name")).into()
         }
@@ -141,7 +148,13 @@ fn subjects(kind: &str, object: &Value) -> String {
 
 fn seen(name: &str, object: &Value) -> String {
     let fields: &[&str] = if name == "lastSeen" {
-        &["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp", "/eventTime", "/metadata/creationTimestamp"]
+        &[
+            "/series/lastObservedTime",
+            "/lastTimestamp",
+            "/deprecatedLastTimestamp",
+            "/eventTime",
+            "/metadata/creationTimestamp",
+        ]
     } else {
         &["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime", "/metadata/creationTimestamp"]
     };

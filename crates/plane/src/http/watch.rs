@@ -15,31 +15,40 @@ use super::negotiate::Shape;
 use super::reply::{self, Reply};
 use super::resource::Call;
 use super::table::{self, Include};
-use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions};
+use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions, bookmark};
 use crate::status::{Cause, Status};
 use crate::store::Store;
 
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 const LONGEST: u64 = 45 * 60;
 
 pub(super) fn answer(call: &Call<'_>, scope: Scope, options: ListOptions) -> Result<Reply, Status> {
-    let initial = match call.query.get("sendInitialEvents") {
-        None => None,
-        Some(text) => Some(text == "true" || text == "1"),
-    };
+    let initial = call.query.get("sendInitialEvents").map(|text| text == "true" || text == "1");
     let matched = call.query.get("resourceVersionMatch");
     if initial.is_some() && matched != Some("NotOlderThan") {
         let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-        return Err(Status::invalid("meta.k8s.io", "ListOptions", "", &[Cause::forbidden("resourceVersionMatch", detail)]));
+        return Err(Status::invalid(
+            "meta.k8s.io",
+            "ListOptions",
+            "",
+            &[Cause::forbidden("resourceVersionMatch", detail)],
+        ));
     }
     if initial.is_none() && matched.is_some() {
         let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-        return Err(Status::invalid("meta.k8s.io", "ListOptions", "", &[Cause::forbidden("resourceVersionMatch", detail)]));
+        return Err(Status::invalid(
+            "meta.k8s.io",
+            "ListOptions",
+            "",
+            &[Cause::forbidden("resourceVersionMatch", detail)],
+        ));
     }
     let bookmarks = call.query.flag("allowWatchBookmarks");
-    let seconds = call.query.get("timeoutSeconds").and_then(|text| text.parse::<u64>().ok()).filter(|seconds| *seconds > 0);
+    let seconds =
+        call.query.get("timeoutSeconds").and_then(|text| text.parse::<u64>().ok()).filter(|seconds| *seconds > 0);
     let api = call.api();
-    let watch = WatchOptions { labels: options.labels, fields: options.fields, revision: options.revision, initial, bookmarks };
+    let watch =
+        WatchOptions { labels: options.labels, fields: options.fields, revision: options.revision, initial, bookmarks };
     let events = api.watch(scope.clone(), watch)?;
     let shape = Shaper {
         shape: call.accept.shape,
@@ -96,7 +105,6 @@ impl State {
                 _ = self.ticks.tick() => Wake::Tick,
             };
             match wake {
-                Wake::Stop | Wake::Event(None) => return None,
                 Wake::Event(Some(event)) => {
                     self.over = event.kind == EventKind::Error;
                     return Some(self.shape.line(event));
@@ -107,7 +115,7 @@ impl State {
                     self.over = true;
                     return Some(self.bookmark());
                 }
-                Wake::Deadline => return None,
+                Wake::Deadline | Wake::Stop | Wake::Event(None) => return None,
             }
         }
     }
@@ -115,17 +123,11 @@ impl State {
     /// A bookmark at a revision whose changes have all been looked at, or an event that came in between.
     fn bookmark(&mut self) -> Bytes {
         let revision = self.store.revision();
-        match self.events.next().now_or_never().flatten() {
-            Some(event) => self.shape.line(event),
-            None => {
-                let object = json!({
-                    "apiVersion": self.shape.scope.api_version(),
-                    "kind": &*self.shape.scope.resource.kind,
-                    "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null},
-                });
-                self.shape.line(Event { kind: EventKind::Bookmark, object })
-            }
-        }
+        let event = self.events.next().now_or_never().flatten().unwrap_or_else(|| {
+            let object = bookmark(&self.shape.scope, revision, false);
+            Event { kind: EventKind::Bookmark, object }
+        });
+        self.shape.line(event)
     }
 }
 

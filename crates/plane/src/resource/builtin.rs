@@ -58,9 +58,16 @@ const COMMON: &[Row] = &[
     row("", "v1", "resourcequotas", "resourcequota", "ResourceQuota", true).short(&["quota"]).status(),
     row("", "v1", "secrets", "secret", "Secret", true),
     row("", "v1", "serviceaccounts", "serviceaccount", "ServiceAccount", true).short(&["sa"]),
-    row("apiextensions.k8s.io", "v1", "customresourcedefinitions", "customresourcedefinition", "CustomResourceDefinition", false)
-        .short(&["crd", "crds"])
-        .status(),
+    row(
+        "apiextensions.k8s.io",
+        "v1",
+        "customresourcedefinitions",
+        "customresourcedefinition",
+        "CustomResourceDefinition",
+        false,
+    )
+    .short(&["crd", "crds"])
+    .status(),
     row("coordination.k8s.io", "v1", "leases", "lease", "Lease", true),
     row("events.k8s.io", "v1", "events", "event", "Event", true).short(&["ev"]),
     row(RBAC, "v1", "clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding", false),
@@ -168,7 +175,7 @@ fn columns(row: &Row) -> Vec<Column> {
     match row.plural {
         "secrets" => vec![text("Type", ".type"), text("Data", "=data"), Column::age()],
         "configmaps" => vec![text("Data", "=data"), Column::age()],
-        "namespaces" => vec![text("Status", ".status.phase"), Column::age()],
+        "namespaces" | "pods" => vec![text("Status", ".status.phase"), Column::age()],
         "leases" => vec![text("Holder", ".spec.holderIdentity"), Column::age()],
         "roles" | "clusterroles" | "customresourcedefinitions" => vec![created()],
         "rolebindings" | "clusterrolebindings" => vec![
@@ -202,7 +209,6 @@ fn columns(row: &Row) -> Vec<Column> {
             text("Port(s)", "=ports"),
             Column::age(),
         ],
-        "pods" => vec![text("Status", ".status.phase"), Column::age()],
         _ => vec![Column::age()],
     }
 }
@@ -225,7 +231,9 @@ fn selectable(row: &Row) -> &'static [&'static str] {
             ".source",
             ".type",
         ],
-        "events" => &[".regarding.kind", ".regarding.namespace", ".regarding.name", ".regarding.uid", ".reason", ".type"],
+        "events" => {
+            &[".regarding.kind", ".regarding.namespace", ".regarding.name", ".regarding.uid", ".reason", ".type"]
+        }
         _ => &[],
     }
 }

@@ -22,12 +22,7 @@ pub(super) fn from_schema(schema: &Value, identity: &str) -> Result<Resource, Sc
     read(schema, identity, Origin::Bound, |version| &version["schema"])
 }
 
-fn read(
-    object: &Value,
-    identity: &str,
-    origin: Origin,
-    schema: fn(&Value) -> &Value,
-) -> Result<Resource, SchemaError> {
+fn read(object: &Value, identity: &str, origin: Origin, schema: fn(&Value) -> &Value) -> Result<Resource, SchemaError> {
     let spec = &object["spec"];
     let names = &spec["names"];
     let kind = text(names, "kind");

@@ -16,11 +16,7 @@ impl Schema {
 }
 
 fn required(field: &str, message: &str) -> SchemaError {
-    SchemaError {
-        field: field.to_owned(),
-        message: format!("Required value: {message}"),
-        reason: "FieldValueRequired",
-    }
+    SchemaError { field: field.to_owned(), message: format!("Required value: {message}"), reason: "FieldValueRequired" }
 }
 
 fn invalid(field: &str, message: &str) -> SchemaError {
@@ -95,14 +91,11 @@ fn kind(schema: &Value, path: &str, structural: bool, preserve: bool) -> Result<
         Some("boolean") => Ok(Type::Boolean),
         Some("") | None if !structural || (preserve && path.contains('[')) => Ok(Type::Any),
         Some("") | None => {
-            let place = if path.ends_with(".items") {
-                "items"
-            } else if path.ends_with(".additionalProperties") {
-                "additional properties"
-            } else if path.contains('[') {
-                "object fields"
-            } else {
-                return Err(required(&format!("{path}.type"), "must not be empty at the root"));
+            let place = match path.rsplit_once('.').map(|(_, last)| last) {
+                None => return Err(required(&format!("{path}.type"), "must not be empty at the root")),
+                Some("items") => "array items",
+                Some("additionalProperties") => "object additionalProperties",
+                Some(_) => "object fields",
             };
             Err(required(&format!("{path}.type"), &format!("must not be empty for specified {place}")))
         }
@@ -141,7 +134,10 @@ fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
         Some(text) if !text.is_empty() => {
             let regex = Regex::new(text).map_err(|error| {
                 let field = format!("{path}.pattern");
-                invalid(&field, &format!("Invalid value: {text:?}: must be a valid regular expression, but isn't: {error}"))
+                invalid(
+                    &field,
+                    &format!("Invalid value: {text:?}: must be a valid regular expression, but isn't: {error}"),
+                )
             })?;
             Some((text.to_owned(), regex))
         }

@@ -32,7 +32,9 @@ impl Schema {
             }
             Value::Array(list) => {
                 if let Some(items) = &self.items {
-                    list.iter_mut().for_each(|item| items.apply_defaults(item));
+                    for item in list {
+                        items.apply_defaults(item);
+                    }
                 }
             }
             _ => {}
@@ -55,7 +57,9 @@ impl Schema {
             }
             Value::Array(list) => {
                 if let Some(items) = &self.items {
-                    list.iter_mut().for_each(|item| items.drop_nulls(item));
+                    for item in list {
+                        items.drop_nulls(item);
+                    }
                 }
             }
             _ => {}

@@ -7,13 +7,8 @@ use super::{ListType, Schema};
 use crate::status::Cause;
 
 /// Faults that keep the rules from being evaluated, because rules rely on their absence.
-const BLOCKING: [&str; 5] = [
-    "FieldValueRequired",
-    "FieldValueTypeInvalid",
-    "FieldValueNotSupported",
-    "FieldValueTooLong",
-    "FieldValueTooMany",
-];
+const BLOCKING: [&str; 5] =
+    ["FieldValueRequired", "FieldValueTypeInvalid", "FieldValueNotSupported", "FieldValueTooLong", "FieldValueTooMany"];
 
 impl Schema {
     /// Faults the rules find; `faults` are those of the schema itself.

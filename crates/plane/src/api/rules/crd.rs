@@ -57,10 +57,8 @@ fn status(api: &Api, cluster: &str, crd: &Value, old: Option<&Value>) -> Value {
             },
         ),
     };
-    let mut conditions = vec![
-        condition(before, "NamesAccepted", &names_accepted),
-        condition(before, "Established", &established),
-    ];
+    let mut conditions =
+        vec![condition(before, "NamesAccepted", &names_accepted), condition(before, "Established", &established)];
     let kept = before["conditions"].as_array().into_iter().flatten();
     conditions.extend(kept.filter(|one| one["type"] != "NamesAccepted" && one["type"] != "Established").cloned());
     let accepted = if conflict.is_none() { crd["spec"]["names"].clone() } else { before["acceptedNames"].clone() };
@@ -84,7 +82,11 @@ fn condition(before: &Value, kind: &str, (status, reason, message): &(&str, &str
 
 fn storage_version(crd: &Value) -> Value {
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
-    versions.filter(|version| version["storage"] == true).map(|version| version["name"].clone()).next().unwrap_or(Value::Null)
+    versions
+        .filter(|version| version["storage"] == true)
+        .map(|version| version["name"].clone())
+        .next()
+        .unwrap_or(Value::Null)
 }
 
 /// Everything wrong with a CRD.
@@ -122,7 +124,8 @@ pub(super) fn validate(api: &Api, cluster: &str, crd: &Value, old: Option<&Value
         *other.group == *group && *other.plural == *plural && matches!(other.origin, Origin::Builtin | Origin::System)
     });
     if taken {
-        causes.push(Cause::forbidden("spec.names.plural", &format!("{expected} is served by the control plane itself")));
+        causes
+            .push(Cause::forbidden("spec.names.plural", &format!("{expected} is served by the control plane itself")));
     }
     versions(spec, &mut causes);
     causes

@@ -9,8 +9,11 @@ pub(super) fn conflict(crd: &Value, others: &[std::sync::Arc<Resource>]) -> Opti
     let names = &crd["spec"]["names"];
     let group = crd["spec"]["group"].as_str().unwrap_or_default();
     let plural = names["plural"].as_str().unwrap_or_default();
-    let others: Vec<&Resource> =
-        others.iter().map(|other| &**other).filter(|other| *other.group == *group && *other.plural != *plural).collect();
+    let others: Vec<&Resource> = others
+        .iter()
+        .map(|other| &**other)
+        .filter(|other| *other.group == *group && *other.plural != *plural)
+        .collect();
     let taken = |word: &str| {
         others.iter().any(|other| {
             *other.plural == *word || *other.singular == *word || other.short_names.iter().any(|short| short == word)

@@ -11,9 +11,7 @@ pub(super) const LIST_META: &str = "#/components/schemas/io.k8s.apimachinery.pkg
 pub(super) fn schemas() -> Map<String, Value> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let time = |description: &str| json!({"type": "string", "format": "date-time", "description": description});
-    let texts = |description: &str| {
-        json!({"type": "object", "additionalProperties": {"type": "string", "default": ""}, "description": description})
-    };
+    let texts = |description: &str| json!({"type": "object", "additionalProperties": {"type": "string", "default": ""}, "description": description});
     let prefix = "io.k8s.apimachinery.pkg.apis.meta.v1";
     let reference = |name: &str| format!("#/components/schemas/{prefix}.{name}");
     let owner = json!({
@@ -78,9 +76,7 @@ pub(super) fn schemas() -> Map<String, Value> {
 pub(super) fn builtin(kind: &str) -> Value {
     let map = |description: &str| json!({"type": "object", "additionalProperties": {"type": "string", "default": ""}, "description": description});
     let any = |description: &str| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "description": description});
-    let list = |description: &str| {
-        json!({"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "description": description})
-    };
+    let list = |description: &str| json!({"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "description": description});
     let text = |description: &str| json!({"type": "string", "description": description});
     let flag = |description: &str| json!({"type": "boolean", "description": description});
     let (description, properties) = match kind {

@@ -102,13 +102,8 @@ const DELETE_OPTIONS: &[Field] = &[
 const CONFIG_MAP: &[Field] =
     &[metadata(), one(2, "data", Map), one(3, "binaryData", BytesMap), one(4, "immutable", Flag)];
 
-const SECRET: &[Field] = &[
-    metadata(),
-    one(2, "data", BytesMap),
-    one(3, "type", Text),
-    one(4, "stringData", Map),
-    one(5, "immutable", Flag),
-];
+const SECRET: &[Field] =
+    &[metadata(), one(2, "data", BytesMap), one(3, "type", Text), one(4, "stringData", Map), one(5, "immutable", Flag)];
 
 const CONDITION: &[Field] = &[
     one(1, "type", Text),

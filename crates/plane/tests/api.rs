@@ -1,0 +1,28 @@
+//! A plain service cluster as any HTTPS client sees it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests may panic and take json! by value"
+)]
+
+#[path = "api/access.rs"]
+mod access;
+#[path = "api/apply.rs"]
+mod apply;
+#[path = "api/client.rs"]
+mod client;
+#[path = "api/crds.rs"]
+mod crds;
+#[path = "api/deletion.rs"]
+mod deletion;
+#[path = "api/durable.rs"]
+mod durable;
+#[path = "api/lists.rs"]
+mod lists;
+#[path = "api/objects.rs"]
+mod objects;
+#[path = "api/robust.rs"]
+mod robust;
+#[path = "api/watches.rs"]
+mod watches;

@@ -1,0 +1,103 @@
+use serde_json::{Value, json};
+
+use crate::client::{Client, MAPS, WIDGETS, World, map, widget};
+
+async fn fill(client: &Client, count: usize) {
+    for number in 0..count {
+        let mut body = map(&format!("m{number:02}"), json!({}));
+        body["metadata"]["labels"] = json!({"parity": if number % 2 == 0 { "even" } else { "odd" }});
+        client.post(MAPS, body).await.expect(201);
+    }
+}
+
+fn names(list: &Value) -> Vec<String> {
+    list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn pages_show_one_consistent_state() {
+    let world = World::start().await;
+    fill(&world.admin, 10).await;
+    let query = "labelSelector=parity&limit=4";
+    let first = world.admin.get(&format!("{MAPS}?{query}")).await.expect(200);
+    let revision = first["metadata"]["resourceVersion"].clone();
+    world.admin.delete(&format!("{MAPS}/m05")).await.expect(200);
+    world.admin.post(MAPS, map("m055", json!({}))).await.expect(201);
+    let mut seen = names(&first);
+    let mut token = first["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+    while !token.is_empty() {
+        let page = world.admin.get(&format!("{MAPS}?{query}&continue={token}")).await.expect(200);
+        assert_eq!(page["metadata"]["resourceVersion"], revision);
+        seen.extend(names(&page));
+        token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+    }
+    assert_eq!(seen, (0..10).map(|number| format!("m{number:02}")).collect::<Vec<_>>());
+    let whole = world.admin.get(&format!("{MAPS}?limit=2&resourceVersion=0")).await.expect(200);
+    assert!(whole["metadata"].get("continue").is_none());
+}
+
+#[tokio::test]
+async fn selectors_filter() {
+    let world = World::start().await;
+    fill(&world.admin, 6).await;
+    for (query, expected) in [
+        ("labelSelector=parity%3Deven", vec!["m00", "m02", "m04"]),
+        ("labelSelector=parity+in+(odd),parity", vec!["m01", "m03", "m05"]),
+        ("fieldSelector=metadata.name%3Dm03", vec!["m03"]),
+        (
+            "labelSelector=parity&fieldSelector=metadata.name!%3Dm03,metadata.namespace%3Ddefault",
+            vec!["m00", "m01", "m02", "m04", "m05"],
+        ),
+    ] {
+        assert_eq!(names(&world.admin.get(&format!("{MAPS}?{query}")).await.expect(200)), expected, "{query}");
+    }
+    world
+        .admin
+        .get(&format!("{MAPS}?fieldSelector=data.x%3D1"))
+        .await
+        .refused(400, "field label not supported: data.x");
+    world.admin.get(&format!("{MAPS}?labelSelector=a+b")).await.expect(400);
+    world.admin.get(&format!("{MAPS}?continue=nonsense")).await.expect(400);
+    world.admin.get(&format!("{MAPS}?resourceVersion=abc")).await.expect(400);
+    world.admin.get(&format!("{MAPS}?resourceVersionMatch=Exact")).await.expect(422);
+}
+
+#[tokio::test]
+async fn a_revision_from_the_future_times_out() {
+    let world = World::start().await;
+    let answer = world.admin.get(&format!("{MAPS}?resourceVersion=99999999")).await;
+    assert_eq!((answer.code, answer.body["reason"].as_str()), (504, Some("Timeout")));
+    assert!(answer.headers.contains_key("retry-after"));
+}
+
+#[tokio::test]
+async fn an_exact_revision_shows_the_past() {
+    let world = World::start().await;
+    fill(&world.admin, 3).await;
+    let now = world.admin.get(&format!("{MAPS}?labelSelector=parity")).await.expect(200);
+    let revision = now["metadata"]["resourceVersion"].as_str().unwrap();
+    world.admin.delete(&format!("{MAPS}/m01")).await.expect(200);
+    let past = world
+        .admin
+        .get(&format!("{MAPS}?labelSelector=parity&resourceVersion={revision}&resourceVersionMatch=Exact"))
+        .await
+        .expect(200);
+    assert_eq!(names(&past), ["m00", "m01", "m02"]);
+}
+
+#[tokio::test]
+async fn lists_come_as_tables_and_partial_objects() {
+    let world = World::with_widgets().await;
+    world.admin.post(WIDGETS, widget("w1", json!({"size": 3}))).await.expect(201);
+    let table = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")];
+    let answer = world.admin.call("GET", WIDGETS, &table, Vec::new()).await.expect(200);
+    assert_eq!(answer["kind"], "Table");
+    assert_eq!(answer["rows"][0]["cells"], json!(["w1", 3]));
+    assert_eq!(answer["rows"][0]["object"]["kind"], "PartialObjectMetadata");
+    let partial = [("accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")];
+    let answer = world.admin.call("GET", WIDGETS, &partial, Vec::new()).await.expect(200);
+    assert_eq!(answer["kind"], "PartialObjectMetadataList");
+    assert!(answer["items"][0].get("spec").is_none());
+    let yaml = world.admin.call("GET", &format!("{WIDGETS}/w1"), &[("accept", "application/yaml")], Vec::new()).await;
+    assert!(yaml.text.contains("kind: Widget"), "{}", yaml.text);
+}

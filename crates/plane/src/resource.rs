@@ -3,6 +3,7 @@
 pub mod builtin;
 mod events;
 mod read;
+mod shapes;
 
 use std::fmt;
 use std::sync::Arc;

@@ -226,7 +226,20 @@ pub(super) fn decode(
     let mut unknown: Vec<String> = Vec::new();
     unknown_metadata(object, "", &mut unknown);
     if let Some(schema) = &scope.version()?.schema {
-        schema.drop_nulls(object);
+        if resource.is_custom() {
+            schema.drop_nulls(object);
+        } else {
+            // Typed decoding drops nulls and fails on wrong types before anything else is looked at.
+            drop_all_nulls(object);
+            if let Some(fault) = schema.validate(object, None).first() {
+                let why = fault.message.rsplit_once(" in body ").map_or(fault.message.as_str(), |(_, why)| why);
+                let message = format!(
+                    "{kind} in version \"{}\" cannot be handled as a {kind}: {}: {why}",
+                    scope.version, fault.field
+                );
+                return Err(Status::bad_request(message));
+            }
+        }
         schema.prune(object, &mut unknown);
     }
     unknown_fields(scope, object, &unknown, options, patched)
@@ -259,6 +272,17 @@ fn unknown_fields(
                 faults.join(", ")
             )))
         }
+    }
+}
+
+fn drop_all_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_all_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_all_nulls),
+        _ => {}
     }
 }
 

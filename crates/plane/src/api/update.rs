@@ -126,8 +126,8 @@ impl Api {
         let Change { caller, scope, name, subresource, options, source } = *change;
         let resource = &scope.resource;
         let version = scope.version()?;
-        if version.schema.is_none() || source != Source::Put {
-            // Kinds without a schema keep what they are given; patches keep the type of the object.
+        if source != Source::Put {
+            // A patch does not change the type of the object.
             wanted["kind"] = (*resource.kind).into();
         }
         let mut warnings = decode(scope, &mut wanted, options, source != Source::Put)?;

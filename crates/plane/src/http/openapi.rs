@@ -112,8 +112,7 @@ fn identity(resource: &Resource, version: &Version) -> Value {
 }
 
 fn object_schema(resource: &Resource, version: &Version) -> Value {
-    let mut schema =
-        if version.openapi.is_object() { Value::clone(&version.openapi) } else { meta::builtin(&resource.kind) };
+    let mut schema = if version.openapi.is_object() { Value::clone(&version.openapi) } else { open_schema() };
     let properties = &mut schema["properties"];
     if !properties.is_object() {
         *properties = json!({});
@@ -126,6 +125,12 @@ fn object_schema(resource: &Resource, version: &Version) -> Value {
     schema["type"] = "object".into();
     schema["x-kubernetes-group-version-kind"] = json!([identity(resource, version)]);
     schema
+}
+
+/// Of a kind that is stored as it comes.
+fn open_schema() -> Value {
+    let any = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({"properties": {"spec": any(), "status": any()}, "x-kubernetes-preserve-unknown-fields": true})
 }
 
 fn list_schema(resource: &Resource, version: &Version, name: &str) -> Value {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{ALL_VERBS, Column, Origin, Resource, Version};
 use crate::plane::Mode;
+use crate::schema::Schema;
 
 struct Row {
     group: &'static str,
@@ -124,13 +125,15 @@ fn resource(row: &Row) -> Resource {
     if is_review(row.group) {
         verbs = vec!["create"];
     }
+    let shape = super::shapes::schema(row.group, row.kind);
     let version = Version {
         name: row.version.into(),
         served: true,
         storage: true,
         deprecated: None,
-        schema: None,
-        openapi: Arc::new(Value::Null),
+        // The shapes are constants that compile; a kind without one is stored as it comes.
+        schema: shape.as_ref().and_then(|shape| Schema::compile(shape).ok()).map(Arc::new),
+        openapi: Arc::new(shape.unwrap_or(Value::Null)),
         status: row.status,
         scale: None,
         columns: columns(row),

@@ -2,6 +2,8 @@ use serde_json::{Value, json};
 
 use crate::client::{WIDGETS, World, widget, widget_crd};
 
+type Break = fn(&mut Value);
+
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 #[tokio::test]
@@ -102,7 +104,7 @@ async fn a_default_added_later_shows_on_old_objects() {
 #[tokio::test]
 async fn faulty_crds_are_refused() {
     let world = World::start().await;
-    let cases: Vec<(fn(&mut Value), &str)> = vec![
+    let cases: Vec<(Break, &str)> = vec![
         (
             |crd| crd["metadata"]["name"] = "x.example.io".into(),
             "metadata.name: Invalid value: \"x.example.io\": must be spec.names.plural+\".\"+spec.group",

@@ -1,4 +1,4 @@
-//! Schemas every document shares, and short descriptions of built-in kinds.
+//! Schemas every document shares.
 
 use serde_json::{Map, Value, json};
 
@@ -70,45 +70,4 @@ pub(super) fn schemas() -> Map<String, Value> {
         .into_iter()
         .map(|(name, schema)| (format!("{prefix}.{name}"), schema))
         .collect()
-}
-
-/// A schema for a built-in kind: its fields by name, without depth.
-pub(super) fn builtin(kind: &str) -> Value {
-    let map = |description: &str| json!({"type": "object", "additionalProperties": {"type": "string", "default": ""}, "description": description});
-    let any = |description: &str| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "description": description});
-    let list = |description: &str| json!({"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "description": description});
-    let text = |description: &str| json!({"type": "string", "description": description});
-    let flag = |description: &str| json!({"type": "boolean", "description": description});
-    let (description, properties) = match kind {
-        "ConfigMap" => (
-            "ConfigMap holds configuration data for pods to consume.",
-            json!({"data": map("Data contains the configuration data."), "binaryData": map("BinaryData contains the binary data."), "immutable": flag("Immutable, if set to true, ensures that data stored in the ConfigMap cannot be updated.")}),
-        ),
-        "Secret" => (
-            "Secret holds secret data of a certain type.",
-            json!({"data": map("Data contains the secret data, base64 encoded."), "stringData": map("stringData allows specifying non-binary secret data in string form."), "type": text("Used to facilitate programmatic handling of secret data."), "immutable": flag("Immutable, if set to true, ensures that data stored in the Secret cannot be updated.")}),
-        ),
-        "Role" | "ClusterRole" => (
-            "A set of rules that can be referenced as a unit by a binding.",
-            json!({"rules": list("Rules holds all the rules of this role."), "aggregationRule": any("Roles whose rules are added to this one.")}),
-        ),
-        "RoleBinding" | "ClusterRoleBinding" => (
-            "A binding of a role to users, groups and service accounts.",
-            json!({"roleRef": any("The role."), "subjects": list("Who gets the role.")}),
-        ),
-        "ServiceAccount" => (
-            "ServiceAccount binds together a name and a principal that can be authenticated and authorized.",
-            json!({"secrets": list("Secrets that pods running as this account may use."), "imagePullSecrets": list("Secrets for pulling images."), "automountServiceAccountToken": flag("Whether pods get a token.")}),
-        ),
-        "Event" => (
-            "Event is a report of an event somewhere in the cluster.",
-            json!({"involvedObject": any("The object that this event is about."), "reason": text("Why the action was taken."), "message": text("A human-readable description."), "type": text("Normal or Warning.")}),
-        ),
-        _ => ("", json!({"spec": any("The desired state."), "status": any("The observed state.")})),
-    };
-    let mut schema = json!({"type": "object", "properties": properties});
-    if !description.is_empty() {
-        schema["description"] = description.into();
-    }
-    schema
 }

@@ -71,7 +71,8 @@ impl Servers {
             let start = RealWorld::start(&self.binaries);
             self.runtime.block_on(start).map(Arc::new).map_err(|error| format!("{error:#}"))
         });
-        started.clone()
+        // The long story is told once.
+        std::mem::replace(started, started.clone().map_err(|_| "the servers did not start".to_owned()))
     }
 }
 

@@ -151,7 +151,9 @@ fn etcd_args(folder: &Scratch, client: u16, peer: u16) -> Vec<String> {
 
 fn kube_args(folder: &Scratch, certificates: &Certificates, port: u16, etcd: u16) -> anyhow::Result<Vec<String>> {
     let tokens = folder.write("tokens.csv", &format!("{},{ADMIN},{ADMIN},system:masters\n", certificates.token))?;
-    let account_key = folder.write("accounts.key", &KeyPair::generate()?.serialize_pem())?;
+    let accounts = KeyPair::generate()?;
+    let account_key = folder.write("accounts.key", &accounts.serialize_pem())?;
+    let account_public_key = folder.write("accounts.pub", &accounts.public_key_pem())?;
     Ok(vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd}"),
         "--bind-address=127.0.0.1".to_owned(),
@@ -164,7 +166,7 @@ fn kube_args(folder: &Scratch, certificates: &Certificates, port: u16, etcd: u16
         "--authorization-mode=RBAC".to_owned(),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-        format!("--service-account-key-file={}", account_key.display()),
+        format!("--service-account-key-file={}", account_public_key.display()),
         format!("--service-account-signing-key-file={}", account_key.display()),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
     ])

@@ -1,6 +1,7 @@
-//! Background work every plane has: namespace content, CRD clean-up, owner references.
+//! Background work every plane has: namespace content, CRD clean-up, owner references, old events.
 
 mod crds;
+mod events;
 mod garbage;
 mod namespaces;
 mod run;
@@ -33,6 +34,7 @@ pub(crate) fn start(api: &Arc<Api>, stop: &CancellationToken) {
     }
     tokio::spawn(run(api.clone(), namespaces::Namespaces, stop.clone()));
     tokio::spawn(run(api.clone(), crds::Crds, stop.clone()));
+    tokio::spawn(events::run(api.clone(), stop.clone()));
     tokio::spawn(run(api.clone(), garbage::Garbage::default(), stop.clone()));
 }
 

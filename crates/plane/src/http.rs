@@ -80,6 +80,15 @@ pub(crate) async fn serve(
     }
 }
 
+/// A handler that panics still answers.
+async fn guarded(handler: impl Future<Output = reply::Reply>) -> reply::Reply {
+    AssertUnwindSafe(handler).catch_unwind().await.unwrap_or_else(|_| {
+        error!("a request handler panicked");
+        let status = Status::internal("the request could not be handled: internal error");
+        reply::status(&status, negotiate::Format::Json)
+    })
+}
+
 async fn connection(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server>) {
     // Small writes of watches must not wait for more to send.
     let _ = stream.set_nodelay(true);
@@ -94,16 +103,7 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server
     let stop = server.stop.clone();
     let service = service_fn(move |request| {
         let server = server.clone();
-        async move {
-            let answer = AssertUnwindSafe(route::handle(&server, request)).catch_unwind().await;
-            Ok::<_, std::convert::Infallible>(answer.unwrap_or_else(|_| {
-                error!("a request handler panicked");
-                reply::status(
-                    &Status::internal("the request could not be handled: internal error"),
-                    negotiate::Format::Json,
-                )
-            }))
-        }
+        async move { Ok::<_, std::convert::Infallible>(guarded(route::handle(&server, request)).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new());
@@ -124,5 +124,17 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server
     };
     if let Err(error) = result {
         debug!(%error, "a connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_becomes_an_internal_error() {
+        let answer = guarded(async { panic!("on purpose") }).await;
+        assert_eq!(answer.status(), 500);
+        assert_eq!(answer.headers()["content-type"], "application/json");
     }
 }

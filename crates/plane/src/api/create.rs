@@ -1,7 +1,5 @@
 //! Create.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use super::meta::{self, NameRule};
@@ -113,16 +111,15 @@ impl Api {
         }
         let key = scope.key(&name)?;
         warnings.extend(version.deprecated.clone());
-        let stored = if options.dry_run {
+        if options.dry_run {
             if self.store.get(&key).is_some() {
                 return Err(Status::already_exists(&resource.group, &resource.plural, &name));
             }
-            Arc::new(object)
-        } else {
-            let stored = self.store.commit(&key, Expect::Absent, Some(object));
-            stored.map_err(|error| store_error(scope, &name, &error))?.object
-        };
-        Ok(Written { code: 201, object: self.present(scope, &key, &stored), warnings })
+            return Ok(Written { code: 201, object: Self::undecorated(scope, &object), warnings });
+        }
+        let stored = self.store.commit(&key, Expect::Absent, Some(object));
+        let stored = stored.map_err(|error| store_error(scope, &name, &error))?;
+        Ok(Written { code: 201, object: self.present(scope, &key, &stored.object), warnings })
     }
 
     /// Extension and view admission; the plane's own writes are not reviewed.

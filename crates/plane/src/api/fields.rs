@@ -229,7 +229,7 @@ mod tests {
         let schema = Schema::compile(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "size": {"type": "integer"},
             "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-                      "items": {"type": "object", "properties": {"name": {"type": "string"}, "port": {"type": "integer"}}}},
+                      "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "port": {"type": "integer"}}}},
             "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
             "args": {"type": "array", "items": {"type": "string"}},
         }}}}))

@@ -150,12 +150,18 @@ impl Api {
 
     /// A stored object as it is shown: converted, defaulted, decorated.
     pub fn present(&self, scope: &Scope, key: &Key, object: &Arc<Value>) -> Value {
-        let mut object = Value::clone(object);
+        let mut object = Self::undecorated(scope, object);
+        self.decorate(&scope.resource, &key.cluster, &mut object);
+        object
+    }
+
+    /// A stored object, converted and defaulted.
+    pub(super) fn undecorated(scope: &Scope, object: &Value) -> Value {
+        let mut object = object.clone();
         convert(&scope.resource, &scope.version, &mut object);
         if let Some(schema) = scope.resource.version(&scope.version).and_then(|version| version.schema.as_ref()) {
             schema.apply_defaults(&mut object);
         }
-        self.decorate(&scope.resource, &key.cluster, &mut object);
         object
     }
 

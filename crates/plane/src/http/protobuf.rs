@@ -185,3 +185,48 @@ fn time(bytes: &[u8], micro: bool) -> Option<Option<Value>> {
     let pattern = if micro { "%Y-%m-%dT%H:%M:%S.%6fZ" } else { "%Y-%m-%dT%H:%M:%SZ" };
     Some(Some(stamp.strftime(pattern).to_string().into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![number << 3 | 2, u8::try_from(content.len()).unwrap()];
+        bytes.extend(content);
+        bytes
+    }
+
+    fn envelope(kind: &str, raw: &[u8]) -> Vec<u8> {
+        let types = [field(1, b"v1"), field(2, kind.as_bytes())].concat();
+        [MAGIC.to_vec(), field(1, &types), field(2, raw)].concat()
+    }
+
+    #[test]
+    fn a_secret_becomes_json() {
+        let time = [8, 0x80, 0xd8, 0xcf, 0xb9, 0x6];
+        let label = [field(1, b"a"), field(2, b"b")].concat();
+        let meta = [field(1, b"s"), field(3, b""), field(8, &time), field(11, &label), field(14, b"x/y")].concat();
+        let entry = [field(1, b"key"), field(2, &[0xff, 0])].concat();
+        let raw = [field(1, &meta), field(2, &entry), field(3, b"Opaque"), field(9, b"unknown")].concat();
+        assert_eq!(
+            decode(&envelope("Secret", &raw)).unwrap(),
+            json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"key": "/wA="},
+                "metadata": {
+                    "name": "s", "labels": {"a": "b"}, "finalizers": ["x/y"], "creationTimestamp": "2024-11-13T00:00:00Z",
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        let valid = envelope("ConfigMap", &field(1, &field(1, b"name")));
+        for end in 0..valid.len() {
+            // A cut body is refused or lacks its end, but never does harm.
+            let _ = decode(&valid[..end]);
+        }
+        assert_eq!(decode(b"{}").unwrap_err().code, 400);
+        assert_eq!(decode(&envelope("Nonsense", b"")).unwrap_err().code, 415);
+    }
+}

@@ -240,3 +240,18 @@ fn selectable(row: &Row) -> &'static [&'static str] {
         _ => &[],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shape_is_a_usable_schema() {
+        for resource in builtins(Mode::Kube) {
+            for version in &resource.versions {
+                assert_eq!(version.schema.is_some(), version.openapi.is_object(), "{resource:?}");
+            }
+        }
+        assert!(builtins(Mode::Kcp).iter().filter(|resource| resource.versions[0].schema.is_some()).count() >= 9);
+    }
+}

@@ -30,7 +30,8 @@ fn list(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-fn keyed(items: &Value, key: &str) -> Value {
+fn keyed(mut items: Value, key: &str) -> Value {
+    items["required"] = json!([key]);
     json!({"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]})
 }
 
@@ -87,7 +88,7 @@ pub(super) fn schema(group: &str, kind: &str) -> Option<Value> {
         ("", "ServiceAccount") => (
             "ServiceAccount binds together a name and a principal that can be authenticated and authorized.",
             json!({
-                "secrets": keyed(&reference(), "name"), "imagePullSecrets": keyed(&named(), "name"),
+                "secrets": keyed(reference(), "name"), "imagePullSecrets": keyed(named(), "name"),
                 "automountServiceAccountToken": flag(),
             }),
         ),

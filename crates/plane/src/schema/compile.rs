@@ -58,7 +58,11 @@ fn node(schema: &Value, path: &str, structural: bool) -> Result<Schema, SchemaEr
     let rules = rules(schema, path)?;
     let default = schema.get("default").cloned();
     let children = || properties.values().chain(additional.as_deref()).chain(items.as_deref());
-    Ok(Schema {
+    let list = list_type(schema);
+    if let (ListType::Map(keys), Some(items)) = (&list, &items) {
+        check_keys(keys, items, path)?;
+    }
+    let compiled = Schema {
         has_defaults: default.is_some() || children().any(|child| child.has_defaults),
         has_rules: !rules.is_empty() || children().any(|child| child.has_rules),
         kind,
@@ -68,14 +72,42 @@ fn node(schema: &Value, path: &str, structural: bool) -> Result<Schema, SchemaEr
         embedded: flag("x-kubernetes-embedded-resource"),
         default,
         required: texts(&schema["required"]),
-        list: list_type(schema),
+        list,
         atomic: schema["x-kubernetes-map-type"] == "atomic",
         checks: checks(schema, path)?,
         rules,
         properties,
         additional,
         items,
-    })
+    };
+    if let Some(fault) =
+        compiled.default.as_ref().and_then(|default| compiled.validate(default, None).into_iter().next())
+    {
+        let dot = if fault.field.is_empty() { "" } else { "." };
+        return Err(invalid(&format!("{path}.default{dot}{}", fault.field), &fault.message));
+    }
+    Ok(compiled)
+}
+
+/// The key fields of a list must always have a value.
+fn check_keys(keys: &[String], items: &Schema, path: &str) -> Result<(), SchemaError> {
+    for key in keys {
+        let field = format!("{path}.items.properties[{key}].default");
+        match items.properties.get(key) {
+            None => {
+                return Err(invalid(
+                    &field,
+                    "Invalid value: every key of x-kubernetes-list-map-keys must be a property",
+                ));
+            }
+            Some(child) if child.default.is_none() && !items.required.contains(key) => {
+                let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+                return Err(required(&field, why));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
 }
 
 fn kind(schema: &Value, path: &str, structural: bool, preserve: bool) -> Result<Type, SchemaError> {

@@ -21,7 +21,7 @@ pub(super) async fn what_others_have_on_the_service_cluster_stays_untouched(
     let buckets = stage.buckets();
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "private" } });
     let strangers = [
-        create(&stage, &buckets, &namespace, &bucket(&buckets, "nobodys", json!({}))).await?,
+        create(&stage, &buckets, &namespace, &bucket(&buckets, "nobodys", &json!({}))).await?,
         // Another agent's copy of an order of the same consumer.
         create(&stage, &buckets, &namespace, &linked(&buckets, "another-agents", team, "elsewhere", "other-agent"))
             .await?,
@@ -89,7 +89,7 @@ pub(super) async fn a_place_taken_by_someone_else_is_left_to_them(world: Arc<dyn
     untouched(&stage, &copy).await?;
 
     // What belongs to nobody is taken over as it is.
-    create(&stage, &buckets, &namespace, &bucket(&buckets, "free", json!({ "owner": "nobody", "size": 9 }))).await?;
+    create(&stage, &buckets, &namespace, &bucket(&buckets, "free", &json!({ "owner": "nobody", "size": 9 }))).await?;
     stage.order(a, "free", json!({ "size": 1 })).await?;
     let copy = stage.copy_is("the free place is taken", a, "free", |_| true).await?;
     ensure!(copy["spec"] == json!({ "owner": "nobody", "size": 9 }), "{}", shown(&copy));
@@ -148,13 +148,13 @@ async fn create(stage: &Stage, kind: &Resource, namespace: &str, object: &Value)
     Ok(created)
 }
 
-fn bucket(kind: &Resource, name: &str, spec: Value) -> Value {
+fn bucket(kind: &Resource, name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": kind.api_version(), "kind": &*kind.kind, "metadata": { "name": name }, "spec": spec })
 }
 
 /// A Bucket that is some agent's copy of an order.
 fn linked(kind: &Resource, name: &str, team: &Workspace, order: &str, agent: &str) -> Value {
-    let mut object = bucket(kind, name, json!({ "owner": "stranger" }));
+    let mut object = bucket(kind, name, &json!({ "owner": "stranger" }));
     object["metadata"]["labels"] = json!({
         api::AGENT_NAME: agent,
         api::REMOTE_CLUSTER: team.cluster,

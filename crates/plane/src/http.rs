@@ -6,6 +6,7 @@ mod duration;
 mod jsonpath;
 mod negotiate;
 mod openapi;
+mod options;
 mod protobuf;
 mod reply;
 mod request;

@@ -147,9 +147,9 @@ impl Plane {
         let ca = data_encoding::BASE64.encode(self.api.ca_pem.as_bytes());
         let token = self.tokens.token(user).unwrap_or_default();
         format!(
-            "apiVersion: v1\nkind: Config\nclusters:\n- name: plane\n  cluster:\n    server: {server}\n    \
-             certificate-authority-data: {ca}\nusers:\n- name: {user}\n  user:\n    token: {token}\ncontexts:\n\
-             - name: plane\n  context:\n    cluster: plane\n    user: {user}\ncurrent-context: plane\n"
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: plane\n  cluster:\n    server: {server:?}\n    \
+             certificate-authority-data: {ca}\nusers:\n- name: {user:?}\n  user:\n    token: {token:?}\ncontexts:\n\
+             - name: plane\n  context:\n    cluster: plane\n    user: {user:?}\ncurrent-context: plane\n"
         )
     }
 

@@ -204,8 +204,7 @@ fn roles(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause>
             let supported = if &*resource.plural == "clusterrolebindings" { &known[..1] } else { &known[..] };
             causes.push(Cause::unsupported("roleRef.kind", kind, supported));
         }
-        if let Some(old) = old.filter(|old| old["roleRef"] != object["roleRef"]) {
-            let _ = old;
+        if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) {
             causes.push(Cause::invalid("roleRef", &object["roleRef"], "cannot change roleRef"));
         }
     }

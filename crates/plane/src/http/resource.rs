@@ -3,26 +3,35 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Request, header};
+use http::{Request, header};
 use hyper::body::Incoming;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::body::{self, Decoded};
 use super::negotiate::{Accept, Shape};
+use super::options::invalid_options;
 use super::reply::{self, Reply};
 use super::request::{Query, Target as PathTarget};
 use super::route::Root;
-use super::table::{self, Include};
+use super::table::{self, Include, Partial};
 use super::{Server, protobuf, reviews, scale, watch};
-use crate::api::{
-    Caller, DeleteOptions, FieldSelector, FieldValidation, LabelSelector, ListOptions, Listed, Patch, RevisionMatch,
-    Scope, WriteOptions, Written,
-};
+use crate::api::{Api, Caller, DeleteOptions, FieldSelector, Listed, Patch, Scope, Written};
 use crate::extension::{Attributes, Target};
 use crate::status::{Cause, Status};
 
 /// How long a list waits for a revision that does not exist yet.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
+
+/// A list on its way out: its items are written as they are, not copied once more.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a, T> {
+    api_version: &'a str,
+    kind: &'a str,
+    metadata: &'a Value,
+    items: &'a [T],
+}
 
 /// One request about a resource, after authorization.
 pub(super) struct Call<'a> {
@@ -35,6 +44,11 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The API behind this request.
+    pub(super) fn api(&self) -> &Arc<Api> {
+        &self.server.api
+    }
+
     /// Does what the request asks for.
     pub(super) async fn answer(&self, attributes: Attributes, request: Request<Incoming>) -> Result<Reply, Status> {
         let api = &self.server.api;
@@ -111,10 +125,11 @@ impl Call<'_> {
             Shape::Table if object["kind"] != "Status" => {
                 let include = Include::parse(self.query.get("includeObject"));
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
-                let value = table::table(scope, &[object], &metadata, include, Some(table::columns(scope)));
+                let objects = [object];
+                let value = table::table(scope, &objects, &metadata, include, Some(table::columns(scope)));
                 reply::object(code, &value, format)
             }
-            Shape::Partial if object["kind"] != "Status" => reply::object(code, &table::partial(&object), format),
+            Shape::Partial if object["kind"] != "Status" => reply::object(code, &Partial::of(&object), format),
             _ => reply::object(code, &object, format),
         };
         reply::warn(reply, warnings)
@@ -161,8 +176,10 @@ impl Call<'_> {
                 return reply::object(200, &value, self.accept.format);
             }
             Shape::Partial => {
-                items = items.iter().map(table::partial).collect();
-                ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
+                let partial: Vec<Partial<'_>> = items.iter().map(Partial::of).collect();
+                let (api_version, kind) = ("meta.k8s.io/v1", "PartialObjectMetadataList");
+                let list = List { api_version, kind, metadata: &metadata, items: &partial };
+                return reply::object(200, &list, self.accept.format);
             }
             Shape::Object => {
                 // Typed lists of built-in kinds do not repeat the type on each item.
@@ -177,52 +194,8 @@ impl Call<'_> {
                 (scope.api_version(), scope.resource.list_kind.to_string())
             }
         };
-        let value = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items});
-        reply::object(200, &value, self.accept.format)
-    }
-
-    /// Options of list, watch and deletecollection.
-    pub(super) fn list_options(&self, scope: &Scope) -> Result<ListOptions, Status> {
-        let query = self.query;
-        let revision = match query.get("resourceVersion") {
-            None => None,
-            Some(text) => Some(text.parse::<u64>().map_err(|_| {
-                let detail = format!("resourceVersion: Invalid value: {text:?}: must be a number");
-                Status::bad_request(detail)
-            })?),
-        };
-        let revision_match = match (query.get("resourceVersionMatch"), revision) {
-            (None | Some("NotOlderThan"), _) => RevisionMatch::NotOlderThan,
-            (Some("Exact"), Some(0)) => {
-                let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-                return Err(invalid_options(Cause::forbidden("resourceVersionMatch", detail)));
-            }
-            (Some("Exact"), Some(_)) => RevisionMatch::Exact,
-            (Some("Exact"), None) => {
-                let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-                return Err(invalid_options(Cause::forbidden("resourceVersionMatch", detail)));
-            }
-            (Some(other), _) => {
-                let known = [json!("Exact"), json!("NotOlderThan"), json!("")];
-                return Err(invalid_options(Cause::unsupported("resourceVersionMatch", &other.into(), &known)));
-            }
-        };
-        let limit = match query.get("limit") {
-            None => 0,
-            Some(text) => text.parse().map_err(|_| Status::bad_request(format!("limit {text:?} is not a number")))?,
-        };
-        Ok(ListOptions {
-            labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?,
-            fields: FieldSelector::parse(
-                query.get("fieldSelector").unwrap_or_default(),
-                &scope.resource,
-                &scope.version,
-            )?,
-            limit,
-            continue_token: query.get("continue").unwrap_or_default().to_owned(),
-            revision,
-            revision_match,
-        })
+        let list = List { api_version: &api_version, kind: &kind, metadata: &metadata, items: &items };
+        reply::object(200, &list, self.accept.format)
     }
 
     fn watch(&self, mut scope: Scope) -> Result<Reply, Status> {
@@ -333,30 +306,6 @@ impl Call<'_> {
         let content = body::read(request.into_body()).await?;
         Ok((body::decode(&content, &media, &scope.resource.kind)?, agent))
     }
-
-    pub(super) fn write_options(&self, agent: &str, duplicates: Vec<String>) -> Result<WriteOptions, Status> {
-        let dry_run = match self.query.get("dryRun") {
-            None => false,
-            Some("All") => true,
-            Some(other) => {
-                let cause = Cause::unsupported("dryRun", &other.into(), &[json!("All")]);
-                return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[cause]));
-            }
-        };
-        let validation = match self.query.get("fieldValidation") {
-            None | Some("Warn") => FieldValidation::Warn,
-            Some("Strict") => FieldValidation::Strict,
-            Some("Ignore") => FieldValidation::Ignore,
-            Some(other) => {
-                let known = [json!("Ignore"), json!("Warn"), json!("Strict")];
-                let cause = Cause::unsupported("fieldValidation", &other.into(), &known);
-                return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[cause]));
-            }
-        };
-        let default = if self.root.is_virtual() { "kcp" } else { agent };
-        let manager = self.query.get("fieldManager").unwrap_or(default).to_owned();
-        Ok(WriteOptions { dry_run, manager, validation, force: self.query.flag("force"), duplicates })
-    }
 }
 
 const PATCH_TYPES: &[&str] = &[
@@ -371,10 +320,6 @@ fn check_media(media: &str) -> Result<(), Status> {
         "" | "application/json" | "application/yaml" | protobuf::MEDIA => Ok(()),
         _ => Err(Status::unsupported_media(&["application/json", "application/yaml", protobuf::MEDIA])),
     }
-}
-
-fn invalid_options(cause: Cause) -> Status {
-    Status::invalid("meta.k8s.io", "ListOptions", "", &[cause])
 }
 
 fn check_wildcard(scope: &Scope, verb: &str) -> Result<(), Status> {
@@ -399,16 +344,4 @@ fn media_type(request: &Request<Incoming>) -> String {
 fn agent(request: &Request<Incoming>) -> String {
     let text = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
     text.split('/').next().unwrap_or_default().chars().take(128).collect()
-}
-
-/// Methods of a named object other than GET, to keep the dispatch readable.
-pub(super) fn is_read(method: &Method) -> bool {
-    method == Method::GET || method == Method::HEAD
-}
-
-impl Call<'_> {
-    /// The API, for modules that finish a request themselves.
-    pub(super) fn api(&self) -> &Arc<crate::api::Api> {
-        &self.server.api
-    }
 }

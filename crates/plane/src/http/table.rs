@@ -1,5 +1,6 @@
 //! Tables and partial objects.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::duration::since;
@@ -52,22 +53,64 @@ pub(super) fn columns(scope: &Scope) -> Value {
     Value::Array(all)
 }
 
-/// A table of objects; `columns` is left out of later events of a watch.
-pub(super) fn table(
-    scope: &Scope,
-    objects: &[Value],
-    metadata: &Value,
-    include: Include,
-    columns: Option<Value>,
-) -> Value {
-    let rows: Vec<Value> = objects.iter().map(|object| row(scope, object, include)).collect();
-    json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-        "columnDefinitions": columns.unwrap_or_else(|| json!([])), "rows": rows,
-    })
+/// A table on its way out.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Table<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: &'a Value,
+    column_definitions: Value,
+    rows: Vec<Row<'a>>,
 }
 
-fn row(scope: &Scope, object: &Value, include: Include) -> Value {
+#[derive(Serialize)]
+struct Row<'a> {
+    cells: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<RowObject<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum RowObject<'a> {
+    Whole(&'a Value),
+    Partial(Partial<'a>),
+}
+
+/// Only the metadata of an object.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Partial<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: &'a Value,
+}
+
+impl<'a> Partial<'a> {
+    pub(super) fn of(object: &'a Value) -> Self {
+        Self { kind: "PartialObjectMetadata", api_version: "meta.k8s.io/v1", metadata: &object["metadata"] }
+    }
+}
+
+/// A table of objects; `columns` is left out of later events of a watch.
+pub(super) fn table<'a>(
+    scope: &Scope,
+    objects: &'a [Value],
+    metadata: &'a Value,
+    include: Include,
+    columns: Option<Value>,
+) -> Table<'a> {
+    Table {
+        kind: "Table",
+        api_version: "meta.k8s.io/v1",
+        metadata,
+        column_definitions: columns.unwrap_or_else(|| json!([])),
+        rows: objects.iter().map(|object| row(scope, object, include)).collect(),
+    }
+}
+
+fn row<'a>(scope: &Scope, object: &'a Value, include: Include) -> Row<'a> {
     let mut cells = Vec::new();
     if named_first(scope) {
         cells.push(object["metadata"]["name"].clone());
@@ -75,16 +118,12 @@ fn row(scope: &Scope, object: &Value, include: Include) -> Value {
     for column in version(scope).into_iter().flat_map(|version| &version.columns) {
         cells.push(cell(column, object));
     }
-    match include {
-        Include::None => json!({"cells": cells}),
-        Include::Metadata => json!({"cells": cells, "object": partial(object)}),
-        Include::Object => json!({"cells": cells, "object": object}),
-    }
-}
-
-/// Only the metadata of an object.
-pub(super) fn partial(object: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+    let object = match include {
+        Include::None => None,
+        Include::Metadata => Some(RowObject::Partial(Partial::of(object))),
+        Include::Object => Some(RowObject::Whole(object)),
+    };
+    Row { cells, object }
 }
 
 fn cell(column: &Column, object: &Value) -> Value {

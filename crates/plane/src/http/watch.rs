@@ -7,14 +7,15 @@ use bytes::Bytes;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::negotiate::Shape;
 use super::reply::{self, Reply};
 use super::resource::Call;
-use super::table::{self, Include};
+use super::table::{self, Include, Partial};
 use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions, bookmark};
 use crate::status::{Cause, Status};
 use crate::store::Store;
@@ -143,25 +144,29 @@ impl Shaper {
     fn line(&mut self, event: Event) -> Bytes {
         let kind = event.kind;
         let object = self.shaped(event);
-        let mut line = json!({"type": kind.word(), "object": object}).to_string().into_bytes();
-        line.push(b'\n');
-        line.into()
+        format!("{{\"type\":\"{}\",\"object\":{object}}}\n", kind.word()).into()
     }
 
-    fn shaped(&mut self, event: Event) -> Value {
+    /// The object of an event as JSON text.
+    fn shaped(&mut self, event: Event) -> String {
         match (self.shape, event.kind) {
-            (Shape::Object, _) | (_, EventKind::Error) => event.object,
-            (Shape::Partial, _) => table::partial(&event.object),
+            (Shape::Object, _) | (_, EventKind::Error) => event.object.to_string(),
+            (Shape::Partial, _) => text(&Partial::of(&event.object)),
             (Shape::Table, EventKind::Bookmark) => {
-                table::table(&self.scope, &[], &event.object["metadata"], self.include, None)
+                text(&table::table(&self.scope, &[], &event.object["metadata"], self.include, None))
             }
             (Shape::Table, _) => {
                 // Only the first event explains the columns.
                 let columns = (!self.columns_sent).then(|| table::columns(&self.scope));
                 self.columns_sent = true;
                 let metadata = json!({"resourceVersion": event.object["metadata"]["resourceVersion"]});
-                table::table(&self.scope, &[event.object], &metadata, self.include, columns)
+                text(&table::table(&self.scope, &[event.object], &metadata, self.include, columns))
             }
         }
     }
+}
+
+/// Tables and partial objects consist of values only, which always have a JSON form.
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }

@@ -109,7 +109,9 @@ fn summary(ui: &Ui, started: Instant) {
     ui.line("  Two teams ordered with plain objects in their own workspaces and got a URL and a Secret there.");
     ui.line("  A change travelled down, status travelled up, and a deletion left nothing behind on either side.");
     ui.heading("Next:");
-    ui.command("carrick demo --keep                   # leave it running and look at it with kubectl");
-    ui.command("carrick plane --data-dir ./plane      # a kcp and a service cluster of your own");
-    ui.command("carrick --help");
+    // Started by cargo, the program is most likely not on the path.
+    let carrick = if std::env::var_os("CARGO").is_some() { "cargo run --release --" } else { "carrick" };
+    ui.command(&format!("{carrick} demo --keep               # leave it running and look at it with kubectl"));
+    ui.command(&format!("{carrick} plane --data-dir ./plane  # a kcp and a service cluster of your own"));
+    ui.command(&format!("{carrick} --help"));
 }

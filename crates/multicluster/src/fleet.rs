@@ -24,6 +24,12 @@ pub enum FleetEvent {
         /// URL of the endpoint that serves it.
         endpoint: Arc<str>,
     },
+    /// A cluster got other APIs than before: its binding follows a new schema, say. Watches opened before may go on
+    /// showing objects as the old schema saw them.
+    ApisChanged {
+        /// Name of the logical cluster.
+        cluster: Arc<str>,
+    },
     /// A cluster takes part no more.
     Disengaged {
         /// Name of the logical cluster.

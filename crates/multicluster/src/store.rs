@@ -91,7 +91,7 @@ impl FleetStore {
     /// Takes in one event of the watch of an endpoint and says what changed.
     ///
     /// A list that leaves an object out deletes it, so deletions missed between two watches are found. An object
-    /// that comes again in the version it had is no change.
+    /// that comes again as it was is no change.
     pub fn apply(&self, endpoint: &str, event: Event) -> Vec<Change> {
         let mut inner = self.inner.write();
         match event {
@@ -218,6 +218,14 @@ impl FleetStore {
     }
 }
 
+/// Whether two sightings of an object are of the same state. The version alone does not tell: after a change of the
+/// schema the same version may come with more or fewer fields.
+fn same(old: &Object, new: &Object) -> bool {
+    old.uid == new.uid
+        && old.resource_version == new.resource_version
+        && (old.bytes() == new.bytes() || old.value() == new.value())
+}
+
 impl Stored {
     fn object(&self) -> Object {
         self.object.clone()
@@ -256,7 +264,7 @@ impl Inner {
             }
             MapEntry::Occupied(mut place) => {
                 let old = place.insert(new).object;
-                if old.uid == object.uid && old.resource_version == object.resource_version {
+                if same(&old, &object) {
                     return None;
                 }
                 self.reindex(Some(&old), &object);

@@ -33,6 +33,7 @@ async fn next(stream: &mut (impl Stream<Item = FleetEvent> + Unpin)) -> String {
         FleetEvent::EndpointDown { url } => format!("down {}", last(&url)),
         FleetEvent::Engaged { cluster, endpoint } => format!("engaged {cluster} at {}", last(&endpoint)),
         FleetEvent::Disengaged { cluster } => format!("disengaged {cluster}"),
+        FleetEvent::ApisChanged { cluster } => format!("apis of {cluster} changed"),
         FleetEvent::Synced => "synced".to_owned(),
         FleetEvent::Failing { source, error } => format!("failing {} {error}", last(&source)),
         FleetEvent::Recovered { source } => format!("recovered {}", last(&source)),

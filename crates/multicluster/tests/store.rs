@@ -137,3 +137,12 @@ fn a_store_of_one_cluster_ignores_the_annotation() {
     assert!(store.get("local", "ns", "x").is_some());
     assert_eq!(apply(&store, A, vec![Event::Deleted(object("c", "x", 2))]), ["-local|ns/x@2"]);
 }
+
+#[test]
+fn the_same_version_with_other_content_is_a_change() {
+    let store = FleetStore::new(ClusterKey::Annotation);
+    let list = |label: &str| vec![Event::Begin, Event::Listed(labelled("c", "x", 1, label)), Event::Synced];
+    assert_eq!(apply(&store, A, list("pruned")), ["+c|ns/x@1"]);
+    assert!(apply(&store, A, list("pruned")).is_empty());
+    assert_eq!(apply(&store, A, list("whole")), ["c|ns/x@1 -> c|ns/x@1"]);
+}

@@ -23,10 +23,17 @@ pub(super) struct Engagement {
 
 #[derive(Default)]
 struct Endpoint {
-    /// Bindings that have been ready once, by cluster and name, with the list that last held each.
-    bindings: BTreeMap<Arc<str>, BTreeMap<Arc<str>, u64>>,
+    /// Bindings that have been ready once, by cluster and name.
+    bindings: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Binding>>,
     generation: u64,
     synced: bool,
+}
+
+struct Binding {
+    /// The list that last held the binding.
+    generation: u64,
+    /// What it binds, as JSON.
+    apis: String,
 }
 
 impl Engagement {
@@ -64,15 +71,23 @@ impl Engagement {
             Event::Listed(binding) | Event::Applied(binding) => {
                 let names = endpoint.bindings.entry(binding.cluster.clone()).or_default();
                 // A binding that was ready once stays, whatever becomes of its conditions.
-                let known = names.contains_key(&binding.name);
-                if known || counts(&binding, url) {
-                    names.insert(binding.name.clone(), endpoint.generation);
+                let known = names.get(&binding.name).map(|known| known.apis.clone());
+                let apis = binding.value()["status"]["boundResources"].to_string();
+                let changed = known.as_ref().is_some_and(|known| *known != apis);
+                if known.is_some() || counts(&binding, url) {
+                    names.insert(binding.name.clone(), Binding { generation: endpoint.generation, apis });
                 }
                 let takes_part = !names.is_empty();
                 if !takes_part {
                     endpoint.bindings.remove(&binding.cluster);
                 }
-                if !known && takes_part { self.engage(&binding.cluster, url) } else { Vec::new() }
+                if changed {
+                    vec![FleetEvent::ApisChanged { cluster: binding.cluster.clone() }]
+                } else if known.is_none() && takes_part {
+                    self.engage(&binding.cluster, url)
+                } else {
+                    Vec::new()
+                }
             }
             Event::Deleted(binding) => {
                 if let Some(names) = endpoint.bindings.get_mut(&binding.cluster) {
@@ -88,7 +103,7 @@ impl Engagement {
                 endpoint.synced = true;
                 let mut gone = Vec::new();
                 endpoint.bindings.retain(|cluster, names| {
-                    names.retain(|_, generation| *generation == endpoint.generation);
+                    names.retain(|_, binding| binding.generation == endpoint.generation);
                     if names.is_empty() {
                         gone.push(cluster.clone());
                     }
@@ -221,6 +236,7 @@ mod tests {
                 FleetEvent::EndpointDown { url } => format!("down {}", &url[8..9]),
                 FleetEvent::Engaged { cluster, endpoint } => format!("engaged {cluster} {}", &endpoint[8..9]),
                 FleetEvent::Disengaged { cluster } => format!("disengaged {cluster}"),
+                FleetEvent::ApisChanged { cluster } => format!("other apis {cluster}"),
                 FleetEvent::Synced => "synced".to_owned(),
                 other => format!("{other:?}"),
             }));
@@ -254,6 +270,27 @@ mod tests {
             (A, Event::Deleted(binding("c", "never-ready", false))),
         ]);
         assert_eq!(run(script), ["up a", "synced", "engaged c a", "disengaged c"]);
+    }
+
+    #[test]
+    fn a_binding_that_follows_a_new_schema_is_told() {
+        let bound = |schema: &str| {
+            let mut value = binding("c", "one", true).value();
+            value["status"]["boundResources"] = json!([{"resource": "widgets", "schema": {"name": schema}}]);
+            Object::from_value(&value).unwrap()
+        };
+        let mut script = listed_slice(&[A]);
+        script.extend([
+            (A, Event::Begin),
+            (A, Event::Listed(bound("v1"))),
+            (A, Event::Synced),
+            (A, Event::Applied(bound("v1"))),
+            (A, Event::Applied(bound("v2"))),
+            (A, Event::Begin),
+            (A, Event::Listed(bound("v3"))),
+            (A, Event::Synced),
+        ]);
+        assert_eq!(run(script), ["up a", "engaged c a", "synced", "other apis c", "other apis c"]);
     }
 
     #[test]

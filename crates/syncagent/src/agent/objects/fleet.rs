@@ -26,6 +26,8 @@ pub(super) struct Endpoints {
     pub urls: BTreeSet<Arc<str>>,
     /// Grows whenever a workspace joins: an API that was not served before may be served now.
     pub joined: u64,
+    /// Grows whenever a workspace gets other APIs: watches opened before may show objects as an old schema saw them.
+    pub apis: u64,
 }
 
 impl Fleet {
@@ -54,6 +56,10 @@ impl Fleet {
                     Some(FleetEvent::Engaged { cluster, .. }) => {
                         tracing::info!(cluster = &*cluster, "A workspace uses the APIExport.");
                         sender.send_modify(|state| state.joined += 1);
+                    }
+                    Some(FleetEvent::ApisChanged { cluster }) => {
+                        tracing::debug!(cluster = &*cluster, "A workspace has got other APIs.");
+                        sender.send_modify(|state| state.apis += 1);
                     }
                     Some(FleetEvent::Disengaged { cluster }) => {
                         tracing::info!(cluster = &*cluster, "A workspace does not use the APIExport any more.");

@@ -12,6 +12,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch as channel};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::execute::Namespaces;
@@ -32,6 +33,8 @@ use crate::rules::related::{Gvr, RelatedWatch};
 const WORKERS: usize = 32;
 /// When an object is looked at again although no watch reported anything.
 const REQUEUE: Duration = Duration::from_secs(5);
+/// How long changes of consumers' APIs are collected before objects are listed anew.
+const NEW_APIS: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
 
 /// A running syncer.
@@ -191,7 +194,8 @@ async fn watch_copies(shared: Arc<Shared>, synced: channel::Sender<bool>) {
 async fn watch_endpoints(shared: Arc<Shared>) {
     let mut news = shared.fleet.subscribe();
     let mut running: HashMap<Arc<str>, JoinSet<()>> = HashMap::new();
-    let mut joined = 0;
+    let (mut joined, mut apis) = (0, 0);
+    let mut refresh = None;
     loop {
         let endpoints = news.borrow_and_update().clone();
         running.retain(|url, _| {
@@ -206,11 +210,19 @@ async fn watch_endpoints(shared: Arc<Shared>) {
         if std::mem::replace(&mut joined, endpoints.joined) != endpoints.joined {
             running.retain(|url, _| shared.sources.is_synced(url));
         }
+        // kcp goes on serving a watch under the schema it began with, so a new schema needs a new list and watch.
+        if std::mem::replace(&mut apis, endpoints.apis) != endpoints.apis {
+            refresh = Some(Instant::now() + NEW_APIS);
+        }
         for url in &endpoints.urls {
             running.entry(url.clone()).or_insert_with(|| watch_endpoint(&shared, url));
         }
-        if news.changed().await.is_err() {
-            return;
+        tokio::select! {
+            changed = news.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep_until(refresh.unwrap_or_else(Instant::now)), if refresh.is_some() => {
+                refresh = None;
+                running.clear();
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ fn every_step_is_seen_and_told_in_plain_text() {
     for (line, step) in lines.iter().zip(STEPS) {
         assert!(line.contains(step) && line.contains(" ms  "), "{line}");
     }
-    for more in ["\"region\": \"eu-central\"", "password=", "Done in ", "What just happened", "carrick demo --keep"] {
+    for more in ["\"region\": \"eu-central\"", "password=", "Done in ", "What just happened", " demo --keep"] {
         assert!(told.contains(more), "{more}\n{told}");
     }
 }

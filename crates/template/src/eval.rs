@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use crate::{
     error::RenderError,
     fmt,
+    found::{Found, Get},
     heap::{Failure, Heap, Outcome},
     lex::Span,
     limits,
@@ -23,6 +24,8 @@ pub(crate) enum Data<'d> {
     Fields(&'d serde_json::Map<String, Json>),
     /// Any value.
     Value(&'d Json),
+    /// A struct with these fields and `Value`, a gjson result.
+    Mutation { value: Option<&'d Json>, get: Get, fields: &'d serde_json::Map<String, Json> },
 }
 
 /// Renders a tree.
@@ -89,9 +92,12 @@ struct Evaluator<'t, 'h> {
 impl<'t> Evaluator<'t, '_> {
     fn run(&mut self, data: Data<'_>) -> Step<()> {
         let root = match data {
-            Data::Fields(fields) => self.heap.import_root(fields),
+            Data::Fields(fields) => self.heap.import_root(fields, None),
             // At the root a null is no value at all.
             Data::Value(json) => self.heap.import(json).map(concrete),
+            Data::Mutation { value, get, fields } => {
+                self.heap.import_root(fields, Some(Found::new(value.cloned(), get)))
+            }
         };
         let root = root.at(Span::default())?;
         self.variables.push(("$", root.clone()));

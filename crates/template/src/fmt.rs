@@ -120,6 +120,14 @@ impl<'h> Printer<'h> {
             Value::Version(version) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
                 self.string(version.to_string().as_bytes(), if verb == 'v' { 's' } else { verb })
             }
+            Value::Found(found) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
+                let text = found.text(self.heap)?;
+                self.string(text.as_bytes(), if verb == 'v' { 's' } else { verb })
+            }
+            Value::Kind(kind) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
+                self.string(kind.name().as_bytes(), if verb == 'v' { 's' } else { verb })
+            }
+            Value::Kind(kind) => self.integer(value, *kind as u64, false, verb),
             Value::List(_) | Value::Map(_) | Value::Root(_) => self.container(value, verb),
             _ => self.bad_verb(value, verb),
         }

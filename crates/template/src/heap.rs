@@ -6,9 +6,10 @@ use std::{
     rc::Rc,
 };
 
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 
 use crate::{
+    found::Found,
     limits,
     sprig::Compiled,
     value::{Elem, List, Map, Str, Value},
@@ -181,37 +182,53 @@ impl Heap {
 
     /// Turns JSON into values: integers become `int64`, other numbers `float64`. The data is the caller's, so it costs no budget.
     pub(crate) fn import(&self, json: &Json) -> Outcome<Value> {
+        self.import_with(json, |number| match number.as_i64() {
+            Some(int) => Value::Int64(int),
+            None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        })
+    }
+
+    /// Turns JSON into values as Go's decoder does: all numbers become `float64`.
+    pub(crate) fn import_floats(&self, json: &Json) -> Outcome<Value> {
+        self.import_with(json, |number| Value::Float(number.as_f64().unwrap_or(f64::NAN)))
+    }
+
+    fn import_with(&self, json: &Json, number: fn(&Number) -> Value) -> Outcome<Value> {
         Ok(match json {
             Json::Null => Value::Nil,
             Json::Bool(b) => Value::Bool(*b),
-            Json::Number(n) => match n.as_i64() {
-                Some(i) => Value::Int64(i),
-                None => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
-            },
+            Json::Number(n) => number(n),
             Json::String(s) => Value::Str(s.as_str().into()),
             Json::Array(items) => {
                 let _level = self.enter()?;
-                let items = items.iter().map(|item| self.import(item)).collect::<Outcome<_>>()?;
+                let items = items.iter().map(|item| self.import_with(item, number)).collect::<Outcome<_>>()?;
                 self.keep(Value::List(List::new(Elem::Any, false, items)))
             }
             Json::Object(fields) => {
                 let _level = self.enter()?;
-                self.keep(Value::Map(self.import_map(fields)?))
+                self.keep(Value::Map(self.import_map(fields, number)?))
             }
         })
     }
 
-    fn import_map(&self, fields: &serde_json::Map<String, Json>) -> Outcome<Map> {
+    fn import_map(&self, fields: &serde_json::Map<String, Json>, number: fn(&Number) -> Value) -> Outcome<Map> {
         let entries = fields
             .iter()
-            .map(|(key, value)| Ok((Str::from(key.as_str()), self.import(value)?)))
+            .map(|(key, value)| Ok((Str::from(key.as_str()), self.import_with(value, number)?)))
             .collect::<Outcome<_>>()?;
         Ok(Map::new(Elem::Any, false, entries))
     }
 
-    /// Turns the fields of the root into the root struct.
-    pub(crate) fn import_root(&self, fields: &serde_json::Map<String, Json>) -> Outcome<Value> {
-        Ok(self.keep(Value::Root(self.import_map(fields)?)))
+    /// Turns the fields of the root into the root struct; what a mutation found becomes its field `Value`.
+    pub(crate) fn import_root(&self, fields: &serde_json::Map<String, Json>, found: Option<Found>) -> Outcome<Value> {
+        let mut fields: BTreeMap<_, _> = fields
+            .iter()
+            .map(|(key, value)| Ok((Str::from(key.as_str()), self.import(value)?)))
+            .collect::<Outcome<_>>()?;
+        if let Some(found) = found {
+            fields.insert("Value".into(), Value::Found(Rc::new(found)));
+        }
+        Ok(self.keep(Value::Root(Map::new(Elem::Any, false, fields))))
     }
 }
 

@@ -32,6 +32,7 @@ mod error;
 mod escape;
 mod eval;
 mod fmt;
+mod found;
 mod functions;
 mod heap;
 mod lex;
@@ -53,6 +54,7 @@ use serde_json::{Map, Value};
 
 pub use error::{CompileError, RenderError};
 use eval::Data;
+pub use found::Get;
 
 /// A compiled template: compile once, render many times, clone cheaply.
 #[derive(Clone, Debug)]
@@ -80,6 +82,17 @@ impl Template {
     /// Renders with any value at the root; an object is a map, so that missing root keys print `<no value>` as well.
     pub fn render_value(&self, data: &Value) -> Result<String, RenderError> {
         eval::render(&self.text, &self.tree, Data::Value(data))
+    }
+
+    /// Renders the template of a mutation: the root is a struct of the given fields and of `Value`, which is what the path of
+    /// the mutation led to (none: nothing) and has the methods of a gjson result: `.Value.String`, `.Value.Int`, `.Value.Exists`.
+    pub fn render_mutation(
+        &self,
+        value: Option<&Value>,
+        get: Get,
+        data: &Map<String, Value>,
+    ) -> Result<String, RenderError> {
+        eval::render(&self.text, &self.tree, Data::Mutation { value, get, fields: data })
     }
 
     /// The text it was compiled from.

@@ -1,4 +1,6 @@
-//! Methods that templates can call on values: `(semver "1.2.3").Minor`, `now.Year`.
+//! Methods that templates can call on values: `(semver "1.2.3").Minor`, `now.Year`, `.Value.String`.
+
+mod found;
 
 use crate::{
     functions::{
@@ -15,6 +17,8 @@ pub(crate) fn lookup(value: &Value, name: &str) -> Option<&'static Function> {
     let methods = match value {
         Value::Time(_) => TIME,
         Value::Version(_) => VERSION,
+        Value::Found(_) => found::FOUND,
+        Value::Kind(_) => found::KIND,
         _ => return None,
     };
     methods.iter().find(|method| method.name == name)

@@ -25,9 +25,18 @@ mod url;
 mod versions;
 mod words;
 
-use crate::functions::Function;
+use crate::{
+    functions::Function,
+    heap::{Heap, Outcome},
+    value::{Str, Value},
+};
 
 pub(crate) use regex::Compiled;
+
+/// A value as Go's encoding/json writes it.
+pub(crate) fn json(heap: &Heap, value: &Value) -> Outcome<Str> {
+    json::encode(heap, value, json::Style::Escaped)
+}
 
 /// All functions, by topic.
 pub(crate) const GROUPS: &[&[Function]] = &[

@@ -11,7 +11,11 @@ use std::{
     rc::Rc,
 };
 
-use crate::{semver::Version, time::Time};
+use crate::{
+    found::{Found, Kind},
+    semver::Version,
+    time::Time,
+};
 
 /// A Go string: bytes that are usually, but not always, UTF-8.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +71,8 @@ pub(crate) enum Elem {
     Int,
     /// `[]interface {}`
     AnyList,
+    /// `gjson.Result`
+    Found,
 }
 
 impl Elem {
@@ -76,6 +82,7 @@ impl Elem {
             Elem::Str => "string",
             Elem::Int => "int",
             Elem::AnyList => "[]interface {}",
+            Elem::Found => "gjson.Result",
         }
     }
 
@@ -85,6 +92,7 @@ impl Elem {
             Elem::Any | Elem::AnyList => Value::Nil,
             Elem::Str => Value::from(""),
             Elem::Int => Value::Int(0),
+            Elem::Found => Value::Found(Rc::new(Found::nothing())),
         }
     }
 }
@@ -207,6 +215,10 @@ pub(crate) enum Value {
     Root(Map),
     Time(Time),
     Version(Rc<Version>),
+    /// What the path of a mutation led to.
+    Found(Rc<Found>),
+    /// The type of such a result, an integer with a name.
+    Kind(Kind),
 }
 
 impl Value {
@@ -231,6 +243,8 @@ impl Value {
             Value::Root(_) => "struct".into(),
             Value::Time(_) => "time.Time".into(),
             Value::Version(_) => "*semver.Version".into(),
+            Value::Found(_) => "gjson.Result".into(),
+            Value::Kind(_) => "gjson.Type".into(),
         }
     }
 
@@ -239,7 +253,7 @@ impl Value {
         match self {
             Value::Missing | Value::Nil => "invalid",
             Value::Bool(_) => "bool",
-            Value::Int(_) => "int",
+            Value::Int(_) | Value::Kind(_) => "int",
             Value::Int64(_) => "int64",
             Value::Uint(Uint::U8, _) => "uint8",
             Value::Uint(Uint::U64, _) => "uint64",
@@ -247,7 +261,7 @@ impl Value {
             Value::Str(_) => "string",
             Value::List(_) => "slice",
             Value::Map(_) => "map",
-            Value::Root(_) | Value::Time(_) => "struct",
+            Value::Root(_) | Value::Time(_) | Value::Found(_) => "struct",
             Value::Version(_) => "ptr",
         }
     }
@@ -263,7 +277,8 @@ impl Value {
             Value::Str(s) => s.len() > 0,
             Value::List(list) => list.len() > 0,
             Value::Map(map) => map.len() > 0,
-            Value::Root(_) | Value::Time(_) | Value::Version(_) => true,
+            Value::Kind(kind) => *kind != Kind::Null,
+            Value::Root(_) | Value::Time(_) | Value::Version(_) | Value::Found(_) => true,
         }
     }
 }

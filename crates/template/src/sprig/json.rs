@@ -51,18 +51,7 @@ fn from_json(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     // Values take far more room than their text.
     heap.take(16 * text.len())?;
     let json = serde_json::from_str(&args.str(0)?.text()).map_err(|e| e.to_string())?;
-    heap.import(&floats(json))
-}
-
-/// Go reads every number as a float here.
-fn floats(json: serde_json::Value) -> serde_json::Value {
-    use serde_json::Value as Json;
-    match json {
-        Json::Number(number) => Json::from(number.as_f64()),
-        Json::Array(items) => items.into_iter().map(floats).collect(),
-        Json::Object(fields) => fields.into_iter().map(|(key, value)| (key, floats(value))).collect(),
-        other => other,
-    }
+    heap.import_floats(&json)
 }
 
 /// Writes a value as JSON.
@@ -92,6 +81,8 @@ impl Encoder<'_> {
             Value::Str(text) => self.string(text.as_bytes()),
             Value::Time(time) => self.string(time.json().as_bytes()),
             Value::Version(version) => self.string(version.to_string().as_bytes()),
+            Value::Kind(kind) => self.out.text(&(*kind as u8).to_string()),
+            Value::Found(_) => Err("a gjson result has no JSON form; use its .Raw or .Value".into()),
             Value::List(list) if list.is_nil() => self.out.text("null"),
             Value::Map(map) if map.is_nil() => self.out.text("null"),
             Value::List(list) => {

@@ -13,34 +13,41 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::logbook;
 use crate::stage::Stage;
+use crate::world::User;
+
+/// What may differ from one agent to another.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Setup {
+    /// Who it is to both servers.
+    pub user: User,
+    /// Whether it works only while it holds the lease of its name.
+    pub leader_election: bool,
+    /// Whether it can be asked how it is.
+    pub probes: bool,
+}
 
 /// A running agent. It has a runtime and connections of its own, so that a crash leaves nothing of it behind.
 pub struct Agent {
     runtime: Option<Runtime>,
     task: JoinHandle<Result<(), anyhow::Error>>,
     stop: CancellationToken,
+    thread: String,
+    probes: Option<SocketAddr>,
 }
 
 impl Agent {
     /// Starts an agent for a stage.
-    pub fn start(stage: &Stage) -> anyhow::Result<Self> {
-        Self::start_with(stage, None)
-    }
-
-    /// Starts an agent for a stage that can be asked how it is.
-    pub fn start_with_health(stage: &Stage) -> anyhow::Result<(Self, Health)> {
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let agent = Self::start_with(stage, Some(address.to_string()))?;
-        Ok((agent, Health { address }))
-    }
-
-    fn start_with(stage: &Stage, health_address: Option<String>) -> anyhow::Result<Self> {
-        let local = stage.world.service_kubeconfig();
-        let kcp = stage.world.kcp_kubeconfig(&stage.provider.path);
+    pub fn start(stage: &Stage, setup: Setup) -> anyhow::Result<Self> {
+        let local = stage.world.service_kubeconfig(setup.user);
+        let kcp = stage.world.kcp_kubeconfig(setup.user, &stage.provider.path);
         let (namespace, agent_name) = (stage.agent_namespace(), stage.agent_name());
         let (slice, selector) = (stage.export_name().to_owned(), stage.selector());
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(&agent_name).enable_all().build()?;
+        // The stage's name, and what tells its agents apart.
+        let thread = format!("{agent_name}-{}", &uuid::Uuid::new_v4().simple().to_string()[..4]);
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(&thread).enable_all().build()?;
+        let probes = setup.probes.then(|| TcpListener::bind("127.0.0.1:0")?.local_addr()).transpose()?;
         let stop = CancellationToken::new();
         let told = stop.clone();
         let task = runtime.spawn(async move {
@@ -52,14 +59,29 @@ impl Agent {
                 slice,
                 selector,
                 disabled: BTreeSet::new(),
-                leader_election: false,
+                leader_election: setup.leader_election,
                 metrics_address: None,
-                health_address,
+                health_address: probes.map(|address| address.to_string()),
                 exit_on_startup_error: false,
             };
             Ok(agent::run(config, told).await?)
         });
-        Ok(Self { runtime: Some(runtime), task, stop })
+        Ok(Self { runtime: Some(runtime), task, stop, thread, probes })
+    }
+
+    /// What it has said so far, one line each.
+    pub fn log(&self) -> Vec<String> {
+        logbook::lines(&self.thread)
+    }
+
+    /// What it answers when asked whether it is ready, status line included.
+    pub async fn ready(&self) -> anyhow::Result<String> {
+        let address = self.probes.context("this agent has no probes")?;
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
     }
 
     /// Whether it has neither ended nor failed.
@@ -85,21 +107,5 @@ impl Drop for Agent {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
-    }
-}
-
-/// Where an agent tells how it is.
-pub struct Health {
-    address: SocketAddr,
-}
-
-impl Health {
-    /// What it answers when asked whether it is ready, status line included.
-    pub async fn ready(&self) -> anyhow::Result<String> {
-        let mut stream = TcpStream::connect(self.address).await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
     }
 }

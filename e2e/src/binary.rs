@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 
 use crate::scratch::Scratch;
 use crate::stage::Stage;
+use crate::world::User;
 
 /// How long an agent may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(15);
@@ -26,8 +27,8 @@ impl Binary {
     pub async fn build(stage: &Stage) -> anyhow::Result<Self> {
         let path = build().await?;
         let folder = Scratch::new()?;
-        let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig())?;
-        let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(&stage.provider.path))?;
+        let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?;
+        let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(User::Admin, &stage.provider.path))?;
         let arguments = vec![
             format!("--kubeconfig={}", service.display()),
             format!("--kcp-kubeconfig={}", kcp.display()),

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::{Builder, Runtime};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-use crate::scenarios;
+use crate::{logbook, scenarios};
 use crate::world::{EmbeddedWorld, RealWorld};
 
 /// Where the real servers' binaries are; `e2e/real` sets it.
@@ -39,7 +42,7 @@ pub fn real() -> ExitCode {
         return libtest_mimic::run(&arguments, Vec::new()).exit_code();
     };
     let servers = match runtime() {
-        Ok(runtime) => Arc::new(Servers { runtime, binaries, world: Mutex::default() }),
+        Ok(runtime) => Arc::new(Servers { runtime, binaries, world: Mutex::default(), playing: RwLock::default() }),
         Err(error) => {
             eprintln!("{error:#}");
             return ExitCode::FAILURE;
@@ -49,6 +52,7 @@ pub fn real() -> ExitCode {
         let servers = Arc::clone(&servers);
         Trial::test(scenario.name, move || {
             let world = servers.world()?;
+            let _turn = servers.turn(scenario.alone);
             verdict(servers.runtime.block_on((scenario.play)(world)))
         })
     };
@@ -60,6 +64,7 @@ struct Servers {
     runtime: Runtime,
     binaries: PathBuf,
     world: Mutex<Option<Result<Arc<RealWorld>, String>>>,
+    playing: RwLock<()>,
 }
 
 impl Servers {
@@ -74,6 +79,21 @@ impl Servers {
         // The long story is told once.
         std::mem::replace(started, started.clone().map_err(|_| "the servers did not start".to_owned()))
     }
+
+    /// Waits for the turn of a scenario, which is over when the answer is dropped.
+    fn turn(&self, alone: bool) -> Turn<'_> {
+        if alone {
+            Turn::Alone(self.playing.write().unwrap_or_else(PoisonError::into_inner))
+        } else {
+            Turn::Together(self.playing.read().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
+}
+
+/// Held while a scenario plays.
+enum Turn<'a> {
+    Alone(#[expect(dead_code, reason = "only held")] RwLockWriteGuard<'a, ()>),
+    Together(#[expect(dead_code, reason = "only held")] RwLockReadGuard<'a, ()>),
 }
 
 fn runtime() -> anyhow::Result<Runtime> {
@@ -86,7 +106,7 @@ fn verdict(result: anyhow::Result<()>) -> Result<(), Failed> {
 
 /// `RUST_LOG=info` shows what agents and planes say; the thread's name tells which stage it is about.
 fn init_logs() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_thread_names(true).with_writer(std::io::stderr).init();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
+    let shown = fmt::layer().with_thread_names(true).with_writer(std::io::stderr).with_filter(filter);
+    tracing_subscriber::registry().with(shown).with(logbook::layer()).init();
 }

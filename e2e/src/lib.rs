@@ -5,8 +5,8 @@
 //!                                                    │ play on
 //!                                                    ▼
 //!                            agent, binary ◀──── Stage        one scenario's own workspaces, API group and names
-//!                                                    │ in a
-//!                                                    ▼
+//!                                    │               │ in a
+//!                                    ▼ by cable      ▼
 //!                                                  World      EmbeddedWorld: two planes in this process, one world per scenario
 //!                                                             RealWorld: kcp, kube-apiserver and etcd, one world per run
 //! ```
@@ -15,9 +15,11 @@
 
 pub mod agent;
 pub mod binary;
+pub mod cable;
 pub mod fixtures;
 pub mod harness;
 pub mod kinds;
+pub mod logbook;
 pub mod scenarios;
 pub mod scratch;
 pub mod stage;

@@ -3,6 +3,7 @@
 mod broken;
 mod collateral;
 mod objects;
+mod outages;
 mod process;
 mod publish;
 mod related;
@@ -20,14 +21,20 @@ use crate::world::World;
 pub struct Scenario {
     /// The sentence, below its theme.
     pub name: &'static str,
+    /// Whether nothing else may happen in its world meanwhile.
+    pub alone: bool,
     /// Plays it on a world.
     pub play: fn(Arc<dyn World>) -> LocalBoxFuture<'static, anyhow::Result<()>>,
 }
+
+/// Themes whose scenarios each play alone in a world, because they cut the cables that all agents use.
+const ALONE: [&str; 1] = ["outages"];
 
 macro_rules! scenarios {
     ($($theme:ident: $($name:ident)*;)*) => {
         vec![$($(Scenario {
             name: concat!(stringify!($theme), "::", stringify!($name)),
+            alone: ALONE.contains(&stringify!($theme)),
             play: |world| Box::pin($theme::$name(world)),
         },)*)*]
     };
@@ -60,6 +67,11 @@ pub fn all() -> Vec<Scenario> {
         startup:
             an_agent_that_starts_before_its_slice_recovers_by_itself
             an_agent_that_starts_before_its_crd_recovers_by_itself;
+        outages:
+            an_agent_that_starts_without_its_service_cluster_waits_for_it
+            an_agent_that_starts_without_kcp_waits_for_it
+            what_happens_while_the_service_cluster_is_lost_is_caught_up_with
+            what_happens_while_kcp_is_lost_is_caught_up_with;
         collateral:
             what_others_have_on_the_service_cluster_stays_untouched
             a_place_taken_by_someone_else_is_left_to_them;

@@ -17,7 +17,7 @@ use carrick_client::{Client, ListOptions, Resource};
 use carrick_syncagent::api;
 use serde_json::{Value, json};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Setup};
 use crate::world::World;
 use crate::{fixtures, kinds};
 
@@ -84,7 +84,7 @@ impl Stage {
 
     /// Starts an agent for this stage.
     pub fn start_agent(&self) -> anyhow::Result<Agent> {
-        Agent::start(self)
+        Agent::start(self, Setup::default())
     }
 
     /// Publishes a kind. `spec` is that of the PublishedResource without `resource`.

@@ -1,6 +1,14 @@
 //! A world: a kcp and a service cluster to play scenarios on.
+//!
+//! ```text
+//!   scenario ──────────────────────────────────────────▶ kcp, service cluster
+//!   agent ───▶ Cable, which a scenario can cut ──────────▲
+//! ```
+//!
+//! kcp publishes its own address in endpoint slices. It is told that of the cable, so that all that an agent sends to kcp goes through it.
 
 mod embedded;
+mod kubeconfig;
 mod real;
 mod servers;
 
@@ -8,8 +16,13 @@ use std::time::Duration;
 
 use carrick_client::Server;
 
+use crate::cable::Cable;
+
 pub use embedded::EmbeddedWorld;
 pub use real::RealWorld;
+
+/// The user [`User::Agent`] by name.
+pub const AGENT: &str = "api-syncagent";
 
 /// A kcp and a service cluster. Everything else is common code over `carrick_client`.
 pub trait World: Send + Sync {
@@ -19,12 +32,26 @@ pub trait World: Send + Sync {
     fn kcp(&self) -> &Server;
     /// The service cluster as its administrator.
     fn service(&self) -> &Server;
-    /// A kubeconfig for kcp's administrator at one workspace.
-    fn kcp_kubeconfig(&self, workspace: &str) -> String;
-    /// A kubeconfig for the service cluster's administrator.
-    fn service_kubeconfig(&self) -> String;
+    /// A kubeconfig for one workspace of kcp, by way of the cable.
+    fn kcp_kubeconfig(&self, user: User, workspace: &str) -> String;
+    /// A kubeconfig for the service cluster, by way of the cable.
+    fn service_kubeconfig(&self, user: User) -> String;
+    /// The cable between agents and kcp. It belongs to all scenarios of the world: only one that plays alone may cut it.
+    fn kcp_cable(&self) -> &Cable;
+    /// The cable between agents and the service cluster; for it the same is true.
+    fn service_cable(&self) -> &Cable;
     /// How long things may take here.
     fn pace(&self) -> Pace;
+}
+
+/// Who an agent is to both servers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum User {
+    /// An administrator, who may do everything.
+    #[default]
+    Admin,
+    /// A user without any rights but those that a scenario gives to [`AGENT`].
+    Agent,
 }
 
 /// How fast a world is.

@@ -1,67 +1,50 @@
 //! The two worlds that expressions live in: that of mutations and that of validation rules.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use cel::{DeclarationError, Env, extensions};
+use cel::Env;
 
-use crate::library;
-use crate::names::{KUBERNETES, LISTS, OPTIONALS, STANDARD, STRINGS, Signature};
+use crate::functions;
+use crate::signature::{Overload, Row, overloads};
+use crate::types::Type;
 
 /// What expressions of one kind may refer to.
 pub(crate) struct Environment {
-    pub env: Arc<Env>,
+    /// Parses without expanding macros.
+    pub parser: Env,
     pub variables: &'static [&'static str],
-    functions: Vec<&'static [Signature]>,
-    /// Whether fields are written escaped, as in Kubernetes rules.
-    pub escaped_fields: bool,
+    /// Whether expressions are rules of Kubernetes: fields are escaped, literals are checked, there are optional values.
+    pub kubernetes: bool,
+    functions: Vec<Overload>,
 }
 
 impl Environment {
-    /// Whether there is a function of this name, called this way.
-    pub fn has_function(&self, name: &str, member: bool) -> bool {
-        self.signatures(name, member).next().is_some()
+    fn new(variables: &'static [&'static str], kubernetes: bool, libraries: &[&[Row]]) -> Self {
+        let functions = libraries.iter().copied().flatten().flat_map(overloads).collect();
+        Self { parser: Env::default().with_optional_support(kubernetes), variables, kubernetes, functions }
     }
 
-    /// Whether there is a function of this name, called this way with so many arguments.
-    pub fn accepts(&self, name: &str, member: bool, arguments: usize) -> bool {
-        self.signatures(name, member).any(|signature| signature.arguments.contains(&arguments))
+    /// The overloads of a function that is called this way.
+    pub fn overloads(&'static self, name: &str, member: bool) -> impl Iterator<Item = &'static Overload> {
+        self.functions.iter().filter(move |known| known.name == name && known.member == member)
     }
 
-    fn signatures(&self, name: &str, member: bool) -> impl Iterator<Item = &Signature> {
-        self.functions.iter().copied().flatten().filter(move |known| known.name == name && known.member == member)
+    /// Whether expressions may name the type.
+    pub fn knows_type(&self, found: &Type) -> bool {
+        self.kubernetes || !matches!(found, Type::Optional(_) | Type::Ip | Type::Cidr)
     }
 }
 
 /// The environment of mutations: `value`, `self`, `other`; standard functions, string and list extensions.
 pub(crate) fn mutation() -> &'static Environment {
-    static MUTATION: LazyLock<Environment> = LazyLock::new(|| Environment {
-        env: build(false, &[]),
-        variables: &["value", "self", "other"],
-        functions: vec![STANDARD, STRINGS, LISTS],
-        escaped_fields: false,
-    });
+    static MUTATION: LazyLock<Environment> =
+        LazyLock::new(|| Environment::new(&["value", "self", "other"], false, &functions::mutation()));
     &MUTATION
 }
 
-/// The environment of validation rules: `self`, `oldSelf`; also optional values and functions of Kubernetes.
+/// The environment of validation rules: `self`, `oldSelf`; everything the API server has.
 pub(crate) fn rule() -> &'static Environment {
-    static RULE: LazyLock<Environment> = LazyLock::new(|| Environment {
-        env: build(true, &[library::kubernetes]),
-        variables: &["self", "oldSelf"],
-        functions: vec![STANDARD, STRINGS, LISTS, OPTIONALS, KUBERNETES],
-        escaped_fields: true,
-    });
+    static RULE: LazyLock<Environment> =
+        LazyLock::new(|| Environment::new(&["self", "oldSelf"], true, &functions::rule()));
     &RULE
-}
-
-type Extension = fn(&mut Env) -> Result<(), DeclarationError>;
-
-fn build(optional: bool, more: &[Extension]) -> Arc<Env> {
-    let mut env = Env::stdlib().with_optional_support(optional);
-    let shared: [Extension; 3] = [extensions::strings, extensions::lists, library::iteration];
-    for extension in shared.iter().chain(more) {
-        let added = extension(&mut env);
-        debug_assert!(added.is_ok(), "an extension redeclares a function: {added:?}");
-    }
-    Arc::new(env)
 }

@@ -1,10 +1,14 @@
-//! The types that can be told without knowing the data: those of literals, conversions and what is made of them.
+//! The types of expressions, as far as they can be told before there is data.
 
-use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-/// A type that is certain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A type; `dyn` where only the data decides.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Type {
+    Dyn,
+    Null,
     Bool,
     Int,
     Uint,
@@ -13,117 +17,182 @@ pub(crate) enum Type {
     Bytes,
     Duration,
     Timestamp,
+    Type,
+    Url,
+    Quantity,
+    Ip,
+    Cidr,
+    Semver,
+    Format,
+    List(Arc<Type>),
+    Map(Arc<Type>, Arc<Type>),
+    Optional(Arc<Type>),
+    /// An object with known fields; two are the same only if they come from the same place of a schema.
+    Object(Arc<Fields>),
+    /// Stands for any type within one signature.
+    Param(char),
+}
+
+/// The fields of an object, named as rules name them.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Fields {
+    /// Where the object is in its schema.
+    pub path: String,
+    pub fields: BTreeMap<String, Type>,
 }
 
 impl Type {
-    fn name(self) -> &'static str {
+    pub fn list(item: Type) -> Self {
+        Self::List(Arc::new(item))
+    }
+
+    pub fn map(key: Type, value: Type) -> Self {
+        Self::Map(Arc::new(key), Arc::new(value))
+    }
+
+    pub fn optional(value: Type) -> Self {
+        Self::Optional(Arc::new(value))
+    }
+
+    /// The type with this name in expressions.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "bool" => Self::Bool,
+            "int" => Self::Int,
+            "uint" => Self::Uint,
+            "double" => Self::Double,
+            "string" => Self::String,
+            "bytes" => Self::Bytes,
+            "null_type" => Self::Null,
+            "type" => Self::Type,
+            "list" => Self::list(Self::Dyn),
+            "map" => Self::map(Self::Dyn, Self::Dyn),
+            "google.protobuf.Duration" => Self::Duration,
+            "google.protobuf.Timestamp" => Self::Timestamp,
+            "optional_type" => Self::optional(Self::Dyn),
+            "net.IP" => Self::Ip,
+            "net.CIDR" => Self::Cidr,
+            _ => return None,
+        })
+    }
+
+    /// The name without parameters.
+    pub fn name(&self) -> &str {
         match self {
+            Self::Dyn | Self::Param(_) => "dyn",
+            Self::Null => "null_type",
             Self::Bool => "bool",
             Self::Int => "int",
             Self::Uint => "uint",
             Self::Double => "double",
             Self::String => "string",
             Self::Bytes => "bytes",
-            Self::Duration => "duration",
-            Self::Timestamp => "timestamp",
+            Self::Duration => "google.protobuf.Duration",
+            Self::Timestamp => "google.protobuf.Timestamp",
+            Self::Type => "type",
+            Self::Url => "kubernetes.URL",
+            Self::Quantity => "kubernetes.Quantity",
+            Self::Ip => "net.IP",
+            Self::Cidr => "net.CIDR",
+            Self::Semver => "kubernetes.Semver",
+            Self::Format => "kubernetes.NamedFormat",
+            Self::List(_) => "list",
+            Self::Map(..) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Object(_) => "object",
         }
     }
-}
 
-/// The type of an expression whose parts were checked; none when the data decides.
-pub(crate) fn of(expression: &IdedExpr) -> Option<Type> {
-    match &expression.expr {
-        Expr::Literal(literal) => match literal {
-            LiteralValue::Boolean(_) => Some(Type::Bool),
-            LiteralValue::Bytes(_) => Some(Type::Bytes),
-            LiteralValue::Double(_) => Some(Type::Double),
-            LiteralValue::Int(_) => Some(Type::Int),
-            LiteralValue::String(_) => Some(Type::String),
-            LiteralValue::UInt(_) => Some(Type::Uint),
-            LiteralValue::Null => None,
-        },
-        Expr::Select(select) if select.test => Some(Type::Bool),
-        Expr::Call(call) => of_call(call),
-        _ => None,
+    /// Whether null may stand for a value of this type.
+    fn takes_null(&self) -> bool {
+        use Type::{Cidr, Duration, Format, Ip, Object, Optional, Quantity, Semver, Timestamp, Url};
+        matches!(
+            self,
+            Duration | Timestamp | Object(_) | Optional(_) | Url | Quantity | Ip | Cidr | Semver | Format
+        )
     }
-}
 
-fn of_call(call: &CallExpr) -> Option<Type> {
-    if call.target.is_some() {
-        return match call.func_name.as_str() {
-            "size" => Some(Type::Int),
-            "matches" | "contains" | "startsWith" | "endsWith" => Some(Type::Bool),
-            _ => None,
-        };
-    }
-    match call.func_name.as_str() {
-        "size" | "int" => Some(Type::Int),
-        "uint" => Some(Type::Uint),
-        "double" => Some(Type::Double),
-        "string" => Some(Type::String),
-        "bytes" => Some(Type::Bytes),
-        "duration" => Some(Type::Duration),
-        "timestamp" => Some(Type::Timestamp),
-        "bool"
-        | "matches"
-        | operators::LOGICAL_AND
-        | operators::LOGICAL_OR
-        | operators::LOGICAL_NOT
-        | operators::EQUALS
-        | operators::NOT_EQUALS
-        | operators::LESS
-        | operators::LESS_EQUALS
-        | operators::GREATER
-        | operators::GREATER_EQUALS
-        | operators::IN => Some(Type::Bool),
-        operators::ADD | operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO => {
-            let [left, right] = call.args.as_slice() else { return None };
-            match (of(left)?, of(right)?) {
-                (left, right) if left == right && left != Type::Timestamp => Some(left),
-                _ => None,
+    /// Whether a value of the other type can be passed where this one is wanted.
+    pub fn accepts(&self, given: &Type, bound: &mut Bindings) -> bool {
+        match (self, given) {
+            (Self::Param(name), given) => bound.accept(*name, given),
+            (Self::Dyn, _) | (_, Self::Dyn) => true,
+            (Self::List(wanted), Self::List(given)) | (Self::Optional(wanted), Self::Optional(given)) => {
+                wanted.accepts(given, bound)
             }
+            (Self::Map(key, value), Self::Map(given_key, given_value)) => {
+                key.accepts(given_key, bound) && value.accepts(given_value, bound)
+            }
+            (wanted, Self::Null) if wanted.takes_null() => true,
+            (Self::Null, given) if given.takes_null() => true,
+            (wanted, given) => wanted == given,
         }
-        operators::NEGATE => of(call.args.first()?),
-        _ => None,
+    }
+
+    /// Whether both types could be that of one value.
+    pub fn fits(&self, other: &Type) -> bool {
+        self.accepts(other, &mut Bindings::default())
+    }
+
+    /// The type that holds values of both, `dyn` if that is all one can say.
+    pub fn join(&self, other: &Type) -> Type {
+        match (self, other) {
+            (a, b) if a == b => a.clone(),
+            (Self::Null, given) | (given, Self::Null) if given.takes_null() => given.clone(),
+            (Self::List(a), Self::List(b)) => Self::list(a.join(b)),
+            (Self::Optional(a), Self::Optional(b)) => Self::optional(a.join(b)),
+            (Self::Map(k, v), Self::Map(k2, v2)) => Self::map(k.join(k2), v.join(v2)),
+            _ => Self::Dyn,
+        }
     }
 }
 
-/// Why an operator cannot be applied to operands of known types.
-pub(crate) fn check(call: &CallExpr) -> Result<(), String> {
-    let known: Vec<Option<Type>> = call.args.iter().map(of).collect();
-    let fits = match (call.func_name.as_str(), known.as_slice()) {
-        (operators::LOGICAL_AND | operators::LOGICAL_OR, operands) => {
-            operands.iter().flatten().all(|operand| *operand == Type::Bool)
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Param(name) => write!(f, "{name}"),
+            Self::Duration => f.write_str("duration"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::List(item) => write!(f, "list({item})"),
+            Self::Map(key, value) => write!(f, "map({key}, {value})"),
+            Self::Optional(value) => write!(f, "optional_type({value})"),
+            Self::Object(fields) => f.write_str(&fields.path),
+            other => f.write_str(other.name()),
         }
-        (operators::LOGICAL_NOT, [Some(operand)]) | (operators::CONDITIONAL, [Some(operand), ..]) => {
-            *operand == Type::Bool
-        }
-        (
-            operators::EQUALS
-            | operators::NOT_EQUALS
-            | operators::LESS
-            | operators::LESS_EQUALS
-            | operators::GREATER
-            | operators::GREATER_EQUALS,
-            [Some(left), Some(right)],
-        ) => left == right,
-        (operators::ADD, [Some(left), Some(right)]) => match (left, right) {
-            (Type::Timestamp, Type::Duration) | (Type::Duration, Type::Timestamp) => true,
-            (left, right) => left == right && !matches!(left, Type::Bool | Type::Timestamp),
-        },
-        (operators::SUBSTRACT, [Some(left), Some(right)]) => match (left, right) {
-            (Type::Timestamp, Type::Duration) => true,
-            (left, right) => left == right && !matches!(left, Type::Bool | Type::String | Type::Bytes),
-        },
-        (operators::MULTIPLY | operators::DIVIDE, [Some(left), Some(right)]) => {
-            left == right && matches!(left, Type::Int | Type::Uint | Type::Double)
-        }
-        (operators::MODULO, [Some(left), Some(right)]) => left == right && matches!(left, Type::Int | Type::Uint),
-        _ => true,
-    };
-    if fits {
-        return Ok(());
     }
-    let names: Vec<&str> = known.iter().map(|operand| operand.map_or("dyn", Type::name)).collect();
-    Err(format!("found no matching overload for '{}' applied to '({})'", call.func_name, names.join(", ")))
+}
+
+/// What the parameters of one signature stand for in one call.
+#[derive(Default)]
+pub(crate) struct Bindings {
+    bound: Vec<(char, Type)>,
+}
+
+impl Bindings {
+    fn accept(&mut self, name: char, given: &Type) -> bool {
+        let Some(at) = self.bound.iter().position(|(known, _)| *known == name) else {
+            self.bound.push((name, given.clone()));
+            return true;
+        };
+        let known = self.bound[at].1.clone();
+        if !known.fits(given) {
+            return false;
+        }
+        self.bound[at].1 = known.join(given);
+        true
+    }
+
+    /// The type with its parameters replaced.
+    pub fn apply(&self, wanted: &Type) -> Type {
+        match wanted {
+            Type::Param(name) => {
+                self.bound.iter().find(|(known, _)| known == name).map_or(Type::Dyn, |(_, bound)| bound.clone())
+            }
+            Type::List(item) => Type::list(self.apply(item)),
+            Type::Optional(value) => Type::optional(self.apply(value)),
+            Type::Map(key, value) => Type::map(self.apply(key), self.apply(value)),
+            other => other.clone(),
+        }
+    }
 }

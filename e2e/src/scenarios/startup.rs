@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use anyhow::ensure;
 use serde_json::json;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Setup};
 use crate::stage::{Stage, condition};
 use crate::world::World;
 use crate::{fixtures, kinds};
@@ -16,28 +15,14 @@ pub(super) async fn an_agent_that_starts_before_its_slice_recovers_by_itself(
     let stage = Stage::bare(world).await?;
     stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
     stage.publish("Bucket", json!({})).await?;
-    let (agent, health) = Agent::start_with_health(&stage)?;
-    let slice = format!("APIExportEndpointSlice {:?}", stage.export_name());
-    stage
-        .eventually("the agent misses its slice and says so", async || {
-            let answer = health.ready().await?;
-            ensure!(answer.contains(" 503 ") && answer.contains(&slice), "it says {answer}");
-            Ok(())
-        })
-        .await?;
-    ensure!(agent.is_running(), "the agent has given up");
+    let agent = Agent::start(&stage, Setup { probes: true, ..Setup::default() })?;
+    stage.not_ready(&agent, &format!("APIExportEndpointSlice {:?}", stage.export_name())).await?;
 
     stage.create_export().await?;
     stage.bind(&stage.team_a).await?;
     stage.order(&stage.team_a, "bucket", json!({ "size": 1 })).await?;
     stage.copy_is("the copy is there", &stage.team_a, "bucket", |_| true).await?;
-    stage
-        .eventually("the agent is ready", async || {
-            let answer = health.ready().await?;
-            ensure!(answer.contains(" 200 "), "it says {answer}");
-            Ok(())
-        })
-        .await?;
+    stage.ready(&agent).await?;
     agent.stop().await
 }
 

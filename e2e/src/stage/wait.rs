@@ -10,6 +10,7 @@ use carrick_syncagent::api;
 use serde_json::Value;
 
 use super::{NAMESPACE, Stage, Workspace, place};
+use crate::agent::Agent;
 use crate::kinds;
 use crate::world::{Pace, World};
 
@@ -92,6 +93,27 @@ impl Stage {
             let copy = copy.with_context(|| format!("there is no copy of {name} of {}", team.path))?;
             anyhow::ensure!(good(&copy), "it is {}", shown(&copy));
             Ok(copy)
+        })
+        .await
+    }
+
+    /// Waits until an agent with probes says that it is ready.
+    pub async fn ready(&self, agent: &Agent) -> anyhow::Result<()> {
+        self.eventually("the agent is ready", async || {
+            let answer = agent.ready().await?;
+            anyhow::ensure!(answer.contains(" 200 "), "it says {answer}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until an agent with probes says that it is not ready and why, and sees that it has not given up.
+    pub async fn not_ready(&self, agent: &Agent, cause: &str) -> anyhow::Result<String> {
+        self.eventually(&format!("the agent is not ready because of {cause}"), async || {
+            anyhow::ensure!(agent.is_running(), "it has given up");
+            let answer = agent.ready().await?;
+            anyhow::ensure!(answer.contains(" 503 ") && answer.contains(cause), "it says {answer}");
+            Ok(answer)
         })
         .await
     }

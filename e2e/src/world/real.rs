@@ -1,5 +1,6 @@
 //! The real servers: etcd, kube-apiserver and kcp, started once per test run on free loopback ports.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -7,23 +8,26 @@ use anyhow::Context;
 use carrick_client::{ListOptions, Server};
 use carrick_kcp::kinds::WORKSPACE;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
+use super::kubeconfig::{Access, credentials};
 use super::servers::{Process, free_ports};
-use super::{Pace, World};
+use super::{AGENT, Pace, User, World};
+use crate::cable::Cable;
 use crate::kinds;
 use crate::scratch::Scratch;
 
 /// kcp needs about half a minute on two cores, more when they are busy.
 const START: Duration = Duration::from_mins(4);
-const ADMIN: &str = "admin";
 
 /// kcp and kube-apiserver as separate processes. Dropping it ends them.
 pub struct RealWorld {
     kcp: Server,
-    kcp_config: Value,
+    kcp_access: Access,
+    kcp_cable: Cable,
     service: Server,
-    service_config: String,
+    service_access: Access,
+    service_cable: Cable,
     // In this order: the servers end before their folder is removed.
     _processes: Vec<Process>,
     _folder: Scratch,
@@ -34,17 +38,23 @@ impl RealWorld {
     pub async fn start(binaries: &Path) -> anyhow::Result<Self> {
         let folder = Scratch::new()?;
         let [etcd_client, etcd_peer, kube, kcp, kcp_etcd_client, kcp_etcd_peer] = free_ports()?;
+        let (kcp_cable, service_cable) = (lay_cable(kcp).await?, lay_cable(kube).await?);
         let certificates = Certificates::make()?;
+        let service_access = Access {
+            authority: data_encoding::BASE64.encode(certificates.authority.as_bytes()),
+            admin: new_token(),
+            agent: new_token(),
+        };
+        let agent = new_token();
         let start = |name, args: &[String]| Process::start(name, &binaries.join(name), folder.path(), args);
         let mut processes = vec![
-            start("kcp", &kcp_args(&folder, kcp, kcp_etcd_client, kcp_etcd_peer))?,
+            start("kcp", &kcp_args(&folder, &agent, &kcp_cable, [kcp, kcp_etcd_client, kcp_etcd_peer])?)?,
             start("etcd", &etcd_args(&folder, etcd_client, etcd_peer))?,
-            start("kube-apiserver", &kube_args(&folder, &certificates, kube, etcd_client)?)?,
+            start("kube-apiserver", &kube_args(&folder, &certificates, &service_access, kube, etcd_client)?)?,
         ];
 
-        let service_config =
-            kubeconfig(&format!("https://127.0.0.1:{kube}"), &certificates.authority, &certificates.token);
-        let service = Server::from_kubeconfig_yaml(&service_config)?;
+        let direct = service_access.kubeconfig(&format!("https://127.0.0.1:{kube}"), User::Admin);
+        let service = Server::from_kubeconfig_yaml(&direct)?;
         until_ready(&mut processes, "kube-apiserver", async || {
             let default = service.client().get(&kinds::namespaces(), None, "default").await?;
             default.context("the namespace default does not exist yet").map(drop)
@@ -52,15 +62,34 @@ impl RealWorld {
         .await?;
 
         let file = folder.path().join("admin.kubeconfig");
-        let (kcp, kcp_config) = until_ready(&mut processes, "kcp", async || {
-            let text = std::fs::read_to_string(&file)?;
-            let server = Server::from_kubeconfig_yaml(&text)?;
+        let (kcp, kcp_access) = until_ready(&mut processes, "kcp", async || {
+            let (authority, admin) = credentials(&std::fs::read_to_string(&file)?)?;
+            let access = Access { authority, admin, agent: agent.clone() };
+            let direct = access.kubeconfig(&format!("https://127.0.0.1:{kcp}/clusters/root"), User::Admin);
+            let server = Server::from_kubeconfig_yaml(&direct)?;
             server.client().list(&kinds::kcp(&WORKSPACE), None, &ListOptions::default()).await?;
-            Ok((server, serde_saphyr::from_str(&text)?))
+            Ok((server, access))
         })
         .await?;
-        Ok(Self { kcp, kcp_config, service, service_config, _processes: processes, _folder: folder })
+        Ok(Self {
+            kcp,
+            kcp_access,
+            kcp_cable,
+            service,
+            service_access,
+            service_cable,
+            _processes: processes,
+            _folder: folder,
+        })
     }
+}
+
+async fn lay_cable(port: u16) -> anyhow::Result<Cable> {
+    Cable::lay(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
+
+fn new_token() -> String {
+    uuid::Uuid::new_v4().to_string()
 }
 
 impl World for RealWorld {
@@ -76,20 +105,20 @@ impl World for RealWorld {
         &self.service
     }
 
-    fn kcp_kubeconfig(&self, workspace: &str) -> String {
-        let mut config = self.kcp_config.clone();
-        for cluster in config["clusters"].as_array_mut().into_iter().flatten() {
-            if let Some(root) = cluster["cluster"]["server"].as_str().and_then(|url| url.strip_suffix("/clusters/root"))
-            {
-                cluster["cluster"]["server"] = json!(format!("{root}/clusters/{workspace}"));
-            }
-        }
-        // JSON is YAML.
-        config.to_string()
+    fn kcp_kubeconfig(&self, user: User, workspace: &str) -> String {
+        self.kcp_access.kubeconfig(&format!("https://{}/clusters/{workspace}", self.kcp_cable.near()), user)
     }
 
-    fn service_kubeconfig(&self) -> String {
-        self.service_config.clone()
+    fn service_kubeconfig(&self, user: User) -> String {
+        self.service_access.kubeconfig(&format!("https://{}", self.service_cable.near()), user)
+    }
+
+    fn kcp_cable(&self) -> &Cable {
+        &self.kcp_cable
+    }
+
+    fn service_cable(&self) -> &Cable {
+        &self.service_cable
     }
 
     fn pace(&self) -> Pace {
@@ -125,15 +154,23 @@ async fn until_ready<T>(
     }
 }
 
-fn kcp_args(folder: &Scratch, port: u16, etcd_client: u16, etcd_peer: u16) -> Vec<String> {
-    vec![
+fn kcp_args(
+    folder: &Scratch,
+    agent: &str,
+    cable: &Cable,
+    [port, etcd_client, etcd_peer]: [u16; 3],
+) -> anyhow::Result<Vec<String>> {
+    let tokens = folder.write("kcp-tokens.csv", &format!("{agent},{AGENT},{AGENT}\n"))?;
+    Ok(vec![
         "start".to_owned(),
         format!("--root-directory={}", folder.path().display()),
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),
+        format!("--shard-virtual-workspace-url=https://{}", cable.near()),
+        format!("--token-auth-file={}", tokens.display()),
         format!("--embedded-etcd-client-port={etcd_client}"),
         format!("--embedded-etcd-peer-port={etcd_peer}"),
-    ]
+    ])
 }
 
 fn etcd_args(folder: &Scratch, client: u16, peer: u16) -> Vec<String> {
@@ -149,8 +186,15 @@ fn etcd_args(folder: &Scratch, client: u16, peer: u16) -> Vec<String> {
     ]
 }
 
-fn kube_args(folder: &Scratch, certificates: &Certificates, port: u16, etcd: u16) -> anyhow::Result<Vec<String>> {
-    let tokens = folder.write("tokens.csv", &format!("{},{ADMIN},{ADMIN},system:masters\n", certificates.token))?;
+fn kube_args(
+    folder: &Scratch,
+    certificates: &Certificates,
+    Access { admin, agent, .. }: &Access,
+    port: u16,
+    etcd: u16,
+) -> anyhow::Result<Vec<String>> {
+    let tokens = format!("{admin},admin,admin,system:masters\n{agent},{AGENT},{AGENT}\n");
+    let tokens = folder.write("tokens.csv", &tokens)?;
     let accounts = KeyPair::generate()?;
     let account_key = folder.write("accounts.key", &accounts.serialize_pem())?;
     let account_public_key = folder.write("accounts.pub", &accounts.public_key_pem())?;
@@ -172,12 +216,11 @@ fn kube_args(folder: &Scratch, certificates: &Certificates, port: u16, etcd: u16
     ])
 }
 
-/// What kube-apiserver and its administrator know each other by, in PEM.
+/// What kube-apiserver shows to its clients, in PEM.
 struct Certificates {
     authority: String,
     server: String,
     key: String,
-    token: String,
 }
 
 impl Certificates {
@@ -189,26 +232,6 @@ impl Certificates {
         let key = KeyPair::generate()?;
         let server = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
         let server = server.signed_by(&key, &Issuer::new(authority, authority_key))?;
-        Ok(Self {
-            authority: certificate.pem(),
-            server: server.pem(),
-            key: key.serialize_pem(),
-            token: uuid::Uuid::new_v4().to_string(),
-        })
+        Ok(Self { authority: certificate.pem(), server: server.pem(), key: key.serialize_pem() })
     }
-}
-
-fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
-    let config = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{ "name": "service", "cluster": {
-            "server": server,
-            "certificate-authority-data": data_encoding::BASE64.encode(authority.as_bytes()),
-        }}],
-        "users": [{ "name": ADMIN, "user": { "token": token } }],
-        "contexts": [{ "name": "service", "context": { "cluster": "service", "user": ADMIN } }],
-        "current-context": "service",
-    });
-    config.to_string()
 }

@@ -1,0 +1,129 @@
+//! Servers that cannot be reached for a while: before the agent starts, and while it works.
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+
+use crate::agent::{Agent, Setup};
+use crate::stage::{Stage, shown};
+use crate::world::World;
+
+pub(super) async fn an_agent_that_starts_without_its_service_cluster_waits_for_it(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let cable = stage.world.service_cable();
+    cable.cut().await?;
+    let agent = start(&stage)?;
+    stage.not_ready(&agent, "is the service cluster running").await?;
+    cable.mend().await?;
+    serves(&stage, &agent).await?;
+    said_once(&agent)?;
+    agent.stop().await
+}
+
+pub(super) async fn an_agent_that_starts_without_kcp_waits_for_it(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let cable = stage.world.kcp_cable();
+    cable.cut().await?;
+    let agent = start(&stage)?;
+    stage.not_ready(&agent, "is kcp running").await?;
+    cable.mend().await?;
+    serves(&stage, &agent).await?;
+    said_once(&agent)?;
+    agent.stop().await
+}
+
+pub(super) async fn what_happens_while_the_service_cluster_is_lost_is_caught_up_with(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    lost_and_back(world, |world| world.service_cable(), "copies of PublishedResource").await
+}
+
+pub(super) async fn what_happens_while_kcp_is_lost_is_caught_up_with(world: Arc<dyn World>) -> anyhow::Result<()> {
+    lost_and_back(world, |world| world.kcp_cable(), "objects of PublishedResource").await
+}
+
+/// Cuts a cable under a working agent, changes things on both sides, and mends it.
+async fn lost_and_back(
+    world: Arc<dyn World>,
+    cable: impl Fn(&dyn World) -> &crate::cable::Cable,
+    cause: &str,
+) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let (team, cable) = (&stage.team_a, cable(&*stage.world));
+    // One agent publishes the API, which makes it open its watches anew; the next one finds everything in place.
+    let first = stage.start_agent()?;
+    stage.order(team, "untouched", json!({ "size": 1 })).await?;
+    first.stop().await?;
+    let agent = start(&stage)?;
+    let mut before = Vec::new();
+    for name in ["untouched", "changed", "reported"] {
+        stage.order(team, name, json!({ "size": 1 })).await?;
+        before.push((name, stage.copy_is("the copy is there", team, name, |_| true).await?));
+    }
+    stage.order(team, "cancelled", json!({ "size": 1 })).await?;
+    stage.copy_is("the copy is there", team, "cancelled", |_| true).await?;
+    stage.ready(&agent).await?;
+    stage.at_rest().await?;
+
+    cable.cut().await?;
+    stage.not_ready(&agent, cause).await?;
+    stage.reorder(team, "changed", json!({ "size": 2 })).await?;
+    stage.operator_reports(&before[2].1, json!({ "url": "here" })).await?;
+    stage.cancel(team, "cancelled").await?;
+    stage.order(team, "new", json!({ "size": 5 })).await?;
+    // By now the agent has seen what it can see, and must not draw wrong conclusions.
+    stage.at_rest().await?;
+    ensure!(agent.is_running(), "the agent has given up");
+    same_copies(&stage, &before).await.context("while the server is lost")?;
+    stage.copy(team, "cancelled").await?.context("the cancelled order's copy is gone too early")?;
+
+    cable.mend().await?;
+    stage.copy_is("the change arrives", team, "changed", |copy| copy["spec"]["size"] == 2).await?;
+    stage.source_is("the status returns", team, "reported", |s| s["status"]["url"] == "here").await?;
+    stage.all_gone(team, "cancelled").await?;
+    stage.copy_is("the new order is placed", team, "new", |copy| copy["spec"]["size"] == 5).await?;
+    same_copies(&stage, &before).await.context("after the server is back")?;
+    serves(&stage, &agent).await?;
+    said_once(&agent)?;
+    agent.stop().await
+}
+
+fn start(stage: &Stage) -> anyhow::Result<Agent> {
+    Agent::start(stage, Setup { probes: true, ..Setup::default() })
+}
+
+/// The agent carries an order there and back, and says that it is ready.
+async fn serves(stage: &Stage, agent: &Agent) -> anyhow::Result<()> {
+    let team = &stage.team_b;
+    stage.order(team, "probe", json!({ "size": 1 })).await?;
+    let copy = stage.copy_is("the copy is there", team, "probe", |_| true).await?;
+    stage.operator_reports(&copy, json!({ "url": "here" })).await?;
+    stage.source_is("the status returns", team, "probe", |s| s["status"]["url"] == "here").await?;
+    stage.ready(agent).await
+}
+
+/// Every copy is still the same object.
+async fn same_copies(stage: &Stage, before: &[(&str, Value)]) -> anyhow::Result<()> {
+    for (name, copy) in before {
+        let now = stage.copy(&stage.team_a, name).await?.with_context(|| format!("the copy of {name} is gone"))?;
+        ensure!(now["metadata"]["uid"] == copy["metadata"]["uid"], "{name} is another copy: {}", shown(&now));
+        ensure!(now["metadata"]["deletionTimestamp"].is_null(), "the copy of {name} goes: {}", shown(&now));
+    }
+    Ok(())
+}
+
+/// No trouble is told twice.
+fn said_once(agent: &Agent) -> anyhow::Result<()> {
+    let log = agent.log();
+    let troubles = log.iter().filter(|line| line.contains("WARN") || line.contains("ERROR"));
+    // The pause until the next attempt tells attempts apart, not troubles.
+    let mut troubles: Vec<&str> = troubles.map(|line| line.split(" retry=").next().unwrap_or(line)).collect();
+    ensure!(!troubles.is_empty(), "the agent has said nothing: {log:#?}");
+    troubles.sort_unstable();
+    let twice = troubles.windows(2).find(|pair| pair[0] == pair[1]);
+    ensure!(twice.is_none(), "said more than once: {twice:?} in {log:#?}");
+    Ok(())
+}

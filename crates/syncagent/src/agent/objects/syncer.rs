@@ -58,6 +58,8 @@ pub(super) struct Shared {
     pub seen: Notify,
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<Arc<str>, String>>,
+    /// What was said last about each object that fails, so that it is said once.
+    told: Mutex<HashMap<Request, String>>,
     rules: Mutex<Arc<Rules>>,
     queue: Queue<Request>,
     /// Endpoint of each cluster, and the client for it.
@@ -90,6 +92,7 @@ impl Syncer {
             namespaces: Namespaces::default(),
             seen: Notify::new(),
             paths: Mutex::default(),
+            told: Mutex::default(),
             queue: Queue::new(QueueConfig { longest_retry: LONGEST_RETRY, ..QueueConfig::default() }),
             homes: Mutex::default(),
             rules: Mutex::new(rules),
@@ -338,7 +341,10 @@ fn note(part: &Part, event: &Event, rules: &Rules, place: &str) {
             tracing::warn!(publishedresource, kind, %error, "Cannot watch objects in {place}, trying on…");
             part.fails(error);
         }
-        Event::Recovered => tracing::info!(publishedresource, kind, "Watching objects in {place} again."),
+        Event::Recovered => {
+            tracing::info!(publishedresource, kind, "Watching objects in {place} again.");
+            part.works();
+        }
         Event::Synced => part.works(),
         _ => {}
     }
@@ -355,6 +361,7 @@ async fn work(shared: Arc<Shared>, mut ready: channel::Receiver<bool>, stop: Can
         match reconcile::reconcile(&shared, &request).await {
             Ok(next) => {
                 shared.context.metrics.reconciled(CONTROLLER, Outcome::Success);
+                shared.told.lock().remove(&request);
                 shared.queue.forget(&request);
                 drop(lease);
                 match next {
@@ -370,7 +377,12 @@ async fn work(shared: Arc<Shared>, mut ready: channel::Receiver<bool>, stop: Can
                     continue;
                 }
                 shared.context.metrics.reconciled(CONTROLLER, Outcome::Error);
-                tracing::error!(object = %request, %error, retry = ?pause, "Failed to process object.");
+                let text = error.to_string();
+                if shared.told.lock().insert(request.clone(), text.clone()).as_ref() == Some(&text) {
+                    tracing::debug!(object = %request, %error, retry = ?pause, "Failed to process object again.");
+                } else {
+                    tracing::error!(object = %request, %error, retry = ?pause, "Failed to process object.");
+                }
             }
         }
     }

@@ -1,16 +1,17 @@
 //! Related objects: the same decisions as for primaries, in either direction, without links and without status coming back.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::DecideError;
-use super::pair::{Pair, Progress, StatusFlow, has_finalizer, is_deleting};
+use super::pair::{Pair, Progress, StatusFlow, is_deleting};
 use super::state::{State, entry_key};
 use super::step::{Place, Side, Step};
 use crate::api::{Origin, RELATED_PREFIX};
 use crate::rules::ApiKind;
-use crate::rules::metadata::{SourceKey, annotation};
+use crate::rules::metadata::{SourceKey, annotation, sha1_hex};
 use crate::rules::related::Related;
 
 /// One related object as it is seen on both sides.
@@ -49,11 +50,11 @@ pub(super) fn keep(
     let mut progress = Progress::Settled;
     let mut index = 0;
     let mut last_entry = None;
-    for object in seen {
+    for (object, key) in seen.iter().zip(context.keys(seen)) {
         index = if last_entry == Some(object.entry) { index + 1 } else { 0 };
         last_entry = Some(object.entry);
         let Some(rules) = context.related.get(object.entry) else { continue };
-        let pair = context.pair(rules, object);
+        let pair = context.pair(rules, object, key);
         let gone = is_deleting(&object.origin);
         let step = if gone { pair.remove(steps) } else { pair.keep(steps)? };
         if step != Progress::Settled {
@@ -69,10 +70,10 @@ pub(super) fn keep(
 /// Removes what must go before the primary goes. Returns whether anything is still under way.
 pub(super) fn clean_up(context: &Context<'_>, seen: &[RelatedSeen], steps: &mut Vec<Step>) -> Progress {
     let mut progress = Progress::Settled;
-    for object in seen {
+    for (object, key) in seen.iter().zip(context.keys(seen)) {
         let Some(rules) = context.related.get(object.entry) else { continue };
         if rules.origin == Origin::Kcp || rules.cleanup {
-            let pair = context.pair(rules, object);
+            let pair = context.pair(rules, object, key);
             if pair.remove(steps) == Progress::Waiting {
                 progress = Progress::Waiting;
             }
@@ -82,7 +83,7 @@ pub(super) fn clean_up(context: &Context<'_>, seen: &[RelatedSeen], steps: &mut 
 }
 
 impl<'a> Context<'a> {
-    fn pair(&self, rules: &'a Related, seen: &'a RelatedSeen) -> Pair<'a>
+    fn pair(&self, rules: &'a Related, seen: &'a RelatedSeen, entry: String) -> Pair<'a>
     where
         Self: 'a,
     {
@@ -90,9 +91,7 @@ impl<'a> Context<'a> {
             Origin::Kcp => (Side::Kcp, Side::Service),
             Origin::Service => (Side::Service, Side::Kcp),
         };
-        let text = |key: &str| seen.origin["metadata"][key].as_str().unwrap_or_default().to_owned();
-        let (namespace, name) = (text("namespace"), text("name"));
-        let entry = self.entry(rules, &namespace, &name);
+        let (namespace, name) = origin_name(seen);
         let in_namespace = |kind: &ApiKind, namespace: String| kind.namespaced.then_some(namespace);
         Pair {
             source_at: Place {
@@ -112,7 +111,7 @@ impl<'a> Context<'a> {
             remembered: self.state.entry(&entry),
             entry,
             // Originals on the service cluster belong to the provider's operator and are never held.
-            blocks: rules.origin == Origin::Kcp || has_finalizer(&seen.origin),
+            blocks: rules.origin == Origin::Kcp,
             link: None,
             subresources: if rules.sync_status { &["status"] } else { &[] },
             status: if rules.sync_status { StatusFlow::Forward } else { StatusFlow::None },
@@ -120,18 +119,21 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Key in the state Secret. The reference's key knows no kind, so an object named like its primary would share the primary's
-    /// memory; such a one gets a key of its own.
-    fn entry(&self, rules: &Related, namespace: &str, name: &str) -> String {
-        let cluster = match rules.origin {
-            Origin::Kcp => self.source.cluster.as_str(),
-            Origin::Service => "",
+    /// Keys in the state Secret, one for each object. The reference's key knows no kind, so objects of the same name (the primary
+    /// included) would share one memory; all but the first get a key of their own.
+    fn keys(&self, seen: &[RelatedSeen]) -> Vec<String> {
+        let mut taken = HashSet::from([entry_key(&self.source.cluster, &self.source.namespace, &self.source.name)]);
+        let key = |object: &RelatedSeen| {
+            let rules = self.related.get(object.entry);
+            let from_kcp = rules.is_some_and(|rules| rules.origin == Origin::Kcp);
+            let (namespace, name) = origin_name(object);
+            let key = entry_key(if from_kcp { &self.source.cluster } else { "" }, &namespace, &name);
+            if taken.insert(key.clone()) {
+                return key;
+            }
+            sha1_hex(&format!("{key}/{}", rules.map(|rules| rules.identifier.as_str()).unwrap_or_default()))
         };
-        let key = entry_key(cluster, namespace, name);
-        let first = self.related.first().is_none_or(|r| r.identifier == rules.identifier);
-        let primary = entry_key(&self.source.cluster, &self.source.namespace, &self.source.name);
-        let shared = self.related.iter().filter(|r| r.origin == rules.origin).count() > 1 && !first;
-        if key == primary || shared { format!("{key}.{}", rules.identifier) } else { key }
+        seen.iter().map(key).collect()
     }
 
     /// Tells the consumer where the related object is, by an annotation on the primary.
@@ -152,4 +154,10 @@ impl<'a> Context<'a> {
             steps.push(Step::Patch { at: self.primary_at.clone(), patch });
         }
     }
+}
+
+/// Namespace and name on the origin side.
+fn origin_name(seen: &RelatedSeen) -> (String, String) {
+    let text = |key: &str| seen.origin["metadata"][key].as_str().unwrap_or_default().to_owned();
+    (text("namespace"), text("name"))
 }

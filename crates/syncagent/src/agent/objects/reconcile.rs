@@ -1,6 +1,7 @@
 //! One object: see, decide, execute.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use carrick_client::{Client, Error, Resource};
 use carrick_kcp::kinds::LOGICAL_CLUSTER;
 use carrick_kcp::{LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
 use carrick_multicluster::{FleetStore, Request};
+use futures::FutureExt;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -47,6 +49,9 @@ pub(super) enum ReconcileError {
     /// The rules fail on this object.
     #[error(transparent)]
     Decide(#[from] DecideError),
+    /// The agent itself is broken.
+    #[error("the agent panicked over this object; please report this")]
+    Panic,
     /// A write failed.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -61,10 +66,15 @@ impl ReconcileError {
 
 /// Brings one object in line, and tells its owner if that fails.
 pub(super) async fn reconcile(shared: &Shared, request: &Request) -> Result<Next, ReconcileError> {
-    let Some(source) = shared.sources.lookup(request) else { return Ok(Next::OnChange) };
+    let Some(source) = shared.sources.lookup(request) else {
+        shared.interest.set(request, Vec::new());
+        return Ok(Next::OnChange);
+    };
     let client = shared.client(&request.cluster).ok_or_else(|| ReconcileError::NoEndpoint(request.cluster.clone()))?;
     let source = source.value();
-    let result = process(shared, request, &client, &source).await;
+    // A panic is a defect, but one object must not take the others down with it.
+    let result = AssertUnwindSafe(process(shared, request, &client, &source)).catch_unwind().await;
+    let result = result.unwrap_or(Err(ReconcileError::Panic));
     if let Err(error) = &result
         && !error.is_race()
     {

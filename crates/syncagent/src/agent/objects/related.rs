@@ -51,8 +51,8 @@ pub(super) struct Interest {
 type Origin3 = (Gvr, String, String, String);
 
 impl Interest {
-    /// Replaces what a primary cares about.
-    fn set(&self, primary: &Request, objects: Vec<Origin3>) {
+    /// Replaces what a primary cares about; nothing, once it is gone.
+    pub fn set(&self, primary: &Request, objects: Vec<Origin3>) {
         let mut by_object = self.by_object.lock();
         let mut by_primary = self.by_primary.lock();
         for old in by_primary.remove(primary).into_iter().flatten() {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::{AGENT_NAME, FINALIZER, RELATED_PREFIX};
+use crate::api::{AGENT_NAME, FINALIZER, Origin, RELATED_PREFIX};
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::{Event, Step};
 use crate::rules::ApiKind;
@@ -60,8 +60,11 @@ impl Model {
             plural: "secrets".into(),
             namespaced: true,
         });
+        let from_kcp = rules.related.first().is_some_and(|r| r.origin == Origin::Kcp);
+        let (origin, destination) =
+            if from_kcp { (&self.destination, &self.origin) } else { (&self.origin, &self.destination) };
         let related: Vec<RelatedSeen> = (!rules.related.is_empty())
-            .then_some(self.origin.as_ref())
+            .then_some(origin.as_ref())
             .flatten()
             .map(|origin| RelatedSeen {
                 entry: 0,
@@ -70,7 +73,7 @@ impl Model {
                 origin: origin.clone(),
                 destination_namespace: "default".into(),
                 destination_name: "creds".into(),
-                destination: self.destination.clone(),
+                destination: destination.clone(),
             })
             .into_iter()
             .collect();
@@ -297,6 +300,22 @@ fn a_related_secret_travels_up_and_goes_with_its_primary() {
     model.settle(&secret_rules());
     assert!(model.destination.is_none() && model.copy.is_none() && model.source.is_none());
     assert!(model.origin.is_some(), "the original belongs to the provider");
+}
+
+#[test]
+fn a_related_object_named_like_its_primary_has_a_memory_of_its_own() {
+    let rules = rules(json!({"related": [{"identifier": "twin", "origin": "kcp", "kind": "Secret",
+        "object": {"template": {"template": "my-cron"}}}]}));
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    // The truth of this one is in kcp.
+    model.destination =
+        Some(json!({"metadata": {"name": "my-cron", "namespace": "default", "uid": "o"}, "data": {"k": "v"}}));
+    model.settle(&rules);
+    assert_eq!(model.state.to_data().len(), 2);
+    model.set_spec(json!({}));
+    model.settle(&rules);
+    assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({}), "a removed field is removed from the copy");
+    assert_eq!(model.origin.as_ref().unwrap()["data"], json!({"k": "v"}));
 }
 
 #[test]

@@ -32,19 +32,16 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::variadic("printf", &[Str], Any, |heap, args| {
         Ok(Value::Str(fmt::sprintf(heap, args.bytes(0)?, args.from(1))?))
     }),
-    Function::variadic("html", &[], Any, |heap, args| escape::html(heap, text(heap, args)?.as_bytes())),
-    Function::variadic("js", &[], Any, |heap, args| escape::js(heap, text(heap, args)?.as_bytes())),
-    Function::variadic("urlquery", &[], Any, |heap, args| escape::query(heap, text(heap, args)?.as_bytes())),
+    Function::variadic("html", &[], Any, |heap, args| escape::html(heap, text(heap, args.all())?.as_bytes())),
+    Function::variadic("js", &[], Any, |heap, args| escape::js(heap, text(heap, args.all())?.as_bytes())),
+    Function::variadic("urlquery", &[], Any, |heap, args| escape::query(heap, text(heap, args.all())?.as_bytes())),
 ];
 
 /// Arguments of the escaping functions as one text.
-fn text(heap: &Heap, args: Args<'_>) -> Outcome<value::Str> {
+pub(crate) fn text(heap: &Heap, args: &[Value]) -> Outcome<value::Str> {
     // Inside these functions Go shows an absent value as actions do.
-    let shown: Vec<Value> = args
-        .all()
-        .iter()
-        .map(|value| if value.is_nothing() { Value::from("<no value>") } else { value.clone() })
-        .collect();
+    let shown: Vec<Value> =
+        args.iter().map(|value| if value.is_nothing() { Value::from("<no value>") } else { value.clone() }).collect();
     fmt::sprint(heap, &shown)
 }
 

@@ -37,6 +37,16 @@ pub enum CompileError {
         /// The name as written.
         name: String,
     },
+    /// In an HTML template, an action stands where its value cannot be made safe, or the text is not well-formed HTML.
+    #[error("template line {line}, column {column}: {message}")]
+    Html {
+        /// Line, counted from 1.
+        line: usize,
+        /// Column in characters, counted from 1.
+        column: usize,
+        /// What was found.
+        message: String,
+    },
     /// The text is longer than [`limits::MAX_SOURCE_BYTES`].
     #[error("template has {bytes} bytes, at most {} are allowed", limits::MAX_SOURCE_BYTES)]
     TooLong {

@@ -120,7 +120,7 @@ impl<'t> Evaluator<'t, '_> {
         for node in nodes {
             heap.step(1).at(Span::default())?;
             let flow = match node {
-                Node::Text(text) => {
+                Node::Text(_, text) => {
                     self.write(text.as_bytes()).at(Span::default())?;
                     Flow::Next
                 }
@@ -131,12 +131,20 @@ impl<'t> Evaluator<'t, '_> {
                     }
                     Flow::Next
                 }
+                Node::Escaped(pipe, escapers) => {
+                    let mut value = self.pipe(dot, pipe)?;
+                    for escaper in escapers {
+                        value = escaper.apply(heap, &value).at(pipe.span)?;
+                    }
+                    self.print(&value).at(pipe.span)?;
+                    Flow::Next
+                }
                 Node::If(branch) => self.branch(dot, branch, false)?,
                 Node::With(branch) => self.branch(dot, branch, true)?,
                 Node::Range(branch) => self.range(dot, branch)?,
                 Node::Template { span, name, pipe } => self.template(dot, *span, name, pipe.as_ref())?,
-                Node::Break => Flow::Break,
-                Node::Continue => Flow::Continue,
+                Node::Break(_) => Flow::Break,
+                Node::Continue(_) => Flow::Continue,
             };
             if flow != Flow::Next {
                 return Ok(flow);

@@ -157,6 +157,15 @@ impl<'a> Args<'a> {
     }
 }
 
+/// Which functions there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Go's, sprig's and the sync agent's own.
+    Text,
+    /// Go's and sprig's.
+    Html,
+}
+
 /// What the table knows about a name.
 pub(crate) enum Lookup {
     Found(&'static Function),
@@ -166,12 +175,13 @@ pub(crate) enum Lookup {
 }
 
 /// Finds a function; sprig's win over Go's own of the same name (`slice`).
-pub(crate) fn lookup(name: &str) -> Lookup {
+pub(crate) fn lookup(name: &str, dialect: Dialect) -> Lookup {
     static TABLE: LazyLock<HashMap<&str, &Function>> = LazyLock::new(|| {
         let groups = std::iter::once(builtin::FUNCTIONS).chain(sprig::GROUPS.iter().copied());
         groups.flatten().map(|function| (function.name, function)).collect()
     });
     match TABLE.get(name) {
+        Some(_) if dialect == Dialect::Html && sprig::OF_THE_AGENT.contains(&name) => Lookup::Unknown,
         Some(function) => Lookup::Found(function),
         None if sprig::UNSUPPORTED.contains(&name) => Lookup::Unsupported,
         None => Lookup::Unknown,

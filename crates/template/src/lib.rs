@@ -1,11 +1,12 @@
-//! Go's text/template with the functions of sprig. No I/O, bounded time, memory and output.
+//! Go's text/template and html/template with the functions of sprig. No I/O, bounded time, memory and output.
 //!
 //! ```text
 //!  text ──▶ lex ──▶ parse ──▶ tree ─────────────┐            compile: once
 //!            │        └─ functions (names)      │
-//!            └─ literal (constants)             ▼
+//!            └─ literal (constants)             ├─ html (escapers by context, for HTML only)
+//!                                               ▼
 //!  data ──▶ heap (Go-typed values, budgets) ─▶ eval ──▶ output   render: many times
-//!                                               ├─ builtin, sprig/* (functions), methods
+//!                                               ├─ builtin, sprig/* (functions), methods, found (gjson results)
 //!                                               └─ fmt (how Go prints values)
 //! ```
 //!
@@ -15,7 +16,8 @@
 //!
 //! What differs from Go on purpose: `env`, `expandenv` and `getHostByName` yield nothing, local time is UTC, `keys` and
 //! `values` come sorted, there are no complex numbers, a few slow or key-making functions of sprig are refused when compiling,
-//! and everything is bounded by [`limits`].
+//! a template called twice in HTML is escaped the same way both times (Go forgets where it ends), errors of HTML show when
+//! compiling instead of at the first rendering, and everything is bounded by [`limits`].
 //!
 //! ```
 //! use carrick_template::Template;
@@ -35,6 +37,7 @@ mod fmt;
 mod found;
 mod functions;
 mod heap;
+mod html;
 mod lex;
 pub mod limits;
 mod literal;
@@ -55,6 +58,7 @@ use serde_json::{Map, Value};
 pub use error::{CompileError, RenderError};
 use eval::Data;
 pub use found::Get;
+use functions::Dialect;
 
 /// A compiled template: compile once, render many times, clone cheaply.
 #[derive(Clone, Debug)]
@@ -66,10 +70,14 @@ pub struct Template {
 impl Template {
     /// Parses a template text; unknown functions are refused here.
     pub fn compile(text: &str) -> Result<Template, CompileError> {
-        if text.len() > limits::MAX_SOURCE_BYTES {
-            return Err(CompileError::TooLong { bytes: text.len() });
-        }
-        let tree = parse::parse(text)?;
+        let tree = parse(text, Dialect::Text)?;
+        Ok(Template { text: text.into(), tree: Arc::new(tree) })
+    }
+
+    /// Parses a template text whose output is HTML: values are escaped by the place where they stand, absent values print nothing,
+    /// and there are no functions besides Go's and sprig's. A text that leaves a tag, an attribute or a script open is refused.
+    pub fn compile_html(text: &str) -> Result<Template, CompileError> {
+        let tree = html::escape(text, &parse(text, Dialect::Html)?)?;
         Ok(Template { text: text.into(), tree: Arc::new(tree) })
     }
 
@@ -99,4 +107,11 @@ impl Template {
     pub fn text(&self) -> &str {
         &self.text
     }
+}
+
+fn parse(text: &str, dialect: Dialect) -> Result<tree::Tree, CompileError> {
+    if text.len() > limits::MAX_SOURCE_BYTES {
+        return Err(CompileError::TooLong { bytes: text.len() });
+    }
+    parse::parse(text, dialect)
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use crate::{
     error::CompileError,
+    functions::Dialect,
     lex::{self, Keyword, Kind, Span, Token},
     limits, literal,
     place::Place,
@@ -15,9 +16,10 @@ use crate::{
 type Parsed<T> = Result<T, CompileError>;
 
 /// Parses a whole template text.
-pub(crate) fn parse(text: &str) -> Parsed<Tree> {
+pub(crate) fn parse(text: &str, dialect: Dialect) -> Parsed<Tree> {
     let mut parser = Parser {
         text,
+        dialect,
         tokens: lex::tokens(text),
         pos: 0,
         variables: vec!["$".to_owned()],
@@ -43,6 +45,7 @@ enum Item {
 
 struct Parser<'t> {
     text: &'t str,
+    dialect: Dialect,
     tokens: Vec<Token>,
     pos: usize,
     /// Names in scope, outermost first.
@@ -194,7 +197,7 @@ impl<'t> Parser<'t> {
     fn item(&mut self) -> Parsed<Item> {
         let token = self.next_solid();
         match token.kind {
-            Kind::Text => Ok(Item::Node(Node::Text(self.source(token.span).to_owned()))),
+            Kind::Text => Ok(Item::Node(Node::Text(token.span, self.source(token.span).to_owned()))),
             Kind::LeftDelim => self.action(),
             _ => self.unexpected(&token, "input"),
         }
@@ -207,8 +210,8 @@ impl<'t> Parser<'t> {
         let token = self.next();
         let node = match keyword {
             Keyword::Block => self.block()?,
-            Keyword::Break => self.jump(&token, "{{break}}", Node::Break)?,
-            Keyword::Continue => self.jump(&token, "{{continue}}", Node::Continue)?,
+            Keyword::Break => self.jump(&token, "{{break}}", Node::Break(token.span))?,
+            Keyword::Continue => self.jump(&token, "{{continue}}", Node::Continue(token.span))?,
             Keyword::Define => return self.unexpected(&token, "command"),
             Keyword::Else => {
                 // What follows `else` decides; the branch that this ends looks at it.
@@ -296,5 +299,5 @@ impl<'t> Parser<'t> {
 
 /// Whether a body has nothing but white space.
 fn is_blank(body: &[Node]) -> bool {
-    body.iter().all(|node| matches!(node, Node::Text(text) if text.trim().is_empty()))
+    body.iter().all(|node| matches!(node, Node::Text(_, text) if text.trim().is_empty()))
 }

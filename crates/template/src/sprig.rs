@@ -57,6 +57,9 @@ pub(crate) const GROUPS: &[&[Function]] = &[
     versions::FUNCTIONS,
 ];
 
+/// Functions that sprig does not have.
+pub(crate) const OF_THE_AGENT: [&str; 3] = ["sha3sum", "sha3short", "shortHash"];
+
 /// Functions that sprig has and this engine refuses: they take far longer than a rendering may, or make keys and certificates.
 pub(crate) const UNSUPPORTED: &[&str] = &[
     "bcrypt",

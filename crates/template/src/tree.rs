@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{functions::Function, lex::Span};
+use crate::{functions::Function, html::Escaper, lex::Span};
 
 /// A whole template text: the main body and the bodies it defines.
 #[derive(Debug)]
@@ -12,20 +12,26 @@ pub(crate) struct Tree {
 }
 
 /// One piece of a body.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Node {
-    Text(String),
+    Text(Span, String),
     Action(Pipe),
+    /// An action in HTML, and what makes its value safe there.
+    Escaped(Pipe, Vec<Escaper>),
     If(Branch),
     With(Branch),
     Range(Branch),
-    Template { span: Span, name: Vec<u8>, pipe: Option<Pipe> },
-    Break,
-    Continue,
+    Template {
+        span: Span,
+        name: Vec<u8>,
+        pipe: Option<Pipe>,
+    },
+    Break(Span),
+    Continue(Span),
 }
 
 /// A condition or a loop.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Branch {
     pub(crate) pipe: Pipe,
     pub(crate) body: Vec<Node>,
@@ -33,7 +39,7 @@ pub(crate) struct Branch {
 }
 
 /// Commands joined by `|`, and the variables that get the result.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pipe {
     pub(crate) span: Span,
     pub(crate) variables: Vec<String>,
@@ -43,20 +49,20 @@ pub(crate) struct Pipe {
 }
 
 /// A function, field, variable or constant, and its arguments.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Command {
     pub(crate) span: Span,
     pub(crate) first: Operand,
     pub(crate) arguments: Vec<Operand>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Operand {
     pub(crate) span: Span,
     pub(crate) term: Term,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Term {
     Dot,
     Nil,

@@ -1,4 +1,4 @@
-//! Agreement with Go: every text case of the vectors.
+//! Agreement with Go: every case of the vectors.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -16,17 +16,44 @@ const EXCEPTIONS: &[&str] = &[
     r#"{{ htpasswd "u" "" }}"#,
 ];
 
+/// How a case is rendered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Text,
+    Html,
+}
+
+/// Enough of gjson for the cases: keys.
+fn get(json: &Value, path: &str) -> Option<Value> {
+    json.pointer(&format!("/{}", path.replace('.', "/"))).cloned()
+}
+
+fn render(text: &str, mode: Mode, path: Option<&str>, data: &Value) -> Result<String, String> {
+    let template = match mode {
+        Mode::Text => Template::compile(text),
+        Mode::Html => Template::compile_html(text),
+    };
+    let template = template.map_err(|error| error.to_string())?;
+    let rendered = match path {
+        Some(path) => {
+            let value = get(&data["LocalObject"], path);
+            template.render_mutation(value.as_ref(), get, data.as_object().unwrap())
+        }
+        None => template.render_value(data),
+    };
+    rendered.map_err(|error| error.to_string())
+}
+
 /// Renders every case; returns what disagrees.
-fn disagreements(file: &str, exceptions: &[&str]) -> Vec<String> {
+fn disagreements(file: &str, mode: Mode, exceptions: &[&str]) -> Vec<String> {
     let vectors: Value = serde_json::from_str(file).unwrap();
     let mut wrong = Vec::new();
     let mut excepted = Vec::new();
     for case in vectors["cases"].as_array().unwrap() {
         let text = case["template"].as_str().unwrap();
         let expected = case["output"].as_str();
-        let rendered = Template::compile(text)
-            .map_err(|error| error.to_string())
-            .and_then(|template| template.render_value(&vectors["data"]).map_err(|error| error.to_string()));
+        let mode = if case["html"] == true { Mode::Html } else { mode };
+        let rendered = render(text, mode, case["path"].as_str(), &vectors["data"]);
         let agrees = rendered.as_deref().ok() == expected;
         let exception = exceptions.iter().find(|exception| text.contains(**exception));
         excepted.extend(exception);
@@ -50,12 +77,18 @@ fn disagreements(file: &str, exceptions: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_vector_agrees_with_go_except_for_the_listed_ones() {
-    let wrong = disagreements(include_str!("vectors.json"), EXCEPTIONS);
+    let wrong = disagreements(include_str!("vectors.json"), Mode::Text, EXCEPTIONS);
     assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn random_templates_agree_with_go() {
-    let wrong = disagreements(include_str!("go.json"), &[]);
+    let wrong = disagreements(include_str!("go.json"), Mode::Text, &[]);
+    assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn random_html_templates_agree_with_go() {
+    let wrong = disagreements(include_str!("html.json"), Mode::Html, &[]);
     assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
 }

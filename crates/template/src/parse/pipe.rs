@@ -179,7 +179,7 @@ impl Parser<'_> {
     fn function(&self, name: &str, span: Span) -> Parsed<&'static Function> {
         let Place { line, column } = Place::of(self.text, span.start);
         let name = name.to_owned();
-        match functions::lookup(&name) {
+        match functions::lookup(&name, self.dialect) {
             Lookup::Found(function) => Ok(function),
             Lookup::Unsupported => Err(CompileError::UnsupportedFunction { line, column, name }),
             Lookup::Unknown => Err(CompileError::UnknownFunction { line, column, name }),

@@ -10,8 +10,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-use crate::{logbook, scenarios};
 use crate::world::{EmbeddedWorld, RealWorld};
+use crate::{logbook, scenarios};
 
 /// Where the real servers' binaries are; `e2e/real` sets it.
 const SERVERS: &str = "CARRICK_SERVERS";

@@ -33,3 +33,23 @@ pub fn secrets() -> Resource {
 pub fn events() -> Resource {
     Resource::namespaced("", "v1", "Event", "events")
 }
+
+/// ConfigMap.
+pub fn config_maps() -> Resource {
+    Resource::namespaced("", "v1", "ConfigMap", "configmaps")
+}
+
+/// Lease.
+pub fn leases() -> Resource {
+    Resource::namespaced("coordination.k8s.io", "v1", "Lease", "leases")
+}
+
+/// ClusterRole.
+pub fn cluster_roles() -> Resource {
+    Resource::cluster_wide("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles")
+}
+
+/// ClusterRoleBinding.
+pub fn cluster_role_bindings() -> Resource {
+    Resource::cluster_wide("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings")
+}

@@ -2,12 +2,15 @@
 
 mod broken;
 mod collateral;
+mod leaders;
 mod objects;
 mod outages;
 mod process;
 mod publish;
 mod related;
 mod restarts;
+mod rights;
+mod rules;
 mod startup;
 
 use std::sync::Arc;
@@ -60,7 +63,14 @@ pub fn all() -> Vec<Scenario> {
             what_happens_while_the_agent_is_down_is_caught_up_with
             a_restart_at_rest_writes_nothing;
         related:
-            a_secret_of_the_service_reaches_the_consumer_and_follows_changes;
+            a_secret_of_the_service_reaches_the_consumer_and_follows_changes
+            a_config_map_of_the_consumer_reaches_the_service_and_goes_with_either;
+        rules:
+            a_projected_kind_is_ordered_under_its_new_names
+            only_orders_that_match_the_filter_are_served
+            a_copy_names_the_workspace_of_its_order_if_asked_to;
+        rights:
+            the_documented_rights_are_enough_for_an_order_with_a_secret;
         broken:
             a_broken_published_resource_harms_only_itself_and_says_so
             a_repaired_published_resource_works_without_a_restart;
@@ -72,6 +82,9 @@ pub fn all() -> Vec<Scenario> {
             an_agent_that_starts_without_kcp_waits_for_it
             what_happens_while_the_service_cluster_is_lost_is_caught_up_with
             what_happens_while_kcp_is_lost_is_caught_up_with;
+        leaders:
+            of_two_agents_one_works_and_hands_over_at_once_when_it_stops
+            the_lease_of_a_crashed_agent_is_taken_over_when_it_has_expired;
         collateral:
             what_others_have_on_the_service_cluster_stays_untouched
             a_place_taken_by_someone_else_is_left_to_them;

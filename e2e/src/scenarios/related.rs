@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use carrick_client::DeleteOptions;
+use carrick_syncagent::api;
 use serde_json::{Value, json};
 
 use crate::stage::{NAMESPACE, Stage, place, shown};
@@ -15,15 +17,7 @@ pub(super) async fn a_secret_of_the_service_reaches_the_consumer_and_follows_cha
     let stage = Stage::bare(world).await?;
     stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
     stage.create_export().await?;
-    let related = json!([{
-        "identifier": "credentials",
-        "origin": "service",
-        "version": "v1",
-        "resource": "secrets",
-        "object": { "template": { "template": "{{ .Object.metadata.name }}-credentials" } },
-        "watch": { "bySelector": {} },
-    }]);
-    stage.publish("Bucket", json!({ "related": related })).await?;
+    stage.publish("Bucket", json!({ "related": [credentials()] })).await?;
     let agent = stage.start_agent()?;
     let claims = json!([
         { "resource": "events", "all": true },
@@ -45,13 +39,7 @@ pub(super) async fn a_secret_of_the_service_reaches_the_consumer_and_follows_cha
     let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
     let (namespace, copy_name) = place(&copy);
     let name = format!("{copy_name}-credentials");
-    let secret = json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": { "name": name },
-        "data": { "password": encoded("first") },
-    });
-    stage.service.create(&kinds::secrets(), Some(namespace), &secret).await?;
+    stage.service.create(&kinds::secrets(), Some(namespace), &secret(copy_name, "first")).await?;
 
     let at = (&team.client, &kinds::secrets(), Some(NAMESPACE), "bucket-credentials");
     stage
@@ -84,6 +72,84 @@ pub(super) async fn a_secret_of_the_service_reaches_the_consumer_and_follows_cha
     agent.stop().await
 }
 
-fn encoded(text: &str) -> String {
+pub(super) async fn a_config_map_of_the_consumer_reaches_the_service_and_goes_with_either(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.create_export().await?;
+    stage.bind(&stage.team_a).await?;
+    let related = json!({
+        "identifier": "settings",
+        "origin": "kcp",
+        "version": "v1",
+        "resource": "configmaps",
+        "object": { "template": { "template": "{{ .Object.metadata.name }}-settings" } },
+        "watch": { "bySelector": {} },
+    });
+    stage.publish("Bucket", json!({ "related": [related] })).await?;
+    let agent = stage.start_agent()?;
+
+    let (team, config_maps) = (&stage.team_a, kinds::config_maps());
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    let (namespace, copy_name) = place(&copy);
+    let copied_name = format!("{copy_name}-settings");
+    let settings = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "bucket-settings" },
+        "data": { "color": "blue" },
+    });
+    let at = (&team.client, &config_maps, Some(NAMESPACE), "bucket-settings");
+    let copied_at = (&stage.service, &config_maps, Some(namespace), copied_name.as_str());
+
+    // Deleted by its owner while the order goes on: both ConfigMaps go.
+    team.client.create(&config_maps, Some(NAMESPACE), &settings).await?;
+    stage.object("the ConfigMap reaches the service", copied_at, |copied| copied["data"] == settings["data"]).await?;
+    stage
+        .object("the original is held", at, |original| original["metadata"]["finalizers"] == json!([api::FINALIZER]))
+        .await?;
+    let patch = json!({ "data": { "color": "red", "shape": "round" } });
+    team.client.merge_patch(&config_maps, Some(NAMESPACE), "bucket-settings", &patch).await?;
+    stage.object("a change follows", copied_at, |copied| copied["data"] == patch["data"]).await?;
+    team.client.delete(&config_maps, Some(NAMESPACE), "bucket-settings", &DeleteOptions::default()).await?;
+    stage.gone("the original goes", at).await?;
+    stage.gone("its copy goes", copied_at).await?;
+
+    // The order goes: so does the copy of the ConfigMap, while the original belongs to the consumer.
+    team.client.create(&config_maps, Some(NAMESPACE), &settings).await?;
+    stage.object("the next ConfigMap follows", copied_at, |copied| copied["data"] == settings["data"]).await?;
+    stage.cancel(team, "bucket").await?;
+    stage.all_gone(team, "bucket").await?;
+    stage.gone("the copy goes with the order", copied_at).await?;
+    stage.object("the original is free", at, |original| original["metadata"]["finalizers"].is_null()).await?;
+    agent.stop().await
+}
+
+/// A Secret of the service, as a related resource.
+pub(super) fn credentials() -> Value {
+    json!({
+        "identifier": "credentials",
+        "origin": "service",
+        "version": "v1",
+        "resource": "secrets",
+        "object": { "template": { "template": "{{ .Object.metadata.name }}-credentials" } },
+        "watch": { "bySelector": {} },
+    })
+}
+
+/// The Secret that belongs to a copy.
+pub(super) fn secret(copy_name: &str, password: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": format!("{copy_name}-credentials") },
+        "data": { "password": encoded(password) },
+    })
+}
+
+/// Text as it is kept in Secrets.
+pub(super) fn encoded(text: &str) -> String {
     data_encoding::BASE64.encode(text.as_bytes())
 }

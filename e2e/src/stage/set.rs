@@ -13,7 +13,8 @@ use crate::world::World;
 use crate::{fixtures, kinds};
 
 /// What consumers let the provider see.
-const CLAIMS: [&str; 4] = ["configmaps", "events", "namespaces", "secrets"];
+const CLAIMS: [(&str, &str); 5] =
+    [("", "configmaps"), ("", "events"), ("", "namespaces"), ("", "secrets"), ("core.kcp.io", "logicalclusters")];
 
 impl Stage {
     /// A stage with everything but an agent: Buckets are published, both teams are bound to the export.
@@ -80,9 +81,9 @@ impl Stage {
     pub async fn bind(&self, team: &Workspace) -> anyhow::Result<Value> {
         let claims: Vec<Value> = CLAIMS
             .iter()
-            .map(|resource| {
+            .map(|(group, resource)| {
                 json!({
-                    "group": "", "resource": resource, "verbs": ["*"], "selector": { "matchAll": true },
+                    "group": group, "resource": resource, "verbs": ["*"], "selector": { "matchAll": true },
                     "state": "Accepted",
                 })
             })

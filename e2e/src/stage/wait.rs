@@ -59,6 +59,20 @@ impl Stage {
         .await
     }
 
+    /// Waits until an object does not exist.
+    pub async fn gone(
+        &self,
+        what: &str,
+        (client, kind, namespace, name): (&Client, &Resource, Option<&str>, &str),
+    ) -> anyhow::Result<()> {
+        self.eventually(what, async || {
+            let object = client.get(kind, namespace, name).await?;
+            anyhow::ensure!(object.is_none(), "it is {}", shown(&object.unwrap_or_default()));
+            Ok(())
+        })
+        .await
+    }
+
     /// Waits until a Bucket in a consumer's workspace is as it should be.
     pub async fn source_is(
         &self,

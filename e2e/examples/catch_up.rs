@@ -1,0 +1,70 @@
+//! How fast an agent catches up with orders that were there before it, and how long a restart on them takes.
+//!
+//! ```sh
+//! CARRICK_SERVERS=$(e2e/servers/build) cargo run --release -p carrick-e2e --example catch_up -- 200
+//! ```
+//!
+//! Without `CARRICK_SERVERS` the embedded plane is measured. Prints seconds and objects per second; asserts nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use carrick_client::ListOptions;
+use carrick_e2e::kinds;
+use carrick_e2e::stage::Stage;
+use carrick_e2e::world::{EmbeddedWorld, RealWorld, World};
+use carrick_syncagent::api;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::json;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let count: usize = std::env::args().nth(1).unwrap_or_else(|| "200".into()).parse().context("number of objects")?;
+    let world: Arc<dyn World> = match std::env::var_os("CARRICK_SERVERS") {
+        Some(binaries) => Arc::new(RealWorld::start(Path::new(&binaries)).await?),
+        None => Arc::new(EmbeddedWorld::start().await?),
+    };
+    let name = world.name();
+    let stage = Stage::set(world).await?;
+    // The agent publishes the kind first, so that only the objects are measured.
+    stage.start_agent()?.stop().await?;
+
+    let started = Instant::now();
+    stream::iter(0..count)
+        .map(|i| {
+            let team = if i % 2 == 0 { &stage.team_a } else { &stage.team_b };
+            let (stage, name) = (&stage, format!("order-{i}"));
+            async move { stage.order(team, &name, json!({ "region": "eu", "size": i })).await }
+        })
+        .buffer_unordered(16)
+        .try_collect::<Vec<_>>()
+        .await?;
+    println!("{name}: {count} orders written in {:.1} s", started.elapsed().as_secs_f64());
+
+    let mine = ListOptions::labels(format!("{}={}", api::AGENT_NAME, stage.agent_name()));
+    let states = ListOptions::labels(format!("{}=true", api::OBJECT_STATE));
+    let placed = async || {
+        let copies = stage.world.service().client().list(&stage.buckets(), None, &mine).await?.len();
+        let namespace = stage.agent_namespace();
+        let states = stage.world.service().client().list(&kinds::secrets(), Some(&namespace), &states).await?.len();
+        ensure!(copies == count && states == count, "{copies} copies and {states} states of {count}");
+        anyhow::Ok(())
+    };
+    let started = Instant::now();
+    let agent = stage.start_agent()?;
+    stage.eventually("all orders are placed", &placed).await?;
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{name}: {count} placed in {seconds:.1} s, {:.0} per second", count as f64 / seconds);
+
+    let before = stage.at_rest().await?;
+    agent.stop().await?;
+    let started = Instant::now();
+    let agent = stage.start_agent()?;
+    stage.ready(&agent).await?;
+    println!("{name}: ready again {:.1} s after a restart", started.elapsed().as_secs_f64());
+    let after = stage.at_rest().await?;
+    println!("{name}: writes sent by the restart: {}", carrick_e2e::stage::changes(&before, &after).len());
+    agent.stop().await
+}

@@ -1,0 +1,107 @@
+//! An agent that may do what its documentation asks for, and nothing else.
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use carrick_client::Client;
+use serde_json::{Value, json};
+
+use super::related::{credentials, encoded, secret};
+use crate::agent::{Agent, Setup};
+use crate::stage::{NAMESPACE, Stage, place};
+use crate::world::{AGENT, User, World};
+use crate::{fixtures, kinds};
+
+pub(super) async fn the_documented_rights_are_enough_for_an_order_with_a_secret(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.create_export().await?;
+    stage.publish("Bucket", json!({ "related": [credentials()] })).await?;
+    grant(&stage, &stage.service, &service_rules(&stage.group)).await?;
+    grant(&stage, &stage.provider.client, &kcp_rules(stage.export_name())).await?;
+    let agent = Agent::start(&stage, Setup { user: User::Agent, probes: true, ..Setup::default() })?;
+    stage.bind(&stage.team_a).await?;
+
+    let team = &stage.team_a;
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    let (namespace, copy_name) = place(&copy);
+    stage.service.create(&kinds::secrets(), Some(namespace), &secret(copy_name, "first")).await?;
+    let at = (&team.client, &kinds::secrets(), Some(NAMESPACE), "bucket-credentials");
+    stage
+        .object("the Secret reaches the consumer", at, |secret| secret["data"]["password"] == encoded("first"))
+        .await?;
+    stage.reorder(team, "bucket", json!({ "size": 2 })).await?;
+    stage.copy_is("a change arrives", team, "bucket", |copy| copy["spec"]["size"] == 2).await?;
+    stage.operator_reports(&copy, json!({ "url": "here" })).await?;
+    stage.source_is("the status returns", team, "bucket", |s| s["status"]["url"] == "here").await?;
+    stage.ready(&agent).await?;
+
+    // The documented rights do not include deleting Secrets, so what is remembered stays, without content.
+    stage.cancel(team, "bucket").await?;
+    stage.gone("the order is gone", (&team.client, &stage.buckets(), Some(NAMESPACE), "bucket")).await?;
+    ensure!(stage.copy(team, "bucket").await?.is_none(), "the copy is left");
+    let remembered = stage.remembered_of(team, "bucket").await?.context("nothing is remembered")?;
+    ensure!(remembered["data"].as_object().is_none_or(serde_json::Map::is_empty), "something is remembered");
+    stage.order(team, "bucket", json!({ "size": 3 })).await?;
+    stage.copy_is("the next order is placed", team, "bucket", |copy| copy["spec"]["size"] == 3).await?;
+
+    let log = agent.log();
+    let refused: Vec<_> = log.iter().filter(|line| line.contains("forbidden")).collect();
+    ensure!(refused.len() == 1 && refused[0].contains("delete"), "what the agent may not do: {refused:#?}");
+    agent.stop().await
+}
+
+/// On the service cluster.
+fn service_rules(group: &str) -> Value {
+    json!([
+        rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], "get list watch"),
+        rule(&["syncagent.kcp.io"], &["publishedresources"], "get list watch"),
+        rule(&["syncagent.kcp.io"], &["publishedresources/status"], "get update patch"),
+        rule(&[""], &["namespaces"], "get list watch create"),
+        rule(&[""], &["events"], "create update patch"),
+        rule(&[""], &["secrets"], "get list watch create update"),
+        rule(&[group], &["buckets"], "get list watch create update patch delete"),
+    ])
+}
+
+/// In the workspace of the export.
+fn kcp_rules(export: &str) -> Value {
+    let named = |mut rule: Value, name: &str| {
+        rule["resourceNames"] = json!([name]);
+        rule
+    };
+    json!([
+        { "nonResourceURLs": ["/"], "verbs": ["access"] },
+        named(rule(&["core.kcp.io"], &["logicalclusters"], "get"), "cluster"),
+        named(rule(&["apis.kcp.io"], &["apiexportendpointslices"], "get list watch"), export),
+        named(rule(&["apis.kcp.io"], &["apiexports"], "get list watch update patch"), export),
+        named(rule(&["apis.kcp.io"], &["apiexports/content"], "*"), export),
+        rule(&["apis.kcp.io"], &["apiresourceschemas"], "get list watch create"),
+        rule(&[""], &["events"], "get create update patch"),
+    ])
+}
+
+fn rule(groups: &[&str], resources: &[&str], verbs: &str) -> Value {
+    json!({ "apiGroups": groups, "resources": resources, "verbs": verbs.split(' ').collect::<Vec<_>>() })
+}
+
+/// Gives the rules to the agent's user.
+async fn grant(stage: &Stage, client: &Client, rules: &Value) -> anyhow::Result<()> {
+    let (api, name) = ("rbac.authorization.k8s.io", stage.agent_name());
+    let api_version = format!("{api}/v1");
+    let metadata = json!({ "name": name });
+    let role = json!({ "apiVersion": api_version, "kind": "ClusterRole", "metadata": metadata, "rules": rules });
+    client.create(&kinds::cluster_roles(), None, &role).await?;
+    let binding = json!({
+        "apiVersion": api_version,
+        "kind": "ClusterRoleBinding",
+        "metadata": metadata,
+        "roleRef": { "apiGroup": api, "kind": "ClusterRole", "name": name },
+        "subjects": [{ "apiGroup": api, "kind": "User", "name": AGENT }],
+    });
+    client.create(&kinds::cluster_role_bindings(), None, &binding).await?;
+    Ok(())
+}

@@ -3,6 +3,7 @@
 //! All state Secrets are read once at the start; after that this agent is their only writer, so nothing needs to be watched.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
 use data_encoding::BASE64;
@@ -23,12 +24,14 @@ pub(super) struct States {
     namespace: String,
     /// Secrets by name, in compact form.
     known: Mutex<HashMap<String, Object>>,
+    /// Whether it was said that Secrets must not be deleted.
+    said: AtomicBool,
 }
 
 impl States {
     /// Nothing is known yet.
     pub fn new(client: Client, namespace: &str) -> Self {
-        Self { client, namespace: namespace.to_owned(), known: Mutex::default() }
+        Self { client, namespace: namespace.to_owned(), known: Mutex::default(), said: AtomicBool::new(false) }
     }
 
     /// Reads all state Secrets, for as long as it takes. False if told to stop before.
@@ -108,12 +111,24 @@ impl States {
     }
 
     /// Removes everything that is remembered about a primary.
+    ///
+    /// The rights that other agents ask for do not include deleting Secrets; without that right the Secret is emptied.
     pub async fn forget(&self, kind: &ApiKind, source: &SourceKey) -> Result<(), Error> {
         let name = secret_name(kind, source);
         if !self.known.lock().contains_key(&name) {
             return Ok(());
         }
         match self.client.delete(&secrets(), Some(&self.namespace), &name, &DeleteOptions::default()).await {
+            Err(error) if error.is_forbidden() => {
+                if !self.said.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        namespace = self.namespace,
+                        %error,
+                        "Cannot delete state Secrets, emptying them instead. Grant the agent delete on Secrets."
+                    );
+                }
+                self.update(kind, source, |state| *state = State::default()).await
+            }
             Err(error) if !error.is_not_found() => Err(error),
             _ => {
                 self.learn(&name, None);

@@ -27,7 +27,8 @@ pub enum CompileError {
     },
     /// The text calls a sprig function that this engine does not offer.
     #[error(
-        "template line {line}, column {column}: sprig function {name:?} is not supported here; use another function"
+        "template line {line}, column {column}: sprig function {name:?} is not supported here: making keys and certificates \
+         takes too long; make them elsewhere"
     )]
     UnsupportedFunction {
         /// Line, counted from 1.

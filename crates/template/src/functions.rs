@@ -19,6 +19,8 @@ pub(crate) enum Type {
     Reflect,
     Str,
     Int,
+    /// `uint32`, which only constants can be.
+    Uint32,
     Float,
     Bool,
     /// `map[string]interface {}`
@@ -33,6 +35,7 @@ impl Type {
             Type::Reflect => "reflect.Value",
             Type::Str => "string",
             Type::Int => "int",
+            Type::Uint32 => "uint32",
             Type::Float => "float64",
             Type::Bool => "bool",
             Type::Map => "map[string]interface {}",

@@ -77,7 +77,7 @@ fn errors_tell_the_place() {
         ("{{ nosuch 1 }}", "template line 1, column 4: function \"nosuch\" does not exist"),
         (
             "é\n{{ genCA \"x\" 1 }}",
-            "template line 2, column 4: sprig function \"genCA\" is not supported here; use another function",
+            "template line 2, column 4: sprig function \"genCA\" is not supported here: making keys and certificates takes too long; make them elsewhere",
         ),
         ("a {{ if true }} b", "template line 1, column 18: unexpected end of text; an {{end}} is missing"),
         ("{{ .x", "template line 1, column 6: unclosed action"),

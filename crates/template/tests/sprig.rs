@@ -260,3 +260,24 @@ fn random_functions_have_the_asked_size() {
         (r#"len (shuffle "hello")"#, "5"),
     ]);
 }
+
+#[test]
+fn encryption_and_passwords() {
+    check(&[
+        (r#""30tEfhuJSVRhpG97XCuWgz2okj7L8vQ1s6V9zVUPeDQ=" | decryptAES "secretkey""#, "plaintext"),
+        (r#"encryptAES "secretkey" "" | decryptAES "secretkey""#, ""),
+        (r#"encryptAES "k" "sixteen bytes !!" | decryptAES "k""#, "sixteen bytes !!"),
+        (r#"encryptAES "k" "x" | len"#, "44"),
+        (r#"htpasswd "a:b" "x""#, "invalid username: a:b"),
+        (r#"repeat 73 "x" | bcrypt"#, "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes"),
+        (r#"regexMatch "^u:\\$2a\\$10\\$[./A-Za-z0-9]{53}$" (htpasswd "u" "p")"#, "true"),
+        (r#"derivePassword 1 "nope" "p" "u" "s""#, "cannot find password template nope"),
+    ]);
+}
+
+#[test]
+fn a_rendering_has_time_for_few_slow_hashes() {
+    let text = r#"{{ range 3 }}{{ $x := bcrypt "x" }}{{ end }}"#;
+    let outcome = Template::compile(text).unwrap().render(&Map::new());
+    assert!(matches!(outcome, Err(carrick_template::RenderError::Limit { what: "steps", .. })), "{outcome:?}");
+}

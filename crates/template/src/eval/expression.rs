@@ -7,7 +7,7 @@ use crate::{
     lex::Span,
     methods,
     tree::{Command, Number, Operand, Pipe, Term},
-    value::{Elem, Str, Value},
+    value::{Elem, Str, Uint, Value},
 };
 
 /// The rest of a command behind its first operand.
@@ -212,6 +212,11 @@ impl<'t> Evaluator<'t, '_> {
             (Term::Number(number), Type::Int) => match number.int {
                 Some(int) => Ok(Value::Int(int)),
                 None => mismatch("integer"),
+            },
+            (Term::Number(number), Type::Uint32) => match number.uint {
+                // Go cuts off as well.
+                Some(uint) => Ok(Value::Uint(Uint::U64, uint & u64::from(u32::MAX))),
+                None => mismatch("unsigned integer"),
             },
             (Term::Number(number), Type::Float) => match number.float {
                 Some(float) => Ok(Value::Float(float)),

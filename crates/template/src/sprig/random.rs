@@ -27,6 +27,11 @@ fn random_u32() -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
+/// So many random bytes.
+pub(super) fn random_bytes(count: usize) -> Vec<u8> {
+    std::iter::repeat_with(|| random_u32().to_be_bytes()).flatten().take(count).collect()
+}
+
 /// A number below another one, each as likely as the others.
 fn below(limit: u32) -> u32 {
     let usable = u32::MAX - u32::MAX % limit.max(1);
@@ -58,8 +63,7 @@ fn string(heap: &Heap, args: Args<'_>, allowed: impl Fn(u8) -> bool) -> Outcome<
 fn bytes(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let count = count(heap, args)?;
     heap.take(2 * count)?;
-    let bytes: Vec<u8> = std::iter::repeat_with(|| random_u32().to_be_bytes()).flatten().take(count).collect();
-    heap.str(data_encoding::BASE64.encode(&bytes))
+    heap.str(data_encoding::BASE64.encode(&random_bytes(count)))
 }
 
 fn int(_: &Heap, args: Args<'_>) -> Outcome<Value> {

@@ -1,18 +1,19 @@
-//! A compiled expression: parsed, its names checked, ready to be evaluated any number of times.
+//! A compiled expression: parsed, checked, ready to be evaluated any number of times.
 
-use std::sync::Arc;
-
-use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, SourceInfo};
-use cel::{Context, ExecutionError, Value};
-
+use crate::budget::{Budget, STEPS};
+use crate::check::Checker;
 use crate::environment::Environment;
-use crate::{escape, library, stack, types};
+use crate::eval::Evaluator;
+use crate::node::Node;
+use crate::stack;
+use crate::types::Type;
+use crate::value::Value;
 
 /// The longest expression that is accepted; longer ones nest too deep to be parsed safely.
 const MAX_LENGTH: usize = 16 * 1024;
 
 /// The deepest that an expression may nest.
-const MAX_DEPTH: usize = 200;
+pub(crate) const MAX_DEPTH: usize = 200;
 
 /// Why an expression or rule is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,6 +95,12 @@ pub enum EvalError {
     /// Anything else that went wrong inside.
     #[error("evaluation failed: {0}")]
     Other(&'static str),
+    /// The expression was stopped because it took too long, or made too much.
+    #[error("expression takes too many steps: at most {STEPS} are allowed, loop over less or compute less")]
+    TooManySteps,
+    /// A value does not fit the schema that the rule was compiled with.
+    #[error("value does not fit the schema: {0}")]
+    Schema(&'static str),
     /// The result has no JSON form.
     #[error("result cannot be written as JSON: {0}")]
     NotJson(&'static str),
@@ -105,239 +112,59 @@ pub enum EvalError {
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    root: IdedExpr,
-    variables: Vec<&'static str>,
+    root: Node,
+    result: Type,
+    /// The variables of the environment, and whether the expression mentions them.
+    variables: Vec<(&'static str, bool)>,
     depth: usize,
 }
 
 impl Expression {
-    /// Parses an expression and refuses names that the environment does not have.
-    pub fn compile(source: &str, environment: &'static Environment) -> Result<Self, CompileError> {
+    /// Parses an expression over variables of these types and refuses what the environment does not have.
+    pub fn compile(source: &str, environment: &'static Environment, types: &[Type]) -> Result<Self, CompileError> {
         if source.len() > MAX_LENGTH {
             return Err(CompileError::TooComplex);
         }
-        stack::with_stack(stack::PARSING, || Self::parse(source, environment)).unwrap_or(Err(CompileError::NoThread))
+        stack::with_stack(stack::PARSING, || Self::parse(source, environment, types))
+            .unwrap_or(Err(CompileError::NoThread))
     }
 
-    fn parse(source: &str, environment: &'static Environment) -> Result<Self, CompileError> {
-        let program = environment.env.compile(source).map_err(|errors| CompileError::Syntax(errors.to_string()))?;
-        let mut root = program.expression().clone();
+    fn parse(source: &str, environment: &'static Environment, types: &[Type]) -> Result<Self, CompileError> {
+        let program = environment.parser.compile(source).map_err(|errors| CompileError::Syntax(errors.to_string()))?;
+        let names = environment.variables;
+        let types = types.iter().cloned().chain(std::iter::repeat(Type::Dyn));
         let mut checker = Checker {
             environment,
             source,
             info: program.source_info(),
-            scope: Vec::new(),
-            variables: Vec::new(),
+            scope: names.iter().map(ToString::to_string).zip(types).collect(),
+            used: vec![false; names.len()],
             deepest: 0,
         };
-        checker.visit(&mut root, 0)?;
-        let (variables, depth) = (checker.variables, checker.deepest);
-        Ok(Self { root, variables, depth })
+        let (root, result) = checker.visit(program.expression(), 0)?;
+        let variables = names.iter().copied().zip(checker.used).collect();
+        Ok(Self { root, result, variables, depth: checker.deepest })
     }
 
     /// Whether the expression mentions the variable.
     pub fn uses(&self, variable: &str) -> bool {
-        self.variables.contains(&variable)
+        self.variables.iter().any(|(name, used)| *used && *name == variable)
     }
 
-    /// The type of the result where it is certain.
-    pub fn result_type(&self) -> Option<types::Type> {
-        types::of(&self.root)
+    /// The type of the result, as far as it is certain.
+    pub fn result_type(&self) -> &Type {
+        &self.result
     }
 
     /// Evaluates with the given variables; those it does not use are never made.
-    pub fn eval(
-        &self,
-        environment: &Environment,
-        variable: impl Fn(&'static str) -> Value + Sync,
-    ) -> Result<Value, EvalError> {
+    pub fn eval(&self, variable: impl Fn(&'static str) -> Result<Value, EvalError> + Sync) -> Result<Value, EvalError> {
         let result = stack::for_depth(self.depth, || {
-            let mut context = Context::with_env(Arc::clone(&environment.env));
-            for name in &self.variables {
-                context.add_variable_from_value(*name, variable(name));
+            let mut stack = Vec::new();
+            for (name, used) in &self.variables {
+                stack.push(if *used { variable(name)? } else { Value::Null });
             }
-            Value::resolve(&self.root, &context).map_err(|error| without_values(&error))
+            Evaluator { budget: Budget::new(), stack }.eval(&self.root)
         });
         result.unwrap_or(Err(EvalError::Other("no thread with a large stack")))
-    }
-}
-
-/// Walks an expression once: checks names, unescapes fields, puts comprehensions in order.
-struct Checker<'s> {
-    environment: &'static Environment,
-    source: &'s str,
-    info: &'s SourceInfo,
-    /// Variables of the comprehensions around the current place.
-    scope: Vec<String>,
-    /// Variables of the environment that were met.
-    variables: Vec<&'static str>,
-    deepest: usize,
-}
-
-impl Checker<'_> {
-    fn visit(&mut self, node: &mut IdedExpr, depth: usize) -> Result<(), CompileError> {
-        if depth > MAX_DEPTH {
-            return Err(CompileError::TooComplex);
-        }
-        self.deepest = self.deepest.max(depth);
-        let id = node.id;
-        if let Some(name) = qualified_name(node)
-            && self.environment.env.types().find_type(&name).is_some()
-        {
-            return Ok(());
-        }
-        match &mut node.expr {
-            Expr::Unspecified | Expr::Literal(_) => Ok(()),
-            Expr::Ident(name) => self.variable(name, id),
-            Expr::Select(select) => {
-                if self.environment.escaped_fields {
-                    select.field = escape::unescape(&select.field).into_owned();
-                }
-                self.visit(&mut select.operand, depth + 1)
-            }
-            Expr::Call(call) => self.call(call, id, depth),
-            Expr::List(list) => list.elements.iter_mut().try_for_each(|element| self.visit(element, depth + 1)),
-            Expr::Map(map) => map.entries.iter_mut().try_for_each(|entry| self.entry(entry, depth + 1)),
-            Expr::Struct(message) => Err(self.undeclared(message.type_name.clone(), id)),
-            Expr::Comprehension(fold) => {
-                self.visit(&mut fold.iter_range, depth + 1)?;
-                self.visit(&mut fold.accu_init, depth + 1)?;
-                if fold.iter_var2.is_none() {
-                    in_order(&mut fold.iter_range);
-                }
-                let outer = self.scope.len();
-                self.scope.push(fold.accu_var.clone());
-                self.visit(&mut fold.result, depth + 1)?;
-                self.scope.push(fold.iter_var.clone());
-                self.scope.extend(fold.iter_var2.clone());
-                self.visit(&mut fold.loop_cond, depth + 1)?;
-                self.visit(&mut fold.loop_step, depth + 1)?;
-                self.scope.truncate(outer);
-                Ok(())
-            }
-        }
-    }
-
-    fn variable(&mut self, name: &str, id: u64) -> Result<(), CompileError> {
-        if self.scope.iter().any(|known| known == name) {
-            return Ok(());
-        }
-        match self.environment.variables.iter().find(|known| **known == name) {
-            Some(known) => {
-                if !self.variables.contains(known) {
-                    self.variables.push(known);
-                }
-                Ok(())
-            }
-            None => Err(self.undeclared(name.to_owned(), id)),
-        }
-    }
-
-    fn call(&mut self, call: &mut CallExpr, id: u64, depth: usize) -> Result<(), CompileError> {
-        let arguments = call.args.len();
-        let is_operator = call.target.is_none() && !call.func_name.starts_with(|c: char| c.is_ascii_alphabetic());
-        if !is_operator {
-            let qualified =
-                call.target.as_deref().and_then(qualified_name).map(|prefix| format!("{prefix}.{}", call.func_name));
-            let namespaced = qualified.filter(|name| self.environment.has_function(name, false));
-            let member = call.target.is_some() && namespaced.is_none();
-            let name = namespaced.as_ref().unwrap_or(&call.func_name).clone();
-            if !self.environment.has_function(&name, member) {
-                return Err(self.undeclared(name, id));
-            }
-            if !self.environment.accepts(&name, member, arguments) {
-                let reason = format!("function '{name}' cannot be called with {arguments} arguments");
-                return Err(CompileError::NoOverload { reason, position: self.position(id) });
-            }
-            if let (true, Some(target)) = (member, call.target.as_deref_mut()) {
-                self.visit(target, depth + 1)?;
-            }
-        }
-        call.args.iter_mut().try_for_each(|argument| self.visit(argument, depth + 1))?;
-        if is_operator && call.func_name == "_?._" && self.environment.escaped_fields {
-            unescape_literal(call);
-        }
-        types::check(call).map_err(|reason| CompileError::NoOverload { reason, position: self.position(id) })
-    }
-
-    fn entry(&mut self, entry: &mut IdedEntryExpr, depth: usize) -> Result<(), CompileError> {
-        match &mut entry.expr {
-            EntryExpr::StructField(field) => self.visit(&mut field.value, depth),
-            EntryExpr::MapEntry(entry) => {
-                self.visit(&mut entry.key, depth)?;
-                self.visit(&mut entry.value, depth)
-            }
-        }
-    }
-
-    fn undeclared(&self, name: String, id: u64) -> CompileError {
-        CompileError::Undeclared { name, position: self.position(id) }
-    }
-
-    fn position(&self, id: u64) -> Position {
-        let offset = self.info.offset_for(id).map_or(0, |(start, _)| start as usize);
-        let before: String = self.source.chars().take(offset).collect();
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
-    }
-}
-
-/// `a.b.c` as text, if the expression is nothing but names.
-fn qualified_name(node: &IdedExpr) -> Option<String> {
-    match &node.expr {
-        Expr::Ident(name) => Some(name.clone()),
-        Expr::Select(select) if !select.test => {
-            qualified_name(&select.operand).map(|operand| format!("{operand}.{}", select.field))
-        }
-        _ => None,
-    }
-}
-
-/// Lets a comprehension see the keys of a map in order.
-fn in_order(range: &mut IdedExpr) {
-    let id = range.id;
-    let inner = std::mem::take(range);
-    let call = CallExpr { func_name: library::ORDERED.to_owned(), target: None, args: vec![inner] };
-    *range = IdedExpr { id, expr: Expr::Call(call) };
-}
-
-/// The field of `a.?b` is a literal argument.
-fn unescape_literal(call: &mut CallExpr) {
-    use cel::common::ast::LiteralValue;
-    if let Some(IdedExpr { expr: Expr::Literal(LiteralValue::String(field)), .. }) = call.args.get_mut(1) {
-        *field = escape::unescape(field.inner()).into_owned().into();
-    }
-}
-
-/// The messages of the cel crate quote values; ours do not.
-fn without_values(error: &ExecutionError) -> EvalError {
-    match error {
-        ExecutionError::NoSuchKey(key) => EvalError::NoSuchKey(key.to_string()),
-        ExecutionError::IndexOutOfBounds(_) => EvalError::IndexOutOfBounds,
-        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => EvalError::DivisionByZero,
-        ExecutionError::Overflow(..) => EvalError::Overflow,
-        ExecutionError::NoSuchOverload(overload) => {
-            EvalError::NoSuchOverload(format!("{}({})", overload.function(), overload.argument_types().join(", ")))
-        }
-        ExecutionError::UnsupportedBinaryOperator(operator, left, right) => {
-            EvalError::NoSuchOverload(format!("{operator}({}, {})", left.type_of(), right.type_of()))
-        }
-        ExecutionError::ValuesNotComparable(left, right) => {
-            EvalError::NoSuchOverload(format!("compare({}, {})", left.type_of(), right.type_of()))
-        }
-        ExecutionError::UnsupportedTargetType { target } | ExecutionError::NotSupportedAsMethod { target, .. } => {
-            EvalError::NoSuchOverload(format!("call on {}", target.type_of()))
-        }
-        ExecutionError::UnsupportedIndex(index, list) => {
-            EvalError::NoSuchOverload(format!("_[_]({}, {})", list.type_of(), index.type_of()))
-        }
-        ExecutionError::UnsupportedKeyType(key) => {
-            EvalError::NoSuchOverload(format!("map key of type {}", key.type_of()))
-        }
-        ExecutionError::UnexpectedType { got, want } => EvalError::NoSuchOverload(format!("{got} instead of {want}")),
-        ExecutionError::FunctionError { function, .. } => EvalError::Function(function.clone()),
-        ExecutionError::DuplicateKey(_) => EvalError::Other("a map has the same key twice"),
-        ExecutionError::UndeclaredReference(_) => EvalError::Other("undeclared reference"),
-        _ => EvalError::Other("unsupported expression"),
     }
 }

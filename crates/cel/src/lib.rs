@@ -27,16 +27,23 @@
 //! - Types are checked only where literals and conversions show them; the rest fails when evaluated, not when compiled.
 //! - Messages of failed evaluations name types and functions, never values: those may be secret.
 
+mod budget;
+mod check;
 mod convert;
 mod environment;
 mod escape;
+mod eval;
 mod expression;
-mod library;
+mod fold;
+mod functions;
+mod macros;
 mod mutation;
-mod names;
+mod node;
 mod rule;
+mod signature;
 mod stack;
 mod types;
+mod value;
 
 pub use escape::{escape, unescape};
 pub use expression::{CompileError, EvalError, Position};

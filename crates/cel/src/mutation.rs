@@ -15,22 +15,27 @@ pub struct Mutation {
 impl Mutation {
     /// Compiles an expression; unknown names and functions are refused.
     pub fn compile(expression: &str) -> Result<Self, CompileError> {
-        Ok(Self { expression: Expression::compile(expression, environment::mutation())? })
+        Ok(Self { expression: Expression::compile(expression, environment::mutation(), &[])? })
     }
 
     /// Evaluates the expression: `value` is what is at the path now, `this` is bound to `self`.
     pub fn eval(&self, value: &Value, this: &Value, other: &Value) -> Result<Value, EvalError> {
         let run = |integers: Integers| {
-            let result = self.expression.eval(environment::mutation(), |name| match name {
-                "value" => to_cel(value, integers),
-                "self" => to_cel(this, Integers::Kept),
-                _ => to_cel(other, Integers::Kept),
+            let result = self.expression.eval(|name| {
+                Ok(match name {
+                    "value" => to_cel(value, integers),
+                    "self" => to_cel(this, Integers::Kept),
+                    _ => to_cel(other, Integers::Kept),
+                })
             });
             result.and_then(|result| to_json(&result))
         };
         if !self.expression.uses("value") || !exact_as_doubles(value) {
             return run(Integers::Kept);
         }
-        run(Integers::Doubles).or_else(|_| run(Integers::Kept))
+        match run(Integers::Doubles) {
+            Err(error) if error != EvalError::TooManySteps => run(Integers::Kept),
+            result => result,
+        }
     }
 }

@@ -1,15 +1,12 @@
 //! Validation rules of CRDs: `x-kubernetes-validations`.
 
-use std::sync::Arc;
-
-use cel::Value as Cel;
-use cel::objects::OptionalValue;
 use serde_json::Value;
 
 use crate::convert::{Integers, to_cel};
 use crate::environment;
 use crate::expression::{CompileError, EvalError, Expression};
 use crate::types::Type;
+use crate::value::Value as Cel;
 
 /// One `x-kubernetes-validations` entry, compiled.
 #[derive(Debug)]
@@ -91,16 +88,12 @@ impl Rule {
     }
 
     fn run(&self, expression: &Expression, this: &Value, old: Option<&Value>) -> Result<Cel, EvalError> {
-        expression.eval(environment::rule(), |name| {
+        expression.eval(|name| {
             if name == "self" {
-                return to_cel(this, Integers::Kept);
+                return Ok(to_cel(this, Integers::Kept));
             }
             let old = old.map(|old| to_cel(old, Integers::Kept));
-            if self.optional_old_self {
-                Cel::Opaque(Arc::new(old.map_or_else(OptionalValue::none, OptionalValue::of)))
-            } else {
-                old.unwrap_or(Cel::Null)
-            }
+            Ok(if self.optional_old_self { Cel::optional(old) } else { old.unwrap_or(Cel::Null) })
         })
     }
 
@@ -115,9 +108,9 @@ impl Rule {
 }
 
 fn typed(field: &'static str, source: &str, wanted: Type, name: &'static str) -> Result<Expression, CompileError> {
-    let expression = Expression::compile(source, environment::rule())?;
+    let expression = Expression::compile(source, environment::rule(), &[])?;
     match expression.result_type() {
-        Some(found) if found != wanted => Err(CompileError::WrongResult { field, wanted: name }),
+        found if !found.fits(&wanted) => Err(CompileError::WrongResult { field, wanted: name }),
         _ => Ok(expression),
     }
 }

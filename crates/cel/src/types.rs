@@ -106,10 +106,7 @@ impl Type {
     /// Whether null may stand for a value of this type.
     fn takes_null(&self) -> bool {
         use Type::{Cidr, Duration, Format, Ip, Object, Optional, Quantity, Semver, Timestamp, Url};
-        matches!(
-            self,
-            Duration | Timestamp | Object(_) | Optional(_) | Url | Quantity | Ip | Cidr | Semver | Format
-        )
+        matches!(self, Duration | Timestamp | Object(_) | Optional(_) | Url | Quantity | Ip | Cidr | Semver | Format)
     }
 
     /// Whether a value of the other type can be passed where this one is wanted.

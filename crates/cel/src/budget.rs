@@ -1,0 +1,43 @@
+//! The work an expression may do before it is stopped.
+
+use std::cell::Cell;
+
+use crate::expression::EvalError;
+
+/// Steps that one evaluation may take: the limit the API server has for a rule, and a few milliseconds of work.
+pub(crate) const STEPS: u64 = 1_000_000;
+
+/// How many bytes of text are handled in one step.
+const BYTES_PER_STEP: u64 = 10;
+
+/// What is left of the steps of one evaluation.
+pub(crate) struct Budget {
+    left: Cell<u64>,
+}
+
+impl Budget {
+    pub fn new() -> Self {
+        Self { left: Cell::new(STEPS) }
+    }
+
+    /// Takes so many steps.
+    pub fn charge(&self, steps: u64) -> Result<(), EvalError> {
+        match self.left.get().checked_sub(steps) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => Err(EvalError::TooManySteps),
+        }
+    }
+
+    /// Takes one step.
+    pub fn step(&self) -> Result<(), EvalError> {
+        self.charge(1)
+    }
+
+    /// Takes the steps for reading or writing so many bytes.
+    pub fn bytes(&self, bytes: usize) -> Result<(), EvalError> {
+        self.charge(bytes as u64 / BYTES_PER_STEP)
+    }
+}

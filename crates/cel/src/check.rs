@@ -1,0 +1,289 @@
+//! Turns a parsed expression into nodes: resolves names, unescapes fields, checks types, chooses overloads.
+
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, SourceInfo, operators};
+
+use crate::environment::Environment;
+use crate::escape;
+use crate::expression::{CompileError, MAX_DEPTH, Position};
+use crate::node::{Access, Call, Entry, Index, Item, Node, Select};
+use crate::signature::Overload;
+use crate::types::{Bindings, Type};
+use crate::value::Value;
+
+/// A node and the type of what it gives.
+pub(crate) type Typed = (Node, Type);
+
+/// The state of compiling one expression.
+pub(crate) struct Checker<'s> {
+    pub environment: &'static Environment,
+    pub source: &'s str,
+    pub info: &'s SourceInfo,
+    /// Variables that can be seen: those of the environment, then those of the comprehensions around.
+    pub scope: Vec<(String, Type)>,
+    /// Which variables of the environment were met.
+    pub used: Vec<bool>,
+    pub deepest: usize,
+}
+
+impl Checker<'_> {
+    /// Compiles one part.
+    pub fn visit(&mut self, node: &IdedExpr, depth: usize) -> Result<Typed, CompileError> {
+        if depth > MAX_DEPTH {
+            return Err(CompileError::TooComplex);
+        }
+        self.deepest = self.deepest.max(depth);
+        match &node.expr {
+            Expr::Literal(literal) => Ok(constant(literal)),
+            Expr::Ident(name) => self.variable(name, node.id),
+            Expr::Select(select) => self.select(select, node, depth),
+            Expr::Call(call) => self.call(call, node.id, depth),
+            Expr::List(list) => {
+                let (mut items, mut kind) = (Vec::new(), None);
+                for (at, element) in list.elements.iter().enumerate() {
+                    let optional = list.optional_indices.contains(&at);
+                    let (value, found) = self.visit(element, depth + 1)?;
+                    let found = if optional { self.unwrapped(found, element.id)? } else { found };
+                    self.same_as_before(&mut kind, found, element.id)?;
+                    items.push(Item { value, optional });
+                }
+                Ok((Node::List(items), Type::list(kind.unwrap_or(Type::Dyn))))
+            }
+            Expr::Map(map) => {
+                let (mut entries, mut keys, mut values) = (Vec::new(), None, None);
+                for entry in &map.entries {
+                    let EntryExpr::MapEntry(pair) = &entry.expr else {
+                        return Err(CompileError::Syntax("unsupported entry".to_owned()));
+                    };
+                    let (key, key_type) = self.visit(&pair.key, depth + 1)?;
+                    self.same_as_before(&mut keys, key_type, pair.key.id)?;
+                    let (value, found) = self.visit(&pair.value, depth + 1)?;
+                    let found = if pair.optional { self.unwrapped(found, pair.value.id)? } else { found };
+                    self.same_as_before(&mut values, found, pair.value.id)?;
+                    entries.push(Entry { key, value, optional: pair.optional });
+                }
+                Ok((Node::Map(entries), Type::map(keys.unwrap_or(Type::Dyn), values.unwrap_or(Type::Dyn))))
+            }
+            Expr::Struct(message) => Err(self.undeclared(message.type_name.clone(), node.id)),
+            Expr::Unspecified | Expr::Comprehension(_) => {
+                Err(CompileError::Syntax("unsupported expression".to_owned()))
+            }
+        }
+    }
+
+    /// Joins the type of an element with those before it; rules want all of one type.
+    fn same_as_before(&self, before: &mut Option<Type>, found: Type, id: u64) -> Result<(), CompileError> {
+        let joined = match before.take() {
+            None => found,
+            Some(known) if self.environment.kubernetes && !known.fits(&found) => {
+                return Err(self.mismatch(format!("expected type '{known}' but found '{found}'"), id));
+            }
+            Some(known) => known.join(&found),
+        };
+        *before = Some(joined);
+        Ok(())
+    }
+
+    fn unwrapped(&self, found: Type, id: u64) -> Result<Type, CompileError> {
+        match found {
+            Type::Optional(value) => Ok((*value).clone()),
+            Type::Dyn => Ok(Type::Dyn),
+            other => Err(self.mismatch(format!("expected type 'optional_type' but found '{other}'"), id)),
+        }
+    }
+
+    fn variable(&mut self, name: &str, id: u64) -> Result<Typed, CompileError> {
+        if let Some(at) = self.scope.iter().rposition(|(known, _)| known == name) {
+            if let Some(used) = self.used.get_mut(at) {
+                *used = true;
+            }
+            return Ok((Node::Variable(at), self.scope[at].1.clone()));
+        }
+        match Type::named(name).filter(|found| self.environment.knows_type(found)) {
+            Some(found) => Ok((Node::Constant(Value::Type(found.into())), Type::Type)),
+            None => Err(self.undeclared(name.to_owned(), id)),
+        }
+    }
+
+    fn select(&mut self, select: &SelectExpr, node: &IdedExpr, depth: usize) -> Result<Typed, CompileError> {
+        if let Some(name) = qualified_name(node)
+            && !self.scope.iter().any(|(known, _)| name.split('.').next() == Some(known))
+            && let Some(found) = Type::named(&name).filter(|found| self.environment.knows_type(found))
+        {
+            return Ok((Node::Constant(Value::Type(found.into())), Type::Type));
+        }
+        self.field(&select.operand, &select.field, Access::Plain, node.id, depth)
+    }
+
+    /// Compiles the access to a field.
+    pub fn field(
+        &mut self,
+        operand: &IdedExpr,
+        field: &str,
+        mode: Access,
+        id: u64,
+        depth: usize,
+    ) -> Result<Typed, CompileError> {
+        let (operand, operand_type) = self.visit(operand, depth + 1)?;
+        let inner = match &operand_type {
+            Type::Optional(inner) => inner,
+            other => other,
+        };
+        let found = match inner {
+            Type::Map(_, value) => (**value).clone(),
+            Type::Object(object) => match object.fields.get(field) {
+                Some(found) => found.clone(),
+                None => return Err(self.mismatch(format!("undefined field '{field}'"), id)),
+            },
+            Type::Dyn => Type::Dyn,
+            other => return Err(self.mismatch(format!("type '{other}' does not support field selection"), id)),
+        };
+        let escaped = self.environment.kubernetes && !matches!(inner, Type::Map(..));
+        let field = if escaped { escape::unescape(field).into_owned() } else { field.to_owned() };
+        let result = match mode {
+            Access::Test => Type::Bool,
+            Access::Optional => Type::optional(found),
+            Access::Plain if matches!(operand_type, Type::Optional(_)) => Type::optional(found),
+            Access::Plain => found,
+        };
+        Ok((Node::Select(Box::new(Select { operand, field: field.into(), mode })), result))
+    }
+
+    fn call(&mut self, call: &CallExpr, id: u64, depth: usize) -> Result<Typed, CompileError> {
+        if let Some(result) = self.expand(call, id, depth)? {
+            return Ok(result);
+        }
+        if call.func_name == operators::OPT_SELECT
+            && let [operand, IdedExpr { expr: Expr::Literal(LiteralValue::String(field)), .. }] = call.args.as_slice()
+        {
+            return self.field(operand, field.inner(), Access::Optional, id, depth);
+        }
+        let (name, member) = self.function(call, id)?;
+        let mut arguments = Vec::new();
+        let target = call.target.as_deref().filter(|_| member);
+        for argument in target.into_iter().chain(&call.args) {
+            arguments.push(self.visit(argument, depth + 1)?);
+        }
+        self.resolve(&name, member, arguments, id)
+    }
+
+    /// The name of the function that is called, and whether it is called on a value.
+    fn function(&self, call: &CallExpr, id: u64) -> Result<(String, bool), CompileError> {
+        let qualified =
+            call.target.as_deref().and_then(qualified_name).map(|prefix| format!("{prefix}.{}", call.func_name));
+        let namespaced = qualified.filter(|name| self.environment.overloads(name, false).next().is_some());
+        let member = call.target.is_some() && namespaced.is_none();
+        let name = namespaced.unwrap_or_else(|| call.func_name.clone());
+        if self.environment.overloads(&name, member).next().is_none() {
+            return Err(self.undeclared(name, id));
+        }
+        Ok((name, member))
+    }
+
+    /// Chooses the overloads that the types of the arguments allow.
+    fn resolve(&self, name: &str, member: bool, arguments: Vec<Typed>, id: u64) -> Result<Typed, CompileError> {
+        let mut overloads: Vec<&'static Overload> = Vec::new();
+        let mut result: Option<Type> = None;
+        for candidate in self.environment.overloads(name, member) {
+            let mut bound = Bindings::default();
+            let fits = candidate.parameters.len() == arguments.len()
+                && candidate
+                    .parameters
+                    .iter()
+                    .zip(&arguments)
+                    .all(|(want, (_, given))| want.accepts(given, &mut bound));
+            if fits {
+                let found = bound.apply(&candidate.result);
+                result = Some(match result {
+                    Some(before) if before != found => Type::Dyn,
+                    _ => found,
+                });
+                overloads.push(candidate);
+            }
+        }
+        let Some(result) = result else {
+            let kinds: Vec<String> = arguments.iter().map(|(_, kind)| kind.to_string()).collect();
+            let shown = match kinds.split_first() {
+                Some((target, rest)) if member => format!("{target}.({})", rest.join(", ")),
+                _ => format!("({})", kinds.join(", ")),
+            };
+            return Err(self.mismatch(format!("found no matching overload for '{name}' applied to '{shown}'"), id));
+        };
+        let mut arguments: Vec<Node> = arguments.into_iter().map(|(argument, _)| argument).collect();
+        if let Some(known) = self.literals(name, &mut arguments, id)? {
+            return Ok((known, result));
+        }
+        Ok((special(name, member, arguments, overloads), result))
+    }
+
+    /// Prepares literal patterns once, computes literal times, and refuses literals that can never work in rules.
+    fn literals(&self, name: &str, arguments: &mut [Node], id: u64) -> Result<Option<Node>, CompileError> {
+        let Some(Node::Constant(literal @ Value::String(_))) = (match name {
+            "matches" | "find" | "findAll" => arguments.get_mut(1),
+            "duration" | "timestamp" => arguments.get_mut(0),
+            _ => None,
+        }) else {
+            return Ok(None);
+        };
+        match crate::functions::prepare(name, literal) {
+            Ok(pattern @ Value::Pattern(_)) => *literal = pattern,
+            Ok(known) => return Ok(Some(Node::Constant(known))),
+            Err(()) if self.environment.kubernetes => return Err(self.mismatch(format!("invalid {name} argument"), id)),
+            Err(()) => {}
+        }
+        Ok(None)
+    }
+
+    pub fn undeclared(&self, name: String, id: u64) -> CompileError {
+        CompileError::Undeclared { name, position: self.position(id) }
+    }
+
+    pub fn mismatch(&self, reason: String, id: u64) -> CompileError {
+        CompileError::NoOverload { reason, position: self.position(id) }
+    }
+
+    fn position(&self, id: u64) -> Position {
+        let offset = self.info.offset_for(id).map_or(0, |(start, _)| start as usize);
+        let before: String = self.source.chars().take(offset).collect();
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+    }
+}
+
+/// Operators that do not evaluate all their operands have nodes of their own.
+fn special(name: &str, member: bool, arguments: Vec<Node>, overloads: Vec<&'static Overload>) -> Node {
+    let pair = |arguments: Vec<Node>| <[Node; 2]>::try_from(arguments).map(Box::new);
+    let plain = |arguments: Vec<Node>| Node::Call(Box::new(Call { name: name.to_owned(), overloads, arguments }));
+    let mode = if name == operators::OPT_INDEX { Access::Optional } else { Access::Plain };
+    match name {
+        operators::LOGICAL_AND => pair(arguments).map_or_else(plain, Node::And),
+        operators::LOGICAL_OR => pair(arguments).map_or_else(plain, Node::Or),
+        operators::CONDITIONAL => <[Node; 3]>::try_from(arguments).map(Box::new).map_or_else(plain, Node::Conditional),
+        operators::INDEX | operators::OPT_INDEX => <[Node; 2]>::try_from(arguments)
+            .map_or_else(plain, |[operand, key]| Node::Index(Box::new(Index { operand, key, mode }))),
+        "or" if member => pair(arguments).map_or_else(plain, Node::OrElse),
+        "orValue" if member => pair(arguments).map_or_else(plain, Node::OrValue),
+        _ => plain(arguments),
+    }
+}
+
+fn constant(literal: &LiteralValue) -> Typed {
+    let (value, kind) = match literal {
+        LiteralValue::Boolean(value) => (Value::Bool(*value.inner()), Type::Bool),
+        LiteralValue::Bytes(bytes) => (Value::Bytes(bytes.inner().into()), Type::Bytes),
+        LiteralValue::Double(value) => (Value::Double(*value.inner()), Type::Double),
+        LiteralValue::Int(value) => (Value::Int(*value.inner()), Type::Int),
+        LiteralValue::Null => (Value::Null, Type::Null),
+        LiteralValue::String(text) => (Value::string(text.inner()), Type::String),
+        LiteralValue::UInt(value) => (Value::Uint(*value.inner()), Type::Uint),
+    };
+    (Node::Constant(value), kind)
+}
+
+/// `a.b.c` as text, if the expression is nothing but names.
+fn qualified_name(node: &IdedExpr) -> Option<String> {
+    match &node.expr {
+        Expr::Ident(name) => Some(name.clone()),
+        Expr::Select(select) => qualified_name(&select.operand).map(|operand| format!("{operand}.{}", select.field)),
+        _ => None,
+    }
+}

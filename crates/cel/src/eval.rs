@@ -1,0 +1,190 @@
+//! Evaluates compiled expressions, one step of the budget per part.
+
+use std::sync::Arc;
+
+use crate::budget::Budget;
+use crate::expression::EvalError;
+use crate::node::{Access, Call, Entry, Index, Item, Node, Select};
+use crate::value::{Key, Map, Value};
+
+/// The state of one evaluation.
+pub(crate) struct Evaluator {
+    pub budget: Budget,
+    /// Variables of the environment, then those of the comprehensions around.
+    pub stack: Vec<Value>,
+}
+
+/// A value or why there is none.
+pub(crate) type Outcome = Result<Value, EvalError>;
+
+impl Evaluator {
+    pub fn eval(&mut self, node: &Node) -> Outcome {
+        self.budget.step()?;
+        match node {
+            Node::Constant(value) => Ok(value.clone()),
+            Node::Variable(at) => self.variable(*at),
+            Node::Select(select) => self.select(select),
+            Node::Index(index) => self.index(index),
+            Node::And(operands) => self.logical(operands, false),
+            Node::Or(operands) => self.logical(operands, true),
+            Node::Conditional(parts) => self.conditional(parts),
+            Node::List(items) => self.list(items),
+            Node::Map(entries) => self.map(entries),
+            Node::Call(call) => self.call(call),
+            Node::OrElse(operands) => self.or_else(operands),
+            Node::OrValue(operands) => self.or_value(operands),
+            Node::Fold(fold) => self.fold(fold),
+        }
+    }
+
+    fn variable(&self, at: usize) -> Outcome {
+        self.stack.get(at).cloned().ok_or(EvalError::Other("undeclared reference"))
+    }
+
+    fn select(&mut self, select: &Select) -> Outcome {
+        let operand = self.eval(&select.operand)?;
+        access(&operand, &Key::String(Arc::clone(&select.field)), select.mode)
+    }
+
+    fn index(&mut self, index: &Index) -> Outcome {
+        let operand = self.eval(&index.operand)?;
+        let key = self.eval(&index.key)?;
+        let usable = key.key().ok_or_else(|| overload("_[_]", &[operand.clone(), key]))?;
+        access(&operand, &usable, index.mode)
+    }
+
+    /// `&&` and `||`: one side that decides wins over an error of the other.
+    fn logical(&mut self, [left, right]: &[Node; 2], decisive: bool) -> Outcome {
+        let name = if decisive { "_||_" } else { "_&&_" };
+        let left = self.truth(name, left);
+        match left {
+            Ok(value) if value == decisive => return Ok(Value::Bool(decisive)),
+            Err(EvalError::TooManySteps) => return Err(EvalError::TooManySteps),
+            _ => {}
+        }
+        match self.truth(name, right) {
+            Ok(value) if value == decisive => Ok(Value::Bool(decisive)),
+            Err(EvalError::TooManySteps) => Err(EvalError::TooManySteps),
+            right => left.and(right).map(Value::Bool),
+        }
+    }
+
+    /// A part that has to be true or false.
+    pub fn truth(&mut self, name: &str, node: &Node) -> Result<bool, EvalError> {
+        match self.eval(node)? {
+            Value::Bool(value) => Ok(value),
+            other => Err(overload(name, &[other])),
+        }
+    }
+
+    fn conditional(&mut self, [condition, yes, no]: &[Node; 3]) -> Outcome {
+        let chosen = if self.truth("_?_:_", condition)? { yes } else { no };
+        self.eval(chosen)
+    }
+
+    fn list(&mut self, items: &[Item]) -> Outcome {
+        let mut list = Vec::with_capacity(items.len());
+        for item in items {
+            let value = self.eval(&item.value)?;
+            list.extend(if item.optional { present(value)? } else { Some(value) });
+        }
+        Ok(Value::list(list))
+    }
+
+    fn map(&mut self, entries: &[Entry]) -> Outcome {
+        let mut map = Map::new();
+        for entry in entries {
+            let key = self.eval(&entry.key)?;
+            let value = self.eval(&entry.value)?;
+            let value = if entry.optional { present(value)? } else { Some(value) };
+            let usable = match key {
+                Value::Double(_) => None,
+                ref key => key.key(),
+            };
+            let key = usable.ok_or(EvalError::Other("unsupported key type"))?;
+            if let Some(value) = value
+                && map.insert(key, value).is_some()
+            {
+                return Err(EvalError::Other("a map has the same key twice"));
+            }
+        }
+        Ok(Value::map(map))
+    }
+
+    fn call(&mut self, call: &Call) -> Outcome {
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            arguments.push(self.eval(argument)?);
+        }
+        match call.overloads.iter().find(|candidate| candidate.takes(&arguments)) {
+            Some(found) => (found.run)(&arguments, &self.budget),
+            None => Err(overload(&call.name, &arguments)),
+        }
+    }
+
+    fn or_else(&mut self, [left, right]: &[Node; 2]) -> Outcome {
+        match self.eval(left)? {
+            Value::Optional(None) => match self.eval(right)? {
+                right @ Value::Optional(_) => Ok(right),
+                other => Err(overload("or", &[other])),
+            },
+            left @ Value::Optional(_) => Ok(left),
+            other => Err(overload("or", &[other])),
+        }
+    }
+
+    fn or_value(&mut self, [left, right]: &[Node; 2]) -> Outcome {
+        match self.eval(left)? {
+            Value::Optional(None) => self.eval(right),
+            Value::Optional(Some(value)) => Ok((*value).clone()),
+            other => Err(overload("orValue", &[other])),
+        }
+    }
+}
+
+/// The value in an optional one.
+fn present(value: Value) -> Result<Option<Value>, EvalError> {
+    match value {
+        Value::Optional(value) => Ok(value.map(|value| (*value).clone())),
+        other => {
+            Err(EvalError::NoSuchOverload(format!("cannot initialize optional entry from {}", other.kind().name())))
+        }
+    }
+}
+
+/// The field or element of a value.
+fn access(operand: &Value, key: &Key, mode: Access) -> Outcome {
+    let found = match operand {
+        Value::Optional(None) if mode == Access::Test => return Ok(Value::Bool(false)),
+        Value::Optional(None) => return Ok(Value::Optional(None)),
+        Value::Optional(Some(inner)) => {
+            let mode = if mode == Access::Test { Access::Test } else { Access::Optional };
+            return access(inner, key, mode);
+        }
+        Value::Map(map) => map.get(key),
+        Value::List(list) => match key {
+            Key::Int(at) => usize::try_from(*at).ok().and_then(|at| list.items.get(at)),
+            Key::Uint(at) => usize::try_from(*at).ok().and_then(|at| list.items.get(at)),
+            _ => return Err(overload("_[_]", &[operand.clone(), key.into()])),
+        },
+        _ => return Err(overload("_[_]", &[operand.clone(), key.into()])),
+    };
+    match (mode, found) {
+        (Access::Test, found) => Ok(Value::Bool(found.is_some())),
+        (Access::Optional, found) => Ok(Value::optional(found.cloned())),
+        (Access::Plain, Some(found)) => Ok(found.clone()),
+        (Access::Plain, None) if matches!(operand, Value::List(_)) => Err(EvalError::IndexOutOfBounds),
+        (Access::Plain, None) => Err(EvalError::NoSuchKey(match key {
+            Key::Bool(key) => key.to_string(),
+            Key::Int(key) => key.to_string(),
+            Key::Uint(key) => key.to_string(),
+            Key::String(key) => key.to_string(),
+        })),
+    }
+}
+
+/// The error for arguments of the wrong types; it names the types, never the values.
+pub(crate) fn overload(name: &str, arguments: &[Value]) -> EvalError {
+    let kinds: Vec<String> = arguments.iter().map(|argument| argument.kind().name().to_owned()).collect();
+    EvalError::NoSuchOverload(format!("{name}({})", kinds.join(", ")))
+}

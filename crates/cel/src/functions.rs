@@ -1,0 +1,79 @@
+//! The functions that expressions can call, by library.
+
+mod conversions;
+pub(crate) mod format;
+mod formats;
+pub(crate) mod lists;
+mod net;
+mod operators;
+mod optional;
+mod quantity;
+pub(crate) mod regex;
+mod semver;
+mod sets;
+mod strings;
+pub(crate) mod time;
+mod url;
+
+pub(crate) use formats::Format;
+pub(crate) use net::{Cidr, Ip};
+pub(crate) use quantity::Quantity;
+pub(crate) use semver::Semver;
+pub(crate) use url::Url;
+
+use crate::budget::Budget;
+use crate::expression::EvalError;
+use crate::signature::Row;
+use crate::value::Value;
+
+/// The libraries of mutations: the standard one, and the extensions for strings and lists.
+pub(crate) fn mutation() -> Vec<&'static [Row]> {
+    vec![
+        operators::ROWS,
+        operators::STRICT_ROWS,
+        conversions::ROWS,
+        time::ROWS,
+        regex::STANDARD_ROWS,
+        strings::ROWS,
+        strings::REVERSE_ROWS,
+        lists::ROWS,
+    ]
+}
+
+/// The libraries of validation rules: what the API server offers, and nothing else.
+pub(crate) fn rule() -> Vec<&'static [Row]> {
+    vec![
+        operators::ROWS,
+        operators::STRICT_ROWS,
+        operators::CROSS_ROWS,
+        conversions::ROWS,
+        time::ROWS,
+        regex::STANDARD_ROWS,
+        regex::ROWS,
+        strings::ROWS,
+        lists::ROWS,
+        lists::KUBERNETES_ROWS,
+        sets::ROWS,
+        optional::ROWS,
+        url::ROWS,
+        quantity::ROWS,
+        net::ROWS,
+        formats::ROWS,
+        semver::ROWS,
+    ]
+}
+
+/// Does once what a literal argument of these functions needs: compiles a pattern, parses a time.
+pub(crate) fn prepare(name: &str, literal: &Value) -> Result<Value, ()> {
+    let Value::String(text) = literal else { return Err(()) };
+    match name {
+        "duration" => time::parse_duration(text).map(Value::Duration).ok_or(()),
+        "timestamp" => time::parse_timestamp(text).map(Value::Timestamp).ok_or(()),
+        _ => regex::compile(text, &Budget::new()).map(|pattern| Value::Pattern(pattern.into())).map_err(|_| ()),
+    }
+}
+
+/// The error of a function that cannot handle its arguments.
+pub(crate) fn failed(function: &str) -> EvalError {
+    EvalError::Function(function.to_owned())
+}

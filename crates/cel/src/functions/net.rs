@@ -1,0 +1,165 @@
+//! IP addresses and networks.
+
+use std::net::IpAddr;
+
+use crate::budget::Budget;
+use crate::eval::{Outcome, overload};
+use crate::expression::EvalError;
+use crate::functions::failed;
+use crate::signature::Row;
+use crate::value::Value;
+
+pub(crate) const ROWS: &[Row] = &[
+    ("ip(string): IP", |arguments, _| parse_ip(text("ip", arguments)?).map(Value::Ip).ok_or_else(|| failed("ip"))),
+    ("isIP(string): bool", |arguments, _| Ok(Value::Bool(parse_ip(text("isIP", arguments)?).is_some()))),
+    ("ip.isCanonical(string): bool", |arguments, _| {
+        let given = text("ip.isCanonical", arguments)?;
+        let found = parse_ip(given).ok_or_else(|| failed("ip.isCanonical"))?;
+        Ok(Value::Bool(found.to_string() == given))
+    }),
+    ("string(IP): string\nstring(CIDR): string", to_string),
+    ("IP.family(): int", |arguments, _| on_ip("family", arguments, |ip| Value::Int(if ip.is_ipv4() { 4 } else { 6 }))),
+    ("IP.isUnspecified(): bool", |arguments, _| test("isUnspecified", arguments, |ip| ip.is_unspecified())),
+    ("IP.isLoopback(): bool", |arguments, _| test("isLoopback", arguments, |ip| ip.is_loopback())),
+    ("IP.isLinkLocalMulticast(): bool", |arguments, _| test("isLinkLocalMulticast", arguments, link_local_multicast)),
+    ("IP.isLinkLocalUnicast(): bool", |arguments, _| test("isLinkLocalUnicast", arguments, link_local_unicast)),
+    ("IP.isGlobalUnicast(): bool", |arguments, _| test("isGlobalUnicast", arguments, global_unicast)),
+    ("cidr(string): CIDR", |arguments, _| {
+        Cidr::parse(text("cidr", arguments)?).map(Value::Cidr).ok_or_else(|| failed("cidr"))
+    }),
+    ("isCIDR(string): bool", |arguments, _| Ok(Value::Bool(Cidr::parse(text("isCIDR", arguments)?).is_some()))),
+    ("CIDR.containsIP(string): bool\nCIDR.containsIP(IP): bool", contains_ip),
+    ("CIDR.containsCIDR(string): bool\nCIDR.containsCIDR(CIDR): bool", contains_cidr),
+    ("CIDR.ip(): IP", |arguments, _| on_cidr("ip", arguments, |cidr| Value::Ip(cidr.address))),
+    ("CIDR.prefixLength(): int", |arguments, _| {
+        on_cidr("prefixLength", arguments, |cidr| Value::Int(i64::from(cidr.bits)))
+    }),
+    ("CIDR.masked(): CIDR", |arguments, _| on_cidr("masked", arguments, |cidr| Value::Cidr(cidr.masked()))),
+];
+
+/// An IP address.
+pub(crate) type Ip = IpAddr;
+
+/// A network: an address, which may have more bits than the prefix, and the length of the prefix.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cidr {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl std::fmt::Display for Cidr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+impl Cidr {
+    /// Parses `10.0.0.0/8`.
+    fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = text.rsplit_once('/')?;
+        let address = parse_ip(address)?;
+        let plain = bits == "0" || bits.starts_with(|c: char| ('1'..='9').contains(&c));
+        let bits: u8 = bits.parse().ok().filter(|_| plain)?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (bits <= most).then_some(Self { address, bits })
+    }
+
+    fn masked(&self) -> Self {
+        let bits = u32::from(self.bits);
+        let address = match self.address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+                IpAddr::V4((u32::from(address) & mask).into())
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+                IpAddr::V6((u128::from(address) & mask).into())
+            }
+        };
+        Self { address, bits: self.bits }
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.address.is_ipv4()
+            && Self { address, bits: self.bits }.masked().address == self.masked().address
+    }
+}
+
+/// An address without zone that is not an IPv4 address in disguise.
+fn parse_ip(text: &str) -> Option<IpAddr> {
+    text.parse::<IpAddr>().ok().filter(|found| match found {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(address) => address.to_ipv4_mapped().is_none(),
+    })
+}
+
+fn text<'a>(name: &str, arguments: &'a [Value]) -> Result<&'a str, EvalError> {
+    match arguments {
+        [Value::String(text)] => Ok(text),
+        _ => Err(overload(name, arguments)),
+    }
+}
+
+fn on_ip(name: &str, arguments: &[Value], result: impl Fn(&IpAddr) -> Value) -> Outcome {
+    match arguments {
+        [Value::Ip(ip)] => Ok(result(ip)),
+        _ => Err(overload(name, arguments)),
+    }
+}
+
+fn test(name: &str, arguments: &[Value], holds: impl Fn(&IpAddr) -> bool) -> Outcome {
+    on_ip(name, arguments, |ip| Value::Bool(holds(ip)))
+}
+
+fn on_cidr(name: &str, arguments: &[Value], result: impl Fn(&Cidr) -> Value) -> Outcome {
+    match arguments {
+        [Value::Cidr(cidr)] => Ok(result(cidr)),
+        _ => Err(overload(name, arguments)),
+    }
+}
+
+fn to_string(arguments: &[Value], _: &Budget) -> Outcome {
+    match arguments {
+        [Value::Ip(ip)] => Ok(Value::string(ip.to_string())),
+        [Value::Cidr(cidr)] => Ok(Value::string(cidr.to_string())),
+        _ => Err(overload("string", arguments)),
+    }
+}
+
+fn contains_ip(arguments: &[Value], _: &Budget) -> Outcome {
+    let (cidr, ip) = match arguments {
+        [Value::Cidr(cidr), Value::Ip(ip)] => (cidr, Some(*ip)),
+        [Value::Cidr(cidr), Value::String(text)] => (cidr, parse_ip(text)),
+        _ => return Err(overload("containsIP", arguments)),
+    };
+    ip.map(|ip| Value::Bool(cidr.contains(ip))).ok_or_else(|| failed("containsIP"))
+}
+
+fn contains_cidr(arguments: &[Value], _: &Budget) -> Outcome {
+    let (cidr, other) = match arguments {
+        [Value::Cidr(cidr), Value::Cidr(other)] => (cidr, Some(*other)),
+        [Value::Cidr(cidr), Value::String(text)] => (cidr, Cidr::parse(text)),
+        _ => return Err(overload("containsCIDR", arguments)),
+    };
+    let other = other.ok_or_else(|| failed("containsCIDR"))?;
+    Ok(Value::Bool(cidr.bits <= other.bits && cidr.contains(other.address)))
+}
+
+fn link_local_multicast(ip: &IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(ip) => ip.segments()[0] & 0xff0f == 0xff02,
+    }
+}
+
+fn link_local_unicast(ip: &IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.segments()[0] & 0xffc0 == 0xfe80,
+    }
+}
+
+fn global_unicast(ip: &IpAddr) -> bool {
+    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
+    !broadcast && !ip.is_unspecified() && !ip.is_loopback() && !ip.is_multicast() && !link_local_unicast(ip)
+}

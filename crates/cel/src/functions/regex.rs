@@ -1,0 +1,171 @@
+//! Patterns as RE2 understands them.
+
+use std::borrow::Cow;
+
+use regex::{Regex, RegexBuilder};
+
+use crate::budget::Budget;
+use crate::eval::{Outcome, overload};
+use crate::expression::EvalError;
+use crate::functions::failed;
+use crate::signature::Row;
+use crate::value::Value;
+
+/// `matches` belongs to the standard library.
+pub(crate) const STANDARD_ROWS: &[Row] = &[("matches(string, string): bool\nstring.matches(string): bool", matches)];
+
+/// The pattern functions of Kubernetes.
+pub(crate) const ROWS: &[Row] = &[
+    ("string.find(string): string", find),
+    ("string.findAll(string): list(string)\nstring.findAll(string, int): list(string)", find_all),
+];
+
+/// Memory that a compiled pattern may take.
+const SIZE: usize = 1 << 20;
+
+/// What compiling costs, besides its length: it is far slower than a step.
+const COMPILING: u64 = 1_000;
+
+/// Compiles a pattern.
+pub(crate) fn compile(pattern: &str, budget: &Budget) -> Result<Regex, EvalError> {
+    budget.charge(COMPILING + pattern.len() as u64 * 10)?;
+    let translated = translate(pattern).ok_or_else(|| failed("matches"))?;
+    RegexBuilder::new(&translated).size_limit(SIZE).build().map_err(|_| failed("matches"))
+}
+
+/// The pattern and the text of a call, paid for.
+fn prepared<'a>(name: &str, arguments: &'a [Value], budget: &Budget) -> Result<(&'a str, Cow<'a, Regex>), EvalError> {
+    match arguments {
+        [Value::String(text), Value::Pattern(pattern), ..] => {
+            budget.bytes(text.len().saturating_mul(2 + pattern.as_str().len() / 4))?;
+            Ok((text, Cow::Borrowed(pattern)))
+        }
+        [Value::String(text), Value::String(pattern), ..] => {
+            budget.bytes(text.len().saturating_mul(2 + pattern.len() / 4))?;
+            Ok((text, Cow::Owned(compile(pattern, budget)?)))
+        }
+        _ => Err(overload(name, arguments)),
+    }
+}
+
+fn matches(arguments: &[Value], budget: &Budget) -> Outcome {
+    let (text, pattern) = prepared("matches", arguments, budget)?;
+    Ok(Value::Bool(pattern.is_match(text)))
+}
+
+fn find(arguments: &[Value], budget: &Budget) -> Outcome {
+    let (text, pattern) = prepared("find", arguments, budget)?;
+    Ok(Value::string(pattern.find(text).map_or("", |found| found.as_str())))
+}
+
+fn find_all(arguments: &[Value], budget: &Budget) -> Outcome {
+    let (text, pattern) = prepared("findAll", arguments, budget)?;
+    let limit = match arguments {
+        [_, _, Value::Int(limit)] => usize::try_from(*limit).unwrap_or(usize::MAX),
+        _ => usize::MAX,
+    };
+    let mut found = Vec::new();
+    for part in pattern.find_iter(text).take(limit) {
+        budget.step()?;
+        found.push(Value::string(part.as_str()));
+    }
+    Ok(Value::list(found))
+}
+
+/// Rewrites what RE2 and the regex crate read differently: `\d`, `\w`, `\s` and `\b` are ASCII in RE2, `\Q…\E` quotes,
+/// and `[`, `&`, `~` have no meaning inside a class. None for what RE2 refuses.
+fn translate(pattern: &str) -> Option<String> {
+    let mut out = String::with_capacity(pattern.len());
+    let mut rest = pattern.chars().peekable();
+    let mut class = false;
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => match rest.next()? {
+                'Q' if !class => {
+                    let text: String = rest.by_ref().collect();
+                    let (quoted, after) = text.split_once("\\E").unwrap_or((&text, ""));
+                    out.push_str(&regex::escape(quoted));
+                    out.push_str(&translate(after)?);
+                    return Some(out);
+                }
+                'd' => out.push_str(if class { "0-9" } else { "[0-9]" }),
+                'D' => out.push_str("[^0-9]"),
+                'w' => out.push_str(if class { "0-9A-Za-z_" } else { "[0-9A-Za-z_]" }),
+                'W' => out.push_str("[^0-9A-Za-z_]"),
+                's' => out.push_str(if class { "\\t\\n\\f\\r " } else { "[\\t\\n\\f\\r ]" }),
+                'S' => out.push_str("[^\\t\\n\\f\\r ]"),
+                'b' if !class => out.push_str("(?-u:\\b)"),
+                '<' | '>' => return None,
+                other => {
+                    out.push('\\');
+                    out.push(other);
+                }
+            },
+            '[' if class && rest.peek() == Some(&':') => {
+                let mut name = String::from("[");
+                while let Some(c) = rest.next() {
+                    name.push(c);
+                    if c == ':' && rest.peek() == Some(&']') && name.len() > 2 {
+                        rest.next();
+                        name.push(']');
+                        break;
+                    }
+                }
+                out.push_str(&name);
+            }
+            '[' if class => out.push_str("\\["),
+            '[' => {
+                class = true;
+                out.push('[');
+                if rest.peek() == Some(&'^') {
+                    rest.next();
+                    out.push('^');
+                }
+                // a closing bracket right at the start is meant as itself
+                if rest.peek() == Some(&']') {
+                    rest.next();
+                    out.push_str("\\]");
+                }
+            }
+            ']' if class => {
+                class = false;
+                out.push(']');
+            }
+            '&' | '~' if class => {
+                out.push('\\');
+                out.push(c);
+            }
+            other => out.push(other),
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_what_they_mean_in_re2() {
+        for (pattern, text, want) in [
+            (r"^\d+$", "12", true),
+            (r"^\d+$", "१२", false),
+            (r"^\w$", "é", false),
+            (r"^[\w-]+$", "a-b", true),
+            (r"^[^\s]+$", "a b", false),
+            (r"\bfoo\b", "a foo b", true),
+            (r"^\Qa.b\E+$", "a.bb", true),
+            (r"^[a&&b]+$", "&", true),
+            (r"^[[a]+$", "[", true),
+            (r"^[]a]+$", "]", true),
+            (r"^[[:alpha:]]+$", "abc", true),
+            (r"^(?i)abc$", "ABC", true),
+            (r"^.$", "é", true),
+        ] {
+            assert_eq!(compile(pattern, &Budget::new()).unwrap().is_match(text), want, "{pattern} on {text}");
+        }
+        for wrong in ["[", "(", "a**b(", r"\", r"(?=a)"] {
+            assert!(compile(wrong, &Budget::new()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The values that expressions compute with. Copying one is cheap: everything large is shared.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::budget::Budget;
+use crate::expression::EvalError;
+use crate::functions::{Cidr, Format, Ip, Quantity, Semver, Url};
+use crate::types::Type;
+
+/// A value.
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Arc<str>),
+    Bytes(Arc<[u8]>),
+    /// Nanoseconds.
+    Duration(i64),
+    /// Nanoseconds since 1970.
+    Timestamp(i128),
+    List(Arc<List>),
+    Map(Arc<Map>),
+    Optional(Option<Arc<Value>>),
+    Type(Arc<Type>),
+    Url(Arc<Url>),
+    Quantity(Arc<Quantity>),
+    Ip(Ip),
+    Cidr(Cidr),
+    Semver(Arc<Semver>),
+    Format(&'static Format),
+    /// Text that was compiled to a pattern, because it is a literal.
+    Pattern(Arc<regex::Regex>),
+}
+
+/// A map, in the order of its keys, so that the same input always gives the same output.
+pub(crate) type Map = BTreeMap<Key, Value>;
+
+/// The key of a map.
+#[derive(Debug, Clone)]
+pub(crate) enum Key {
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    String(Arc<str>),
+}
+
+/// A list and how it is compared and added to.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    pub items: Vec<Value>,
+    pub kind: ListKind,
+}
+
+/// The `x-kubernetes-list-type` of a list.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum ListKind {
+    #[default]
+    Atomic,
+    Set,
+    /// Items are told apart by these fields.
+    Map(Arc<[String]>),
+}
+
+impl Key {
+    /// Booleans before numbers before text; numbers of both types are equal when their value is.
+    fn rank(&self) -> (u8, i128, &str) {
+        match self {
+            Self::Bool(value) => (0, i128::from(*value), ""),
+            Self::Int(value) => (1, i128::from(*value), ""),
+            Self::Uint(value) => (1, i128::from(*value), ""),
+            Self::String(text) => (2, 0, text),
+        }
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Key {}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl From<&Key> for Value {
+    fn from(key: &Key) -> Self {
+        match key {
+            Key::Bool(value) => Self::Bool(*value),
+            Key::Int(value) => Self::Int(*value),
+            Key::Uint(value) => Self::Uint(*value),
+            Key::String(text) => Self::String(Arc::clone(text)),
+        }
+    }
+}
+
+impl Value {
+    /// Text.
+    pub fn string(text: impl Into<Arc<str>>) -> Self {
+        Self::String(text.into())
+    }
+
+    /// A plain list.
+    pub fn list(items: Vec<Value>) -> Self {
+        Self::List(Arc::new(List { items, kind: ListKind::Atomic }))
+    }
+
+    /// A map.
+    pub fn map(entries: Map) -> Self {
+        Self::Map(Arc::new(entries))
+    }
+
+    /// An optional value.
+    pub fn optional(value: Option<Value>) -> Self {
+        Self::Optional(value.map(Arc::new))
+    }
+
+    /// A count; none is larger than memory.
+    pub fn count(count: usize) -> Self {
+        Self::Int(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// As the key of a map, if it can be one. Whole doubles find integers.
+    pub fn key(&self) -> Option<Key> {
+        match self {
+            Self::Bool(value) => Some(Key::Bool(*value)),
+            Self::Int(value) => Some(Key::Int(*value)),
+            Self::Uint(value) => Some(Key::Uint(*value)),
+            Self::String(text) => Some(Key::String(Arc::clone(text))),
+            #[allow(clippy::cast_possible_truncation)] // checked to be whole and in range
+            Self::Double(value) if value.fract() == 0.0 && value.abs() < 9.2e18 => Some(Key::Int(*value as i64)),
+            _ => None,
+        }
+    }
+
+    /// The type that `type()` shows.
+    pub fn kind(&self) -> Type {
+        match self {
+            Self::Null => Type::Null,
+            Self::Bool(_) => Type::Bool,
+            Self::Int(_) => Type::Int,
+            Self::Uint(_) => Type::Uint,
+            Self::Double(_) => Type::Double,
+            Self::String(_) | Self::Pattern(_) => Type::String,
+            Self::Bytes(_) => Type::Bytes,
+            Self::Duration(_) => Type::Duration,
+            Self::Timestamp(_) => Type::Timestamp,
+            Self::List(_) => Type::list(Type::Dyn),
+            Self::Map(_) => Type::map(Type::Dyn, Type::Dyn),
+            Self::Optional(_) => Type::optional(Type::Dyn),
+            Self::Type(_) => Type::Type,
+            Self::Url(_) => Type::Url,
+            Self::Quantity(_) => Type::Quantity,
+            Self::Ip(_) => Type::Ip,
+            Self::Cidr(_) => Type::Cidr,
+            Self::Semver(_) => Type::Semver,
+            Self::Format(_) => Type::Format,
+        }
+    }
+
+    /// Whether `optional.ofNonZeroValue` drops the value.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Self::Null | Self::Bool(false) | Self::Int(0) | Self::Uint(0) | Self::Duration(0) => true,
+            Self::Double(value) => *value == 0.0,
+            Self::String(text) => text.is_empty(),
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::List(list) => list.items.is_empty(),
+            Self::Map(map) => map.is_empty(),
+            Self::Optional(value) => value.as_ref().is_none_or(|value| value.is_zero()),
+            Self::Timestamp(nanos) => *nanos == -62_135_596_800_000_000_000,
+            _ => false,
+        }
+    }
+
+    /// Whether two values are equal; values of different types are not, except numbers.
+    pub fn equals(&self, other: &Self, budget: &Budget) -> Result<bool, EvalError> {
+        budget.step()?;
+        Ok(match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(_) | Self::Uint(_) | Self::Double(_), Self::Int(_) | Self::Uint(_) | Self::Double(_)) => {
+                numbers(self, other) == Some(Ordering::Equal)
+            }
+            (Self::String(a), Self::String(b)) => {
+                budget.bytes(a.len().min(b.len()))?;
+                a == b
+            }
+            (Self::Bytes(a), Self::Bytes(b)) => {
+                budget.bytes(a.len().min(b.len()))?;
+                a == b
+            }
+            (Self::Duration(a), Self::Duration(b)) => a == b,
+            (Self::Timestamp(a), Self::Timestamp(b)) => a == b,
+            (Self::List(a), Self::List(b)) => a.equals(b, budget)?,
+            (Self::Map(a), Self::Map(b)) => {
+                if a.len() != b.len() {
+                    return Ok(false);
+                }
+                for (key, value) in a.iter() {
+                    budget.step()?;
+                    let Some(other) = b.get(key) else { return Ok(false) };
+                    if !value.equals(other, budget)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            (Self::Optional(a), Self::Optional(b)) => match (a, b) {
+                (Some(a), Some(b)) => a.equals(b, budget)?,
+                (a, b) => a.is_none() && b.is_none(),
+            },
+            (Self::Type(a), Self::Type(b)) => a.name() == b.name(),
+            (Self::Url(a), Self::Url(b)) => a == b,
+            (Self::Quantity(a), Self::Quantity(b)) => a.cmp(b) == Ordering::Equal,
+            (Self::Ip(a), Self::Ip(b)) => a == b,
+            (Self::Cidr(a), Self::Cidr(b)) => a == b,
+            (Self::Semver(a), Self::Semver(b)) => a.cmp(b) == Ordering::Equal,
+            (Self::Format(a), Self::Format(b)) => a.name == b.name,
+            _ => false,
+        })
+    }
+
+    /// Which of two values is larger; none for values that have no order.
+    pub fn compare(&self, other: &Self, budget: &Budget) -> Result<Option<Ordering>, EvalError> {
+        budget.step()?;
+        Ok(match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
+            (Self::String(a), Self::String(b)) => {
+                budget.bytes(a.len().min(b.len()))?;
+                Some(a.cmp(b))
+            }
+            (Self::Bytes(a), Self::Bytes(b)) => {
+                budget.bytes(a.len().min(b.len()))?;
+                Some(a.cmp(b))
+            }
+            (Self::Duration(a), Self::Duration(b)) => Some(a.cmp(b)),
+            (Self::Timestamp(a), Self::Timestamp(b)) => Some(a.cmp(b)),
+            _ => numbers(self, other),
+        })
+    }
+}
+
+/// Compares numbers of any types by value.
+#[allow(clippy::cast_precision_loss)] // decided by the integer comparison when that matters
+fn numbers(a: &Value, b: &Value) -> Option<Ordering> {
+    let whole = |value: &Value| match value {
+        Value::Int(value) => Some(i128::from(*value)),
+        Value::Uint(value) => Some(i128::from(*value)),
+        _ => None,
+    };
+    match (a, b) {
+        (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
+        (Value::Double(a), b) => against_double(whole(b)?, *a).map(Ordering::reverse),
+        (a, Value::Double(b)) => against_double(whole(a)?, *b),
+        _ => Some(whole(a)?.cmp(&whole(b)?)),
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // the range is checked first
+fn against_double(whole: i128, double: f64) -> Option<Ordering> {
+    if double.is_nan() {
+        return None;
+    }
+    if double.abs() >= 1e20 {
+        return Some(if double > 0.0 { Ordering::Less } else { Ordering::Greater });
+    }
+    let floor = double.floor();
+    Some(whole.cmp(&(floor as i128)).then(if double > floor { Ordering::Less } else { Ordering::Equal }))
+}
+
+impl List {
+    /// Whether an equal item is in the list.
+    pub fn contains(&self, wanted: &Value, budget: &Budget) -> Result<bool, EvalError> {
+        for item in &self.items {
+            if item.equals(wanted, budget)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn equals(&self, other: &Self, budget: &Budget) -> Result<bool, EvalError> {
+        if self.items.len() != other.items.len() {
+            return Ok(false);
+        }
+        match &self.kind {
+            ListKind::Atomic => {
+                for (a, b) in self.items.iter().zip(&other.items) {
+                    if !a.equals(b, budget)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            ListKind::Set => {
+                for item in &self.items {
+                    if !other.contains(item, budget)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            ListKind::Map(keys) => {
+                for item in &self.items {
+                    let Some(at) = find(&other.items, item, keys, budget)? else { return Ok(false) };
+                    if !item.equals(&other.items[at], budget)? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// This list and the other: sets take what they do not have, map lists replace what has the same key.
+    pub fn plus(&self, other: &Self, budget: &Budget) -> Result<Self, EvalError> {
+        budget.charge((self.items.len() + other.items.len()) as u64)?;
+        let mut items = self.items.clone();
+        for item in &other.items {
+            match &self.kind {
+                ListKind::Atomic => items.push(item.clone()),
+                ListKind::Set => {
+                    if !self.contains(item, budget)? {
+                        items.push(item.clone());
+                    }
+                }
+                ListKind::Map(keys) => match find(&items, item, keys, budget)? {
+                    Some(at) => items[at] = item.clone(),
+                    None => items.push(item.clone()),
+                },
+            }
+        }
+        Ok(Self { items, kind: self.kind.clone() })
+    }
+}
+
+/// Where the item with the same key fields is.
+fn find(items: &[Value], wanted: &Value, keys: &[String], budget: &Budget) -> Result<Option<usize>, EvalError> {
+    'items: for (at, item) in items.iter().enumerate() {
+        let (Value::Map(a), Value::Map(b)) = (item, wanted) else { continue };
+        for key in keys {
+            let key = Key::String(key.as_str().into());
+            let same = match (a.get(&key), b.get(&key)) {
+                (Some(a), Some(b)) => a.equals(b, budget)?,
+                (a, b) => a.is_none() && b.is_none(),
+            };
+            if !same {
+                continue 'items;
+            }
+        }
+        return Ok(Some(at));
+    }
+    Ok(None)
+}

@@ -11,9 +11,10 @@ use crate::kinds;
 use crate::stage::{Stage, shown};
 use crate::world::World;
 
-/// How long a lease lasts that nobody renews, and how often stand-bys look.
-const LEASE: Duration = Duration::from_secs(15);
-const LOOK: Duration = Duration::from_secs(2);
+/// A leader that could not renew its lease for so long stops working; only after that may others start.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// A lease lasts 15 s, and stand-bys look every 2 s.
+const PATIENCE: Duration = Duration::from_secs(25);
 
 pub(super) async fn of_two_agents_one_works_and_hands_over_at_once_when_it_stops(
     world: Arc<dyn World>,
@@ -22,9 +23,9 @@ pub(super) async fn of_two_agents_one_works_and_hands_over_at_once_when_it_stops
     let (leader, standby) = leader_and_standby(&stage).await?;
     leader.stop().await?;
     let released = Instant::now();
-    takes_over(&stage, &standby, "1").await?;
-    // Looking for the lease, not waiting for it to expire.
-    ensure!(released.elapsed() < LEASE - LOOK, "taken over only after {:?}", released.elapsed());
+    takes_over(&stage, &standby).await?;
+    let waited = released.elapsed();
+    ensure!(waited < RENEW_DEADLINE, "taken over only after {waited:?}, as if the lease had to expire");
     standby.stop().await
 }
 
@@ -34,12 +35,10 @@ pub(super) async fn the_lease_of_a_crashed_agent_is_taken_over_when_it_has_expir
     let stage = Stage::set(world).await?;
     let (leader, standby) = leader_and_standby(&stage).await?;
     leader.crash();
-    let renewed = lease(&stage).await?["spec"]["renewTime"].clone();
     let crashed = Instant::now();
-    // Nobody works as long as the crashed agent might be alive.
-    takes_over(&stage, &standby, "1").await?;
+    takes_over(&stage, &standby).await?;
     let waited = crashed.elapsed();
-    ensure!(waited > LEASE - 2 * LOOK, "taken over after {waited:?} although {renewed} was the last renewal");
+    ensure!(waited > RENEW_DEADLINE, "taken over after {waited:?} already, when the leader might have been alive");
     standby.stop().await
 }
 
@@ -63,12 +62,11 @@ async fn leader_and_standby(stage: &Stage) -> anyhow::Result<(Agent, Agent)> {
 }
 
 /// Waits until the stand-by has the lease and carries what was ordered while nobody did.
-async fn takes_over(stage: &Stage, standby: &Agent, transitions: &str) -> anyhow::Result<()> {
+async fn takes_over(stage: &Stage, standby: &Agent) -> anyhow::Result<()> {
     let team = &stage.team_a;
     stage.order(team, "third", json!({ "size": 1 })).await?;
     stage.reorder(team, "first", json!({ "size": 2 })).await?;
-    // Twice the usual patience of the fastest world covers a lease.
-    let deadline = Instant::now() + LEASE + 2 * LOOK;
+    let deadline = Instant::now() + PATIENCE;
     while !works(standby) {
         ensure!(Instant::now() < deadline, "the stand-by does not take over: {:#?}", standby.log());
         tokio::time::sleep(stage.world.pace().glance).await;
@@ -76,7 +74,7 @@ async fn takes_over(stage: &Stage, standby: &Agent, transitions: &str) -> anyhow
     stage.copy_is("the new order is placed", team, "third", |_| true).await?;
     stage.copy_is("the change arrives", team, "first", |copy| copy["spec"]["size"] == 2).await?;
     let lease = lease(stage).await?;
-    ensure!(lease["spec"]["leaseTransitions"].to_string() == transitions, "{}", shown(&lease));
+    ensure!(lease["spec"]["leaseTransitions"] == 1, "{}", shown(&lease));
     stage.ready(standby).await
 }
 

@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 /// The state of all parts.
 #[derive(Debug, Default)]
 pub struct Health {
-    parts: Mutex<BTreeMap<String, State>>,
+    parts: Mutex<BTreeMap<Key, State>>,
+    registered: AtomicU64,
 }
+
+/// Name of a part, and a number: a part may be registered again before its predecessor of the same name is dropped.
+type Key = (String, u64);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
@@ -22,9 +27,9 @@ enum State {
 impl Health {
     /// Registers a part; it counts as not ready until it says that it works, and is forgotten when dropped.
     pub fn part(self: &Arc<Self>, name: impl Into<String>) -> Part {
-        let name = name.into();
-        self.parts.lock().insert(name.clone(), State::Starting);
-        Part { health: Arc::clone(self), name }
+        let key = (name.into(), self.registered.fetch_add(1, Ordering::Relaxed));
+        self.parts.lock().insert(key.clone(), State::Starting);
+        Part { health: Arc::clone(self), key }
     }
 
     /// Why the agent is not ready, one line per part; empty when it is.
@@ -32,7 +37,7 @@ impl Health {
         let parts = self.parts.lock();
         parts
             .iter()
-            .filter_map(|(name, state)| match state {
+            .filter_map(|((name, _), state)| match state {
                 State::Starting => Some(format!("{name}: starting")),
                 State::Working => None,
                 State::Failing(problem) => Some(format!("{name}: {problem}")),
@@ -45,14 +50,14 @@ impl Health {
 #[derive(Debug)]
 pub struct Part {
     health: Arc<Health>,
-    name: String,
+    key: Key,
 }
 
 impl Part {
     /// Everything is well; logged if it was not before.
     pub fn works(&self) {
         if let Some(State::Failing(_)) = self.set(State::Working) {
-            tracing::info!(part = self.name, "Working again.");
+            tracing::info!(part = self.key.0, "Working again.");
         }
     }
 
@@ -61,18 +66,18 @@ impl Part {
         let problem = problem.to_string();
         let failing = State::Failing(problem.clone());
         if self.set(failing.clone()) != Some(failing) {
-            tracing::warn!(part = self.name, problem, "Not working, trying again until it does.");
+            tracing::warn!(part = self.key.0, problem, "Not working, trying again until it does.");
         }
     }
 
     fn set(&self, state: State) -> Option<State> {
-        self.health.parts.lock().insert(self.name.clone(), state)
+        self.health.parts.lock().insert(self.key.clone(), state)
     }
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
-        self.health.parts.lock().remove(&self.name);
+        self.health.parts.lock().remove(&self.key);
     }
 }
 
@@ -92,5 +97,15 @@ mod tests {
         assert_eq!(health.problems(), ["connect: refused"]);
         drop(connect);
         assert!(health.problems().is_empty());
+    }
+
+    #[test]
+    fn a_part_that_goes_late_does_not_take_its_successor_along() {
+        let health = Arc::new(Health::default());
+        let before = health.part("watch");
+        let after = health.part("watch");
+        after.fails(&"refused");
+        drop(before);
+        assert_eq!(health.problems(), ["watch: refused"]);
     }
 }

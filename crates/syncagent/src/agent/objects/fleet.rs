@@ -1,6 +1,6 @@
 //! The endpoints of the export's virtual workspace, as they come and go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
+use crate::agent::health::Part;
 
 /// The endpoints that serve consumers' workspaces now. Cloning shares the view.
 #[derive(Clone)]
@@ -39,6 +40,7 @@ impl Fleet {
         part.works();
         tokio::spawn(async move {
             let mut events = pin!(provider.events());
+            let mut failing = BTreeMap::new();
             loop {
                 let event = tokio::select! {
                     () = stop.cancelled() => return,
@@ -51,6 +53,8 @@ impl Fleet {
                     }
                     Some(FleetEvent::EndpointDown { url }) => {
                         tracing::info!(endpoint = &*url, "An endpoint of the APIExport is gone.");
+                        failing.remove(&url);
+                        tell(&part, &failing);
                         sender.send_modify(|state| state.urls.retain(|other| *other != url));
                     }
                     Some(FleetEvent::Engaged { cluster, .. }) => {
@@ -66,11 +70,13 @@ impl Fleet {
                     }
                     Some(FleetEvent::Failing { source, error }) => {
                         tracing::warn!(url = &*source, %error, "Cannot watch consumers' workspaces, trying on…");
-                        part.fails(&error);
+                        failing.insert(source, error.to_string());
+                        tell(&part, &failing);
                     }
                     Some(FleetEvent::Recovered { source }) => {
                         tracing::info!(url = &*source, "Watching consumers' workspaces again.");
-                        part.works();
+                        failing.remove(&source);
+                        tell(&part, &failing);
                     }
                     Some(FleetEvent::Synced) => {}
                     None => return,
@@ -88,5 +94,13 @@ impl Fleet {
     /// A client for one logical cluster, or for all with `*`, with the credentials for kcp.
     pub fn client(&self, endpoint: &str, cluster: &str) -> Result<Client, ConnectError> {
         self.client.at_url(&carrick_kcp::url::in_endpoint(endpoint, cluster))
+    }
+}
+
+/// Says how the watches of the slice and of all endpoints are together; `failing` are the problems by URL.
+fn tell(part: &Part, failing: &BTreeMap<Arc<str>, String>) {
+    match failing.values().next() {
+        Some(problem) => part.fails(problem),
+        None => part.works(),
     }
 }

@@ -2,9 +2,12 @@
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, SourceInfo, operators};
 
+use crate::budget::Budget;
 use crate::environment::Environment;
 use crate::escape;
+use crate::eval::overload;
 use crate::expression::{CompileError, MAX_DEPTH, Position};
+use crate::functions::{format, regex};
 use crate::node::{Access, Call, Entry, Index, Item, Node, Select};
 use crate::signature::Overload;
 use crate::types::{Bindings, Type};
@@ -23,6 +26,10 @@ pub(crate) struct Checker<'s> {
     /// Which variables of the environment were met.
     pub used: Vec<bool>,
     pub deepest: usize,
+    /// How many calls are around that take lists of mixed types.
+    pub mixed: usize,
+    /// The types of the elements of the list literal that was visited last.
+    pub elements: Vec<Type>,
 }
 
 impl Checker<'_> {
@@ -38,15 +45,17 @@ impl Checker<'_> {
             Expr::Select(select) => self.select(select, node, depth),
             Expr::Call(call) => self.call(call, node.id, depth),
             Expr::List(list) => {
-                let (mut items, mut kind) = (Vec::new(), None);
+                let (mut items, mut kind, mut elements) = (Vec::new(), None, Vec::new());
                 for (at, element) in list.elements.iter().enumerate() {
                     let optional = list.optional_indices.contains(&at);
                     let (value, found) = self.visit(element, depth + 1)?;
                     let found = if optional { self.unwrapped(found, element.id)? } else { found };
+                    elements.push(found.clone());
                     self.same_as_before(&mut kind, found, element.id)?;
                     items.push(Item { value, optional });
                 }
-                Ok((Node::List(items), Type::list(kind.unwrap_or(Type::Dyn))))
+                self.elements = elements;
+                Ok((Node::List(items), Type::list(kind.unwrap_or(Type::Free))))
             }
             Expr::Map(map) => {
                 let (mut entries, mut keys, mut values) = (Vec::new(), None, None);
@@ -61,7 +70,7 @@ impl Checker<'_> {
                     self.same_as_before(&mut values, found, pair.value.id)?;
                     entries.push(Entry { key, value, optional: pair.optional });
                 }
-                Ok((Node::Map(entries), Type::map(keys.unwrap_or(Type::Dyn), values.unwrap_or(Type::Dyn))))
+                Ok((Node::Map(entries), Type::map(keys.unwrap_or(Type::Free), values.unwrap_or(Type::Free))))
             }
             Expr::Struct(message) => Err(self.undeclared(message.type_name.clone(), node.id)),
             Expr::Unspecified | Expr::Comprehension(_) => {
@@ -74,7 +83,7 @@ impl Checker<'_> {
     fn same_as_before(&self, before: &mut Option<Type>, found: Type, id: u64) -> Result<(), CompileError> {
         let joined = match before.take() {
             None => found,
-            Some(known) if self.environment.kubernetes && !known.fits(&found) => {
+            Some(known) if self.environment.kubernetes && self.mixed == 0 && !known.agrees(&found) => {
                 return Err(self.mismatch(format!("expected type '{known}' but found '{found}'"), id));
             }
             Some(known) => known.join(&found),
@@ -86,7 +95,7 @@ impl Checker<'_> {
     fn unwrapped(&self, found: Type, id: u64) -> Result<Type, CompileError> {
         match found {
             Type::Optional(value) => Ok((*value).clone()),
-            Type::Dyn => Ok(Type::Dyn),
+            Type::Dyn | Type::Free => Ok(Type::Dyn),
             other => Err(self.mismatch(format!("expected type 'optional_type' but found '{other}'"), id)),
         }
     }
@@ -99,7 +108,7 @@ impl Checker<'_> {
             return Ok((Node::Variable(at), self.scope[at].1.clone()));
         }
         match Type::named(name).filter(|found| self.environment.knows_type(found)) {
-            Some(found) => Ok((Node::Constant(Value::Type(found.into())), Type::Type)),
+            Some(found) => Ok((Node::Constant(Value::Type(found.into())), Type::Meta)),
             None => Err(self.undeclared(name.to_owned(), id)),
         }
     }
@@ -109,7 +118,7 @@ impl Checker<'_> {
             && !self.scope.iter().any(|(known, _)| name.split('.').next() == Some(known))
             && let Some(found) = Type::named(&name).filter(|found| self.environment.knows_type(found))
         {
-            return Ok((Node::Constant(Value::Type(found.into())), Type::Type));
+            return Ok((Node::Constant(Value::Type(found.into())), Type::Meta));
         }
         self.field(&select.operand, &select.field, Access::Plain, node.id, depth)
     }
@@ -130,11 +139,11 @@ impl Checker<'_> {
         };
         let found = match inner {
             Type::Map(_, value) => (**value).clone(),
-            Type::Object(object) => match object.fields.get(field) {
+            Type::Object(object) => match object.field(field) {
                 Some(found) => found.clone(),
                 None => return Err(self.mismatch(format!("undefined field '{field}'"), id)),
             },
-            Type::Dyn => Type::Dyn,
+            Type::Dyn | Type::Free => Type::Dyn,
             other => return Err(self.mismatch(format!("type '{other}' does not support field selection"), id)),
         };
         let escaped = self.environment.kubernetes && !matches!(inner, Type::Map(..));
@@ -160,10 +169,26 @@ impl Checker<'_> {
         let (name, member) = self.function(call, id)?;
         let mut arguments = Vec::new();
         let target = call.target.as_deref().filter(|_| member);
+        let mixed = member && name == "format";
+        self.mixed += usize::from(mixed);
         for argument in target.into_iter().chain(&call.args) {
             arguments.push(self.visit(argument, depth + 1)?);
         }
+        self.mixed -= usize::from(mixed);
+        if mixed && matches!(call.args.as_slice(), [IdedExpr { expr: Expr::List(_), .. }]) {
+            self.check_format(&arguments, id)?;
+        }
         self.resolve(&name, member, arguments, id)
+    }
+
+    /// Refuses a literal template that does not fit the list literal it is filled with.
+    fn check_format(&self, arguments: &[Typed], id: u64) -> Result<(), CompileError> {
+        match arguments.first() {
+            Some((Node::Constant(Value::String(template)), _)) if self.environment.kubernetes => {
+                format::check(template, &self.elements).map_err(|reason| self.mismatch(reason, id))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The name of the function that is called, and whether it is called on a value.
@@ -208,29 +233,36 @@ impl Checker<'_> {
             };
             return Err(self.mismatch(format!("found no matching overload for '{name}' applied to '{shown}'"), id));
         };
-        let mut arguments: Vec<Node> = arguments.into_iter().map(|(argument, _)| argument).collect();
-        if let Some(known) = self.literals(name, &mut arguments, id)? {
-            return Ok((known, result));
-        }
-        Ok((special(name, member, arguments, overloads), result))
+        let arguments: Vec<Node> = arguments.into_iter().map(|(argument, _)| argument).collect();
+        let mut call = Call { name: name.to_owned(), overloads, arguments };
+        let known = self.literals(&mut call, id)?;
+        Ok((known.unwrap_or_else(|| special(call, member)), result))
     }
 
-    /// Prepares literal patterns once, computes literal times, and refuses literals that can never work in rules.
-    fn literals(&self, name: &str, arguments: &mut [Node], id: u64) -> Result<Option<Node>, CompileError> {
-        let Some(Node::Constant(literal @ Value::String(_))) = (match name {
-            "matches" | "find" | "findAll" => arguments.get_mut(1),
-            "duration" | "timestamp" => arguments.get_mut(0),
-            _ => None,
-        }) else {
-            return Ok(None);
+    /// Prepares literal patterns and computes literal conversions once; rules with literals that cannot work are refused.
+    fn literals(&self, call: &mut Call, id: u64) -> Result<Option<Node>, CompileError> {
+        let prepared = match (call.name.as_str(), call.arguments.as_mut_slice()) {
+            ("matches" | "find" | "findAll", [_, Node::Constant(literal @ Value::String(_)), ..]) => {
+                regex::literal(literal).map(|()| None)
+            }
+            (
+                "bool" | "bytes" | "double" | "duration" | "int" | "string" | "timestamp" | "uint",
+                [Node::Constant(literal)],
+            ) => {
+                let arguments = std::slice::from_ref(&*literal);
+                match call.overloads.iter().find(|known| known.takes(arguments)) {
+                    Some(known) => (known.run)(arguments, &Budget::new()).map(|known| Some(Node::Constant(known))),
+                    None => Err(overload(&call.name, arguments)),
+                }
+            }
+            _ => Ok(None),
         };
-        match crate::functions::prepare(name, literal) {
-            Ok(pattern @ Value::Pattern(_)) => *literal = pattern,
-            Ok(known) => return Ok(Some(Node::Constant(known))),
-            Err(()) if self.environment.kubernetes => return Err(self.mismatch(format!("invalid {name} argument"), id)),
-            Err(()) => {}
+        match prepared {
+            Err(_) if self.environment.kubernetes => Err(self.mismatch(format!("invalid {} argument", call.name), id)),
+            // mutations fail when they are evaluated
+            Err(_) => Ok(None),
+            Ok(known) => Ok(known),
         }
-        Ok(None)
     }
 
     pub fn undeclared(&self, name: String, id: u64) -> CompileError {
@@ -250,20 +282,29 @@ impl Checker<'_> {
 }
 
 /// Operators that do not evaluate all their operands have nodes of their own.
-fn special(name: &str, member: bool, arguments: Vec<Node>, overloads: Vec<&'static Overload>) -> Node {
-    let pair = |arguments: Vec<Node>| <[Node; 2]>::try_from(arguments).map(Box::new);
-    let plain = |arguments: Vec<Node>| Node::Call(Box::new(Call { name: name.to_owned(), overloads, arguments }));
-    let mode = if name == operators::OPT_INDEX { Access::Optional } else { Access::Plain };
-    match name {
-        operators::LOGICAL_AND => pair(arguments).map_or_else(plain, Node::And),
-        operators::LOGICAL_OR => pair(arguments).map_or_else(plain, Node::Or),
-        operators::CONDITIONAL => <[Node; 3]>::try_from(arguments).map(Box::new).map_or_else(plain, Node::Conditional),
-        operators::INDEX | operators::OPT_INDEX => <[Node; 2]>::try_from(arguments)
-            .map_or_else(plain, |[operand, key]| Node::Index(Box::new(Index { operand, key, mode }))),
-        "or" if member => pair(arguments).map_or_else(plain, Node::OrElse),
-        "orValue" if member => pair(arguments).map_or_else(plain, Node::OrValue),
-        _ => plain(arguments),
-    }
+fn special(call: Call, member: bool) -> Node {
+    let mode = if call.name == operators::OPT_INDEX { Access::Optional } else { Access::Plain };
+    let make: fn(Box<[Node; 2]>) -> Node = match call.name.as_str() {
+        operators::LOGICAL_AND => Node::And,
+        operators::LOGICAL_OR => Node::Or,
+        operators::INDEX | operators::OPT_INDEX => {
+            return match <[Node; 2]>::try_from(call.arguments) {
+                Ok([operand, key]) => Node::Index(Box::new(Index { operand, key, mode })),
+                Err(_) => Node::Constant(Value::Null),
+            };
+        }
+        operators::CONDITIONAL => {
+            return match <[Node; 3]>::try_from(call.arguments) {
+                Ok(parts) => Node::Conditional(Box::new(parts)),
+                Err(_) => Node::Constant(Value::Null),
+            };
+        }
+        "or" if member => Node::OrElse,
+        "orValue" if member => Node::OrValue,
+        _ => return Node::Call(Box::new(call)),
+    };
+    // the overloads have exactly two parameters
+    <[Node; 2]>::try_from(call.arguments).map_or(Node::Constant(Value::Null), |pair| make(Box::new(pair)))
 }
 
 fn constant(literal: &LiteralValue) -> Typed {

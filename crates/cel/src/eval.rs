@@ -102,10 +102,8 @@ impl Evaluator {
                 ref key => key.key(),
             };
             let key = usable.ok_or(EvalError::Other("unsupported key type"))?;
-            if let Some(value) = value
-                && map.insert(key, value).is_some()
-            {
-                return Err(EvalError::Other("a map has the same key twice"));
+            if let Some(value) = value {
+                map.insert(key, value);
             }
         }
         Ok(Value::map(map))
@@ -167,6 +165,8 @@ fn access(operand: &Value, key: &Key, mode: Access) -> Outcome {
             Key::Uint(at) => usize::try_from(*at).ok().and_then(|at| list.items.get(at)),
             _ => return Err(overload("_[_]", &[operand.clone(), key.into()])),
         },
+        // whatever has no fields does not have this one
+        _ if mode != Access::Plain => None,
         _ => return Err(overload("_[_]", &[operand.clone(), key.into()])),
     };
     match (mode, found) {

@@ -130,18 +130,22 @@ impl Expression {
     }
 
     fn parse(source: &str, environment: &'static Environment, types: &[Type]) -> Result<Self, CompileError> {
-        let program = environment.parser.compile(source).map_err(|errors| CompileError::Syntax(errors.to_string()))?;
+        let parser = environment.parser.parser().enable_ident_escape_syntax(environment.kubernetes);
+        let (parsed, info) =
+            parser.parse_with_source_info(source).map_err(|errors| CompileError::Syntax(errors.to_string()))?;
         let names = environment.variables;
         let types = types.iter().cloned().chain(std::iter::repeat(Type::Dyn));
         let mut checker = Checker {
             environment,
             source,
-            info: program.source_info(),
+            info: &info,
             scope: names.iter().map(ToString::to_string).zip(types).collect(),
             used: vec![false; names.len()],
             deepest: 0,
+            mixed: 0,
+            elements: Vec::new(),
         };
-        let (root, result) = checker.visit(program.expression(), 0)?;
+        let (root, result) = checker.visit(&parsed, 0)?;
         let variables = names.iter().copied().zip(checker.used).collect();
         Ok(Self { root, result, variables, depth: checker.deepest })
     }

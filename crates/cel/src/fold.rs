@@ -37,7 +37,7 @@ impl Evaluator {
                     }
                 }
             }
-            Value::Map(map) => {
+            Value::Map(map) if fold.kind != FoldKind::SortBy => {
                 for (key, value) in map.iter() {
                     let (first, last) =
                         if fold.pairs { (Some(Value::from(key)), value.clone()) } else { (None, Value::from(key)) };

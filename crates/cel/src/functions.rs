@@ -21,10 +21,8 @@ pub(crate) use quantity::Quantity;
 pub(crate) use semver::Semver;
 pub(crate) use url::Url;
 
-use crate::budget::Budget;
 use crate::expression::EvalError;
 use crate::signature::Row;
-use crate::value::Value;
 
 /// The libraries of mutations: the standard one, and the extensions for strings and lists.
 pub(crate) fn mutation() -> Vec<&'static [Row]> {
@@ -61,16 +59,6 @@ pub(crate) fn rule() -> Vec<&'static [Row]> {
         formats::ROWS,
         semver::ROWS,
     ]
-}
-
-/// Does once what a literal argument of these functions needs: compiles a pattern, parses a time.
-pub(crate) fn prepare(name: &str, literal: &Value) -> Result<Value, ()> {
-    let Value::String(text) = literal else { return Err(()) };
-    match name {
-        "duration" => time::parse_duration(text).map(Value::Duration).ok_or(()),
-        "timestamp" => time::parse_timestamp(text).map(Value::Timestamp).ok_or(()),
-        _ => regex::compile(text, &Budget::new()).map(|pattern| Value::Pattern(pattern.into())).map_err(|_| ()),
-    }
 }
 
 /// The error of a function that cannot handle its arguments.

@@ -19,7 +19,7 @@ fn shape(name: &str, arguments: usize, kubernetes: bool) -> Option<Shape> {
     let (kind, variables, filtered) = match (name, arguments) {
         ("all", 2) => (FoldKind::All, 1, false),
         ("exists", 2) => (FoldKind::Exists, 1, false),
-        ("exists_one" | "existsOne", 2) => (FoldKind::ExistsOne, 1, false),
+        ("exists_one", 2) => (FoldKind::ExistsOne, 1, false),
         ("map", 2) => (FoldKind::Map, 1, false),
         ("map", 3) => (FoldKind::Map, 1, true),
         ("filter", 2) => (FoldKind::Filter, 1, false),
@@ -85,7 +85,7 @@ impl Checker<'_> {
         let optional = matches!(shape.kind, FoldKind::OptMap | FoldKind::OptFlatMap);
         let types = match range {
             Type::Optional(value) if optional => vec![(**value).clone()],
-            Type::Dyn => vec![Type::Dyn; shape.variables],
+            Type::Dyn | Type::Free => vec![Type::Dyn; shape.variables],
             Type::List(item) if !optional && shape.variables == 2 => vec![Type::Int, (**item).clone()],
             Type::List(item) if !optional => vec![(**item).clone()],
             Type::Map(key, value) if !optional && shape.variables == 2 => vec![(**key).clone(), (**value).clone()],
@@ -128,16 +128,19 @@ impl Checker<'_> {
         Ok(match (shape.kind, range, body) {
             (FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne, ..) => Type::Bool,
             (FoldKind::Map, _, body) => Type::list(body),
+            (FoldKind::SortBy, _, body) if !body.has_order() => {
+                return Err(self.mismatch(format!("values of type '{body}' cannot be sorted"), id));
+            }
             (FoldKind::Filter | FoldKind::SortBy, Type::List(_), _) => range.clone(),
             (FoldKind::Filter, Type::Map(key, _), _) => Type::List(key.clone()),
             (FoldKind::Filter | FoldKind::SortBy, ..) => Type::list(Type::Dyn),
             (FoldKind::Values, Type::Map(key, _), body) => Type::map((**key).clone(), body),
             (FoldKind::Values, Type::List(_), body) => Type::map(Type::Int, body),
             (FoldKind::Values, _, body) => Type::map(Type::Dyn, body),
-            (FoldKind::Entries, _, body @ Type::Map(..)) => body,
-            (FoldKind::Entries, _, Type::Dyn) => Type::map(Type::Dyn, Type::Dyn),
+            (FoldKind::Entries, _, Type::Dyn | Type::Free) => Type::map(Type::Dyn, Type::Dyn),
             (FoldKind::OptMap, _, body) => Type::optional(body),
-            (FoldKind::OptFlatMap, _, body @ (Type::Optional(_) | Type::Dyn)) => body,
+            (FoldKind::Entries, _, body @ Type::Map(..))
+            | (FoldKind::OptFlatMap, _, body @ (Type::Optional(_) | Type::Dyn | Type::Free)) => body,
             (kind, _, other) => {
                 let wanted = if kind == FoldKind::Entries { "map" } else { "optional_type" };
                 return Err(self.mismatch(format!("expected type '{wanted}' but found '{other}'"), id));

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::convert::{Integers, to_cel};
 use crate::environment;
 use crate::expression::{CompileError, EvalError, Expression};
+use crate::schema::Schema;
 use crate::types::Type;
 use crate::value::Value as Cel;
 
@@ -18,6 +19,7 @@ pub struct Rule {
     reason: Option<String>,
     field_path: Option<String>,
     optional_old_self: bool,
+    schema: Option<Schema>,
 }
 
 /// What a rule says about a value.
@@ -36,18 +38,48 @@ pub enum Verdict {
 
 impl Rule {
     /// Compiles an entry with `rule`, and optionally `message`, `messageExpression`, `reason`, `fieldPath` and
-    /// `optionalOldSelf`.
+    /// `optionalOldSelf`. Nothing is known about the values: types are checked when the rule is evaluated.
     pub fn compile(entry: &Value) -> Result<Self, CompileError> {
+        Self::build(entry, None)
+    }
+
+    /// Compiles an entry for values of a schema: unknown fields and wrong types are refused, numbers, times and lists
+    /// are what the schema says.
+    pub fn compile_typed(entry: &Value, schema: &Schema) -> Result<Self, CompileError> {
+        Self::build(entry, Some(schema))
+    }
+
+    fn build(entry: &Value, schema: Option<&Schema>) -> Result<Self, CompileError> {
         let text = |field: &'static str| match entry.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if text.is_empty() => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(_) => Err(CompileError::InvalidRule(format!("{field} must be a string"))),
         };
+        let optional_old_self = entry.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or_default();
+        let this = match schema.map(Schema::kind) {
+            None => Type::Dyn,
+            Some(Some(kind)) => kind.clone(),
+            Some(None) => return Err(CompileError::InvalidRule("the schema here has no type".to_owned())),
+        };
+        let old = if optional_old_self { Type::optional(this.clone()) } else { this.clone() };
+        let types = [this, old];
+        let compile = |field: &'static str, source: &str, wanted: Type, name: &'static str| {
+            let expression = Expression::compile(source, environment::rule(), &types)?;
+            let found = expression.result_type();
+            let fits = if schema.is_some() { *found == wanted } else { found.fits(&wanted) };
+            if fits { Ok(expression) } else { Err(CompileError::WrongResult { field, wanted: name }) }
+        };
+        if let (Some(schema), Some(path)) = (schema, text("fieldPath")?)
+            && !schema.has_field(&path)
+        {
+            let reason = format!("fieldPath {path} does not refer to a valid field");
+            return Err(CompileError::InvalidRule(reason));
+        }
         let source = text("rule")?.ok_or_else(|| CompileError::InvalidRule("rule is required".to_owned()))?;
-        let condition = typed("rule", &source, Type::Bool, "bool")?;
+        let condition = compile("rule", &source, Type::Bool, "bool")?;
         let message_expression = text("messageExpression")?
-            .map(|source| typed("messageExpression", &source, Type::String, "string"))
+            .map(|source| compile("messageExpression", &source, Type::String, "string"))
             .transpose()?;
         Ok(Self {
             source: source.trim().to_owned(),
@@ -56,7 +88,8 @@ impl Rule {
             message_expression,
             reason: text("reason")?,
             field_path: text("fieldPath")?,
-            optional_old_self: entry.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or_default(),
+            optional_old_self,
+            schema: schema.cloned(),
         })
     }
 
@@ -88,11 +121,15 @@ impl Rule {
     }
 
     fn run(&self, expression: &Expression, this: &Value, old: Option<&Value>) -> Result<Cel, EvalError> {
+        let value = |json: &Value| match &self.schema {
+            Some(schema) => schema.value(json),
+            None => Ok(to_cel(json, Integers::Kept)),
+        };
         expression.eval(|name| {
             if name == "self" {
-                return Ok(to_cel(this, Integers::Kept));
+                return value(this);
             }
-            let old = old.map(|old| to_cel(old, Integers::Kept));
+            let old = old.map(value).transpose()?;
             Ok(if self.optional_old_self { Cel::optional(old) } else { old.unwrap_or(Cel::Null) })
         })
     }
@@ -104,13 +141,5 @@ impl Rule {
             Some(Cel::String(text)) if !text.trim().is_empty() && !text.contains('\n') => text.trim().to_owned(),
             _ => self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.source)),
         }
-    }
-}
-
-fn typed(field: &'static str, source: &str, wanted: Type, name: &'static str) -> Result<Expression, CompileError> {
-    let expression = Expression::compile(source, environment::rule(), &[])?;
-    match expression.result_type() {
-        found if !found.fits(&wanted) => Err(CompileError::WrongResult { field, wanted: name }),
-        _ => Ok(expression),
     }
 }

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::escape::escape;
+
 /// A type; `dyn` where only the data decides.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Type {
     Dyn,
+    /// Not decided yet: the element type of `[]`.
+    Free,
     Null,
     Bool,
     Int,
@@ -17,7 +21,8 @@ pub(crate) enum Type {
     Bytes,
     Duration,
     Timestamp,
-    Type,
+    /// The type of types.
+    Meta,
     Url,
     Quantity,
     Ip,
@@ -34,11 +39,27 @@ pub(crate) enum Type {
 }
 
 /// The fields of an object, named as rules name them.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Fields {
     /// Where the object is in its schema.
     pub path: String,
     pub fields: BTreeMap<String, Type>,
+}
+
+impl Fields {
+    /// The type of a field, named as it is escaped; words that the parser takes need no escape.
+    pub fn field(&self, name: &str) -> Option<&Type> {
+        self.fields.get(name).or_else(|| {
+            let reserved = escape(name).filter(|escaped| *escaped == format!("__{name}__"))?;
+            self.fields.get(&reserved)
+        })
+    }
+}
+
+impl PartialEq for Fields {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
 }
 
 impl Type {
@@ -64,7 +85,7 @@ impl Type {
             "string" => Self::String,
             "bytes" => Self::Bytes,
             "null_type" => Self::Null,
-            "type" => Self::Type,
+            "type" => Self::Meta,
             "list" => Self::list(Self::Dyn),
             "map" => Self::map(Self::Dyn, Self::Dyn),
             "google.protobuf.Duration" => Self::Duration,
@@ -79,7 +100,7 @@ impl Type {
     /// The name without parameters.
     pub fn name(&self) -> &str {
         match self {
-            Self::Dyn | Self::Param(_) => "dyn",
+            Self::Dyn | Self::Free | Self::Param(_) => "dyn",
             Self::Null => "null_type",
             Self::Bool => "bool",
             Self::Int => "int",
@@ -89,7 +110,7 @@ impl Type {
             Self::Bytes => "bytes",
             Self::Duration => "google.protobuf.Duration",
             Self::Timestamp => "google.protobuf.Timestamp",
-            Self::Type => "type",
+            Self::Meta => "type",
             Self::Url => "kubernetes.URL",
             Self::Quantity => "kubernetes.Quantity",
             Self::Ip => "net.IP",
@@ -103,6 +124,12 @@ impl Type {
         }
     }
 
+    /// Whether values can be sorted.
+    pub fn has_order(&self) -> bool {
+        use Type::{Bool, Bytes, Double, Duration, Dyn, Free, Int, String, Timestamp, Uint};
+        matches!(self, Dyn | Free | Int | Uint | Double | Bool | Duration | Timestamp | String | Bytes)
+    }
+
     /// Whether null may stand for a value of this type.
     fn takes_null(&self) -> bool {
         use Type::{Cidr, Duration, Format, Ip, Object, Optional, Quantity, Semver, Timestamp, Url};
@@ -113,7 +140,7 @@ impl Type {
     pub fn accepts(&self, given: &Type, bound: &mut Bindings) -> bool {
         match (self, given) {
             (Self::Param(name), given) => bound.accept(*name, given),
-            (Self::Dyn, _) | (_, Self::Dyn) => true,
+            (Self::Dyn | Self::Free, _) | (_, Self::Dyn | Self::Free) => true,
             (Self::List(wanted), Self::List(given)) | (Self::Optional(wanted), Self::Optional(given)) => {
                 wanted.accepts(given, bound)
             }
@@ -131,10 +158,21 @@ impl Type {
         self.accepts(other, &mut Bindings::default())
     }
 
+    /// Whether both are the same type where both are decided.
+    pub fn agrees(&self, other: &Type) -> bool {
+        match (self, other) {
+            (Self::Free, _) | (_, Self::Free) => true,
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.agrees(b),
+            (Self::Map(k, v), Self::Map(k2, v2)) => k.agrees(k2) && v.agrees(v2),
+            (a, b) => a == b,
+        }
+    }
+
     /// The type that holds values of both, `dyn` if that is all one can say.
     pub fn join(&self, other: &Type) -> Type {
         match (self, other) {
             (a, b) if a == b => a.clone(),
+            (Self::Free, other) | (other, Self::Free) => other.clone(),
             (Self::Null, given) | (given, Self::Null) if given.takes_null() => given.clone(),
             (Self::List(a), Self::List(b)) => Self::list(a.join(b)),
             (Self::Optional(a), Self::Optional(b)) => Self::optional(a.join(b)),
@@ -184,7 +222,7 @@ impl Bindings {
     pub fn apply(&self, wanted: &Type) -> Type {
         match wanted {
             Type::Param(name) => {
-                self.bound.iter().find(|(known, _)| known == name).map_or(Type::Dyn, |(_, bound)| bound.clone())
+                self.bound.iter().find(|(known, _)| known == name).map_or(Type::Free, |(_, bound)| bound.clone())
             }
             Type::List(item) => Type::list(self.apply(item)),
             Type::Optional(value) => Type::optional(self.apply(value)),

@@ -163,7 +163,7 @@ impl Value {
             Self::List(_) => Type::list(Type::Dyn),
             Self::Map(_) => Type::map(Type::Dyn, Type::Dyn),
             Self::Optional(_) => Type::optional(Type::Dyn),
-            Self::Type(_) => Type::Type,
+            Self::Type(_) => Type::Meta,
             Self::Url(_) => Type::Url,
             Self::Quantity(_) => Type::Quantity,
             Self::Ip(_) => Type::Ip,
@@ -256,32 +256,22 @@ impl Value {
     }
 }
 
-/// Compares numbers of any types by value.
-#[allow(clippy::cast_precision_loss)] // decided by the integer comparison when that matters
+/// Compares numbers of any types; integers become doubles when compared with one.
+#[allow(clippy::cast_precision_loss)] // as the API server does it
 fn numbers(a: &Value, b: &Value) -> Option<Ordering> {
     let whole = |value: &Value| match value {
         Value::Int(value) => Some(i128::from(*value)),
         Value::Uint(value) => Some(i128::from(*value)),
         _ => None,
     };
-    match (a, b) {
-        (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
-        (Value::Double(a), b) => against_double(whole(b)?, *a).map(Ordering::reverse),
-        (a, Value::Double(b)) => against_double(whole(a)?, *b),
-        _ => Some(whole(a)?.cmp(&whole(b)?)),
+    let double = |value: &Value| match value {
+        Value::Double(value) => Some(*value),
+        other => whole(other).map(|whole| whole as f64),
+    };
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => double(a)?.partial_cmp(&double(b)?),
     }
-}
-
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // the range is checked first
-fn against_double(whole: i128, double: f64) -> Option<Ordering> {
-    if double.is_nan() {
-        return None;
-    }
-    if double.abs() >= 1e20 {
-        return Some(if double > 0.0 { Ordering::Less } else { Ordering::Greater });
-    }
-    let floor = double.floor();
-    Some(whole.cmp(&(floor as i128)).then(if double > floor { Ordering::Less } else { Ordering::Equal }))
 }
 
 impl List {

@@ -1,6 +1,6 @@
 //! What validation rules accept, refuse and say.
 
-use carrick_cel::{EvalError, Rule, Verdict};
+use carrick_cel::{EvalError, Rule, Schema, Verdict};
 use serde_json::{Value, json};
 
 fn verdict(rule: &Value, this: &Value, old: Option<&Value>) -> Verdict {
@@ -90,4 +90,50 @@ fn broken_rules_are_refused() {
     let rule = Rule::compile(&json!({"rule": "self.a", "reason": "FieldValueForbidden", "fieldPath": ".a"})).unwrap();
     assert_eq!((rule.reason(), rule.field_path()), (Some("FieldValueForbidden"), Some(".a")));
     assert_eq!(rule.eval(&json!({"a": 1}), None), Err(EvalError::NotBool));
+}
+
+#[test]
+fn typed_rules_know_their_schema() {
+    let schema = Schema::root(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "ratio": {"type": "number"},
+        "since": {"type": "string", "format": "date-time"},
+        "names": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+    }}}}));
+    let object =
+        json!({"metadata": {"name": "x"}, "spec": {"ratio": 2, "since": "2024-01-01T00:00:00Z", "names": ["a", "b"]}});
+    for rule in [
+        "self.spec.ratio == 2.0 && self.spec.ratio / 4.0 == 0.5",
+        "self.spec.since.getFullYear() == 2024",
+        "self.spec.names == ['b', 'a']",
+        "self.metadata.name == 'x' && !has(self.spec.labels)",
+    ] {
+        let compiled = Rule::compile_typed(&json!({"rule": rule, "fieldPath": ".spec.ratio"}), &schema).expect(rule);
+        assert_eq!(compiled.eval(&object, None), Ok(Verdict::Pass), "{rule}");
+    }
+    for (rule, message) in [
+        (json!({"rule": "self.spec.nope == 1"}), "1:10: undefined field 'nope'"),
+        (json!({"rule": "self.metadata.labels == {}"}), "1:14: undefined field 'labels'"),
+        (
+            json!({"rule": "self.spec.ratio == 2"}),
+            "1:17: found no matching overload for '_==_' applied to '(double, int)'",
+        ),
+        (json!({"rule": "self.spec.ratio"}), "rule must evaluate to a bool"),
+        (
+            json!({"rule": "true", "fieldPath": ".spec.nope"}),
+            "invalid validation rule: fieldPath .spec.nope does not refer to a valid field",
+        ),
+    ] {
+        assert_eq!(Rule::compile_typed(&rule, &schema).map(|_| ()).unwrap_err().to_string(), message, "{rule}");
+    }
+    assert!(schema.has_field(".spec.labels['a.b']") && schema.has_field("['spec'].ratio"));
+    assert!(!schema.has_field("spec") && !schema.has_field(".spec.ratio.x") && !schema.has_field(""));
+}
+
+#[test]
+fn runaway_rules_are_stopped() {
+    let rule = Rule::compile(&json!({"rule": "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))"})).unwrap();
+    let many: Vec<u32> = (0..1_000).collect();
+    assert_eq!(rule.eval(&json!(many), None), Err(EvalError::TooManySteps));
+    assert_eq!(rule.eval(&json!([1, 2, 3]), None), Ok(Verdict::Pass));
 }

@@ -6,6 +6,7 @@ use crate::expression::EvalError;
 use crate::functions::conversions::text;
 use crate::functions::failed;
 use crate::functions::strings::quote;
+use crate::types::Type;
 use crate::value::Value;
 
 /// Digits after the point where none are asked for.
@@ -39,6 +40,39 @@ pub(crate) fn format(arguments: &[Value], budget: &Budget) -> Outcome {
     }
     out.push_str(rest);
     Ok(Value::string(out))
+}
+
+/// Whether a template fits arguments of these types; what is wrong if it does not.
+pub(crate) fn check(template: &str, arguments: &[Type]) -> Result<(), String> {
+    let mut given = arguments.iter();
+    let mut rest = template;
+    while let Some((_, after)) = rest.split_once('%') {
+        if let Some(after) = after.strip_prefix('%') {
+            rest = after;
+            continue;
+        }
+        let (_, after) = precision(after).map_err(|_| "could not parse formatting clause".to_owned())?;
+        let verb = after.chars().next().ok_or("unexpected end of string")?;
+        rest = &after[verb.len_utf8()..];
+        let wrong = match (verb, given.next()) {
+            ('s' | 'd' | 'f' | 'e' | 'b' | 'o' | 'x' | 'X', None) => return Err("too few arguments".to_owned()),
+            (_, Some(Type::Dyn | Type::Free)) => false,
+            ('s', Some(kind)) => {
+                matches!(kind, Type::Optional(_) | Type::Object(_))
+                    || kind.name().starts_with("kubernetes.")
+                    || kind.name().starts_with("net.")
+            }
+            ('d' | 'o', Some(kind)) => !matches!(kind, Type::Int | Type::Uint),
+            ('b', Some(kind)) => !matches!(kind, Type::Int | Type::Uint | Type::Bool),
+            ('f' | 'e', Some(kind)) => !matches!(kind, Type::Double | Type::String),
+            ('x' | 'X', Some(kind)) => !matches!(kind, Type::Int | Type::Uint | Type::String | Type::Bytes),
+            _ => return Err(std::format!("unrecognized formatting clause '{verb}'")),
+        };
+        if wrong {
+            return Err(std::format!("error during formatting: '%{verb}' cannot show its argument"));
+        }
+    }
+    if given.next().is_some() { Err("too many arguments supplied to string.format".to_owned()) } else { Ok(()) }
 }
 
 /// The digits of `.3` and what follows.
@@ -120,16 +154,16 @@ fn fixed(value: f64, digits: usize) -> String {
     std::format!("{sign}{grouped}{rest}")
 }
 
-/// `1.5 × 10⁰³`, as the library prints it.
-fn scientific(value: f64, digits: usize) -> String {
+/// `1.500000×10⁰³`; what looks like a precision is a width, as in the library.
+fn scientific(value: f64, width: usize) -> String {
     if let Some(special) = special(value) {
         return special.to_owned();
     }
-    let plain = std::format!("{value:.digits$e}");
+    let plain = std::format!("{value:.PRECISION$e}");
     let Some((mantissa, exponent)) = plain.split_once('e') else { return plain };
     let (sign, size) = exponent.strip_prefix('-').map_or(("", exponent), |size| ("⁻", size));
     let raised: String = std::format!("{size:0>2}").chars().map(superscript).collect();
-    std::format!("{mantissa}\u{a0}×\u{a0}10{sign}{raised}")
+    std::format!("{:>width$}", std::format!("{mantissa}×10{sign}{raised}"))
 }
 
 fn superscript(digit: char) -> char {

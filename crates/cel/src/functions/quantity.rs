@@ -108,15 +108,13 @@ impl Quantity {
         let decimal_count = i32::try_from(decimals.len()).ok()?;
         let value: i128 = digits.parse().unwrap_or(i128::MAX);
         let value = if negative { -value } else { value };
-        let mut found = match base {
-            10 => {
-                Self { value, scale: exponent - decimal_count, small: length <= 18 && exponent - decimal_count >= NANO }
-            }
-            _ => {
-                let fits = decimals.is_empty() && 14 - length - exponent * 3 / 10 >= 0;
-                let value = value.saturating_mul(1_i128 << exponent);
-                Self { value, scale: -decimal_count, small: fits && i64::try_from(value).is_ok() }
-            }
+        let mut found = if base == 10 {
+            let scale = exponent - decimal_count;
+            Self { value, scale, small: length <= 18 && scale >= NANO }
+        } else {
+            let fits = decimals.is_empty() && 14 - length - exponent * 3 / 10 >= 0;
+            let value = value.saturating_mul(1_i128 << exponent);
+            Self { value, scale: -decimal_count, small: fits && i64::try_from(value).is_ok() }
         };
         if !found.small {
             found = Self { value: found.nanos(), scale: NANO, small: false };

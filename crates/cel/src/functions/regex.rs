@@ -33,6 +33,14 @@ pub(crate) fn compile(pattern: &str, budget: &Budget) -> Result<Regex, EvalError
     RegexBuilder::new(&translated).size_limit(SIZE).build().map_err(|_| failed("matches"))
 }
 
+/// Compiles a literal in place.
+pub(crate) fn literal(pattern: &mut Value) -> Result<(), EvalError> {
+    if let Value::String(text) = pattern {
+        *pattern = Value::Pattern(compile(text, &Budget::new())?.into());
+    }
+    Ok(())
+}
+
 /// The pattern and the text of a call, paid for.
 fn prepared<'a>(name: &str, arguments: &'a [Value], budget: &Budget) -> Result<(&'a str, Cow<'a, Regex>), EvalError> {
     match arguments {
@@ -77,7 +85,7 @@ fn find_all(arguments: &[Value], budget: &Budget) -> Outcome {
 fn translate(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern.chars().peekable();
-    let mut class = false;
+    let (mut class, mut repeated) = (false, false);
     while let Some(c) = rest.next() {
         match c {
             '\\' => match rest.next()? {
@@ -95,7 +103,8 @@ fn translate(pattern: &str) -> Option<String> {
                 's' => out.push_str(if class { "\\t\\n\\f\\r " } else { "[\\t\\n\\f\\r ]" }),
                 'S' => out.push_str("[^\\t\\n\\f\\r ]"),
                 'b' if !class => out.push_str("(?-u:\\b)"),
-                '<' | '>' => return None,
+                // word boundaries elsewhere, but not here
+                angle @ ('<' | '>') => out.push(angle),
                 other => {
                     out.push('\\');
                     out.push(other);
@@ -135,10 +144,69 @@ fn translate(pattern: &str) -> Option<String> {
                 out.push('\\');
                 out.push(c);
             }
+            '-' if class && rest.peek() == Some(&'-') => {
+                rest.next();
+                out.push_str("-\\-");
+            }
+            '{' if !class => {
+                let counted: String = rest.clone().take_while(|c| *c != '}').collect();
+                match repetition(&counted, rest.clone().any(|c| c == '}')) {
+                    Some(most) if most > MAX_REPETITION || repeated => return None,
+                    Some(_) => {
+                        out.push('{');
+                        out.extend(rest.by_ref().take(counted.len() + 1));
+                        lazy(&mut out, &mut rest);
+                        repeated = true;
+                        continue;
+                    }
+                    None => out.push_str("\\{"),
+                }
+            }
+            '*' | '+' | '?' if !class => {
+                if repeated {
+                    return None;
+                }
+                out.push(c);
+                lazy(&mut out, &mut rest);
+                repeated = true;
+                continue;
+            }
+            '(' if !class && rest.peek() == Some(&'?') => {
+                let flags: String = rest.clone().skip(1).take_while(|c| c.is_ascii_alphabetic() || *c == '-').collect();
+                let named = flags == "P" || flags.is_empty();
+                if !named && !flags.chars().all(|c| "imsU-".contains(c)) {
+                    return None;
+                }
+                out.push_str("(?");
+                rest.next();
+            }
             other => out.push(other),
         }
+        repeated = false;
     }
     Some(out)
+}
+
+/// The most repetitions that RE2 accepts.
+const MAX_REPETITION: u32 = 1_000;
+
+/// The largest number of `2`, `2,` or `2,5`, if that is what stands between braces.
+fn repetition(inside: &str, closed: bool) -> Option<u32> {
+    let (least, most) = inside.split_once(',').unwrap_or((inside, ""));
+    let digits = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
+    if !closed || least.is_empty() || !digits(least) || !digits(most) {
+        return None;
+    }
+    let number = |text: &str| text.parse().unwrap_or(u32::MAX);
+    Some(number(least).max(if most.is_empty() { 0 } else { number(most) }))
+}
+
+/// A question mark after a repetition makes it lazy.
+fn lazy(out: &mut String, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    if rest.peek() == Some(&'?') {
+        rest.next();
+        out.push('?');
+    }
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ fn parse(text: &str, request: bool) -> Option<Url> {
         query: query.to_owned(),
     };
     if text == "*" {
-        url.path = rest.to_owned();
+        rest.clone_into(&mut url.path);
         return Some(url);
     }
     let mut path = rest;
@@ -202,7 +202,8 @@ impl Url {
             if plain_in_path(byte) {
                 out.push(char::from(byte));
             } else {
-                out.push_str(&format!("%{byte:02X}"));
+                out.push('%');
+                out.push_str(&data_encoding::HEXUPPER.encode(&[byte]));
             }
         }
         out

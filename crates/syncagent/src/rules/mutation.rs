@@ -137,15 +137,16 @@ impl Step {
                 pattern.replace_all(&text, replacement).into()
             }
             Action::Template(template) => {
+                let found = path::get(object, &self.path);
                 let mut data = Map::new();
-                data.insert("Value".into(), value_at(object, &self.path));
                 // The reference agent's names: the object being changed is always "local" here, whichever side it is on.
                 data.insert("LocalObject".into(), object.clone());
                 data.insert("RemoteObject".into(), other.clone());
-                template.render(&data).map_err(|e| failed(e.to_string()))?.trim().into()
+                let rendered = template.render_mutation(found.value(), get, &data);
+                rendered.map_err(|e| failed(e.to_string()))?.trim().into()
             }
             Action::Cel(program) => {
-                let value = value_at(object, &self.path);
+                let value = path::get(object, &self.path).into_value();
                 program.eval(&value, object, other).map_err(|e| failed(e.to_string()))?
             }
         };
@@ -153,8 +154,10 @@ impl Step {
     }
 }
 
-fn value_at(object: &Value, path: &str) -> Value {
-    path::get(object, path).into_value()
+/// How `.Value.Get "path"` of a template reads.
+fn get(value: &Value, path: &str) -> Option<Value> {
+    let found = path::get(value, path);
+    found.exists().then(|| found.into_value())
 }
 
 #[cfg(test)]
@@ -174,6 +177,7 @@ mod tests {
             {"delete": {"path": "spec.secret"}},
             {"regex": {"path": "spec.image", "pattern": "^(.*):latest$", "replacement": "$1:v1"}},
             {"template": {"path": "spec.region", "template": "{{ .LocalObject.spec.image | upper }}"}},
+            {"template": {"path": "spec.region", "template": "{{ .Value.String | lower }}{{ if not .RemoteObject }}!{{ end }}"}},
             {"cel": {"path": "spec.double", "expression": "self.spec.replicas * 2"}},
         ]);
         let object =
@@ -181,7 +185,7 @@ mod tests {
         let out = compile(steps).unwrap().spec(&object, None).unwrap();
         assert_eq!(
             out,
-            json!({"spec": {"image": "nginx:v1", "region": "NGINX:V1", "replicas": 3, "double": 6,
+            json!({"spec": {"image": "nginx:v1", "region": "nginx:v1!", "replicas": 3, "double": 6,
             "big": 9_007_199_254_740_993_i64}})
         );
     }

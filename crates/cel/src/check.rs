@@ -26,6 +26,9 @@ pub(crate) struct Checker<'s> {
     /// Which variables of the environment were met.
     pub used: Vec<bool>,
     pub deepest: usize,
+    /// Whether elements of a list have to be of one type as far as their types say. Without a schema, fields could be
+    /// of the type that is wanted.
+    pub strict: bool,
     /// How many calls are around that take lists of mixed types.
     pub mixed: usize,
     /// The types of the elements of the list literal that was visited last.
@@ -83,13 +86,20 @@ impl Checker<'_> {
     fn same_as_before(&self, before: &mut Option<Type>, found: Type, id: u64) -> Result<(), CompileError> {
         let joined = match before.take() {
             None => found,
-            Some(known) if self.environment.kubernetes && self.mixed == 0 && !known.agrees(&found) => {
+            Some(known) if !self.alike(&known, &found) => {
                 return Err(self.mismatch(format!("expected type '{known}' but found '{found}'"), id));
             }
             Some(known) => known.join(&found),
         };
         *before = Some(joined);
         Ok(())
+    }
+
+    fn alike(&self, known: &Type, found: &Type) -> bool {
+        if !self.environment.kubernetes || self.mixed > 0 {
+            return true;
+        }
+        if self.strict { known.agrees(found) } else { known.fits(found) }
     }
 
     fn unwrapped(&self, found: Type, id: u64) -> Result<Type, CompileError> {

@@ -120,7 +120,7 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// Parses an expression over variables of these types and refuses what the environment does not have.
+    /// Parses an expression over variables of these types, or of types that are not known, and refuses what the environment does not have.
     pub fn compile(source: &str, environment: &'static Environment, types: &[Type]) -> Result<Self, CompileError> {
         if source.len() > MAX_LENGTH {
             return Err(CompileError::TooComplex);
@@ -134,6 +134,7 @@ impl Expression {
         let (parsed, info) =
             parser.parse_with_source_info(source).map_err(|errors| CompileError::Syntax(errors.to_string()))?;
         let names = environment.variables;
+        let strict = environment.kubernetes && !types.is_empty();
         let types = types.iter().cloned().chain(std::iter::repeat(Type::Dyn));
         let mut checker = Checker {
             environment,
@@ -142,6 +143,7 @@ impl Expression {
             scope: names.iter().map(ToString::to_string).zip(types).collect(),
             used: vec![false; names.len()],
             deepest: 0,
+            strict,
             mixed: 0,
             elements: Vec::new(),
         };

@@ -63,7 +63,7 @@ impl Rule {
             Some(None) => return Err(CompileError::InvalidRule("the schema here has no type".to_owned())),
         };
         let old = if optional_old_self { Type::optional(this.clone()) } else { this.clone() };
-        let types = [this, old];
+        let types = if schema.is_some() { vec![this, old] } else { Vec::new() };
         let compile = |field: &'static str, source: &str, wanted: Type, name: &'static str| {
             let expression = Expression::compile(source, environment::rule(), &types)?;
             let found = expression.result_type();

@@ -34,6 +34,7 @@ fn rules_judge_values() {
         ("self.s.indexOf('l') == 2 && self.s.lowerAscii() == 'hello'", json!({"s": "hello"}), true),
         ("self == 'x'", json!("x"), true),
         ("self in ['a', 'b']", json!("c"), false),
+        ("[self.a, 'x'].join() == 'yx' && ['x', self.a].size() == 2", json!({"a": "y"}), true),
         ("!has(self.a) || self.a.b > 1", json!({}), true),
     ] {
         let got = verdict(&json!({"rule": rule}), &this, None);

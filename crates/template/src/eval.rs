@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::{
     error::RenderError,
     fmt,
-    found::{Found, Get},
+    found::{Found, Get, Kind},
     heap::{Failure, Heap, Outcome},
     lex::Span,
     limits,
@@ -186,6 +186,9 @@ impl<'t> Evaluator<'t, '_> {
             Value::Uint(kind, count) => {
                 let count = i64::try_from(*count).unwrap_or(i64::MAX);
                 self.range_count(branch, count, |i| Value::Uint(*kind, i.unsigned_abs()))?
+            }
+            Value::Kind(kind) => {
+                self.range_count(branch, *kind as i64, |i| Kind::of(i).map_or(Value::Missing, Value::Kind))?
             }
             Value::List(list) => {
                 let items = list.items();

@@ -34,6 +34,12 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The type with a number.
+    pub(crate) fn of(number: i64) -> Option<Kind> {
+        use Kind::{False, Json, Null, Number, String, True};
+        [Null, False, Number, String, True, Json].into_iter().find(|kind| *kind as i64 == number)
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Null => "Null",
@@ -164,6 +170,18 @@ impl Found {
     /// A value of the usual types; numbers are floats.
     pub(crate) fn value(&self, heap: &Heap) -> Outcome<Value> {
         self.json.as_ref().map_or(Ok(Value::Nil), |json| heap.import_floats(json))
+    }
+
+    /// The fields of the struct that it is in Go, for its JSON; the position in the original text is unknown.
+    pub(crate) fn fields(&self, heap: &Heap) -> Outcome<[(&'static str, Value); 6]> {
+        Ok([
+            ("Type", Value::Kind(self.kind())),
+            ("Raw", Value::Str(self.raw(heap)?)),
+            ("Str", Value::Str(self.str(heap)?)),
+            ("Num", Value::Float(self.num())),
+            ("Index", Value::Int(0)),
+            ("Indexes", Value::Nil),
+        ])
     }
 
     /// The elements; a single value is a list of one.

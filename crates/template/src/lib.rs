@@ -15,7 +15,7 @@
 //! everywhere.
 //!
 //! What differs from Go on purpose: `env`, `expandenv` and `getHostByName` yield nothing, local time is UTC, `keys` and
-//! `values` come sorted, there are no complex numbers, a few slow or key-making functions of sprig are refused when compiling,
+//! `values` come sorted, there are no complex numbers, sprig's functions that make keys and certificates are refused when compiling,
 //! a template called twice in HTML is escaped the same way both times (Go forgets where it ends), errors of HTML show when
 //! compiling instead of at the first rendering, and everything is bounded by [`limits`].
 //!

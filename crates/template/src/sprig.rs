@@ -1,5 +1,6 @@
 //! The functions of sprig 3.3, and the three hash functions the sync agent adds.
 
+mod base32;
 mod base64;
 mod cases;
 mod cast;
@@ -64,9 +65,9 @@ pub(crate) const GROUPS: &[&[Function]] = &[
 /// Functions that sprig does not have.
 pub(crate) const OF_THE_AGENT: [&str; 3] = ["sha3sum", "sha3short", "shortHash"];
 
-/// Functions that sprig has and this engine refuses. All but three of them make RSA or DSA keys, which takes up to seconds, where a
-/// whole rendering may take milliseconds, and for which Rust has a pre-release with an open advisory only; the other three
-/// have little use without them. What they make is new at every rendering anyway: an object that holds it never comes to rest.
+/// Functions that sprig has and this engine refuses. Half of them make RSA or DSA keys, which takes up to seconds where a whole
+/// rendering may take milliseconds, and for which Rust has a pre-release with an open advisory only. The others work on such keys.
+/// What they make is new at every rendering anyway, so an object that holds it would never come to rest.
 pub(crate) const UNSUPPORTED: &[&str] = &[
     "buildCustomCert",
     "genCA",

@@ -128,8 +128,8 @@ fn results_are_a_type_of_their_own() {
         ("{{ .Value.list }}", Err("can't evaluate field list in type gjson.Result")),
         ("{{ .Value.Get }}", Err("wrong number of args for Get: want 1 got 0")),
         (
-            "{{ mustToJson .Value }}",
-            Err("error calling mustToJson: a gjson result has no JSON form; use its .Raw or .Value"),
+            "{{ toJson (.Value.Get \"at\").Type }}{{ toJson (.Value.Get \"none\") }}",
+            Ok(r#"3{"Type":0,"Raw":"","Str":"","Num":0,"Index":0,"Indexes":null}"#),
         ),
     ];
     for (text, expected) in table {

@@ -90,3 +90,9 @@ fn random_html_templates_agree_with_go() {
     let wrong = disagreements(include_str!("html.json"), Mode::Html, &[]);
     assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn random_calls_of_sprig_and_gjson_agree_with_go() {
+    let wrong = disagreements(include_str!("sprig.json"), Mode::Text, &[]);
+    assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
+}

@@ -7,12 +7,18 @@ pub(super) fn int(value: &Value) -> i64 {
     match value {
         Value::Int(i) | Value::Int64(i) => *i,
         Value::Uint(_, u) => u.cast_signed(),
-        #[expect(clippy::cast_possible_truncation, reason = "Go cuts off as well")]
-        Value::Float(f) => *f as i64,
+        Value::Float(f) => truncated(*f),
         Value::Bool(b) => i64::from(*b),
         Value::Str(text) => parse_int(without_zero_decimals(&text.text())).unwrap_or(0),
         _ => 0,
     }
+}
+
+/// Cuts the fraction off. What does not fit becomes the smallest integer, as in Go on most machines.
+#[expect(clippy::cast_possible_truncation, reason = "what does not fit was sorted out")]
+fn truncated(float: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&float) { float as i64 } else { i64::MIN }
 }
 
 /// To a float.

@@ -38,7 +38,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Value::Int64(seconds) => *seconds,
             _ => 0,
         };
-        heap.str(duration::format(seconds.saturating_mul(1_000_000_000)))
+        heap.str(duration::format(seconds.wrapping_mul(1_000_000_000)))
     }),
     Function::new("durationRound", &[Any], duration_round),
 ];

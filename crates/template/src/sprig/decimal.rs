@@ -29,7 +29,7 @@ impl Decimal {
 
     pub(super) fn to_float(&self) -> f64 {
         let digits: String = self.digits.iter().map(|d| char::from(b'0' + d)).collect();
-        let sign = if self.negative { "-" } else { "" };
+        let sign = if self.negative && !self.is_zero() { "-" } else { "" };
         format!("{sign}0{digits}e{}", self.exponent).parse().unwrap_or(0.0)
     }
 

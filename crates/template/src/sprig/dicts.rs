@@ -38,8 +38,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::variadic("mergeOverwrite", &[Map], Map, |heap, args| merge(heap, args, true)),
     Function::variadic("mustMergeOverwrite", &[Map], Map, |heap, args| merge(heap, args, true)),
     Function::variadic("dig", &[], Any, dig),
-    Function::new("deepCopy", &[Any], |heap, args| deep_copy(heap, args.any(0)?)),
-    Function::new("mustDeepCopy", &[Any], |heap, args| deep_copy(heap, args.any(0)?)),
+    Function::new("deepCopy", &[Any], copy_of),
+    Function::new("mustDeepCopy", &[Any], copy_of),
 ];
 
 fn dict(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
@@ -97,10 +97,11 @@ fn dig(_: &Heap, args: Args<'_>) -> Outcome<Value> {
         return Err("dig needs at least three arguments".into());
     }
     let mut current = map.clone();
+    if let Some(key) = keys.iter().find(|key| !matches!(key, Value::Str(_))) {
+        return Err(format!("dig needs strings as keys, not {}", key.type_name()).into());
+    }
     for key in keys {
-        let Value::Str(key) = key else {
-            return Err(format!("dig needs strings as keys, not {}", key.type_name()).into());
-        };
+        let Value::Str(key) = key else { continue };
         let next = match &current {
             Value::Map(map) if map.elem() == Elem::Any => map.get(key),
             other => return Err(format!("dig needs maps on its way, not {}", other.type_name()).into()),
@@ -111,6 +112,13 @@ fn dig(_: &Heap, args: Args<'_>) -> Outcome<Value> {
         }
     }
     Ok(current)
+}
+
+fn copy_of(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
+    match args.any(0)? {
+        Value::Missing | Value::Nil => Err("there is nothing to copy".into()),
+        other => deep_copy(heap, other),
+    }
 }
 
 fn deep_copy(heap: &Heap, value: &Value) -> Outcome<Value> {

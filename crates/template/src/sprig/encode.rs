@@ -2,7 +2,7 @@
 
 use data_encoding::{BASE32, BASE64};
 
-use super::base64;
+use super::{base32, base64};
 use crate::functions::{Function, Type::Str};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -19,11 +19,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         heap.take(args.bytes(0)?.len())?;
         heap.str(BASE32.encode(args.bytes(0)?))
     }),
-    Function::new("b32dec", &[Str], |heap, args| {
-        let text: Vec<u8> = args.bytes(0)?.iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
-        match BASE32.decode(&text) {
-            Ok(bytes) => heap.str(bytes),
-            Err(error) => heap.str(format!("illegal base32 data at input byte {}", error.position)),
-        }
+    Function::new("b32dec", &[Str], |heap, args| match base32::decode(args.bytes(0)?) {
+        Ok(bytes) => heap.str(bytes),
+        Err(position) => heap.str(format!("illegal base32 data at input byte {position}")),
     }),
 ];

@@ -82,7 +82,10 @@ impl Encoder<'_> {
             Value::Time(time) => self.string(time.json().as_bytes()),
             Value::Version(version) => self.string(version.to_string().as_bytes()),
             Value::Kind(kind) => self.out.text(&(*kind as u8).to_string()),
-            Value::Found(_) => Err("a gjson result has no JSON form; use its .Raw or .Value".into()),
+            Value::Found(found) => {
+                let fields = found.fields(self.heap)?;
+                self.object(fields.iter().map(|(name, item)| (name.as_bytes(), item)))
+            }
             Value::List(list) if list.is_nil() => self.out.text("null"),
             Value::Map(map) if map.is_nil() => self.out.text("null"),
             Value::List(list) => {
@@ -97,19 +100,24 @@ impl Encoder<'_> {
                 self.close("]", items.is_empty())
             }
             Value::Map(map) | Value::Root(map) => {
-                let heap = self.heap;
-                let _level = heap.enter()?;
                 let entries = map.entries();
-                self.open("{")?;
-                for (index, (key, item)) in entries.iter().enumerate() {
-                    self.separate(index)?;
-                    self.string(key.as_bytes())?;
-                    self.out.text(if self.style == Style::Pretty { ": " } else { ":" })?;
-                    self.value(item)?;
-                }
-                self.close("}", entries.is_empty())
+                self.object(entries.iter().map(|(key, item)| (key.as_bytes(), item)))
             }
         }
+    }
+
+    fn object<'v>(&mut self, entries: impl ExactSizeIterator<Item = (&'v [u8], &'v Value)>) -> Outcome<()> {
+        let heap = self.heap;
+        let _level = heap.enter()?;
+        let is_empty = entries.len() == 0;
+        self.open("{")?;
+        for (index, (key, item)) in entries.enumerate() {
+            self.separate(index)?;
+            self.string(key)?;
+            self.out.text(if self.style == Style::Pretty { ": " } else { ":" })?;
+            self.value(item)?;
+        }
+        self.close("}", is_empty)
     }
 
     fn open(&mut self, bracket: &str) -> Outcome<()> {

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use carrick_client::ListOptions;
+use carrick_e2e::agent::{Agent, Setup};
 use carrick_e2e::kinds;
 use carrick_e2e::stage::Stage;
 use carrick_e2e::world::{EmbeddedWorld, RealWorld, World};
@@ -65,7 +66,7 @@ async fn main() -> anyhow::Result<()> {
     let before = stage.at_rest().await?;
     agent.stop().await?;
     let started = Instant::now();
-    let agent = stage.start_agent()?;
+    let agent = Agent::start(&stage, Setup { probes: true, ..Setup::default() })?;
     stage.ready(&agent).await?;
     println!("{name}: ready again {:.1} s after a restart", started.elapsed().as_secs_f64());
     let after = stage.at_rest().await?;

@@ -63,11 +63,23 @@ impl Part {
 
     /// Something is wrong and being tried again; the same problem is logged only once.
     pub fn fails(&self, problem: &dyn Display) {
-        let problem = problem.to_string();
-        let failing = State::Failing(problem.clone());
-        if self.set(failing.clone()) != Some(failing) {
+        if let Some(problem) = self.stop_working(problem) {
             tracing::warn!(part = self.key.0, problem, "Not working, trying again until it does.");
         }
+    }
+
+    /// Something is not there yet, which is no reason to worry.
+    pub fn waits(&self, problem: &dyn Display) {
+        if let Some(problem) = self.stop_working(problem) {
+            tracing::info!(part = self.key.0, problem, "Waiting.");
+        }
+    }
+
+    /// The problem, if it is a new one.
+    fn stop_working(&self, problem: &dyn Display) -> Option<String> {
+        let problem = problem.to_string();
+        let failing = State::Failing(problem.clone());
+        (self.set(failing.clone()) != Some(failing)).then_some(problem)
     }
 
     fn set(&self, state: State) -> Option<State> {

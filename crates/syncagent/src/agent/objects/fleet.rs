@@ -36,11 +36,11 @@ impl Fleet {
     pub fn start(context: &Context, stop: CancellationToken) -> Self {
         let (sender, state) = watch::channel(Endpoints::default());
         let provider = ApiExport::new(context.slice_workspace.clone(), context.slice.clone());
-        let part = context.health.part("consumers' workspaces");
-        part.works();
+        let health = context.health.clone();
         tokio::spawn(async move {
             let mut events = pin!(provider.events());
-            let mut failing = BTreeMap::new();
+            // One for each source that fails, so that every outage is told once and no recovery hides another outage.
+            let mut failing: BTreeMap<Arc<str>, Part> = BTreeMap::new();
             loop {
                 let event = tokio::select! {
                     () = stop.cancelled() => return,
@@ -54,7 +54,6 @@ impl Fleet {
                     Some(FleetEvent::EndpointDown { url }) => {
                         tracing::info!(endpoint = &*url, "An endpoint of the APIExport is gone.");
                         failing.remove(&url);
-                        tell(&part, &failing);
                         sender.send_modify(|state| state.urls.retain(|other| *other != url));
                     }
                     Some(FleetEvent::Engaged { cluster, .. }) => {
@@ -69,14 +68,15 @@ impl Fleet {
                         tracing::info!(cluster = &*cluster, "A workspace does not use the APIExport any more.");
                     }
                     Some(FleetEvent::Failing { source, error }) => {
-                        tracing::warn!(url = &*source, %error, "Cannot watch consumers' workspaces, trying on…");
-                        failing.insert(source, error.to_string());
-                        tell(&part, &failing);
+                        let name = format!("consumers' workspaces at {source}");
+                        let part = failing.entry(source).or_insert_with(|| health.part(name));
+                        // kcp publishes an endpoint a moment before it serves it.
+                        if error.is_not_found() { part.waits(&"it is not served yet") } else { part.fails(&error) }
                     }
                     Some(FleetEvent::Recovered { source }) => {
-                        tracing::info!(url = &*source, "Watching consumers' workspaces again.");
-                        failing.remove(&source);
-                        tell(&part, &failing);
+                        if let Some(part) = failing.remove(&source) {
+                            part.works();
+                        }
                     }
                     Some(FleetEvent::Synced) => {}
                     None => return,
@@ -94,13 +94,5 @@ impl Fleet {
     /// A client for one logical cluster, or for all with `*`, with the credentials for kcp.
     pub fn client(&self, endpoint: &str, cluster: &str) -> Result<Client, ConnectError> {
         self.client.at_url(&carrick_kcp::url::in_endpoint(endpoint, cluster))
-    }
-}
-
-/// Says how the watches of the slice and of all endpoints are together; `failing` are the problems by URL.
-fn tell(part: &Part, failing: &BTreeMap<Arc<str>, String>) {
-    match failing.values().next() {
-        Some(problem) => part.fails(problem),
-        None => part.works(),
     }
 }

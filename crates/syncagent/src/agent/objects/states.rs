@@ -38,7 +38,6 @@ impl States {
     pub async fn load(&self, part: &Part, stop: &CancellationToken) -> bool {
         let (kind, options) = (secrets(), ListOptions::labels(format!("{OBJECT_STATE}=true")));
         let mut backoff = Backoff::for_servers();
-        let mut said = false;
         loop {
             let listed = tokio::select! {
                 () = stop.cancelled() => return false,
@@ -51,12 +50,7 @@ impl States {
                     part.works();
                     return true;
                 }
-                Err(error) => {
-                    if !std::mem::replace(&mut said, true) {
-                        tracing::warn!(namespace = self.namespace, %error, "Cannot read the state Secrets, trying on…");
-                    }
-                    part.fails(&error);
-                }
+                Err(error) => part.fails(&format!("Secrets in namespace {}: {error}", self.namespace)),
             }
             tokio::select! {
                 () = stop.cancelled() => return false,

@@ -180,7 +180,7 @@ async fn watch_copies(shared: Arc<Shared>, synced: channel::Sender<bool>) {
     let options = WatchOptions::labels(format!("{AGENT_NAME}={}", rules.agent_name));
     let mut events = pin!(watch(shared.context.local.clone(), resource(&rules.local), options));
     while let Some(event) = events.next().await {
-        note(&part, &event, &rules, "the service cluster");
+        note(&part, &event, "the service cluster");
         for change in shared.copies.apply(copies::ENDPOINT, event) {
             if let Some(source) = copies::source_of(&change.object().value()) {
                 shared.queue.add(source);
@@ -252,7 +252,7 @@ async fn watch_sources(shared: Arc<Shared>, client: Client, endpoint: Arc<str>) 
     let options = WatchOptions { streaming_lists: false, ..WatchOptions::default() };
     let mut events = pin!(watch(client, resource(&rules.remote), options));
     while let Some(event) = events.next().await {
-        note(&part, &event, &rules, "consumers' workspaces");
+        note(&part, &event, "consumers' workspaces");
         if let Event::Listed(object) | Event::Applied(object) = &event {
             shared.settle(&object.cluster, &endpoint);
         }
@@ -330,22 +330,11 @@ fn related_changed(shared: &Shared, side: Side, gvr: &Gvr, object: &Object) {
 }
 
 /// Says once that a watch fails, and once that it works again.
-fn note(part: &Part, event: &Event, rules: &Rules, place: &str) {
-    let (publishedresource, kind) = (rules.name.as_str(), rules.remote.kind.as_str());
+fn note(part: &Part, event: &Event, place: &str) {
     match event {
-        Event::Failing(error) if error.is_not_found() => {
-            tracing::info!(publishedresource, kind, "The API is not served in {place} yet, waiting…");
-            part.fails(error);
-        }
-        Event::Failing(error) => {
-            tracing::warn!(publishedresource, kind, %error, "Cannot watch objects in {place}, trying on…");
-            part.fails(error);
-        }
-        Event::Recovered => {
-            tracing::info!(publishedresource, kind, "Watching objects in {place} again.");
-            part.works();
-        }
-        Event::Synced => part.works(),
+        Event::Failing(error) if error.is_not_found() => part.waits(&format!("the API is not served in {place} yet")),
+        Event::Failing(error) => part.fails(error),
+        Event::Synced | Event::Recovered => part.works(),
         _ => {}
     }
 }

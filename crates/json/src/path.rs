@@ -14,6 +14,8 @@
 //! `@ugly` change nothing, and `@reverse` leaves objects alone. Two limits protect the caller: paths nest at most 64
 //! levels, and writing pads an array to at most 65 536 elements.
 
+mod answer;
+mod error;
 mod find;
 mod found;
 mod modifier;
@@ -24,8 +26,10 @@ mod write;
 
 use serde_json::Value;
 
+pub use answer::answer;
+pub use error::{PathError, Problem};
 pub use found::{Found, Kind};
-pub use write::{PathError, delete, set};
+pub use write::{delete, set};
 
 /// What is at `path`, with gjson's syntax: keys and indexes joined by dots, `\` escapes, `*` and `?`, `#`, `#.x`,
 /// `#(query)`, `#(query)#`, `|`, `@modifiers`, `{a,b}` and `[a,b]` multipaths, `!` literals.

@@ -12,6 +12,8 @@ pub struct RegexError {
     pub pattern: String,
     /// What is wrong with it.
     pub reason: String,
+    /// The byte in the pattern at which it shows, if known.
+    pub position: Option<usize>,
 }
 
 /// A compiled pattern that matches what Go's `regexp` would match.
@@ -23,7 +25,7 @@ pub struct GoRegex {
 impl GoRegex {
     /// Compiles a pattern in RE2 syntax.
     pub fn compile(pattern: &str) -> Result<Self, RegexError> {
-        let refuse = |reason: String| RegexError { pattern: pattern.to_owned(), reason };
+        let refuse = |reason: String| RegexError { pattern: pattern.to_owned(), reason, position: None };
         let translated = syntax::translate(pattern).map_err(|reason| refuse(reason.to_owned()))?;
         let regex = Regex::new(&translated).map_err(|error| refuse(last_line(&error.to_string())))?;
         Ok(Self { regex })

@@ -2,27 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::error::{MAX_PADDING, PathError, Problem};
 use super::find::{self, Place, Step};
-
-/// The longest array that a path may pad with nulls.
-const MAX_PADDING: usize = 65_536;
-
-/// Why a path cannot be written or deleted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PathError {
-    /// The path is the empty string.
-    #[error("path cannot be empty")]
-    Empty,
-    /// The path names a key inside an array.
-    #[error("cannot set array element for non-numeric key '{0}'")]
-    NonNumericKey(String),
-    /// The path to delete has wildcards, queries, pipes or modifiers.
-    #[error("cannot delete value from a complex path")]
-    ComplexDelete,
-    /// The path would pad an array with an absurd number of nulls.
-    #[error("array index '{0}' is too large, at most {MAX_PADDING} elements can be padded")]
-    IndexTooLarge(String),
-}
 
 /// Sets the value at `path`, creating missing parents: objects, or arrays padded with null for numeric parts.
 ///
@@ -30,15 +11,15 @@ pub enum PathError {
 /// `*` or `?`) replace what they find and do nothing otherwise.
 pub fn set(json: &mut Value, path: &str, value: Value) -> Result<(), PathError> {
     if path.is_empty() {
-        return Err(PathError::Empty);
+        return Err(Problem::Empty.at(0));
     }
     match parse(path) {
-        Some(parts) => {
+        Ok(parts) => {
             // checked first, so that a path that fails leaves the document alone
             check(json, &parts)?;
             set_plain(json, &parts, value);
         }
-        None => set_complex(json, path, &value),
+        Err(_) => set_complex(json, path, &value),
     }
     Ok(())
 }
@@ -47,9 +28,9 @@ pub fn set(json: &mut Value, path: &str, value: Value) -> Result<(), PathError> 
 /// last one.
 pub fn delete(json: &mut Value, path: &str) -> Result<(), PathError> {
     if path.is_empty() {
-        return Err(PathError::Empty);
+        return Err(Problem::Empty.at(0));
     }
-    let parts = parse(path).ok_or(PathError::ComplexDelete)?;
+    let parts = parse(path).map_err(|at| Problem::ComplexDelete.at(at))?;
     let Some((last, parents)) = parts.split_last() else { return Ok(()) };
     let mut at = json;
     for part in parents {
@@ -81,6 +62,8 @@ struct Part {
     name: String,
     /// Written with a leading `:`: never an index.
     forced: bool,
+    /// Where it starts in the path.
+    at: usize,
 }
 
 impl Part {
@@ -114,25 +97,26 @@ fn number(digits: &str) -> Option<usize> {
     numeric.then(|| digits.parse().unwrap_or(usize::MAX))
 }
 
-/// Splits a plain path; none for complex ones.
-fn parse(path: &str) -> Option<Vec<Part>> {
+/// Splits a plain path; for complex ones the place of the character that makes it complex.
+fn parse(path: &str) -> Result<Vec<Part>, usize> {
     let mut parts = Vec::new();
-    let mut chars = path.chars().peekable();
+    let mut chars = path.char_indices().peekable();
     loop {
-        let forced = chars.next_if_eq(&':').is_some();
+        let at = chars.peek().map_or(path.len(), |(at, _)| *at);
+        let forced = chars.next_if(|(_, c)| *c == ':').is_some();
         let mut name = String::new();
         let more = loop {
             match chars.next() {
                 None => break false,
-                Some('.') => break true,
-                Some('|' | '#' | '@' | '*' | '?') => return None,
-                Some('\\') => name.extend(chars.next()),
-                Some(other) => name.push(other),
+                Some((_, '.')) => break true,
+                Some((at, '|' | '#' | '@' | '*' | '?')) => return Err(at),
+                Some((_, '\\')) => name.extend(chars.next().map(|(_, c)| c)),
+                Some((_, other)) => name.push(other),
             }
         };
-        parts.push(Part { name, forced });
+        parts.push(Part { name, forced, at });
         if !more {
-            return Some(parts);
+            return Ok(parts);
         }
     }
 }
@@ -149,7 +133,7 @@ fn check(json: &Value, parts: &[Part]) -> Result<(), PathError> {
             Some(Value::Array(items)) => {
                 at = part.element(items).map(|index| &items[index]);
                 if at.is_none() && part.index().is_none() && !part.is_last() {
-                    return Err(PathError::NonNumericKey(part.name.clone()));
+                    return Err(Problem::NonNumericKey(part.name.clone()).at(part.at));
                 }
                 items.len()
             }
@@ -159,7 +143,7 @@ fn check(json: &Value, parts: &[Part]) -> Result<(), PathError> {
             }
         };
         if part.index().is_some_and(|index| index >= length + MAX_PADDING) {
-            return Err(PathError::IndexTooLarge(part.name.clone()));
+            return Err(Problem::IndexTooLarge(part.name.clone()).at(part.at));
         }
     }
     Ok(())

@@ -64,7 +64,7 @@ impl Checker<'_> {
                 let (mut entries, mut keys, mut values) = (Vec::new(), None, None);
                 for entry in &map.entries {
                     let EntryExpr::MapEntry(pair) = &entry.expr else {
-                        return Err(CompileError::Syntax("unsupported entry".to_owned()));
+                        return Err(self.mismatch("unsupported entry".to_owned(), entry.id));
                     };
                     let (key, key_type) = self.visit(&pair.key, depth + 1)?;
                     self.same_as_before(&mut keys, key_type, pair.key.id)?;
@@ -77,7 +77,7 @@ impl Checker<'_> {
             }
             Expr::Struct(message) => Err(self.undeclared(message.type_name.clone(), node.id)),
             Expr::Unspecified | Expr::Comprehension(_) => {
-                Err(CompileError::Syntax("unsupported expression".to_owned()))
+                Err(self.mismatch("unsupported expression".to_owned(), node.id))
             }
         }
     }

@@ -1,5 +1,7 @@
 //! A compiled expression: parsed, checked, ready to be evaluated any number of times.
 
+use cel::ParseErrors;
+
 use crate::budget::{Budget, STEPS};
 use crate::check::Checker;
 use crate::environment::Environment;
@@ -19,8 +21,13 @@ pub(crate) const MAX_DEPTH: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// The text is no CEL expression.
-    #[error("{0}")]
-    Syntax(String),
+    #[error("{position}: {reason}")]
+    Syntax {
+        /// What was found there, or expected.
+        reason: String,
+        /// Line and column where it cannot go on.
+        position: Position,
+    },
     /// A variable, type or function does not exist.
     #[error("{position}: undeclared reference to '{name}'")]
     Undeclared {
@@ -56,7 +63,28 @@ pub enum CompileError {
     },
 }
 
-/// Line and column, both counted from 1.
+impl CompileError {
+    /// Where the expression is faulty, if one place is.
+    pub fn position(&self) -> Option<Position> {
+        match self {
+            Self::Syntax { position, .. } | Self::Undeclared { position, .. } | Self::NoOverload { position, .. } => {
+                Some(*position)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is wrong, without the place.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Syntax { reason, .. } | Self::NoOverload { reason, .. } => reason.clone(),
+            Self::Undeclared { name, .. } => format!("undeclared reference to '{name}'"),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Line and column in characters, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The line.
@@ -131,8 +159,7 @@ impl Expression {
 
     fn parse(source: &str, environment: &'static Environment, types: &[Type]) -> Result<Self, CompileError> {
         let parser = environment.parser.parser().enable_ident_escape_syntax(environment.kubernetes);
-        let (parsed, info) =
-            parser.parse_with_source_info(source).map_err(|errors| CompileError::Syntax(errors.to_string()))?;
+        let (parsed, info) = parser.parse_with_source_info(source).map_err(|errors| syntax(&errors))?;
         let names = environment.variables;
         let strict = environment.kubernetes && !types.is_empty();
         let types = types.iter().cloned().chain(std::iter::repeat(Type::Dyn));
@@ -173,4 +200,14 @@ impl Expression {
         });
         result.unwrap_or(Err(EvalError::Other("no thread with a large stack")))
     }
+}
+
+/// The first of the parser's errors: the others mostly follow from it.
+fn syntax(errors: &ParseErrors) -> CompileError {
+    let (line, column, reason) = match errors.errors.first() {
+        Some(error) => (error.pos.0, error.pos.1, format!("Syntax error: {}", error.msg)),
+        None => (1, 1, "Syntax error".to_owned()),
+    };
+    let counted = |from_one: isize| usize::try_from(from_one).unwrap_or(1).max(1);
+    CompileError::Syntax { reason, position: Position { line: counted(line), column: counted(column) } }
 }

@@ -39,6 +39,7 @@
 //! - A value that breaks its format (`date-time`, `duration`, `byte`) fails the whole rule, used or not.
 //! - There is no `authorizer`.
 
+mod answer;
 mod budget;
 mod check;
 mod convert;
@@ -60,6 +61,7 @@ mod stack;
 mod types;
 mod value;
 
+pub use answer::answer;
 pub use escape::{escape, unescape};
 pub use expression::{CompileError, EvalError, Position};
 pub use mutation::Mutation;

@@ -65,7 +65,7 @@ impl Checker<'_> {
         }
         let outer = self.scope.len();
         self.scope.extend(names.into_iter().zip(types));
-        let parts = self.parts(&shape, &call.args[shape.variables..], depth);
+        let parts = self.parts(&shape, &call.args[shape.variables..], id, depth);
         self.scope.truncate(outer);
         let (filter, (body, body_type)) = parts?;
         let result = self.result(&shape, &range_type, body_type, id)?;
@@ -100,7 +100,13 @@ impl Checker<'_> {
         Ok(types)
     }
 
-    fn parts(&mut self, shape: &Shape, rest: &[IdedExpr], depth: usize) -> Result<(Option<Node>, Typed), CompileError> {
+    fn parts(
+        &mut self,
+        shape: &Shape,
+        rest: &[IdedExpr],
+        id: u64,
+        depth: usize,
+    ) -> Result<(Option<Node>, Typed), CompileError> {
         let (filter, body) = match rest {
             [filter, body] if shape.filtered => {
                 let (node, found) = self.visit(filter, depth + 1)?;
@@ -108,7 +114,7 @@ impl Checker<'_> {
                 (Some(node), body)
             }
             [body, ..] => (None, body),
-            [] => return Err(CompileError::Syntax("a macro lacks arguments".to_owned())),
+            [] => return Err(self.mismatch("a macro lacks arguments".to_owned(), id)),
         };
         let (node, found) = self.visit(body, depth + 1)?;
         if matches!(shape.kind, FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne | FoldKind::Filter) {

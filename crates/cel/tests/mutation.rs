@@ -1,6 +1,6 @@
 //! What mutations compute and refuse.
 
-use carrick_cel::{CompileError, EvalError, Mutation};
+use carrick_cel::{CompileError, EvalError, Mutation, Position};
 use serde_json::{Value, json};
 
 fn eval(expression: &str, value: &Value) -> Result<Value, EvalError> {
@@ -63,8 +63,30 @@ fn unknown_names_and_impossible_calls_are_refused_when_compiled() {
     ] {
         assert_eq!(Mutation::compile(expression).map(|_| ()).unwrap_err().to_string(), message, "{expression}");
     }
-    assert!(matches!(Mutation::compile("1 +"), Err(CompileError::Syntax(_))));
-    assert!(matches!(Mutation::compile("self.?a"), Err(CompileError::Syntax(_))));
+    for (expression, line, column) in
+        [("1 +", 1, 4), ("self.?a", 1, 5), ("'é' ++ 1", 1, 6), ("1 +\n  )", 2, 3), ("", 1, 1)]
+    {
+        let error = Mutation::compile(expression).map(|_| ()).unwrap_err();
+        assert!(matches!(error, CompileError::Syntax { .. }), "{expression}: {error}");
+        assert_eq!(error.position(), Some(Position { line, column }), "{expression}: {error}");
+    }
+}
+
+#[test]
+fn one_question_gets_one_answer() {
+    for (question, answer) in [
+        (json!({"expression": "value + '!'", "value": "hi"}), json!({"result": "hi!"})),
+        (json!({"expression": "self.a + other.b", "self": {"a": 1}, "other": {"b": 2}}), json!({"result": 3})),
+        (json!({"expression": "value"}), json!({"result": null})),
+        (json!({"expression": "1 / 0"}), json!({"error": "division by zero"})),
+        (
+            json!({"expression": "true &&\nnope"}),
+            json!({"error": "2:1: undeclared reference to 'nope'", "line": 2, "column": 1}),
+        ),
+        (json!({"self": {}}), json!({"error": "the question lacks an expression"})),
+    ] {
+        assert_eq!(carrick_cel::answer(&question), answer, "{question}");
+    }
 }
 
 #[test]

@@ -1,50 +1,31 @@
 //! What can go wrong while compiling and while rendering.
 
-use crate::limits;
+use crate::{limits, position::Position};
 
 /// Why a template text was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
     /// The text is not a well-formed template.
-    #[error("template line {line}, column {column}: {message}")]
+    #[error("template {position}: {message}")]
     Syntax {
-        /// Line, counted from 1.
-        line: usize,
-        /// Column in characters, counted from 1.
-        column: usize,
+        /// Where in the text.
+        position: Position,
         /// What was found and what would be right.
         message: String,
     },
     /// The text calls a function that neither Go templates nor sprig have.
-    #[error("template line {line}, column {column}: function {name:?} does not exist")]
+    #[error("template {position}: function {name:?} does not exist")]
     UnknownFunction {
-        /// Line, counted from 1.
-        line: usize,
-        /// Column in characters, counted from 1.
-        column: usize,
-        /// The name as written.
-        name: String,
-    },
-    /// The text calls a sprig function that this engine does not offer.
-    #[error(
-        "template line {line}, column {column}: sprig function {name:?} is not supported here: making keys and certificates \
-         takes too long; make them elsewhere"
-    )]
-    UnsupportedFunction {
-        /// Line, counted from 1.
-        line: usize,
-        /// Column in characters, counted from 1.
-        column: usize,
+        /// Where in the text.
+        position: Position,
         /// The name as written.
         name: String,
     },
     /// In an HTML template, an action stands where its value cannot be made safe, or the text is not well-formed HTML.
-    #[error("template line {line}, column {column}: {message}")]
+    #[error("template {position}: {message}")]
     Html {
-        /// Line, counted from 1.
-        line: usize,
-        /// Column in characters, counted from 1.
-        column: usize,
+        /// Where in the text.
+        position: Position,
         /// What was found.
         message: String,
     },
@@ -56,16 +37,35 @@ pub enum CompileError {
     },
 }
 
+impl CompileError {
+    /// The faulty part of the text, for a caret below it.
+    pub fn position(&self) -> Option<Position> {
+        match self {
+            CompileError::Syntax { position, .. }
+            | CompileError::UnknownFunction { position, .. }
+            | CompileError::Html { position, .. } => Some(*position),
+            CompileError::TooLong { .. } => None,
+        }
+    }
+
+    /// What is wrong, without the position.
+    pub fn message(&self) -> String {
+        match self {
+            CompileError::Syntax { message, .. } | CompileError::Html { message, .. } => message.clone(),
+            CompileError::UnknownFunction { name, .. } => format!("function {name:?} does not exist"),
+            CompileError::TooLong { .. } => self.to_string(),
+        }
+    }
+}
+
 /// Why a template could not be rendered with the given data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// An action failed: wrong type, missing root field, failing function.
-    #[error("template line {line}, column {column}, at <{action}>: {message}")]
+    #[error("template {position}, at <{action}>: {message}")]
     Action {
-        /// Line, counted from 1.
-        line: usize,
-        /// Column in characters, counted from 1.
-        column: usize,
+        /// Where in the text.
+        position: Position,
         /// The failing part of the template, shortened.
         action: String,
         /// What went wrong.
@@ -74,9 +74,29 @@ pub enum RenderError {
     /// The template needs more time, memory, nesting or output than allowed.
     #[error("template needs more than {limit} {what}; make it simpler")]
     Limit {
+        /// Where in the text the limit was reached; nowhere if the data itself is nested too deeply.
+        position: Option<Position>,
         /// What ran out: `steps`, `bytes of memory`, `levels of nesting` or `bytes of output`.
         what: &'static str,
         /// The limit that was reached.
         limit: usize,
     },
+}
+
+impl RenderError {
+    /// The faulty part of the text, for a caret below it.
+    pub fn position(&self) -> Option<Position> {
+        match self {
+            RenderError::Action { position, .. } => Some(*position),
+            RenderError::Limit { position, .. } => *position,
+        }
+    }
+
+    /// What is wrong, without the position.
+    pub fn message(&self) -> String {
+        match self {
+            RenderError::Action { message, .. } => message.clone(),
+            RenderError::Limit { .. } => self.to_string(),
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::{
     heap::{Failure, Heap, Outcome},
     lex::Span,
     limits,
-    place::{Place, excerpt},
+    position::{Position, excerpt},
     runes,
     tree::{Branch, Node, Pipe, Tree},
     value::Value,
@@ -40,11 +40,13 @@ pub(crate) fn render(text: &str, tree: &Tree, data: Data<'_>) -> Result<String, 
             Ok(String::from_utf8(bytes).unwrap_or_else(|error| runes::chars(error.as_bytes()).collect()))
         }
         Err(Fault { span, failure }) => Err(match failure {
-            Failure::Limit { what, limit } => RenderError::Limit { what, limit },
+            Failure::Limit { what, limit } => {
+                let position = (span.end > 0).then(|| Position::of(text, span));
+                RenderError::Limit { position, what, limit }
+            }
             Failure::Message(message) => {
-                let Place { line, column } = Place::of(text, span.start);
                 let action = excerpt(text.get(span.start..span.end).unwrap_or_default());
-                RenderError::Action { line, column, action, message }
+                RenderError::Action { position: Position::of(text, span), action, message }
             }
         }),
     }
@@ -116,12 +118,12 @@ impl<'t> Evaluator<'t, '_> {
 
     fn walk(&mut self, dot: &Value, nodes: &'t [Node]) -> Step<Flow> {
         let heap = self.heap;
-        let _level = heap.enter().at(Span::default())?;
+        let _level = heap.enter().at(nodes.first().map(Node::span).unwrap_or_default())?;
         for node in nodes {
-            heap.step(1).at(Span::default())?;
+            heap.step(1).at(node.span())?;
             let flow = match node {
-                Node::Text(_, text) => {
-                    self.write(text.as_bytes()).at(Span::default())?;
+                Node::Text(span, text) => {
+                    self.write(text.as_bytes()).at(*span)?;
                     Flow::Next
                 }
                 Node::Action(pipe) => {

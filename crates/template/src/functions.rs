@@ -169,24 +169,14 @@ pub(crate) enum Dialect {
     Html,
 }
 
-/// What the table knows about a name.
-pub(crate) enum Lookup {
-    Found(&'static Function),
-    /// sprig has it, this engine does not.
-    Unsupported,
-    Unknown,
-}
-
 /// Finds a function; sprig's win over Go's own of the same name (`slice`).
-pub(crate) fn lookup(name: &str, dialect: Dialect) -> Lookup {
+pub(crate) fn lookup(name: &str, dialect: Dialect) -> Option<&'static Function> {
     static TABLE: LazyLock<HashMap<&str, &Function>> = LazyLock::new(|| {
         let groups = std::iter::once(builtin::FUNCTIONS).chain(sprig::GROUPS.iter().copied());
         groups.flatten().map(|function| (function.name, function)).collect()
     });
-    match TABLE.get(name) {
-        Some(_) if dialect == Dialect::Html && sprig::OF_THE_AGENT.contains(&name) => Lookup::Unknown,
-        Some(function) => Lookup::Found(function),
-        None if sprig::UNSUPPORTED.contains(&name) => Lookup::Unsupported,
-        None => Lookup::Unknown,
+    if dialect == Dialect::Html && sprig::OF_THE_AGENT.contains(&name) {
+        return None;
     }
+    TABLE.get(name).copied()
 }

@@ -27,7 +27,8 @@ use std::collections::{HashMap, HashSet};
 use crate::{
     error::CompileError,
     lex::Span,
-    limits, place,
+    limits,
+    position::Position,
     tree::{Branch, Node, Tree},
 };
 use context::{Context, Place};
@@ -64,10 +65,7 @@ pub(crate) fn escape(text: &str, tree: &Tree) -> Result<Tree, CompileError> {
     });
     match outcome {
         Ok(body) => Ok(Tree { body, templates: pass.bodies }),
-        Err(Fault(span, message)) => {
-            let place::Place { line, column } = place::Place::of(text, span.start);
-            Err(CompileError::Html { line, column, message })
-        }
+        Err(Fault(span, message)) => Err(CompileError::Html { position: Position::of(text, span), message }),
     }
 }
 
@@ -111,7 +109,7 @@ impl Pass<'_> {
         self.depth += 1;
         if self.depth > limits::MAX_DEPTH {
             return fail(
-                Span::default(),
+                nodes.first().map(Node::span).unwrap_or_default(),
                 format!("templates call each other deeper than {} levels", limits::MAX_DEPTH),
             );
         }
@@ -130,7 +128,7 @@ impl Pass<'_> {
     }
 
     fn node(&mut self, context: Context, node: &Node) -> Step<(State, Node)> {
-        self.step(Span::default(), 1)?;
+        self.step(node.span(), 1)?;
         match node {
             Node::Text(span, text) => {
                 self.step(*span, text.len() / 64)?;

@@ -43,7 +43,7 @@ pub mod limits;
 mod literal;
 mod methods;
 mod parse;
-mod place;
+mod position;
 mod runes;
 mod semver;
 mod sprig;
@@ -59,6 +59,7 @@ pub use error::{CompileError, RenderError};
 use eval::Data;
 pub use found::Get;
 use functions::Dialect;
+pub use position::Position;
 
 /// A compiled template: compile once, render many times, clone cheaply.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use crate::{
     functions::Dialect,
     lex::{self, Keyword, Kind, Span, Token},
     limits, literal,
-    place::Place,
+    position::Position,
     tree::{Branch, Node, Tree},
 };
 
@@ -87,8 +87,7 @@ impl<'t> Parser<'t> {
     }
 
     fn error<T>(&self, span: Span, message: impl Into<String>) -> Parsed<T> {
-        let Place { line, column } = Place::of(self.text, span.start);
-        Err(CompileError::Syntax { line, column, message: message.into() })
+        Err(CompileError::Syntax { position: Position::of(self.text, span), message: message.into() })
     }
 
     fn unexpected<T>(&self, token: &Token, context: &str) -> Parsed<T> {

@@ -64,17 +64,3 @@ pub(crate) const GROUPS: &[&[Function]] = &[
 
 /// Functions that sprig does not have.
 pub(crate) const OF_THE_AGENT: [&str; 3] = ["sha3sum", "sha3short", "shortHash"];
-
-/// Functions that sprig has and this engine refuses. Half of them make RSA or DSA keys, which takes up to seconds where a whole
-/// rendering may take milliseconds, and needs a crate whose authors warn of its timing leaks. The others work on such keys.
-/// What they make is new at every rendering anyway, so an object that holds it would never come to rest.
-pub(crate) const UNSUPPORTED: &[&str] = &[
-    "buildCustomCert",
-    "genCA",
-    "genCAWithKey",
-    "genPrivateKey",
-    "genSelfSignedCert",
-    "genSelfSignedCertWithKey",
-    "genSignedCert",
-    "genSignedCertWithKey",
-];

@@ -30,6 +30,17 @@ pub(crate) enum Node {
     Continue(Span),
 }
 
+impl Node {
+    /// Where it stands.
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Node::Text(span, _) | Node::Template { span, .. } | Node::Break(span) | Node::Continue(span) => *span,
+            Node::Action(pipe) | Node::Escaped(pipe, _) => pipe.span,
+            Node::If(branch) | Node::With(branch) | Node::Range(branch) => branch.pipe.span,
+        }
+    }
+}
+
 /// A condition or a loop.
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {

@@ -3,10 +3,10 @@
 use super::{Parsed, Parser};
 use crate::{
     error::CompileError,
-    functions::{self, Function, Lookup},
+    functions::{self, Function},
     lex::{Kind, Span},
     literal,
-    place::Place,
+    position::Position,
     tree::{Command, Operand, Pipe, Term},
 };
 
@@ -177,12 +177,9 @@ impl Parser<'_> {
     }
 
     fn function(&self, name: &str, span: Span) -> Parsed<&'static Function> {
-        let Place { line, column } = Place::of(self.text, span.start);
-        let name = name.to_owned();
-        match functions::lookup(&name, self.dialect) {
-            Lookup::Found(function) => Ok(function),
-            Lookup::Unsupported => Err(CompileError::UnsupportedFunction { line, column, name }),
-            Lookup::Unknown => Err(CompileError::UnknownFunction { line, column, name }),
-        }
+        functions::lookup(name, self.dialect).ok_or_else(|| CompileError::UnknownFunction {
+            position: Position::of(self.text, span),
+            name: name.to_owned(),
+        })
     }
 }

@@ -5,6 +5,11 @@ use std::path::{Path, PathBuf};
 use kube::Config;
 use kube::config::{Kubeconfig, KubeconfigError};
 
+use crate::transport::Proxy;
+
+/// Where a pod finds the certificate of its API server.
+const POD_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
+
 /// What the command line may replace in a kubeconfig.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
@@ -41,11 +46,15 @@ pub enum ConnectError {
         /// Which kubeconfig.
         origin: String,
     },
-    /// The kubeconfig asks for a proxy.
-    #[error("{origin}: proxy-url is not supported; remove it or reach the server directly")]
+    /// The kubeconfig asks for a proxy that cannot be used.
+    #[error(
+        "{origin}: cannot use its proxy-url: {problem}; expected http://[user:password@]host:port or socks5://host:port"
+    )]
     Proxy {
         /// Which kubeconfig.
         origin: String,
+        /// What is wrong with it.
+        problem: String,
     },
     /// No kubeconfig was named and none was found.
     #[error(
@@ -90,38 +99,67 @@ pub enum ConnectError {
     },
 }
 
+/// Where a configuration comes from, so that it can be read again when its files change.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// A kubeconfig file.
+    File(PathBuf, Overrides),
+    /// What [`infer`] finds.
+    Inferred(Option<PathBuf>, Overrides),
+    /// A text, which never changes.
+    Text(String),
+}
+
+impl Source {
+    pub(crate) fn load(&self) -> Result<Loaded, ConnectError> {
+        match self {
+            Self::File(path, overrides) => from_file(path, overrides),
+            Self::Inferred(path, overrides) => infer(path.as_deref(), overrides),
+            Self::Text(text) => from_yaml(text),
+        }
+    }
+}
+
 /// A configuration, and words for where it came from.
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) origin: String,
+    /// How to get to the server, if not directly.
+    pub(crate) proxy: Option<Proxy>,
+    /// The files it was made from. Those of tokens are not among them: they are read again anyway.
+    pub(crate) files: Vec<PathBuf>,
 }
 
-pub(crate) fn from_file(path: &Path, overrides: &Overrides) -> Result<Loaded, ConnectError> {
+fn from_file(path: &Path, overrides: &Overrides) -> Result<Loaded, ConnectError> {
     let origin = format!("kubeconfig {}", path.display());
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| name_the_file(error, &origin))?;
-    from_kubeconfig(kubeconfig, origin, overrides)
+    from_kubeconfig(kubeconfig, origin, vec![path.to_owned()], overrides)
 }
 
-pub(crate) fn from_yaml(text: &str) -> Result<Loaded, ConnectError> {
+fn from_yaml(text: &str) -> Result<Loaded, ConnectError> {
     let origin = "the given kubeconfig".to_owned();
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| invalid(&error, &origin))?;
-    from_kubeconfig(kubeconfig, origin, &Overrides::default())
+    from_kubeconfig(kubeconfig, origin, Vec::new(), &Overrides::default())
 }
 
 /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.
-pub(crate) fn infer(kubeconfig: Option<&Path>, overrides: &Overrides) -> Result<Loaded, ConnectError> {
+fn infer(kubeconfig: Option<&Path>, overrides: &Overrides) -> Result<Loaded, ConnectError> {
     if let Some(path) = kubeconfig.filter(|path| !path.as_os_str().is_empty()) {
         return from_file(path, overrides);
     }
     let origin = "kubeconfig of $KUBECONFIG".to_owned();
     if let Some(kubeconfig) = Kubeconfig::from_env().map_err(|error| name_the_file(error, &origin))? {
-        return from_kubeconfig(kubeconfig, origin, overrides);
+        let files = std::env::var_os("KUBECONFIG").unwrap_or_default();
+        return from_kubeconfig(kubeconfig, origin, std::env::split_paths(&files).collect(), overrides);
     }
     let in_cluster = match Config::incluster() {
         Ok(config) => {
+            let ca_file = overrides.ca_file.clone().unwrap_or_else(|| PathBuf::from(POD_CA));
             return Ok(Loaded {
                 config: apply_overrides(config, overrides)?,
                 origin: "the pod's service account".to_owned(),
+                proxy: None,
+                files: vec![ca_file],
             });
         }
         Err(error) => error.to_string(),
@@ -130,18 +168,22 @@ pub(crate) fn infer(kubeconfig: Option<&Path>, overrides: &Overrides) -> Result<
     if home.exists() { from_file(&home, overrides) } else { Err(ConnectError::NothingFound { in_cluster, home }) }
 }
 
-fn from_kubeconfig(mut kubeconfig: Kubeconfig, origin: String, overrides: &Overrides) -> Result<Loaded, ConnectError> {
+fn from_kubeconfig(
+    mut kubeconfig: Kubeconfig,
+    origin: String,
+    mut files: Vec<PathBuf>,
+    overrides: &Overrides,
+) -> Result<Loaded, ConnectError> {
     if kubeconfig.current_context.as_deref().unwrap_or_default().is_empty() {
         return Err(ConnectError::NoCurrentContext { origin });
     }
-    let asks_for_proxy = kubeconfig
-        .clusters
-        .iter()
-        .filter_map(|named| named.cluster.as_ref())
-        .any(|cluster| cluster.proxy_url.as_deref().is_some_and(|url| !url.is_empty()));
-    if asks_for_proxy {
-        return Err(ConnectError::Proxy { origin });
-    }
+    let proxy = match proxy_url(&kubeconfig) {
+        Some(url) => {
+            let proxy = Proxy::parse(url);
+            Some(proxy.map_err(|problem| ConnectError::Proxy { origin: origin.clone(), problem })?)
+        }
+        None => None,
+    };
     if overrides.ca_file.is_some() {
         // The kubeconfig's own CA must not be read at all: the override exists for files that are not there.
         for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
@@ -149,11 +191,30 @@ fn from_kubeconfig(mut kubeconfig: Kubeconfig, origin: String, overrides: &Overr
             cluster.certificate_authority_data = None;
         }
     }
+    files.extend(overrides.ca_file.clone());
+    files.extend(referenced_files(&kubeconfig));
     match Config::try_from(kubeconfig) {
         Ok(config) if config.root_cert.as_ref().is_some_and(Vec::is_empty) => Err(ConnectError::EmptyCa { origin }),
-        Ok(config) => Ok(Loaded { config: apply_overrides(config, overrides)?, origin }),
+        Ok(config) => Ok(Loaded { config: apply_overrides(config, overrides)?, origin, proxy, files }),
         Err(error) => Err(invalid(&error, &origin)),
     }
+}
+
+/// `proxy-url` of the current context's cluster.
+fn proxy_url(kubeconfig: &Kubeconfig) -> Option<&str> {
+    let current = kubeconfig.current_context.as_deref()?;
+    let context = kubeconfig.contexts.iter().find(|named| named.name == current)?.context.as_ref()?;
+    let cluster = kubeconfig.clusters.iter().find(|named| named.name == context.cluster)?.cluster.as_ref()?;
+    cluster.proxy_url.as_deref().filter(|url| !url.is_empty())
+}
+
+/// Certificates and keys that a kubeconfig keeps in files of their own.
+fn referenced_files(kubeconfig: &Kubeconfig) -> Vec<PathBuf> {
+    let authorities =
+        kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref()?.certificate_authority.clone());
+    let users = kubeconfig.auth_infos.iter().filter_map(|named| named.auth_info.as_ref());
+    let keys = users.flat_map(|user| [user.client_certificate.clone(), user.client_key.clone()]).flatten();
+    authorities.chain(keys).map(PathBuf::from).collect()
 }
 
 fn apply_overrides(mut config: Config, overrides: &Overrides) -> Result<Config, ConnectError> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::client::Client;
-use crate::connect::{self, ConnectError, Loaded, Overrides};
+use crate::connect::{self, ConnectError, Overrides, Source};
 use crate::transport::Transport;
 
 /// One API server. Cloning is cheap; all clones and all their clients share one pool.
@@ -21,28 +21,28 @@ struct Inner {
 }
 
 impl Server {
-    /// The server of the current context of a kubeconfig file.
+    /// The server of the current context of a kubeconfig file. When the file, or a certificate or key it names, changes,
+    /// new requests go out with the new credentials.
     pub fn from_kubeconfig(path: &Path, overrides: &Overrides) -> Result<Self, ConnectError> {
-        Self::open(connect::from_file(path, overrides)?)
+        Self::open(Source::File(path.to_owned(), overrides.clone()))
     }
 
     /// The server of the current context of a kubeconfig given as text.
     pub fn from_kubeconfig_yaml(text: &str) -> Result<Self, ConnectError> {
-        Self::open(connect::from_yaml(text)?)
+        Self::open(Source::Text(text.to_owned()))
     }
 
     /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.
     pub fn infer(kubeconfig: Option<&Path>, overrides: &Overrides) -> Result<Self, ConnectError> {
-        Self::open(connect::infer(kubeconfig, overrides)?)
+        Self::open(Source::Inferred(kubeconfig.map(Path::to_owned), overrides.clone()))
     }
 
-    fn open(loaded: Loaded) -> Result<Self, ConnectError> {
-        let Loaded { config, origin } = loaded;
-        let url = connect::parse_url(&config.cluster_url.to_string())?;
-        let transport = Transport::open(&config)
-            .map_err(|source| ConnectError::Credentials { origin, source: Box::new(source) })?;
+    fn open(source: Source) -> Result<Self, ConnectError> {
+        let loaded = source.load()?;
+        let url = connect::parse_url(&loaded.config.cluster_url.to_string())?;
+        let default_namespace = loaded.config.default_namespace.as_str().into();
+        let transport = Transport::open(source, &loaded)?;
         let shown = connect::show(&url);
-        let default_namespace = config.default_namespace.into();
         Ok(Self { inner: Arc::new(Inner { transport, url, shown, default_namespace }) })
     }
 

@@ -1,9 +1,9 @@
 //! The connection pool of one server, with credentials on top.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -12,21 +12,41 @@ use kube::client::{Body, ConfigExt};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-mod gate;
+use crate::connect::{ConnectError, Loaded, Source};
 
+mod files;
+mod gate;
+mod proxy;
+
+use files::Files;
 use gate::Gates;
+use proxy::Dial;
+pub(crate) use proxy::Proxy;
 
 /// A cheap handle on the pool: sends requests with absolute URLs.
 #[derive(Clone)]
 pub(crate) struct Transport {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pool: RwLock<Arc<Pool>>,
+    files: Files,
+}
+
+/// Connections that share one set of credentials.
+struct Pool {
     service: BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>,
-    gates: Arc<Gates>,
+    gates: Gates,
 }
 
 /// How long it may take until a connection is ready, the TLS handshake included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the head of an answer may take, watches included: servers send it before the first event.
 const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
+/// How often the files of a kubeconfig are looked at: about as often as the kubelet renews them in a pod.
+const LOOK_INTERVAL: Duration = Duration::from_secs(10);
+const LOOK_INTERVAL_WHEN_REFUSED: Duration = Duration::from_millis(200);
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 /// One stream may fill its window while its reader is busy; the connection's window is shared by all streams, so it
@@ -36,7 +56,59 @@ const CONNECTION_WINDOW: u32 = 1 << 26;
 
 impl Transport {
     /// Opens a pool; nothing is connected yet.
-    pub(crate) fn open(config: &Config) -> Result<Self, kube::Error> {
+    pub(crate) fn open(source: Source, loaded: &Loaded) -> Result<Self, ConnectError> {
+        let files = Files::new(source, loaded);
+        let pool = RwLock::new(Arc::new(Pool::open(loaded)?));
+        Ok(Self { shared: Arc::new(Shared { pool, files }) })
+    }
+
+    /// Sends one request and waits for the head of its answer.
+    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+        self.renew(LOOK_INTERVAL).await;
+        let pool = Arc::clone(&self.shared.pool.read().unwrap_or_else(PoisonError::into_inner));
+        let gate = pool.gates.of(&request);
+        let pass = gate.enter().await;
+        let answer = match tokio::time::timeout(HEAD_TIMEOUT, pool.service.clone().oneshot(request)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(format!("no answer within {} s", HEAD_TIMEOUT.as_secs()).into()),
+        };
+        gate.set_connected(answer.is_ok());
+        drop(pass);
+        // Whoever asks again shall do so with credentials that were renewed meanwhile.
+        if matches!(&answer, Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED) {
+            self.renew(LOOK_INTERVAL_WHEN_REFUSED).await;
+        }
+        answer
+    }
+
+    /// Opens a new pool if the files of the kubeconfig have changed. Running watches stay on the old one until they end.
+    async fn renew(&self, interval: Duration) {
+        if !self.shared.files.are_due(interval) {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let renewed = tokio::task::spawn_blocking(move || {
+            if let Some(loaded) = shared.files.changed() {
+                match Pool::open(&loaded) {
+                    Ok(pool) => *shared.pool.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pool),
+                    Err(error) => tracing::warn!(%error, "renewed credentials cannot be used, keeping the old ones"),
+                }
+            }
+        });
+        if let Err(error) = renewed.await {
+            tracing::warn!(%error, "looking for renewed credentials has failed");
+        }
+    }
+}
+
+impl Pool {
+    fn open(loaded: &Loaded) -> Result<Self, ConnectError> {
+        let credentials =
+            |source| ConnectError::Credentials { origin: loaded.origin.clone(), source: Box::new(source) };
+        Self::build(&loaded.config, loaded.proxy.as_ref()).map_err(credentials)
+    }
+
+    fn build(config: &Config, proxy: Option<&Proxy>) -> Result<Self, kube::Error> {
         // With two providers compiled in, rustls refuses to choose; the first to install one wins, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
 
@@ -54,7 +126,7 @@ impl Transport {
                 name.map_err(kube::Error::RustlsTls)?,
             ));
         }
-        let connector = tls.enable_http1().enable_http2().wrap_connector(tcp);
+        let connector = tls.enable_http1().enable_http2().wrap_connector(Dial::new(tcp, proxy));
         let connector = connector.map_future(|connecting| Box::pin(in_time(connecting)));
 
         let pool = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
@@ -74,20 +146,7 @@ impl Transport {
             .map_err(BoxError::from)
             .service(pool);
         let service = BoxCloneSyncService::new(service.map_err(BoxError::from));
-        Ok(Self { service, gates: Arc::default() })
-    }
-
-    /// Sends one request and waits for the head of its answer.
-    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
-        let gate = self.gates.of(&request);
-        let pass = gate.enter().await;
-        let answer = match tokio::time::timeout(HEAD_TIMEOUT, self.service.clone().oneshot(request)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(format!("no answer within {} s", HEAD_TIMEOUT.as_secs()).into()),
-        };
-        gate.set_connected(answer.is_ok());
-        drop(pass);
-        answer
+        Ok(Self { service, gates: Gates::default() })
     }
 }
 

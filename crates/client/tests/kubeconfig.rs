@@ -64,8 +64,8 @@ fn every_problem_names_the_file_and_the_way_out() {
         (folder.file("no-ca", &kubeconfig("c", "server: 'https://a', certificate-authority: nope")), "nope"),
         (folder.file("bad-ca", &kubeconfig("c", "server: 'https://a', certificate-authority-data: eA==")), "bad-ca"),
         (
-            folder.file("proxy", &kubeconfig("c", "server: 'https://a', proxy-url: 'http://p'")),
-            "proxy-url is not supported",
+            folder.file("proxy", &kubeconfig("c", "server: 'https://a', proxy-url: 'ftp://me:secret@p'")),
+            "cannot use its proxy-url: its scheme is \"ftp\"",
         ),
     ];
     for (path, wanted) in cases {

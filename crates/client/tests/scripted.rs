@@ -8,3 +8,5 @@ mod requests;
 mod server;
 #[path = "scripted/watch.rs"]
 mod watch;
+#[path = "scripted/ways.rs"]
+mod ways;

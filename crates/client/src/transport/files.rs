@@ -1,0 +1,90 @@
+//! The files behind a connection: credentials are renewed by replacing them.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::connect::{Loaded, Source};
+
+/// The files a connection was made from, and what they were like.
+pub(super) struct Files {
+    source: Source,
+    url: http::Uri,
+    state: Mutex<State>,
+}
+
+struct State {
+    looked: Instant,
+    paths: Vec<PathBuf>,
+    seen: Vec<u64>,
+}
+
+impl Files {
+    pub(super) fn new(source: Source, loaded: &Loaded) -> Self {
+        let paths = loaded.files.clone();
+        let seen = fingerprints(&paths);
+        let state = Mutex::new(State { looked: Instant::now(), paths, seen });
+        Self { source, url: loaded.config.cluster_url.clone(), state }
+    }
+
+    /// Whether to look at the files now, because nobody did for that long.
+    pub(super) fn are_due(&self, interval: Duration) -> bool {
+        let mut state = self.state();
+        let due = !state.paths.is_empty() && state.looked.elapsed() >= interval;
+        if due {
+            state.looked = Instant::now();
+        }
+        due
+    }
+
+    /// Reads everything again if a file has changed. Blocks.
+    pub(super) fn changed(&self) -> Option<Loaded> {
+        let (paths, seen) = {
+            let state = self.state();
+            (state.paths.clone(), state.seen.clone())
+        };
+        let now = fingerprints(&paths);
+        if now == seen {
+            return None;
+        }
+        let loaded = self.source.load();
+        let mut state = self.state();
+        state.seen = now;
+        match loaded {
+            Ok(loaded) => {
+                tracing::info!(origin = loaded.origin, "credentials have changed, using the new ones");
+                if loaded.config.cluster_url != self.url {
+                    let (old, new) = (&self.url, &loaded.config.cluster_url);
+                    tracing::warn!(%old, %new, "the address of the server has changed, which needs a restart");
+                }
+                if loaded.files != state.paths {
+                    state.seen = fingerprints(&loaded.files);
+                    state.paths.clone_from(&loaded.files);
+                }
+                Some(loaded)
+            }
+            // Files are not always replaced all at once: the next change brings the rest.
+            Err(error) => {
+                tracing::warn!(%error, "changed credentials cannot be used, keeping the old ones");
+                None
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fingerprints(paths: &[PathBuf]) -> Vec<u64> {
+    paths.iter().map(|path| fingerprint(path)).collect()
+}
+
+/// Times of files in a pod's volumes say little, so the content decides.
+fn fingerprint(path: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::fs::read(path).ok().hash(&mut hasher);
+    hasher.finish()
+}

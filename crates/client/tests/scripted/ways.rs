@@ -1,0 +1,104 @@
+//! Renewed credentials, and proxies on the way.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use carrick_client::{Overrides, Server};
+use http::header::AUTHORIZATION;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::server::{Answer, Protocol, TestServer, status};
+
+/// A file that goes with its test.
+struct TempFile(PathBuf);
+
+impl TempFile {
+    fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("carrick-ways-{name}-{}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    fn replace(&self, text: &str) {
+        let next = self.0.with_extension("next");
+        std::fs::write(&next, text).unwrap();
+        std::fs::rename(next, &self.0).unwrap();
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_was_replaced_in_the_kubeconfig_is_used_from_then_on() {
+    let answers = vec![Answer::Json(200, json!({})), Answer::Json(401, status(401, "Unauthorized"))];
+    let server = TestServer::start(answers).await;
+    let file = TempFile::new("token", &server.kubeconfig);
+    let client = Server::from_kubeconfig(&file.0, &Overrides::default()).unwrap().client();
+    client.raw_get("/api").await.unwrap();
+
+    // A file that cannot be used changes nothing; the next one does.
+    file.replace("{");
+    file.replace(&server.kubeconfig.replace("secret-token", "renewed-token"));
+    let refused = client.raw_get("/api").await.unwrap_err();
+    assert_eq!(refused.status().map(|status| status.code), Some(401));
+    loop {
+        server.then(Answer::Json(401, status(401, "Unauthorized")));
+        let _ = client.raw_get("/api").await;
+        let token = server.seen().last().unwrap().headers[AUTHORIZATION].to_str().unwrap().to_owned();
+        if token == "Bearer renewed-token" {
+            break;
+        }
+        assert_eq!(token, "Bearer secret-token");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An HTTP proxy that only opens tunnels; counts them and keeps what was asked of it.
+async fn proxy(tunnels: Arc<AtomicUsize>, who: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let tunnels = tunnels.clone();
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                let mut head = Vec::new();
+                loop {
+                    let mut line = String::new();
+                    stream.read_line(&mut line).await.unwrap();
+                    if line.trim().is_empty() {
+                        break;
+                    }
+                    head.push(line.trim().to_owned());
+                }
+                let place = head[0].strip_prefix("CONNECT ").unwrap().split(' ').next().unwrap().to_owned();
+                assert!(head.iter().any(|line| line.eq_ignore_ascii_case(who)), "{head:?}");
+                tunnels.fetch_add(1, Ordering::SeqCst);
+                let mut there = TcpStream::connect(place).await.unwrap();
+                stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut stream, &mut there).await;
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn requests_go_through_the_proxy_of_the_kubeconfig() {
+    let server = TestServer::start_as(Protocol::TlsHttp2, vec![Answer::Json(200, json!({}))]).await;
+    let tunnels = Arc::new(AtomicUsize::new(0));
+    // base64 of "me:pw"
+    let address = proxy(tunnels.clone(), "proxy-authorization: Basic bWU6cHc=").await;
+    let kubeconfig = server.kubeconfig.replace("server:", &format!("proxy-url: 'http://me:pw@{address}', server:"));
+    let client = Server::from_kubeconfig_yaml(&kubeconfig).unwrap().client();
+    client.raw_get("/api").await.unwrap();
+    assert_eq!((tunnels.load(Ordering::SeqCst), server.connections()), (1, 1));
+}

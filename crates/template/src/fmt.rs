@@ -128,7 +128,7 @@ impl<'h> Printer<'h> {
                 self.string(kind.name().as_bytes(), if verb == 'v' { 's' } else { verb })
             }
             Value::Kind(kind) => self.integer(value, *kind as u64, false, verb),
-            Value::List(_) | Value::Map(_) | Value::Root(_) => self.container(value, verb),
+            Value::List(_) | Value::Map(_) | Value::Root(_) | Value::Certificate(_) => self.container(value, verb),
             _ => self.bad_verb(value, verb),
         }
     }
@@ -168,22 +168,33 @@ impl<'h> Printer<'h> {
                 self.out.text(close)?;
             }
             Value::Root(fields) => {
-                self.out.text("{")?;
-                for (index, (name, item)) in fields.entries().iter().enumerate() {
-                    if index > 0 {
-                        self.out.text(separator)?;
-                    }
-                    if self.flags.plus_v || sharp {
-                        self.out.push(name.as_bytes())?;
-                        self.out.text(":")?;
-                    }
-                    self.element(item, verb)?;
-                }
-                self.out.text("}")?;
+                let entries = fields.entries();
+                self.fields(entries.iter().map(|(name, item)| (name.as_bytes(), item.clone())), verb)?;
+            }
+            Value::Certificate(certificate) => {
+                let fields = certificate.fields();
+                self.fields(fields.iter().map(|(name, text)| (name.as_bytes(), Value::Str((*text).clone()))), verb)?;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Prints the fields of a struct.
+    fn fields<'f>(&mut self, fields: impl Iterator<Item = (&'f [u8], Value)>, verb: char) -> Outcome<()> {
+        let separator = if self.flags.sharp_v { ", " } else { " " };
+        self.out.text("{")?;
+        for (index, (name, item)) in fields.enumerate() {
+            if index > 0 {
+                self.out.text(separator)?;
+            }
+            if self.flags.plus_v || self.flags.sharp_v {
+                self.out.push(name)?;
+                self.out.text(":")?;
+            }
+            self.element(&item, verb)?;
+        }
+        self.out.text("}")
     }
 
     /// Prints an element of a container.

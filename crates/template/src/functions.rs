@@ -26,6 +26,9 @@ pub(crate) enum Type {
     /// `map[string]interface {}`
     Map,
     Time,
+    /// `[]interface {}`
+    AnyList,
+    Certificate,
 }
 
 impl Type {
@@ -40,6 +43,8 @@ impl Type {
             Type::Bool => "bool",
             Type::Map => "map[string]interface {}",
             Type::Time => "time.Time",
+            Type::AnyList => "[]interface {}",
+            Type::Certificate => "sprig.certificate",
         }
     }
 }

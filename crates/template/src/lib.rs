@@ -15,7 +15,7 @@
 //! everywhere.
 //!
 //! What differs from Go on purpose: `env`, `expandenv` and `getHostByName` yield nothing, local time is UTC, `keys` and
-//! `values` come sorted, there are no complex numbers, sprig's functions that make keys and certificates are refused when compiling,
+//! `values` come sorted, there are no complex numbers, keys on the curves P-224 and P-521 and RSA keys below 2048 bits cannot sign certificates,
 //! a template called twice in HTML is escaped the same way both times (Go forgets where it ends), errors of HTML show when
 //! compiling instead of at the first rendering, and everything is bounded by [`limits`].
 //!

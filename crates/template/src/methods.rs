@@ -17,6 +17,7 @@ pub(crate) fn lookup(value: &Value, name: &str) -> Option<&'static Function> {
     let methods = match value {
         Value::Time(_) => TIME,
         Value::Version(_) => VERSION,
+        Value::Certificate(_) => CERTIFICATE,
         Value::Found(_) => found::FOUND,
         Value::Kind(_) => found::KIND,
         _ => return None,
@@ -60,6 +61,18 @@ const VERSION: &[Function] = &[
     Function::new("LessThan", &[Any], |_, args| Ok(version(args, 0)?.compare(version(args, 1)?).is_lt().into())),
     Function::new("GreaterThan", &[Any], |_, args| Ok(version(args, 0)?.compare(version(args, 1)?).is_gt().into())),
 ];
+
+const CERTIFICATE: &[Function] = &[
+    Function::new("Cert", &[], |_, args| certificate(args, 0)),
+    Function::new("Key", &[], |_, args| certificate(args, 1)),
+];
+
+fn certificate(args: Args<'_>, field: usize) -> Outcome<Value> {
+    match args.any(0)? {
+        Value::Certificate(certificate) => Ok(Value::Str(certificate.fields()[field].1.clone())),
+        other => Err(format!("wrong type for value; expected sprig.certificate; got {}", other.type_name()).into()),
+    }
+}
 
 fn int(number: i64) -> Value {
     Value::Int(number)

@@ -4,6 +4,7 @@ mod base32;
 mod base64;
 mod cases;
 mod cast;
+mod certificates;
 mod cipher;
 mod crypto;
 mod date;
@@ -43,6 +44,7 @@ pub(crate) fn json(heap: &Heap, value: &Value) -> Outcome<Str> {
 
 /// All functions, by topic.
 pub(crate) const GROUPS: &[&[Function]] = &[
+    certificates::FUNCTIONS,
     cipher::FUNCTIONS,
     crypto::FUNCTIONS,
     date::FUNCTIONS,

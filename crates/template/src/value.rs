@@ -194,6 +194,20 @@ pub(crate) enum Uint {
     U64,
 }
 
+/// A certificate and its key, as PEM.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Certificate {
+    pub(crate) cert: Str,
+    pub(crate) key: Str,
+}
+
+impl Certificate {
+    /// Its fields in Go's order.
+    pub(crate) fn fields(&self) -> [(&'static str, &Str); 2] {
+        [("Cert", &self.cert), ("Key", &self.key)]
+    }
+}
+
 /// A value and its Go type.
 #[derive(Clone)]
 pub(crate) enum Value {
@@ -215,6 +229,8 @@ pub(crate) enum Value {
     Root(Map),
     Time(Time),
     Version(Rc<Version>),
+    /// What sprig makes of a certificate: a struct of two texts.
+    Certificate(Rc<Certificate>),
     /// What the path of a mutation led to.
     Found(Rc<Found>),
     /// The type of such a result, an integer with a name.
@@ -243,6 +259,7 @@ impl Value {
             Value::Root(_) => "struct".into(),
             Value::Time(_) => "time.Time".into(),
             Value::Version(_) => "*semver.Version".into(),
+            Value::Certificate(_) => "sprig.certificate".into(),
             Value::Found(_) => "gjson.Result".into(),
             Value::Kind(_) => "gjson.Type".into(),
         }
@@ -261,7 +278,7 @@ impl Value {
             Value::Str(_) => "string",
             Value::List(_) => "slice",
             Value::Map(_) => "map",
-            Value::Root(_) | Value::Time(_) | Value::Found(_) => "struct",
+            Value::Root(_) | Value::Time(_) | Value::Certificate(_) | Value::Found(_) => "struct",
             Value::Version(_) => "ptr",
         }
     }
@@ -278,7 +295,7 @@ impl Value {
             Value::List(list) => list.len() > 0,
             Value::Map(map) => map.len() > 0,
             Value::Kind(kind) => *kind != Kind::Null,
-            Value::Root(_) | Value::Time(_) | Value::Version(_) | Value::Found(_) => true,
+            Value::Root(_) | Value::Time(_) | Value::Version(_) | Value::Certificate(_) | Value::Found(_) => true,
         }
     }
 }

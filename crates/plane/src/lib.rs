@@ -3,6 +3,7 @@
 //! ```text
 //!   Plane (plane.rs)            starts and stops everything
 //!     └─ http/                  TLS, routes, media types, watch streams
+//!          ├─ faults/           errors, delays and cuts on purpose
 //!          ├─ auth/             tokens, RBAC
 //!          └─ Api (api/)        the verbs on one resource: create, update, patch, delete, list
 //!               ├─ Resource     what a kind is: names, versions, schema (resource/, schema/)
@@ -17,6 +18,7 @@ pub mod api;
 pub mod auth;
 pub mod controllers;
 pub mod extension;
+pub mod faults;
 mod http;
 pub mod kcp;
 pub mod plane;
@@ -27,7 +29,9 @@ pub mod store;
 
 pub use api::{Api, Caller, Scope, WriteOptions};
 pub use extension::{Attributes, Extension, Operation, Review, Target, VirtualView};
-pub use plane::{Config, Mode, Plane, PlaneError, User};
+pub use faults::Faults;
+pub use http::Endpoint;
+pub use plane::{Config, Limits, Mode, Plane, PlaneError, User};
 pub use resource::{Column, Origin, Resource, Version};
 pub use status::{Cause, Status};
 pub use store::{Change, Expect, Expired, Key, Kind, Store, StoreError, Stored, Watch};

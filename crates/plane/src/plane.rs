@@ -3,14 +3,17 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
 use crate::auth::Tokens;
 use crate::extension::Extension;
-use crate::http::{self, tls};
+use crate::faults::Faults;
+use crate::faults::control::Control;
+use crate::http::{Endpoint, Server, Slow, tls};
 use crate::store::Store;
 use crate::{controllers, kcp};
 
@@ -42,6 +45,21 @@ impl User {
     }
 }
 
+/// What a plane puts up with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest request body in bytes.
+    pub body: usize,
+    /// How long an event may wait for the reader of a watch before its connection is closed.
+    pub slow_reader: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { body: 3 * 1024 * 1024, slow_reader: Duration::from_secs(30) }
+    }
+}
+
 /// How to start a plane.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -55,13 +73,25 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// Who may log in, besides the built-in administrators.
     pub users: Vec<User>,
+    /// What the plane puts up with.
+    pub limits: Limits,
+    /// Address for the HTTP control endpoint of the fault layer, see [`Plane::control_url`]; none by default.
+    pub control: Option<SocketAddr>,
 }
 
 impl Config {
     /// In memory, on a free loopback port, with the built-in administrators only.
     pub fn new(mode: Mode) -> Self {
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { mode, bind, external_host: None, data_dir: None, users: Vec::new() }
+        Self {
+            mode,
+            bind,
+            external_host: None,
+            data_dir: None,
+            users: Vec::new(),
+            limits: Limits::default(),
+            control: None,
+        }
     }
 }
 
@@ -89,16 +119,16 @@ pub enum PlaneError {
 pub struct Plane {
     api: Arc<Api>,
     tokens: Arc<Tokens>,
+    faults: Faults,
+    endpoints: Vec<Arc<Endpoint>>,
+    control: Option<SocketAddr>,
     stop: CancellationToken,
-    server: JoinHandle<()>,
 }
 
 impl Plane {
     /// Starts serving; when this returns, requests are answered.
     pub async fn start(config: Config) -> Result<Plane, PlaneError> {
-        let listener = tokio::net::TcpListener::bind(config.bind)
-            .await
-            .map_err(|source| PlaneError::Bind { address: config.bind, source })?;
+        let listener = bind(config.bind).await?;
         let address = listener.local_addr()?;
         let host = config.external_host.clone().unwrap_or_else(|| match address.ip() {
             ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
@@ -122,8 +152,30 @@ impl Plane {
         if let Some(extension) = api.extension() {
             extension.start(api.clone(), stop.clone());
         }
-        let server = http::serve(listener, identity.server, api.clone(), tokens.clone(), stop.clone());
-        Ok(Plane { api, tokens, stop, server: tokio::spawn(server) })
+        let faults = Faults::default();
+        let slow = Arc::new(Slow::new(config.limits.slow_reader));
+        tokio::spawn(slow.clone().run(stop.clone()));
+        let server = Arc::new(Server {
+            api: api.clone(),
+            tokens: tokens.clone(),
+            faults: faults.clone(),
+            limits: config.limits,
+            slow,
+            shard: 0,
+            stop: stop.clone(),
+        });
+        let endpoints = vec![Arc::new(Endpoint::serve(listener, api.url.clone(), identity.server, server)?)];
+        let control = match config.control {
+            Some(address) => {
+                let listener = bind(address).await?;
+                let address = listener.local_addr()?;
+                let control = Control::new(faults.clone(), tokens.clone(), endpoints.clone());
+                tokio::spawn(control.serve(listener, stop.clone()));
+                Some(address)
+            }
+            None => None,
+        };
+        Ok(Plane { api, tokens, faults, endpoints, control, stop })
     }
 
     /// The base address, without a path.
@@ -163,12 +215,32 @@ impl Plane {
         &self.api
     }
 
-    /// Stops controllers and server and waits for them.
-    pub async fn stop(mut self) {
-        self.stop.cancel();
-        // A panic in the accept loop has been reported already; there is nothing left to stop then.
-        let _ = (&mut self.server).await;
+    /// Faults on purpose, and a record of requests.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
     }
+
+    /// The addresses of this plane: one, or one per shard.
+    pub fn endpoints(&self) -> &[Arc<Endpoint>] {
+        &self.endpoints
+    }
+
+    /// The control endpoint of the fault layer, if there is one; plain HTTP, with the token of an administrator.
+    pub fn control_url(&self) -> Option<String> {
+        self.control.map(|address| format!("http://{address}"))
+    }
+
+    /// Stops controllers and server and waits for them.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        for endpoint in &self.endpoints {
+            endpoint.ended().await;
+        }
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, PlaneError> {
+    TcpListener::bind(address).await.map_err(|source| PlaneError::Bind { address, source })
 }
 
 impl Drop for Plane {

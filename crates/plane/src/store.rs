@@ -175,6 +175,11 @@ impl Store {
         self.inner.read().revision
     }
 
+    /// The oldest revision that can still be looked at.
+    pub fn oldest(&self) -> u64 {
+        self.inner.read().oldest
+    }
+
     /// One object.
     pub fn get(&self, key: &Key) -> Option<Stored> {
         let inner = self.inner.read();

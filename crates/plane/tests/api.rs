@@ -18,6 +18,8 @@ mod crds;
 mod deletion;
 #[path = "api/durable.rs"]
 mod durable;
+#[path = "api/faults.rs"]
+mod faults;
 #[path = "api/lists.rs"]
 mod lists;
 #[path = "api/objects.rs"]

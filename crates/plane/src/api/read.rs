@@ -59,6 +59,17 @@ impl Api {
         Ok(self.present(scope, &key, &stored.object))
     }
 
+    /// One object as it was at a past revision.
+    pub fn get_at(&self, scope: &Scope, name: &str, revision: u64) -> Result<Value, Status> {
+        let wanted = scope.key(name)?;
+        let (cluster, namespace) = (Some(&*wanted.cluster), Some(&*wanted.namespace));
+        let all = self.store.list_at(revision, &wanted.kind, cluster, namespace);
+        let all = all.map_err(|expired| Status::expired(expired.to_string()))?;
+        let found = all.into_iter().find(|(key, stored)| *key == wanted && scope.shows(key, &stored.object));
+        let (key, stored) = found.ok_or_else(|| scope.not_found(name))?;
+        Ok(self.present(scope, &key, &stored.object))
+    }
+
     pub(super) fn fetch(&self, scope: &Scope, name: &str) -> Result<(Key, Stored), Status> {
         let key = scope.key(name)?;
         match self.store.get(&key) {

@@ -63,6 +63,8 @@ pub struct WatchOptions {
     pub initial: Option<bool>,
     /// The client understands bookmarks.
     pub bookmarks: bool,
+    /// Begin with the state of this past revision instead of the present one.
+    pub past: Option<u64>,
 }
 
 impl Api {
@@ -79,7 +81,8 @@ impl Api {
             let list = ListOptions {
                 labels: options.labels.clone(),
                 fields: options.fields.clone(),
-                revision_match: RevisionMatch::NotOlderThan,
+                revision_match: if options.past.is_some() { RevisionMatch::Exact } else { RevisionMatch::NotOlderThan },
+                revision: options.past,
                 ..ListOptions::default()
             };
             let listed = self.list(&scope, &list)?;

@@ -11,14 +11,11 @@ use serde_json::{Map, Number, Value};
 use super::protobuf;
 use crate::status::Status;
 
-/// The largest body that is read.
-pub(super) const LIMIT: usize = 3 * 1024 * 1024;
-
-/// Reads a whole body, or refuses it.
-pub(super) async fn read(body: Incoming) -> Result<Bytes, Status> {
-    match Limited::new(body, LIMIT).collect().await {
+/// Reads a whole body, or refuses it when it is longer than the limit.
+pub(super) async fn read(body: Incoming, limit: usize) -> Result<Bytes, Status> {
+    match Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(LIMIT)),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
         Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
     }
 }

@@ -1,7 +1,5 @@
 //! Answers.
 
-use std::convert::Infallible;
-
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -12,14 +10,19 @@ use serde_json::Value;
 use super::negotiate::Format;
 use crate::status::Status;
 
+/// The client gets no answer, or no more of it, on purpose.
+#[derive(Debug, thiserror::Error)]
+#[error("cut on purpose")]
+pub(crate) struct Cut;
+
 /// The body of every answer.
-pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub(super) type Body = UnsyncBoxBody<Bytes, Cut>;
 /// Every answer.
 pub(super) type Reply = Response<Body>;
 
 /// An answer with a body.
 pub(super) fn raw(code: u16, media: &str, content: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Full::new(content.into()).boxed_unsync());
+    let mut reply = Response::new(Full::new(content.into()).map_err(|never| match never {}).boxed_unsync());
     *reply.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     set(&mut reply, media);
     reply

@@ -1,6 +1,7 @@
 //! What a URL asks for.
 
 use crate::extension::Attributes;
+use crate::faults::Ask;
 
 /// The query of a URL, decoded.
 #[derive(Debug, Clone, Default)]
@@ -180,6 +181,36 @@ pub(super) fn attributes(method: &http::Method, target: &Target, query: &Query) 
     }
 }
 
+/// What the fault layer wants to know about a request; depends on its URL and headers alone.
+pub(super) fn ask(shard: usize, parts: &http::request::Parts, query: &Query) -> Ask {
+    let whole = parts.uri.path();
+    let (cluster, rest) = match whole.find("/clusters/") {
+        Some(at) if at == 0 || whole.starts_with("/services/") => {
+            let rest = &whole[at + "/clusters/".len()..];
+            rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash))
+        }
+        _ => ("", whole),
+    };
+    let agent = parts.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
+    let mut ask = Ask {
+        shard,
+        method: parts.method.to_string(),
+        path: whole.to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        verb: parts.method.as_str().to_lowercase(),
+        cluster: unescape(cluster, false),
+        is_virtual: whole.starts_with("/services/"),
+        agent: agent.unwrap_or_default().to_owned(),
+        ..Ask::default()
+    };
+    if let Path::Resource(target) = path(rest) {
+        let found = attributes(&parts.method, &target, query);
+        (ask.verb, ask.group, ask.resource) = (found.verb, found.group, found.resource);
+        (ask.subresource, ask.namespace, ask.name) = (found.subresource, found.namespace, found.name);
+    }
+    ask
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,5 +254,19 @@ mod tests {
         let query = Query::parse("watch=1&fieldSelector=metadata.name%3Db");
         let attributes = attributes(&http::Method::GET, &target, &query);
         assert_eq!((attributes.verb.as_str(), attributes.name.as_str()), ("watch", "b"));
+    }
+
+    #[test]
+    fn the_fault_layer_sees_through_virtual_workspaces() {
+        for (url, cluster, verb, name) in [
+            ("/api/v1/namespaces/a/secrets/b", "", "get", "b"),
+            ("/clusters/root:x/api/v1/namespaces/a/secrets?watch=1", "root:x", "watch", ""),
+            ("/services/apiexport/root/e/clusters/%2A/api/v1/secrets", "*", "list", ""),
+        ] {
+            let (parts, ()) = http::Request::builder().uri(url).body(()).unwrap().into_parts();
+            let ask = ask(0, &parts, &Query::parse(parts.uri.query().unwrap_or_default()));
+            assert_eq!((ask.cluster.as_str(), ask.verb.as_str(), ask.name.as_str()), (cluster, verb, name), "{url}");
+            assert_eq!((ask.resource.as_str(), ask.is_virtual), ("secrets", url.starts_with("/services")));
+        }
     }
 }

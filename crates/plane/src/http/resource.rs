@@ -16,8 +16,9 @@ use super::request::{Query, Target as PathTarget};
 use super::route::Root;
 use super::table::{self, Include, Partial};
 use super::{Server, protobuf, reviews, scale, watch};
-use crate::api::{Api, Caller, DeleteOptions, FieldSelector, Listed, Patch, Scope, Written};
+use crate::api::{Api, Caller, DeleteOptions, FieldSelector, Listed, Patch, RevisionMatch, Scope, Written};
 use crate::extension::{Attributes, Target};
+use crate::faults::Plan;
 use crate::status::{Cause, Status};
 
 /// How long a list waits for a revision that does not exist yet.
@@ -41,6 +42,7 @@ pub(super) struct Call<'a> {
     pub(super) target: &'a PathTarget,
     pub(super) query: &'a Query,
     pub(super) accept: Accept,
+    pub(super) plan: &'a Plan,
 }
 
 impl Call<'_> {
@@ -89,7 +91,7 @@ impl Call<'_> {
         match verb {
             "get" => self.get(&scope),
             "list" => self.list(&scope).await,
-            "watch" => self.watch(scope),
+            "watch" => self.watch(scope, &request),
             "create" => self.create(&scope, request).await,
             "update" => self.update(&scope, request).await,
             "patch" => self.patch(&scope, request).await,
@@ -114,7 +116,10 @@ impl Call<'_> {
     }
 
     fn get(&self, scope: &Scope) -> Result<Reply, Status> {
-        let object = self.server.api.get(scope, &self.target.name)?;
+        let object = match self.stale(None) {
+            Some(revision) => self.server.api.get_at(scope, &self.target.name, revision)?,
+            None => self.server.api.get(scope, &self.target.name)?,
+        };
         Ok(self.shaped(scope, 200, object, &[]))
     }
 
@@ -136,7 +141,7 @@ impl Call<'_> {
     }
 
     async fn list(&self, scope: &Scope) -> Result<Reply, Status> {
-        let options = self.list_options(scope)?;
+        let mut options = self.list_options(scope)?;
         if self.query.get("sendInitialEvents").is_some() {
             let detail = "sendInitialEvents is forbidden for list";
             return Err(invalid_options(Cause::forbidden("sendInitialEvents", detail)));
@@ -144,9 +149,25 @@ impl Call<'_> {
         if let Some(wanted) = options.revision {
             self.wait_for(wanted).await?;
         }
+        if options.continue_token.is_empty()
+            && options.revision_match != RevisionMatch::Exact
+            && let Some(revision) = self.stale(options.revision)
+        {
+            options.revision_match = RevisionMatch::Exact;
+            options.revision = Some(revision);
+        }
         let listed = self.server.api.list(scope, &options)?;
         let deprecated: Vec<String> = scope.version()?.deprecated.clone().into_iter().collect();
         Ok(reply::warn(self.listed(scope, listed), &deprecated))
+    }
+
+    /// The past revision a read has to look at, if the fault layer says so.
+    pub(super) fn stale(&self, at_least: Option<u64>) -> Option<u64> {
+        let behind = self.plan.behind()?;
+        self.server.faults.count(|counts| counts.stale += 1);
+        let store = &self.server.api.store;
+        let revision = store.revision().saturating_sub(behind);
+        Some(revision.max(store.oldest()).max(at_least.unwrap_or(0)))
     }
 
     async fn wait_for(&self, revision: u64) -> Result<(), Status> {
@@ -198,7 +219,7 @@ impl Call<'_> {
         reply::object(200, &list, self.accept.format)
     }
 
-    fn watch(&self, mut scope: Scope) -> Result<Reply, Status> {
+    fn watch(&self, mut scope: Scope, request: &Request<Incoming>) -> Result<Reply, Status> {
         let mut options = self.list_options(&scope)?;
         if !self.target.name.is_empty() {
             // The deprecated form names the object in the path.
@@ -208,7 +229,7 @@ impl Call<'_> {
         if !scope.resource.namespaced {
             scope.namespace = "".into();
         }
-        watch::answer(self, scope, options)
+        watch::answer(self, scope, options, request.extensions().get())
     }
 
     async fn create(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
@@ -238,7 +259,7 @@ impl Call<'_> {
     async fn patch(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
         let media = media_type(&request);
         let agent = agent(&request);
-        let content = body::read(request.into_body()).await?;
+        let content = body::read(request.into_body(), self.server.limits.body).await?;
         let kind = &scope.resource.kind;
         let decoded = body::decode(&content, &media, kind);
         let decoded =
@@ -266,7 +287,7 @@ impl Call<'_> {
             return Err(Status::method_not_allowed());
         }
         let media = media_type(&request);
-        let content = body::read(request.into_body()).await?;
+        let content = body::read(request.into_body(), self.server.limits.body).await?;
         let mut value = json!({});
         if !content.is_empty() {
             check_media(&media)?;
@@ -303,7 +324,7 @@ impl Call<'_> {
         let media = media_type(&request);
         let agent = agent(&request);
         check_media(&media)?;
-        let content = body::read(request.into_body()).await?;
+        let content = body::read(request.into_body(), self.server.limits.body).await?;
         Ok((body::decode(&content, &media, &scope.resource.kind)?, agent))
     }
 }

@@ -7,12 +7,13 @@ use hyper::body::Incoming;
 use serde_json::json;
 
 use super::negotiate::{self, Accept, Format, Shape};
-use super::reply::{self, Reply};
+use super::reply::{self, Cut, Reply};
 use super::request::{self, Path, Query};
 use super::{Server, discovery, openapi, resource};
 use crate::api::{Api, Caller};
 use crate::auth::{anonymous, rbac};
 use crate::extension::{Attributes, Target, ViewAdmit, ViewAuthorize, Visible};
+use crate::faults::{Effect, Plan, refusal};
 use crate::plane::Mode;
 use crate::resource::Resource;
 use crate::status::Status;
@@ -81,14 +82,69 @@ impl Root {
     }
 }
 
-/// Answers one request; every refusal becomes a Status.
-pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Reply {
-    let query = Query::parse(request.uri().query().unwrap_or_default());
-    let accept = negotiate::accept(request.headers(), query.flag("pretty"));
+/// Answers one request, unless the fault layer has other plans; every refusal becomes a Status.
+pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Result<Reply, Cut> {
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let accept = negotiate::accept(&parts.headers, query.flag("pretty"));
     let format = accept.as_ref().map_or(Format::Json, |accept| accept.format);
-    match answer(server, request, &query, accept).await {
+    if is_health(&server.api, parts.uri.path()) {
+        return Ok(reply::text(200, "ok"));
+    }
+    let mut ask = request::ask(server.shard, &parts, &query);
+    if let Some(extension) = server.api.extension()
+        && let Ok(name) = extension.resolve(&server.api, &ask.cluster)
+    {
+        ask.cluster_name = name.to_string();
+    }
+    let plan = server.faults.plan(ask);
+    let request = Request::from_parts(parts, body);
+    let result = planned(server, request, &query, accept, format, &plan).await;
+    server.faults.answered(plan, result.as_ref().map_or(0, |reply| reply.status().as_u16()));
+    result
+}
+
+/// Answers one request with the faults planned for it.
+async fn planned(
+    server: &Server,
+    request: Request<Incoming>,
+    query: &Query,
+    accept: Result<Accept, Status>,
+    format: Format,
+    plan: &Plan,
+) -> Result<Reply, Cut> {
+    let faults = &server.faults;
+    let delay = plan.delay();
+    if !delay.is_zero() {
+        faults.count(|counts| counts.delayed += 1);
+        tokio::time::sleep(delay).await;
+    }
+    let refused = |code: u16, retry_after: Option<u64>| reply::status(&refusal(code, retry_after, &plan.ask), format);
+    match plan.outcome() {
+        Some(Effect::Refuse { code, retry_after }) => {
+            faults.count(|counts| counts.refused += 1);
+            return Ok(refused(code, retry_after));
+        }
+        Some(Effect::Cut) => {
+            faults.count(|counts| counts.cut += 1);
+            return Err(Cut);
+        }
+        _ => {}
+    }
+    let reply = match answer(server, request, query, accept, plan).await {
         Ok(reply) => reply,
         Err(status) => reply::status(&status, format),
+    };
+    match plan.outcome() {
+        Some(Effect::ApplyThenRefuse { code, retry_after }) => {
+            faults.count(|counts| counts.applied_then_refused += 1);
+            Ok(refused(code, retry_after))
+        }
+        Some(Effect::ApplyThenCut) => {
+            faults.count(|counts| counts.applied_then_cut += 1);
+            Err(Cut)
+        }
+        _ => Ok(reply),
     }
 }
 
@@ -97,12 +153,10 @@ async fn answer(
     request: Request<Incoming>,
     query: &Query,
     accept: Result<Accept, Status>,
+    plan: &Plan,
 ) -> Result<Reply, Status> {
     let api = &server.api;
     let path = request.uri().path().to_owned();
-    if is_health(api, &path) {
-        return Ok(reply::text(200, "ok"));
-    }
     let caller = impersonate(api, authenticate(server, &request)?, request.headers())?;
     let root = root(api, &caller, &path)?;
     let method = request.method().clone();
@@ -113,7 +167,8 @@ async fn answer(
             return Err(Status::method_not_allowed());
         }
         root.authorize(api, &caller, &attributes)?;
-        let call = resource::Call { server, root: &root, caller: &caller, target: &target, query, accept: accept? };
+        let accept = accept?;
+        let call = resource::Call { server, root: &root, caller: &caller, target: &target, query, accept, plan };
         return call.answer(attributes, request).await;
     }
     let attributes =

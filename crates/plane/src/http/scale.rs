@@ -27,7 +27,7 @@ pub(super) async fn answer(call: &Call<'_>, scope: &Scope, request: Request<Inco
     if patching && !media.starts_with("application/merge-patch+json") {
         return Err(Status::unsupported_media(&["application/merge-patch+json"]));
     }
-    let content = body::read(request.into_body()).await?;
+    let content = body::read(request.into_body(), call.server.limits.body).await?;
     let sent = body::decode(&content, "application/json", "Scale")?.value;
     let Some(replicas) = sent["spec"]["replicas"].as_i64() else {
         return Err(Status::bad_request("spec.replicas must be a number"));

@@ -12,18 +12,28 @@ use serde_json::json;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use super::endpoint::Connection;
 use super::negotiate::Shape;
-use super::reply::{self, Reply};
+use super::reply::{self, Cut, Reply};
 use super::resource::Call;
+use super::slow::Pulse;
 use super::table::{self, Include, Partial};
 use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions, bookmark};
+use crate::faults::{Effect, Faults, Order, Ticket};
 use crate::status::{Cause, Status};
 use crate::store::Store;
 
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 const LONGEST: u64 = 45 * 60;
+/// How long a watch that is cut on purpose waits for its last events to arrive.
+const BEFORE_CUT: Duration = Duration::from_millis(20);
 
-pub(super) fn answer(call: &Call<'_>, scope: Scope, options: ListOptions) -> Result<Reply, Status> {
+pub(super) fn answer(
+    call: &Call<'_>,
+    scope: Scope,
+    options: ListOptions,
+    connection: Option<&Connection>,
+) -> Result<Reply, Status> {
     let initial = call.query.get("sendInitialEvents").map(|text| text == "true" || text == "1");
     let matched = call.query.get("resourceVersionMatch");
     if initial.is_some() && matched != Some("NotOlderThan") {
@@ -48,8 +58,14 @@ pub(super) fn answer(call: &Call<'_>, scope: Scope, options: ListOptions) -> Res
     let seconds =
         call.query.get("timeoutSeconds").and_then(|text| text.parse::<u64>().ok()).filter(|seconds| *seconds > 0);
     let api = call.api();
-    let watch =
-        WatchOptions { labels: options.labels, fields: options.fields, revision: options.revision, initial, bookmarks };
+    let watch = WatchOptions {
+        labels: options.labels,
+        fields: options.fields,
+        past: call.stale(options.revision),
+        revision: options.revision,
+        initial,
+        bookmarks,
+    };
     let events = api.watch(scope.clone(), watch)?;
     let shape = Shaper {
         shape: call.accept.shape,
@@ -68,9 +84,24 @@ pub(super) fn answer(call: &Call<'_>, scope: Scope, options: ListOptions) -> Res
         deadline: Instant::now() + Duration::from_secs(seconds.unwrap_or(LONGEST).min(24 * 3600)),
         stop: call.server.stop.clone(),
         over: false,
+        faults: call.server.faults.clone(),
+        ticket: call.server.faults.open_watch(call.plan.ask.clone()),
+        fault: call.plan.on_watch(),
+        sent: 0,
+        silent: false,
+        pulse: connection.map(|connection| call.server.slow.stream(connection.kill.clone())),
     };
-    let lines = stream::unfold(state, |mut state| async move { state.next().await.map(|line| (line, state)) });
-    let body = StreamBody::new(lines.map(|line| Ok(Frame::data(line)))).boxed_unsync();
+    let lines = stream::unfold(state, |mut state| async move {
+        if let Some(pulse) = &state.pulse {
+            pulse.taken();
+        }
+        let line = state.next().await?;
+        if let Some(pulse) = &state.pulse {
+            pulse.handed_out();
+        }
+        Some((line, state))
+    });
+    let body = StreamBody::new(lines.map(|line| line.map(Frame::data))).boxed_unsync();
     Ok(reply::stream("application/json", body))
 }
 
@@ -83,9 +114,19 @@ struct State {
     deadline: Instant,
     stop: CancellationToken,
     over: bool,
+    faults: Faults,
+    ticket: Ticket,
+    /// What the fault layer plans for this watch.
+    fault: Option<Effect>,
+    /// Events sent, without bookmarks.
+    sent: u64,
+    /// The fault layer wants nothing to be sent.
+    silent: bool,
+    pulse: Option<Pulse>,
 }
 
 enum Wake {
+    Order(Order),
     Event(Option<Event>),
     Tick,
     Deadline,
@@ -93,31 +134,72 @@ enum Wake {
 }
 
 impl State {
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Result<Bytes, Cut>> {
         loop {
             if self.over {
                 return None;
             }
+            if let Some(line) = self.planned() {
+                self.over = true;
+                if line.is_err() && self.sent > 0 {
+                    // A reset would overtake events that are still on their way.
+                    tokio::time::sleep(BEFORE_CUT).await;
+                }
+                return Some(line);
+            }
+            let silent = self.silent;
             let wake = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => Wake::Stop,
-                event = self.events.next() => Wake::Event(event),
-                () = tokio::time::sleep_until(self.deadline) => Wake::Deadline,
-                _ = self.ticks.tick() => Wake::Tick,
+                order = self.ticket.changed() => Wake::Order(order),
+                event = self.events.next(), if !silent => Wake::Event(event),
+                () = tokio::time::sleep_until(self.deadline), if !silent => Wake::Deadline,
+                _ = self.ticks.tick(), if !silent => Wake::Tick,
             };
             match wake {
+                Wake::Order(order) => {
+                    self.silent = order == Order::Stall;
+                    self.faults.count(|counts| counts.watches_stalled += u64::from(order == Order::Stall));
+                }
                 Wake::Event(Some(event)) => {
                     self.over = event.kind == EventKind::Error;
-                    return Some(self.shape.line(event));
+                    self.sent += u64::from(event.kind != EventKind::Bookmark);
+                    return Some(Ok(self.shape.line(event)));
                 }
                 Wake::Tick if !self.bookmarks => {}
-                Wake::Tick => return Some(self.bookmark()),
+                Wake::Tick => return Some(Ok(self.bookmark())),
                 Wake::Deadline if self.bookmarks => {
                     self.over = true;
-                    return Some(self.bookmark());
+                    return Some(Ok(self.bookmark()));
                 }
                 Wake::Deadline | Wake::Stop | Wake::Event(None) => return None,
             }
+        }
+    }
+
+    /// The last line, if the fault layer wants this watch to end now; it may also fall silent.
+    fn planned(&mut self) -> Option<Result<Bytes, Cut>> {
+        if self.ticket.order() == Order::Cut {
+            self.faults.count(|counts| counts.watches_cut += 1);
+            return Some(Err(Cut));
+        }
+        match self.fault {
+            Some(Effect::CutWatch(after)) if self.sent >= after => {
+                self.faults.count(|counts| counts.watches_cut += 1);
+                Some(Err(Cut))
+            }
+            Some(Effect::ExpireWatch(after)) if self.sent >= after => {
+                self.faults.count(|counts| counts.watches_expired += 1);
+                let object = Status::expired("too old resource version: expired on purpose").value();
+                Some(Ok(self.shape.line(Event { kind: EventKind::Error, object })))
+            }
+            Some(Effect::StallWatch(after)) if self.sent >= after => {
+                self.faults.count(|counts| counts.watches_stalled += 1);
+                self.fault = None;
+                self.silent = true;
+                None
+            }
+            _ => None,
         }
     }
 

@@ -90,6 +90,17 @@ impl Client {
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> http::Response<Incoming> {
+        self.try_send(method, path, headers, body).await.unwrap()
+    }
+
+    /// Fails if the connection does.
+    pub async fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Result<http::Response<Incoming>, hyper_util::client::legacy::Error> {
         let mut request = Request::builder()
             .method(Method::from_bytes(method.as_bytes()).unwrap())
             .uri(format!("{}{path}", self.base));
@@ -100,10 +111,7 @@ impl Client {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
-        tokio::time::timeout(Duration::from_secs(20), self.http.request(request))
-            .await
-            .expect("an answer in time")
-            .unwrap()
+        tokio::time::timeout(Duration::from_secs(20), self.http.request(request)).await.expect("an answer in time")
     }
 
     pub async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {

@@ -1,0 +1,293 @@
+//! Faults on purpose, for tests of clients: errors, delays, lost answers, broken and silent watches, stale reads.
+//!
+//! ```no_run
+//! # async fn test(plane: carrick_plane::Plane) {
+//! use carrick_plane::faults::{Effect, Match, Rule, Turn};
+//!
+//! let faults = plane.faults();
+//! // The second creation of a Secret happens, but its client never hears of it.
+//! let secrets = Match::any().verbs(&["create"]).resource("", "secrets");
+//! let rule = faults.add(Rule::new(secrets, Effect::ApplyThenCut).on(Turn::Nth(2)));
+//! // One write in twenty fails; the same seed fails the same ones.
+//! faults.add(Rule::new(Match::writes(), Effect::refuse(503)).on(Turn::Chance { seed: 42, per_mille: 50 }));
+//! // What is asked from now on.
+//! let recording = faults.record();
+//! // ... run the client under test ...
+//! assert_eq!(faults.hits(rule), 1);
+//! faults.clear();
+//! recording.clear();
+//! // ... let it rest ...
+//! assert!(recording.writes().is_empty());
+//! # }
+//! ```
+//!
+//! ```text
+//!   request ─▶ Ask ─▶ every rule that fits ─▶ Plan ─▶ delay, refuse, cut │ do it │ lose the answer
+//!                                                  └▶ watches: cut, expire, stall after n events
+//! ```
+//!
+//! Rules are looked at in the order they were added. Delays add up; of effects that exclude each other the first one counts.
+//! Health checks are never hit. A whole endpoint is stopped and started
+//! with [`Endpoint`](crate::Endpoint). Over HTTP the same is offered by the control endpoint, see
+//! [`Config::control`](crate::Config::control).
+
+pub(crate) mod control;
+mod record;
+mod rule;
+mod watches;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use crate::status::{Status, qualified};
+
+pub use record::{Record, Recording};
+pub use rule::{Ask, Effect, Match, Predicate, Rule, Turn};
+pub(crate) use watches::{Order, Ticket};
+
+use rule::Progress;
+use watches::Watches;
+
+/// A rule that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct RuleId(u64);
+
+/// Called with every request and its answer.
+pub type Observer = Arc<dyn Fn(&Record) + Send + Sync>;
+
+enum Listener {
+    Recording(Weak<Mutex<Vec<Record>>>),
+    Observer(Observer),
+}
+
+/// The fault layer of a plane; clones are the same layer.
+#[derive(Clone, Default)]
+pub struct Faults {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    rules: Mutex<BTreeMap<RuleId, (Rule, Progress)>>,
+    next: AtomicU64,
+    counts: Mutex<Counts>,
+    watches: Arc<Watches>,
+    listeners: Mutex<Vec<Listener>>,
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Faults").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}
+
+/// What was done on purpose so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Requests answered with an error, nothing done.
+    pub refused: u64,
+    /// Requests delayed.
+    pub delayed: u64,
+    /// Requests cut, nothing done.
+    pub cut: u64,
+    /// Requests done and answered with an error.
+    pub applied_then_refused: u64,
+    /// Requests done whose answer was cut.
+    pub applied_then_cut: u64,
+    /// Watches broken off.
+    pub watches_cut: u64,
+    /// Watches ended with 410.
+    pub watches_expired: u64,
+    /// Watches that fell silent.
+    pub watches_stalled: u64,
+    /// Reads of an older state.
+    pub stale: u64,
+}
+
+/// What to do with one request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plan {
+    pub(crate) ask: Ask,
+    pub(crate) effects: Vec<Effect>,
+}
+
+impl Plan {
+    /// How long to wait first.
+    pub(crate) fn delay(&self) -> Duration {
+        let delays = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Delay(millis) => Some(*millis),
+            _ => None,
+        });
+        Duration::from_millis(delays.fold(0, u64::saturating_add))
+    }
+
+    /// The effect on the request as a whole, if there is one.
+    pub(crate) fn outcome(&self) -> Option<Effect> {
+        let whole = |effect: &&Effect| {
+            !effect.is_for_watches() && !effect.is_for_reads() && !matches!(effect, Effect::Delay(_))
+        };
+        self.effects.iter().find(whole).copied()
+    }
+
+    /// The effect on a watch, if there is one.
+    pub(crate) fn on_watch(&self) -> Option<Effect> {
+        self.effects.iter().find(|effect| effect.is_for_watches()).copied()
+    }
+
+    /// How many revisions ago a read is to look at.
+    pub(crate) fn behind(&self) -> Option<u64> {
+        self.effects.iter().find_map(|effect| match effect {
+            Effect::Stale(behind) => Some(*behind),
+            _ => None,
+        })
+    }
+}
+
+impl Faults {
+    /// Adds a rule.
+    pub fn add(&self, rule: Rule) -> RuleId {
+        let id = RuleId(self.inner.next.fetch_add(1, Ordering::Relaxed));
+        self.inner.rules.lock().insert(id, (rule, Progress::default()));
+        id
+    }
+
+    /// Takes a rule back; returns how often it hit.
+    pub fn remove(&self, id: RuleId) -> u64 {
+        let removed = self.inner.rules.lock().remove(&id);
+        removed.map_or(0, |(_, progress)| progress.hits)
+    }
+
+    /// Takes all rules back and lets silent watches go on.
+    pub fn clear(&self) {
+        self.inner.rules.lock().clear();
+        self.resume_watches();
+    }
+
+    /// How often a rule hit; zero for a rule that was taken back.
+    pub fn hits(&self, id: RuleId) -> u64 {
+        self.inner.rules.lock().get(&id).map_or(0, |(_, progress)| progress.hits)
+    }
+
+    /// What was done on purpose so far.
+    pub fn counts(&self) -> Counts {
+        *self.inner.counts.lock()
+    }
+
+    /// Records every request from now on, until the recording is dropped.
+    pub fn record(&self) -> Recording {
+        let recording = Recording::default();
+        self.listen(Listener::Recording(Arc::downgrade(&recording.records)));
+        recording
+    }
+
+    /// Calls a function with every request and its answer; it must be quick and lasts as long as the plane.
+    pub fn observe(&self, observer: impl Fn(&Record) + Send + Sync + 'static) {
+        self.listen(Listener::Observer(Arc::new(observer)));
+    }
+
+    /// Breaks off all fitting watches that are open now; returns how many.
+    pub fn cut_watches(&self, wanted: &Match) -> usize {
+        self.inner.watches.tell(wanted, Order::Cut)
+    }
+
+    /// Lets all fitting watches that are open now fall silent; returns how many.
+    pub fn stall_watches(&self, wanted: &Match) -> usize {
+        self.inner.watches.tell(wanted, Order::Stall)
+    }
+
+    /// Lets all silent watches go on: they send what they held back, or end if that is too much.
+    pub fn resume_watches(&self) -> usize {
+        self.inner.watches.tell(&Match::any(), Order::Go)
+    }
+
+    /// The watches that are open now.
+    pub fn open_watches(&self) -> Vec<Ask> {
+        self.inner.watches.open()
+    }
+
+    fn listen(&self, listener: Listener) {
+        self.inner.listeners.lock().push(listener);
+    }
+
+    /// Decides about one request.
+    pub(crate) fn plan(&self, ask: Ask) -> Plan {
+        let mut plan = Plan { ask, effects: Vec::new() };
+        for (rule, progress) in self.inner.rules.lock().values_mut() {
+            // Of effects that exclude each other the first one counts; rules behind it do not even notice the request.
+            let taken = if rule.effect.is_for_watches() {
+                plan.on_watch().is_some()
+            } else if rule.effect.is_for_reads() {
+                plan.behind().is_some()
+            } else {
+                !matches!(rule.effect, Effect::Delay(_)) && plan.outcome().is_some()
+            };
+            if !taken && progress.hit(rule, &plan.ask) {
+                plan.effects.push(rule.effect);
+            }
+        }
+        plan
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Counts)) {
+        count(&mut self.inner.counts.lock());
+    }
+
+    /// Tells listeners about an answer; code zero means that there was none.
+    pub(crate) fn answered(&self, plan: Plan, code: u16) {
+        let mut listeners = self.inner.listeners.lock();
+        if listeners.is_empty() {
+            return;
+        }
+        let record = Record { ask: plan.ask, code, effects: plan.effects };
+        listeners.retain(|listener| match listener {
+            Listener::Recording(records) => records.upgrade().is_some_and(|records| {
+                records.lock().push(record.clone());
+                true
+            }),
+            Listener::Observer(observer) => {
+                observer(&record);
+                true
+            }
+        });
+    }
+
+    /// Enters a watch in the list of open ones.
+    pub(crate) fn open_watch(&self, ask: Ask) -> Ticket {
+        self.inner.watches.register(ask)
+    }
+}
+
+/// The error of a refusal, worded as a server in trouble words it.
+pub(crate) fn refusal(code: u16, retry_after: Option<u64>, ask: &Ask) -> Status {
+    let (reason, message) = match code {
+        400 => ("BadRequest", "the server could not understand the request".to_owned()),
+        401 => ("Unauthorized", "Unauthorized".to_owned()),
+        403 => ("Forbidden", format!("{} is forbidden: refused on purpose", qualified(&ask.group, &ask.resource))),
+        404 => ("NotFound", format!("{} \"{}\" not found", qualified(&ask.group, &ask.resource), ask.name)),
+        409 if ask.verb == "create" => {
+            ("AlreadyExists", format!("{} \"{}\" already exists", qualified(&ask.group, &ask.resource), ask.name))
+        }
+        409 => return Status::stale(&ask.group, &ask.resource, &ask.name),
+        410 => ("Expired", "The resourceVersion for the provided list is too old.".to_owned()),
+        429 => (
+            "TooManyRequests",
+            "the server has received too many requests and has asked us to try again later".to_owned(),
+        ),
+        503 => ("ServiceUnavailable", "the server is currently unable to handle the request".to_owned()),
+        504 => ("Timeout", "Timeout: request did not complete within the allotted duration".to_owned()),
+        _ => ("InternalError", "Internal error occurred: failed on purpose".to_owned()),
+    };
+    let mut status = Status::new(code, reason, message);
+    let seconds = retry_after.or(matches!(code, 429 | 503).then_some(1));
+    if let Some(seconds) = seconds {
+        status.details = serde_json::json!({"retryAfterSeconds": seconds});
+    }
+    status
+}

@@ -1,0 +1,458 @@
+//! Rules: which requests, how often, and what happens to them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// One request as rules and recordings see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ask {
+    /// Which endpoint it came to; zero without shards.
+    pub shard: usize,
+    /// HTTP method.
+    pub method: String,
+    /// The whole URL path.
+    pub path: String,
+    /// The query as sent.
+    pub query: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`; the method in lower case for
+    /// requests that are not about a resource.
+    pub verb: String,
+    /// What stands behind `/clusters/`: a path, a name or `*`; empty on a service cluster.
+    pub cluster: String,
+    /// The logical cluster behind that, if there is one.
+    pub cluster_name: String,
+    /// Goes through a virtual workspace.
+    pub is_virtual: bool,
+    /// API group, empty for core.
+    pub group: String,
+    /// Plural; empty for requests that are not about a resource.
+    pub resource: String,
+    /// Subresource or empty.
+    pub subresource: String,
+    /// Namespace or empty.
+    pub namespace: String,
+    /// Object name or empty; also from a `metadata.name=` field selector.
+    pub name: String,
+    /// The `User-Agent` as sent.
+    pub agent: String,
+}
+
+impl Ask {
+    /// Whether this request may change something.
+    pub fn is_write(&self) -> bool {
+        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+    }
+}
+
+/// A question a rule asks about a request.
+pub type Predicate = Arc<dyn Fn(&Ask) -> bool + Send + Sync>;
+
+/// Which requests a rule is about; what is not set fits everything.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Match {
+    /// One of these verbs.
+    pub verbs: Vec<String>,
+    /// This API group.
+    pub group: Option<String>,
+    /// This plural.
+    pub resource: Option<String>,
+    /// This subresource; the empty text means the object itself.
+    pub subresource: Option<String>,
+    /// This logical cluster, by path or name.
+    pub cluster: Option<String>,
+    /// This namespace.
+    pub namespace: Option<String>,
+    /// This object.
+    pub name: Option<String>,
+    /// The user agent starts with this.
+    pub agent: Option<String>,
+    /// The URL path contains this.
+    pub path: Option<String>,
+    /// The request came to this endpoint.
+    pub shard: Option<usize>,
+    /// Through a virtual workspace, or not.
+    pub is_virtual: Option<bool>,
+    /// Anything else, in code.
+    #[serde(skip)]
+    pub predicate: Option<Predicate>,
+}
+
+impl fmt::Debug for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
+impl Match {
+    /// Every request.
+    pub fn any() -> Self {
+        Self::default()
+    }
+
+    /// Requests that may change something.
+    pub fn writes() -> Self {
+        Self::any().verbs(&["create", "update", "patch", "delete", "deletecollection"])
+    }
+
+    /// Only these verbs.
+    #[must_use]
+    pub fn verbs(mut self, verbs: &[&str]) -> Self {
+        self.verbs = verbs.iter().map(|verb| (*verb).to_owned()).collect();
+        self
+    }
+
+    /// Only this kind.
+    #[must_use]
+    pub fn resource(mut self, group: &str, plural: &str) -> Self {
+        self.group = Some(group.to_owned());
+        self.resource = Some(plural.to_owned());
+        self
+    }
+
+    /// Only this subresource; the empty text means the object itself.
+    #[must_use]
+    pub fn subresource(mut self, name: &str) -> Self {
+        self.subresource = Some(name.to_owned());
+        self
+    }
+
+    /// Only this logical cluster, by path or name.
+    #[must_use]
+    pub fn cluster(mut self, cluster: &str) -> Self {
+        self.cluster = Some(cluster.to_owned());
+        self
+    }
+
+    /// Only this namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Only this object.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// Only clients whose user agent starts with this.
+    #[must_use]
+    pub fn agent(mut self, prefix: &str) -> Self {
+        self.agent = Some(prefix.to_owned());
+        self
+    }
+
+    /// Only URL paths that contain this.
+    #[must_use]
+    pub fn path(mut self, part: &str) -> Self {
+        self.path = Some(part.to_owned());
+        self
+    }
+
+    /// Only requests for which a function says so.
+    #[must_use]
+    pub fn filter(mut self, predicate: impl Fn(&Ask) -> bool + Send + Sync + 'static) -> Self {
+        self.predicate = Some(Arc::new(predicate));
+        self
+    }
+
+    /// Whether a request is meant.
+    pub fn fits(&self, ask: &Ask) -> bool {
+        let same = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        let cluster =
+            |wanted: &String| (!ask.cluster.is_empty() && *wanted == ask.cluster) || *wanted == ask.cluster_name;
+        (self.verbs.is_empty() || self.verbs.contains(&ask.verb))
+            && same(&self.group, &ask.group)
+            && same(&self.resource, &ask.resource)
+            && same(&self.subresource, &ask.subresource)
+            && self.cluster.as_ref().is_none_or(cluster)
+            && same(&self.namespace, &ask.namespace)
+            && same(&self.name, &ask.name)
+            && self.agent.as_ref().is_none_or(|prefix| ask.agent.starts_with(prefix.as_str()))
+            && self.path.as_ref().is_none_or(|part| ask.path.contains(part.as_str()))
+            && self.shard.is_none_or(|shard| shard == ask.shard)
+            && self.is_virtual.is_none_or(|wanted| wanted == ask.is_virtual)
+            && self.predicate.as_ref().is_none_or(|predicate| predicate(ask))
+    }
+}
+
+/// Which of the fitting requests are hit, counted from one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Turn {
+    /// All of them.
+    #[default]
+    Always,
+    /// Only this one.
+    Nth(u64),
+    /// The first so many.
+    First(u64),
+    /// All after the first so many.
+    After(u64),
+    /// Every so many-th.
+    Every(u64),
+    /// By chance, replayable: what happens to a request depends only on the seed, its verb and resource, and how many of
+    /// that verb and resource came before it.
+    Chance {
+        /// Another seed, other victims.
+        seed: u64,
+        /// So many of a thousand.
+        per_mille: u16,
+    },
+}
+
+/// What happens to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Effect {
+    /// Nothing is done; the answer is this error.
+    #[serde(rename_all = "camelCase")]
+    Refuse {
+        /// HTTP code.
+        code: u16,
+        /// Seconds for the `Retry-After` header; 429 and 503 have one second if none is given.
+        #[serde(default)]
+        retry_after: Option<u64>,
+    },
+    /// It is done after this many milliseconds.
+    Delay(u64),
+    /// Nothing is done; the stream is reset (HTTP/2) or the connection closed (HTTP/1.1).
+    Cut,
+    /// It is done, and the answer is an error all the same.
+    #[serde(rename_all = "camelCase")]
+    ApplyThenRefuse {
+        /// HTTP code.
+        code: u16,
+        /// Seconds for the `Retry-After` header.
+        #[serde(default)]
+        retry_after: Option<u64>,
+    },
+    /// It is done, and the answer is lost.
+    ApplyThenCut,
+    /// A watch breaks off after this many events.
+    CutWatch(u64),
+    /// A watch ends with an ERROR event 410 after this many events.
+    ExpireWatch(u64),
+    /// A watch stays open after this many events and sends nothing more.
+    StallWatch(u64),
+    /// Gets, lists and the first events of a watch show the state of so many revisions ago, but never an older one than the
+    /// client asked for.
+    Stale(u64),
+}
+
+impl Effect {
+    /// An error code and nothing done.
+    pub fn refuse(code: u16) -> Self {
+        Self::Refuse { code, retry_after: None }
+    }
+
+    /// 429 with `Retry-After`.
+    pub fn throttle(seconds: u64) -> Self {
+        Self::Refuse { code: 429, retry_after: Some(seconds) }
+    }
+
+    /// A delay.
+    pub fn delay(duration: Duration) -> Self {
+        Self::Delay(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Done, and answered with an error code.
+    pub fn apply_then_refuse(code: u16) -> Self {
+        Self::ApplyThenRefuse { code, retry_after: None }
+    }
+
+    /// Whether only watches can be hit.
+    pub(super) fn is_for_watches(self) -> bool {
+        matches!(self, Self::CutWatch(_) | Self::ExpireWatch(_) | Self::StallWatch(_))
+    }
+
+    /// Whether only reads can be hit.
+    pub(super) fn is_for_reads(self) -> bool {
+        matches!(self, Self::Stale(_))
+    }
+}
+
+/// Requests, turn and effect together.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rule {
+    /// Which requests.
+    #[serde(default, rename = "match")]
+    pub requests: Match,
+    /// Which of them.
+    #[serde(default)]
+    pub turn: Turn,
+    /// What happens.
+    pub effect: Effect,
+}
+
+impl Rule {
+    /// The effect on every fitting request.
+    pub fn new(requests: Match, effect: Effect) -> Self {
+        Self { requests, turn: Turn::Always, effect }
+    }
+
+    /// Only on some of them.
+    #[must_use]
+    pub fn on(mut self, turn: Turn) -> Self {
+        self.turn = turn;
+        self
+    }
+}
+
+/// How far a rule is.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    fitting: u64,
+    /// For chance: requests per verb and resource.
+    seen: HashMap<String, u64>,
+    pub(super) hits: u64,
+}
+
+impl Progress {
+    /// Counts a request and says whether it is hit.
+    pub(super) fn hit(&mut self, rule: &Rule, ask: &Ask) -> bool {
+        if (rule.effect.is_for_watches() && ask.verb != "watch")
+            || (rule.effect.is_for_reads() && !matches!(ask.verb.as_str(), "get" | "list" | "watch"))
+            || !rule.requests.fits(ask)
+        {
+            return false;
+        }
+        self.fitting += 1;
+        let hit = match rule.turn {
+            Turn::Always => true,
+            Turn::Nth(nth) => self.fitting == nth,
+            Turn::First(count) => self.fitting <= count,
+            Turn::After(count) => self.fitting > count,
+            Turn::Every(step) => step > 0 && self.fitting.is_multiple_of(step),
+            Turn::Chance { seed, per_mille } => {
+                let what = format!("{} {}/{}/{}", ask.verb, ask.group, ask.resource, ask.subresource);
+                let before = self.seen.entry(what.clone()).or_default();
+                *before += 1;
+                draw(seed, &what, *before) < u64::from(per_mille)
+            }
+        };
+        self.hits += u64::from(hit);
+        hit
+    }
+}
+
+/// A number below a thousand that looks random.
+fn draw(seed: u64, what: &str, count: u64) -> u64 {
+    let mut state = seed ^ 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(count);
+    for byte in what.bytes() {
+        state = mix(state ^ u64::from(byte));
+    }
+    mix(state) % 1000
+}
+
+/// The finalizer of splitmix64.
+fn mix(mut state: u64) -> u64 {
+    state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(verb: &str, name: &str) -> Ask {
+        Ask {
+            verb: verb.into(),
+            resource: "secrets".into(),
+            cluster: "root:a".into(),
+            cluster_name: "abc".into(),
+            name: name.into(),
+            agent: "agent/1.0 (x)".into(),
+            path: format!("/clusters/root:a/api/v1/namespaces/n/secrets/{name}"),
+            ..Ask::default()
+        }
+    }
+
+    #[test]
+    fn every_condition_of_a_match_must_hold() {
+        let ask = ask("get", "one");
+        for (wanted, fits) in [
+            (Match::any(), true),
+            (Match::any().verbs(&["get", "list"]), true),
+            (Match::writes(), false),
+            (Match::any().resource("", "secrets"), true),
+            (Match::any().resource("apps", "secrets"), false),
+            (Match::any().cluster("root:a").name("one"), true),
+            (Match::any().cluster("abc"), true),
+            (Match::any().cluster("root"), false),
+            (Match::any().name("two"), false),
+            (Match::any().agent("agent/"), true),
+            (Match::any().agent("kubectl"), false),
+            (Match::any().path("/namespaces/n/"), true),
+            (Match::any().subresource("status"), false),
+            (Match::any().filter(|ask| ask.name.len() == 3), true),
+            (Match::any().filter(|ask| ask.is_write()), false),
+        ] {
+            assert_eq!(wanted.fits(&ask), fits, "{wanted:?}");
+        }
+    }
+
+    #[test]
+    fn turns_choose_among_fitting_requests_only() {
+        let hits = |turn: Turn| -> Vec<u64> {
+            let rule = Rule::new(Match::any().verbs(&["create"]), Effect::refuse(500)).on(turn);
+            let mut progress = Progress::default();
+            let mut hits = Vec::new();
+            for number in 1..=6 {
+                assert!(!progress.hit(&rule, &ask("get", "x")));
+                if progress.hit(&rule, &ask("create", "x")) {
+                    hits.push(number);
+                }
+            }
+            hits
+        };
+        assert_eq!(hits(Turn::Always), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(hits(Turn::Nth(2)), [2]);
+        assert_eq!(hits(Turn::First(2)), [1, 2]);
+        assert_eq!(hits(Turn::After(4)), [5, 6]);
+        assert_eq!(hits(Turn::Every(3)), [3, 6]);
+    }
+
+    #[test]
+    fn chance_is_replayable_and_about_as_frequent_as_asked() {
+        let run = |seed: u64, noise: bool| -> Vec<bool> {
+            let rule = Rule::new(Match::any(), Effect::Cut).on(Turn::Chance { seed, per_mille: 200 });
+            let mut progress = Progress::default();
+            (0..1000)
+                .map(|_| {
+                    if noise {
+                        progress.hit(&rule, &ask("list", "y"));
+                    }
+                    progress.hit(&rule, &ask("create", "x"))
+                })
+                .collect()
+        };
+        assert_eq!(run(7, false), run(7, true), "other requests in between must not matter");
+        assert_ne!(run(7, false), run(8, false));
+        let hits = run(7, false).into_iter().filter(|hit| *hit).count();
+        assert!((150..250).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn rules_have_a_json_form() {
+        let text =
+            r#"{"match":{"verbs":["create"],"resource":"secrets"},"turn":{"nth":2},"effect":{"refuse":{"code":503}}}"#;
+        let rule: Rule = serde_json::from_str(text).unwrap();
+        assert_eq!((rule.turn, rule.effect), (Turn::Nth(2), Effect::refuse(503)));
+        assert_eq!(rule.requests.resource.as_deref(), Some("secrets"));
+        let rule: Rule = serde_json::from_str(r#"{"effect":"applyThenCut"}"#).unwrap();
+        assert_eq!((rule.turn, rule.effect), (Turn::Always, Effect::ApplyThenCut));
+        assert!(serde_json::from_str::<Rule>(r#"{"effect":"cut","match":{"verb":"x"}}"#).is_err());
+    }
+}

@@ -111,6 +111,7 @@ impl Checker<'_> {
     }
 
     fn variable(&mut self, name: &str, id: u64) -> Result<Typed, CompileError> {
+        let name = without_dot(name);
         if let Some(at) = self.scope.iter().rposition(|(known, _)| known == name) {
             if let Some(used) = self.used.get_mut(at) {
                 *used = true;
@@ -118,7 +119,7 @@ impl Checker<'_> {
             return Ok((Node::Variable(at), self.scope[at].1.clone()));
         }
         match Type::named(name).filter(|found| self.environment.knows_type(found)) {
-            Some(found) => Ok((Node::Constant(Value::Type(found.into())), Type::Meta)),
+            Some(found) => Ok((Node::Constant(Value::Type(found.name().into())), Type::meta(found))),
             None => Err(self.undeclared(name.to_owned(), id)),
         }
     }
@@ -128,7 +129,7 @@ impl Checker<'_> {
             && !self.scope.iter().any(|(known, _)| name.split('.').next() == Some(known))
             && let Some(found) = Type::named(&name).filter(|found| self.environment.knows_type(found))
         {
-            return Ok((Node::Constant(Value::Type(found.into())), Type::Meta));
+            return Ok((Node::Constant(Value::Type(found.name().into())), Type::meta(found)));
         }
         self.field(&select.operand, &select.field, Access::Plain, node.id, depth)
     }
@@ -156,7 +157,12 @@ impl Checker<'_> {
             Type::Dyn | Type::Free => Type::Dyn,
             other => return Err(self.mismatch(format!("type '{other}' does not support field selection"), id)),
         };
-        let escaped = self.environment.kubernetes && !matches!(inner, Type::Map(..));
+        let escaped = match inner {
+            Type::Object(_) => true,
+            Type::Map(..) => false,
+            // without a schema it could be an object
+            _ => self.environment.kubernetes && !self.strict,
+        };
         let field = if escaped { escape::unescape(field).into_owned() } else { field.to_owned() };
         let result = match mode {
             Access::Test => Type::Bool,
@@ -207,7 +213,7 @@ impl Checker<'_> {
             call.target.as_deref().and_then(qualified_name).map(|prefix| format!("{prefix}.{}", call.func_name));
         let namespaced = qualified.filter(|name| self.environment.overloads(name, false).next().is_some());
         let member = call.target.is_some() && namespaced.is_none();
-        let name = namespaced.unwrap_or_else(|| call.func_name.clone());
+        let name = namespaced.unwrap_or_else(|| without_dot(&call.func_name).to_owned());
         if self.environment.overloads(&name, member).next().is_none() {
             return Err(self.undeclared(name, id));
         }
@@ -229,7 +235,8 @@ impl Checker<'_> {
             if fits {
                 let found = bound.apply(&candidate.result);
                 result = Some(match result {
-                    Some(before) if before != found => Type::Dyn,
+                    // what a parameter stands for in one overload has nothing to do with the other
+                    Some(before) if before != found || candidate.result.is_open() => Type::Dyn,
                     _ => found,
                 });
                 overloads.push(candidate);
@@ -330,10 +337,15 @@ fn constant(literal: &LiteralValue) -> Typed {
     (Node::Constant(value), kind)
 }
 
+/// There are no packages, so a name with a leading dot is just that name.
+fn without_dot(name: &str) -> &str {
+    name.strip_prefix('.').unwrap_or(name)
+}
+
 /// `a.b.c` as text, if the expression is nothing but names.
 fn qualified_name(node: &IdedExpr) -> Option<String> {
     match &node.expr {
-        Expr::Ident(name) => Some(name.clone()),
+        Expr::Ident(name) => Some(without_dot(name).to_owned()),
         Expr::Select(select) => qualified_name(&select.operand).map(|operand| format!("{operand}.{}", select.field)),
         _ => None,
     }

@@ -4,7 +4,8 @@ use serde_json::{Number, Value};
 
 use crate::expression::EvalError;
 use crate::functions::time;
-use crate::value::{Key, Map, Value as Cel};
+use crate::key::{Key, Map};
+use crate::value::Value as Cel;
 
 /// What numbers without fraction become.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,26 +62,17 @@ pub(crate) fn to_json(value: &Cel) -> Result<Value, EvalError> {
         Cel::Double(value) => double(*value)?,
         Cel::String(text) => (&**text).into(),
         Cel::Bytes(bytes) => data_encoding::BASE64.encode(bytes).into(),
-        Cel::Timestamp(nanos) => time::timestamp_text(*nanos).into(),
+        Cel::Timestamp(time) => time.text().into(),
         Cel::Duration(nanos) => time::duration_text(*nanos).into(),
-        Cel::Type(found) => found.name().into(),
+        Cel::Type(name) => (&**name).into(),
         Cel::List(list) => Value::Array(list.items.iter().map(to_json).collect::<Result<_, _>>()?),
         Cel::Map(map) => {
-            let entries = map.iter().map(|(key, value)| Ok((key_text(key), to_json(value)?)));
+            let entries = map.iter().map(|(key, value)| Ok((key.text(), to_json(value)?)));
             Value::Object(entries.collect::<Result<_, EvalError>>()?)
         }
         Cel::Pattern(pattern) => pattern.as_str().into(),
         _ => return Err(EvalError::NotJson("value of a library")),
     })
-}
-
-fn key_text(key: &Key) -> String {
-    match key {
-        Key::Bool(key) => key.to_string(),
-        Key::Int(key) => key.to_string(),
-        Key::Uint(key) => key.to_string(),
-        Key::String(key) => key.to_string(),
-    }
 }
 
 /// Whole doubles become integers: that is how Go writes them, and how everyone reads them back.

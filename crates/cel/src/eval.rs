@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::expression::EvalError;
+use crate::key::{Key, Map};
 use crate::node::{Access, Call, Entry, Index, Item, Node, Select};
-use crate::value::{Key, Map, Value};
+use crate::value::Value;
 
 /// The state of one evaluation.
 pub(crate) struct Evaluator {
@@ -49,7 +50,11 @@ impl Evaluator {
     fn index(&mut self, index: &Index) -> Outcome {
         let operand = self.eval(&index.operand)?;
         let key = self.eval(&index.key)?;
-        let usable = key.key().ok_or_else(|| overload("_[_]", &[operand.clone(), key]))?;
+        let usable = match key {
+            Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => key.key(),
+            _ => None,
+        };
+        let usable = usable.ok_or_else(|| overload("_[_]", &[operand.clone(), key]))?;
         access(&operand, &usable, index.mode)
     }
 
@@ -97,14 +102,11 @@ impl Evaluator {
             let key = self.eval(&entry.key)?;
             let value = self.eval(&entry.value)?;
             let value = if entry.optional { present(value)? } else { Some(value) };
-            let usable = match key {
-                Value::Double(_) => None,
-                ref key => key.key(),
+            let key = key.key().ok_or(EvalError::Other("unsupported key type"))?;
+            match value {
+                Some(value) => map.insert(key, value),
+                None => map.remove(&key),
             };
-            let key = usable.ok_or(EvalError::Other("unsupported key type"))?;
-            if let Some(value) = value {
-                map.insert(key, value);
-            }
         }
         Ok(Value::map(map))
     }
@@ -114,7 +116,8 @@ impl Evaluator {
         for argument in &call.arguments {
             arguments.push(self.eval(argument)?);
         }
-        match call.overloads.iter().find(|candidate| candidate.takes(&arguments)) {
+        // operators look at values themselves: what was not told apart before may still fit together
+        match call.overloads.iter().find(|candidate| candidate.is_operator() || candidate.takes(&arguments)) {
             Some(found) => (found.run)(&arguments, &self.budget),
             None => Err(overload(&call.name, &arguments)),
         }
@@ -126,8 +129,8 @@ impl Evaluator {
                 right @ Value::Optional(_) => Ok(right),
                 other => Err(overload("or", &[other])),
             },
-            left @ Value::Optional(_) => Ok(left),
-            other => Err(overload("or", &[other])),
+            // whatever is there, is there
+            left => Ok(left),
         }
     }
 
@@ -135,7 +138,7 @@ impl Evaluator {
         match self.eval(left)? {
             Value::Optional(None) => self.eval(right),
             Value::Optional(Some(value)) => Ok((*value).clone()),
-            other => Err(overload("orValue", &[other])),
+            other => Ok(other),
         }
     }
 }
@@ -159,10 +162,12 @@ fn access(operand: &Value, key: &Key, mode: Access) -> Outcome {
             let mode = if mode == Access::Test { Access::Test } else { Access::Optional };
             return access(inner, key, mode);
         }
-        Value::Map(map) => map.get(key),
+        Value::Map(map) => key.find(map),
         Value::List(list) => match key {
             Key::Int(at) => usize::try_from(*at).ok().and_then(|at| list.items.get(at)),
             Key::Uint(at) => usize::try_from(*at).ok().and_then(|at| list.items.get(at)),
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole, and beyond any list at worst
+            Key::Double(at) if at.fract() == 0.0 && *at >= 0.0 => list.items.get(*at as usize),
             _ => return Err(overload("_[_]", &[operand.clone(), key.into()])),
         },
         // whatever has no fields does not have this one
@@ -174,12 +179,7 @@ fn access(operand: &Value, key: &Key, mode: Access) -> Outcome {
         (Access::Optional, found) => Ok(Value::optional(found.cloned())),
         (Access::Plain, Some(found)) => Ok(found.clone()),
         (Access::Plain, None) if matches!(operand, Value::List(_)) => Err(EvalError::IndexOutOfBounds),
-        (Access::Plain, None) => Err(EvalError::NoSuchKey(match key {
-            Key::Bool(key) => key.to_string(),
-            Key::Int(key) => key.to_string(),
-            Key::Uint(key) => key.to_string(),
-            Key::String(key) => key.to_string(),
-        })),
+        (Access::Plain, None) => Err(EvalError::NoSuchKey(key.text())),
     }
 }
 

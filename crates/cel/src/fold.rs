@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::eval::{Evaluator, Outcome, overload};
 use crate::expression::EvalError;
 use crate::functions::lists::sort_by_keys;
+use crate::key::Map;
 use crate::node::{Fold, FoldKind};
-use crate::value::{Map, Value};
+use crate::value::Value;
 
 /// What a macro has found so far.
 #[derive(Default)]

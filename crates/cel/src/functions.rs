@@ -1,6 +1,6 @@
 //! The functions that expressions can call, by library.
 
-mod conversions;
+pub(crate) mod conversions;
 pub(crate) mod format;
 mod formats;
 pub(crate) mod lists;

@@ -51,6 +51,7 @@ mod fold;
 mod functions;
 #[cfg(test)]
 mod go;
+mod key;
 mod macros;
 mod mutation;
 mod node;

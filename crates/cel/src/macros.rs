@@ -139,6 +139,8 @@ impl Checker<'_> {
             }
             (FoldKind::Filter | FoldKind::SortBy, Type::List(_), _) => range.clone(),
             (FoldKind::Filter, Type::Map(key, _), _) => Type::List(key.clone()),
+            // the type of the keys decides between functions of which all give some list
+            (FoldKind::SortBy, _, Type::Dyn | Type::Free) => Type::Dyn,
             (FoldKind::Filter | FoldKind::SortBy, ..) => Type::list(Type::Dyn),
             (FoldKind::Values, Type::Map(key, _), body) => Type::map((**key).clone(), body),
             (FoldKind::Values, Type::List(_), body) => Type::map(Type::Int, body),

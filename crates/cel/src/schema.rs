@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::convert::{Integers, entries, to_cel};
 use crate::escape::escape;
 use crate::expression::EvalError;
-use crate::functions::time;
+use crate::functions::time::{self, Time};
 use crate::types::{Fields, Type};
 use crate::value::{List, ListKind, Value as Cel};
 
@@ -236,9 +236,9 @@ fn duration(text: &str) -> Option<i64> {
 }
 
 /// RFC 3339, also with a space or in lower case; the zone may be missing its colon.
-fn date_time(text: &str) -> Option<i128> {
+fn date_time(text: &str) -> Option<Time> {
     if text.is_empty() {
-        return Some(0);
+        return Time::utc(0);
     }
     time::parse_timestamp(text).or_else(|| time::parse_timestamp(&text.to_ascii_uppercase()))
 }

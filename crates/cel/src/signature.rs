@@ -28,6 +28,11 @@ impl std::fmt::Debug for Overload {
 }
 
 impl Overload {
+    /// Whether it is written as an operator.
+    pub fn is_operator(&self) -> bool {
+        self.name.starts_with(['_', '-', '!', '@'])
+    }
+
     /// Whether the values have the types of the parameters, as far as the outside of a value shows it.
     pub fn takes(&self, arguments: &[Value]) -> bool {
         self.parameters.len() == arguments.len()
@@ -117,6 +122,7 @@ fn named(text: &str) -> Type {
         return match (outer, inside.as_slice()) {
             ("list", [item]) => Type::list(item.clone()),
             ("optional", [value]) => Type::optional(value.clone()),
+            ("type", [of]) => Type::meta(of.clone()),
             ("map", [key, value]) => Type::map(key.clone(), value.clone()),
             _ => Type::Dyn,
         };

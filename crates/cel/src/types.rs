@@ -21,8 +21,8 @@ pub(crate) enum Type {
     Bytes,
     Duration,
     Timestamp,
-    /// The type of types.
-    Meta,
+    /// The type of a type.
+    Meta(Arc<Type>),
     Url,
     Quantity,
     Ip,
@@ -71,6 +71,10 @@ impl Type {
         Self::Map(Arc::new(key), Arc::new(value))
     }
 
+    pub fn meta(of: Type) -> Self {
+        Self::Meta(Arc::new(of))
+    }
+
     pub fn optional(value: Type) -> Self {
         Self::Optional(Arc::new(value))
     }
@@ -85,7 +89,7 @@ impl Type {
             "string" => Self::String,
             "bytes" => Self::Bytes,
             "null_type" => Self::Null,
-            "type" => Self::Meta,
+            "type" => Self::meta(Self::Dyn),
             "list" => Self::list(Self::Dyn),
             "map" => Self::map(Self::Dyn, Self::Dyn),
             "google.protobuf.Duration" => Self::Duration,
@@ -110,7 +114,7 @@ impl Type {
             Self::Bytes => "bytes",
             Self::Duration => "google.protobuf.Duration",
             Self::Timestamp => "google.protobuf.Timestamp",
-            Self::Meta => "type",
+            Self::Meta(_) => "type",
             Self::Url => "kubernetes.URL",
             Self::Quantity => "kubernetes.Quantity",
             Self::Ip => "net.IP",
@@ -121,6 +125,16 @@ impl Type {
             Self::Map(..) => "map",
             Self::Optional(_) => "optional_type",
             Self::Object(_) => "object",
+        }
+    }
+
+    /// Whether a parameter of a signature is part of it.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Param(_) => true,
+            Self::List(inner) | Self::Optional(inner) | Self::Meta(inner) => inner.is_open(),
+            Self::Map(key, value) => key.is_open() || value.is_open(),
+            _ => false,
         }
     }
 
@@ -147,6 +161,7 @@ impl Type {
             (Self::Map(key, value), Self::Map(given_key, given_value)) => {
                 key.accepts(given_key, bound) && value.accepts(given_value, bound)
             }
+            (Self::Meta(_), Self::Meta(_)) => true,
             (wanted, Self::Null) if wanted.takes_null() => true,
             (Self::Null, given) if given.takes_null() => true,
             (wanted, given) => wanted == given,
@@ -162,7 +177,9 @@ impl Type {
     pub fn agrees(&self, other: &Type) -> bool {
         match (self, other) {
             (Self::Free, _) | (_, Self::Free) => true,
-            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.agrees(b),
+            (Self::List(a), Self::List(b))
+            | (Self::Optional(a), Self::Optional(b))
+            | (Self::Meta(a), Self::Meta(b)) => a.agrees(b),
             (Self::Map(k, v), Self::Map(k2, v2)) => k.agrees(k2) && v.agrees(v2),
             (a, b) => a == b,
         }
@@ -192,6 +209,7 @@ impl fmt::Display for Type {
             Self::List(item) => write!(f, "list({item})"),
             Self::Map(key, value) => write!(f, "map({key}, {value})"),
             Self::Optional(value) => write!(f, "optional_type({value})"),
+            Self::Meta(of) => write!(f, "type({of})"),
             Self::Object(fields) => f.write_str(&fields.path),
             other => f.write_str(other.name()),
         }
@@ -226,6 +244,7 @@ impl Bindings {
             }
             Type::List(item) => Type::list(self.apply(item)),
             Type::Optional(value) => Type::optional(self.apply(value)),
+            Type::Meta(of) => Type::meta(self.apply(of)),
             Type::Map(key, value) => Type::map(self.apply(key), self.apply(value)),
             other => other.clone(),
         }

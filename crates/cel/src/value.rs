@@ -1,12 +1,13 @@
 //! The values that expressions compute with. Copying one is cheap: everything large is shared.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::expression::EvalError;
+use crate::functions::time::Time;
 use crate::functions::{Cidr, Format, Ip, Quantity, Semver, Url};
+use crate::key::{Key, Map};
 use crate::types::Type;
 
 /// A value.
@@ -21,12 +22,12 @@ pub(crate) enum Value {
     Bytes(Arc<[u8]>),
     /// Nanoseconds.
     Duration(i64),
-    /// Nanoseconds since 1970.
-    Timestamp(i128),
+    Timestamp(Time),
     List(Arc<List>),
     Map(Arc<Map>),
     Optional(Option<Arc<Value>>),
-    Type(Arc<Type>),
+    /// A type by its name.
+    Type(Arc<str>),
     Url(Arc<Url>),
     Quantity(Arc<Quantity>),
     Ip(Ip),
@@ -35,18 +36,6 @@ pub(crate) enum Value {
     Format(&'static Format),
     /// Text that was compiled to a pattern, because it is a literal.
     Pattern(Arc<regex::Regex>),
-}
-
-/// A map, in the order of its keys, so that the same input always gives the same output.
-pub(crate) type Map = BTreeMap<Key, Value>;
-
-/// The key of a map.
-#[derive(Debug, Clone)]
-pub(crate) enum Key {
-    Bool(bool),
-    Int(i64),
-    Uint(u64),
-    String(Arc<str>),
 }
 
 /// A list and how it is compared and added to.
@@ -64,49 +53,6 @@ pub(crate) enum ListKind {
     Set,
     /// Items are told apart by these fields.
     Map(Arc<[String]>),
-}
-
-impl Key {
-    /// Booleans before numbers before text; numbers of both types are equal when their value is.
-    fn rank(&self) -> (u8, i128, &str) {
-        match self {
-            Self::Bool(value) => (0, i128::from(*value), ""),
-            Self::Int(value) => (1, i128::from(*value), ""),
-            Self::Uint(value) => (1, i128::from(*value), ""),
-            Self::String(text) => (2, 0, text),
-        }
-    }
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
-    }
-}
-
-impl Eq for Key {}
-
-impl Ord for Key {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.rank().cmp(&other.rank())
-    }
-}
-
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl From<&Key> for Value {
-    fn from(key: &Key) -> Self {
-        match key {
-            Key::Bool(value) => Self::Bool(*value),
-            Key::Int(value) => Self::Int(*value),
-            Key::Uint(value) => Self::Uint(*value),
-            Key::String(text) => Self::String(Arc::clone(text)),
-        }
-    }
 }
 
 impl Value {
@@ -135,17 +81,20 @@ impl Value {
         Self::Int(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    /// As the key of a map, if it can be one. Whole doubles find integers.
+    /// As the key of a map, if it can be one.
     pub fn key(&self) -> Option<Key> {
-        match self {
-            Self::Bool(value) => Some(Key::Bool(*value)),
-            Self::Int(value) => Some(Key::Int(*value)),
-            Self::Uint(value) => Some(Key::Uint(*value)),
-            Self::String(text) => Some(Key::String(Arc::clone(text))),
-            #[allow(clippy::cast_possible_truncation)] // checked to be whole and in range
-            Self::Double(value) if value.fract() == 0.0 && value.abs() < 9.2e18 => Some(Key::Int(*value as i64)),
-            _ => None,
-        }
+        Some(match self {
+            Self::Null => Key::Null,
+            Self::Bool(value) => Key::Bool(*value),
+            Self::Int(value) => Key::Int(*value),
+            Self::Uint(value) => Key::Uint(*value),
+            Self::Double(value) => Key::Double(*value),
+            Self::String(text) => Key::String(Arc::clone(text)),
+            Self::Duration(nanos) => Key::Duration(*nanos),
+            Self::Timestamp(time) => Key::Timestamp(*time),
+            Self::Type(name) => Key::Type(Arc::clone(name)),
+            _ => return None,
+        })
     }
 
     /// The type that `type()` shows.
@@ -163,7 +112,7 @@ impl Value {
             Self::List(_) => Type::list(Type::Dyn),
             Self::Map(_) => Type::map(Type::Dyn, Type::Dyn),
             Self::Optional(_) => Type::optional(Type::Dyn),
-            Self::Type(_) => Type::Meta,
+            Self::Type(_) => Type::meta(Type::Dyn),
             Self::Url(_) => Type::Url,
             Self::Quantity(_) => Type::Quantity,
             Self::Ip(_) => Type::Ip,
@@ -183,7 +132,7 @@ impl Value {
             Self::List(list) => list.items.is_empty(),
             Self::Map(map) => map.is_empty(),
             Self::Optional(value) => value.as_ref().is_none_or(|value| value.is_zero()),
-            Self::Timestamp(nanos) => *nanos == -62_135_596_800_000_000_000,
+            Self::Timestamp(time) => time.nanos == -62_135_596_800_000_000_000,
             _ => false,
         }
     }
@@ -206,7 +155,7 @@ impl Value {
                 a == b
             }
             (Self::Duration(a), Self::Duration(b)) => a == b,
-            (Self::Timestamp(a), Self::Timestamp(b)) => a == b,
+            (Self::Timestamp(a), Self::Timestamp(b)) => a.nanos == b.nanos,
             (Self::List(a), Self::List(b)) => a.equals(b, budget)?,
             (Self::Map(a), Self::Map(b)) => {
                 if a.len() != b.len() {
@@ -214,7 +163,7 @@ impl Value {
                 }
                 for (key, value) in a.iter() {
                     budget.step()?;
-                    let Some(other) = b.get(key) else { return Ok(false) };
+                    let Some(other) = key.find(b) else { return Ok(false) };
                     if !value.equals(other, budget)? {
                         return Ok(false);
                     }
@@ -225,7 +174,7 @@ impl Value {
                 (Some(a), Some(b)) => a.equals(b, budget)?,
                 (a, b) => a.is_none() && b.is_none(),
             },
-            (Self::Type(a), Self::Type(b)) => a.name() == b.name(),
+            (Self::Type(a), Self::Type(b)) => a == b,
             (Self::Url(a), Self::Url(b)) => a == b,
             (Self::Quantity(a), Self::Quantity(b)) => a.cmp(b) == Ordering::Equal,
             (Self::Ip(a), Self::Ip(b)) => a == b,
@@ -250,7 +199,7 @@ impl Value {
                 Some(a.cmp(b))
             }
             (Self::Duration(a), Self::Duration(b)) => Some(a.cmp(b)),
-            (Self::Timestamp(a), Self::Timestamp(b)) => Some(a.cmp(b)),
+            (Self::Timestamp(a), Self::Timestamp(b)) => Some(a.nanos.cmp(&b.nanos)),
             _ => numbers(self, other),
         })
     }

@@ -28,7 +28,7 @@ fn results_are_proper_json() {
         ("self.spec.labels.map(k, k)", json!(null), json!(["a", "b", "c"])),
         ("{'z': 1, 'y': 2, 3: 4, true: 5}.map(k, string(k))", json!(null), json!(["true", "3", "y", "z"])),
         ("duration('90m')", json!(null), json!("1h30m0s")),
-        ("timestamp('2024-01-01T01:00:00.5+01:00')", json!(null), json!("2024-01-01T00:00:00.5Z")),
+        ("timestamp('2024-01-01T01:00:00.5+01:00')", json!(null), json!("2024-01-01T01:00:00.5+01:00")),
         ("b'abc'", json!(null), json!("YWJj")),
         ("18446744073709551615u", json!(null), json!(18_446_744_073_709_551_615_u64)),
         ("double(3)", json!(null), json!(3)),
@@ -133,7 +133,7 @@ fn runaway_expressions_are_stopped() {
         assert_eq!(result, Err(EvalError::TooManySteps), "{expression}");
     }
     assert_eq!(eval("lists.range(3).map(n, n * n)", &json!(null)), Ok(json!([0, 1, 4])));
-    assert_eq!(eval("lists.range(1000000000)", &json!(null)), Err(EvalError::Function("lists.range".into())));
+    assert_eq!(eval("lists.range(1000000000)", &json!(null)), Err(EvalError::TooManySteps));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use crate::budget::Budget;
 use crate::eval::{Outcome, overload};
 use crate::expression::EvalError;
-use crate::functions::{failed, time};
+use crate::functions::failed;
+use crate::functions::time::{self, Time};
 use crate::signature::Row;
 use crate::value::Value;
 
@@ -21,7 +22,8 @@ pub(crate) const ROWS: &[Row] = &[
         to_int,
     ),
     ("uint(uint): uint\nuint(int): uint\nuint(double): uint\nuint(string): uint", to_uint),
-    ("duration(duration): duration\nduration(string): duration", to_duration),
+    // no number is a duration, but that is found out only when it is tried
+    ("duration(duration): duration\nduration(string): duration\nduration(int): duration", to_duration),
     ("timestamp(timestamp): timestamp\ntimestamp(int): timestamp\ntimestamp(string): timestamp", to_timestamp),
     (
         "string(string): string
@@ -67,11 +69,7 @@ fn to_double(arguments: &[Value], budget: &Budget) -> Outcome {
         [Value::Uint(value)] => *value as f64,
         [Value::String(text)] => {
             budget.bytes(text.len())?;
-            let value: f64 = text.parse().map_err(|_| failed("double"))?;
-            if value.is_infinite() && !text.to_ascii_lowercase().contains('i') {
-                return Err(failed("double"));
-            }
-            value
+            parse_double(text).ok_or_else(|| failed("double"))?
         }
         _ => return Err(overload("double", arguments)),
     }))
@@ -86,7 +84,7 @@ fn to_int(arguments: &[Value], _: &Budget) -> Outcome {
         [Value::Double(value)] => (*value > -EDGE && *value < EDGE).then_some(*value as i64),
         [Value::String(text)] => return text.parse().map(Value::Int).map_err(|_| failed("int")),
         [Value::Duration(nanos)] => Some(*nanos),
-        [Value::Timestamp(time)] => Some(time.div_euclid(1_000_000_000) as i64),
+        [Value::Timestamp(time)] => Some(time.nanos.div_euclid(1_000_000_000) as i64),
         _ => return Err(overload("int", arguments)),
     };
     value.map(Value::Int).ok_or(EvalError::Overflow)
@@ -109,6 +107,7 @@ fn to_uint(arguments: &[Value], _: &Budget) -> Outcome {
 fn to_duration(arguments: &[Value], _: &Budget) -> Outcome {
     match arguments {
         [duration @ Value::Duration(_)] => Ok(duration.clone()),
+        [Value::Int(_)] => Err(failed("duration")),
         [Value::String(text)] => time::parse_duration(text).map(Value::Duration).ok_or_else(|| failed("duration")),
         _ => Err(overload("duration", arguments)),
     }
@@ -118,7 +117,7 @@ fn to_timestamp(arguments: &[Value], _: &Budget) -> Outcome {
     match arguments {
         [time @ Value::Timestamp(_)] => Ok(time.clone()),
         [Value::Int(seconds)] => {
-            time::timestamp(i128::from(*seconds) * 1_000_000_000).map(Value::Timestamp).ok_or(EvalError::Overflow)
+            Time::utc(i128::from(*seconds) * 1_000_000_000).map(Value::Timestamp).ok_or(EvalError::Overflow)
         }
         [Value::String(text)] => time::parse_timestamp(text).map(Value::Timestamp).ok_or_else(|| failed("timestamp")),
         _ => Err(overload("timestamp", arguments)),
@@ -142,12 +141,12 @@ pub(crate) fn text(value: &Value, budget: &Budget) -> Result<Option<String>, Eva
         Value::Uint(value) => value.to_string(),
         Value::Double(value) => double_text(*value),
         Value::Duration(nanos) => time::seconds_text(*nanos),
-        Value::Timestamp(nanos) => time::timestamp_text(*nanos),
+        Value::Timestamp(time) => time.text(),
         Value::Bytes(bytes) => {
             budget.bytes(bytes.len())?;
             String::from_utf8(bytes.to_vec()).map_err(|_| failed("string"))?
         }
-        Value::Type(found) => found.name().to_owned(),
+        Value::Type(name) => name.to_string(),
         _ => return Ok(None),
     }))
 }
@@ -168,4 +167,53 @@ pub(crate) fn double_text(value: f64) -> String {
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }
     format!("{value}")
+}
+
+/// Parses a double as Go does: digits may be parted by `_`, `0x1p4` is 16, `inf` and `nan` have no case.
+fn parse_double(text: &str) -> Option<f64> {
+    let (negative, digits) = match text.strip_prefix(['-', '+']) {
+        Some(rest) => (text.starts_with('-'), rest),
+        None => (false, text),
+    };
+    let lower = digits.to_ascii_lowercase();
+    if let Some(hexadecimal) = lower.strip_prefix("0x") {
+        let value = parse_hexadecimal(&without_underscores(hexadecimal, true)?)?;
+        return Some(if negative { -value } else { value });
+    }
+    let word = matches!(lower.as_str(), "inf" | "infinity" | "nan");
+    if !word && !lower.bytes().all(|c| c.is_ascii_digit() || b"._e+-".contains(&c)) {
+        return None;
+    }
+    let value: f64 = without_underscores(&lower, false)?.parse().ok()?;
+    (word || value.is_finite()).then_some(if negative { -value } else { value })
+}
+
+/// Underscores may stand between digits, and after a prefix.
+fn without_underscores(text: &str, prefixed: bool) -> Option<String> {
+    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_hexdigit());
+    let mut before = prefixed.then_some('0');
+    let mut rest = text.chars().peekable();
+    let mut out = String::with_capacity(text.len());
+    while let Some(c) = rest.next() {
+        if c != '_' {
+            out.push(c);
+        } else if !digit(before) || !digit(rest.peek().copied()) {
+            return None;
+        }
+        before = Some(c);
+    }
+    Some(out)
+}
+
+/// The value of `1.8p3`, which is 12; none when it needs more digits than a double has.
+#[allow(clippy::cast_precision_loss)] // at most 53 bits are taken
+fn parse_hexadecimal(text: &str) -> Option<f64> {
+    let (mantissa, exponent) = text.split_once('p')?;
+    let exponent: i32 = exponent.parse().ok().filter(|exponent: &i32| exponent.abs() < 5_000)?;
+    let (whole, decimals) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = [whole, decimals].concat();
+    let value = u64::from_str_radix(&digits, 16).ok().filter(|value| *value < 1 << 53)?;
+    let scale = exponent - 4 * i32::try_from(decimals.len()).ok()?;
+    let value = value as f64 * 2_f64.powi(scale);
+    value.is_finite().then_some(value)
 }

@@ -150,7 +150,7 @@ fn fixed(value: f64, digits: usize) -> String {
         }
         grouped.push(digit);
     }
-    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let sign = if value < 0.0 { "-" } else { "" };
     std::format!("{sign}{grouped}{rest}")
 }
 
@@ -159,7 +159,7 @@ fn scientific(value: f64, width: usize) -> String {
     if let Some(special) = special(value) {
         return special.to_owned();
     }
-    let plain = std::format!("{value:.PRECISION$e}");
+    let plain = std::format!("{:.PRECISION$e}", if value == 0.0 { 0.0 } else { value });
     let Some((mantissa, exponent)) = plain.split_once('e') else { return plain };
     let (sign, size) = exponent.strip_prefix('-').map_or(("", exponent), |size| ("⁻", size));
     let raised: String = std::format!("{size:0>2}").chars().map(superscript).collect();

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::budget::Budget;
 use crate::eval::{Outcome, overload};
 use crate::expression::EvalError;
-use crate::functions::time::timestamp;
 use crate::signature::Row;
 use crate::value::Value;
 
@@ -51,7 +50,7 @@ pub(crate) const ROWS: &[Row] = &[
          map(A, B).size(): int",
         size,
     ),
-    ("type(A): type", type_of),
+    ("type(A): type(A)", type_of),
     ("dyn(A): dyn", |arguments, _| first(arguments)),
     // evaluated by nodes of their own; declared for their types
     ("_&&_(bool, bool): bool\n_||_(bool, bool): bool", |arguments, _| first(arguments)),
@@ -92,6 +91,7 @@ fn negate(arguments: &[Value], _: &Budget) -> Outcome {
     match arguments {
         [Value::Int(value)] => value.checked_neg().map(Value::Int).ok_or(EvalError::Overflow),
         [Value::Double(value)] => Ok(Value::Double(-value)),
+        [Value::Duration(nanos)] => nanos.checked_neg().map(Value::Duration).ok_or(EvalError::Overflow),
         _ => Err(overload("-_", arguments)),
     }
 }
@@ -117,7 +117,7 @@ pub(crate) fn plus(a: &Value, b: &Value, budget: &Budget) -> Outcome {
         }
         (Value::Duration(a), Value::Duration(b)) => a.checked_add(*b).map(Value::Duration).ok_or(EvalError::Overflow),
         (Value::Timestamp(time), Value::Duration(nanos)) | (Value::Duration(nanos), Value::Timestamp(time)) => {
-            timestamp(time + i128::from(*nanos)).map(Value::Timestamp).ok_or(EvalError::Overflow)
+            time.plus(i128::from(*nanos)).map(Value::Timestamp).ok_or(EvalError::Overflow)
         }
         (Value::List(a), Value::List(b)) => Ok(Value::List(Arc::new(a.plus(b, budget)?))),
         _ => Err(overload("_+_", &[a.clone(), b.clone()])),
@@ -130,8 +130,8 @@ fn subtract(arguments: &[Value], _: &Budget) -> Outcome {
         [Value::Uint(a), Value::Uint(b)] => a.checked_sub(*b).map(Value::Uint),
         [Value::Double(a), Value::Double(b)] => Some(Value::Double(a - b)),
         [Value::Duration(a), Value::Duration(b)] => a.checked_sub(*b).map(Value::Duration),
-        [Value::Timestamp(time), Value::Duration(nanos)] => timestamp(time - i128::from(*nanos)).map(Value::Timestamp),
-        [Value::Timestamp(a), Value::Timestamp(b)] => i64::try_from(a - b).ok().map(Value::Duration),
+        [Value::Timestamp(time), Value::Duration(nanos)] => time.plus(-i128::from(*nanos)).map(Value::Timestamp),
+        [Value::Timestamp(a), Value::Timestamp(b)] => i64::try_from(a.nanos - b.nanos).ok().map(Value::Duration),
         _ => return Err(overload("_-_", arguments)),
     };
     result.ok_or(EvalError::Overflow)
@@ -171,7 +171,7 @@ fn modulo(arguments: &[Value], _: &Budget) -> Outcome {
 fn contained(arguments: &[Value], budget: &Budget) -> Outcome {
     match arguments {
         [wanted, Value::List(list)] => list.contains(wanted, budget).map(Value::Bool),
-        [wanted, Value::Map(map)] => Ok(Value::Bool(wanted.key().is_some_and(|key| map.contains_key(&key)))),
+        [wanted, Value::Map(map)] => Ok(Value::Bool(wanted.key().is_some_and(|key| key.find(map).is_some()))),
         _ => Err(overload("@in", arguments)),
     }
 }
@@ -190,7 +190,7 @@ fn size(arguments: &[Value], budget: &Budget) -> Outcome {
 }
 
 fn type_of(arguments: &[Value], _: &Budget) -> Outcome {
-    first(arguments).map(|value| Value::Type(Arc::new(value.kind())))
+    first(arguments).map(|value| Value::Type(value.kind().name().into()))
 }
 
 fn ordered(name: &str, arguments: &[Value], budget: &Budget, wanted: impl Fn(Ordering) -> bool) -> Outcome {

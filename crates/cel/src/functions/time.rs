@@ -12,31 +12,31 @@ use crate::value::Value;
 
 pub(crate) const ROWS: &[Row] = &[
     ("timestamp.getFullYear(): int\ntimestamp.getFullYear(string): int", |arguments, _| {
-        part("getFullYear", arguments, |time| i64::from(time.year()))
+        part("getFullYear", arguments, |time| time.year)
     }),
     ("timestamp.getMonth(): int\ntimestamp.getMonth(string): int", |arguments, _| {
-        part("getMonth", arguments, |time| i64::from(time.month()) - 1)
+        part("getMonth", arguments, |time| i64::from(time.there.month()) - 1)
     }),
     ("timestamp.getDate(): int\ntimestamp.getDate(string): int", |arguments, _| {
-        part("getDate", arguments, |time| i64::from(time.day()))
+        part("getDate", arguments, |time| i64::from(time.there.day()))
     }),
     ("timestamp.getDayOfMonth(): int\ntimestamp.getDayOfMonth(string): int", |arguments, _| {
-        part("getDayOfMonth", arguments, |time| i64::from(time.day()) - 1)
+        part("getDayOfMonth", arguments, |time| i64::from(time.there.day()) - 1)
     }),
     ("timestamp.getDayOfWeek(): int\ntimestamp.getDayOfWeek(string): int", |arguments, _| {
-        part("getDayOfWeek", arguments, |time| i64::from(time.weekday().to_sunday_zero_offset()))
+        part("getDayOfWeek", arguments, |time| i64::from(time.there.weekday().to_sunday_zero_offset()))
     }),
     ("timestamp.getDayOfYear(): int\ntimestamp.getDayOfYear(string): int", |arguments, _| {
-        part("getDayOfYear", arguments, |time| i64::from(time.day_of_year()) - 1)
+        part("getDayOfYear", arguments, |time| i64::from(time.there.day_of_year()) - 1)
     }),
     ("timestamp.getHours(): int\ntimestamp.getHours(string): int\nduration.getHours(): int", |arguments, _| {
-        clock("getHours", arguments, 3_600_000_000_000, |time| i64::from(time.hour()))
+        clock("getHours", arguments, 3_600_000_000_000, |time| i64::from(time.there.hour()))
     }),
     ("timestamp.getMinutes(): int\ntimestamp.getMinutes(string): int\nduration.getMinutes(): int", |arguments, _| {
-        clock("getMinutes", arguments, 60_000_000_000, |time| i64::from(time.minute()))
+        clock("getMinutes", arguments, 60_000_000_000, |time| i64::from(time.there.minute()))
     }),
     ("timestamp.getSeconds(): int\ntimestamp.getSeconds(string): int\nduration.getSeconds(): int", |arguments, _| {
-        clock("getSeconds", arguments, 1_000_000_000, |time| i64::from(time.second()))
+        clock("getSeconds", arguments, 1_000_000_000, |time| i64::from(time.there.second()))
     }),
     (
         "timestamp.getMilliseconds(): int
@@ -47,10 +47,10 @@ pub(crate) const ROWS: &[Row] = &[
 ];
 
 /// A part of a timestamp, in UTC or in the zone that is given.
-fn part(name: &str, arguments: &[Value], read: impl Fn(&DateTime) -> i64) -> Outcome {
+fn part(name: &str, arguments: &[Value], read: impl Fn(&Civil) -> i64) -> Outcome {
     let (nanos, offset) = match arguments {
-        [Value::Timestamp(nanos)] => (*nanos, Some(0)),
-        [Value::Timestamp(nanos), Value::String(zone)] => (*nanos, offset_at(zone, *nanos)),
+        [Value::Timestamp(time)] => (time.nanos, Some(0)),
+        [Value::Timestamp(time), Value::String(zone)] => (time.nanos, offset_at(zone, time.nanos)),
         _ => return Err(overload(name, arguments)),
     };
     let there = offset.and_then(|seconds| civil(nanos + i128::from(seconds) * SECOND));
@@ -58,7 +58,7 @@ fn part(name: &str, arguments: &[Value], read: impl Fn(&DateTime) -> i64) -> Out
 }
 
 /// A part of a timestamp, or a whole duration in this unit.
-fn clock(name: &str, arguments: &[Value], unit: i64, read: impl Fn(&DateTime) -> i64) -> Outcome {
+fn clock(name: &str, arguments: &[Value], unit: i64, read: impl Fn(&Civil) -> i64) -> Outcome {
     match arguments {
         [Value::Duration(nanos)] => Ok(Value::Int(nanos / unit)),
         _ => part(name, arguments, read),
@@ -66,7 +66,7 @@ fn clock(name: &str, arguments: &[Value], unit: i64, read: impl Fn(&DateTime) ->
 }
 
 fn milliseconds(arguments: &[Value], _: &Budget) -> Outcome {
-    clock("getMilliseconds", arguments, 1_000_000, |time| i64::from(time.subsec_nanosecond() / 1_000_000))
+    clock("getMilliseconds", arguments, 1_000_000, |time| i64::from(time.there.subsec_nanosecond() / 1_000_000))
 }
 
 /// Seconds that a zone is ahead of UTC at this time. A zone is a name, or `+01:00`, `-5:30`.
@@ -79,8 +79,9 @@ fn offset_at(zone: &str, nanos: i128) -> Option<i32> {
         return minutes.checked_mul(60);
     }
     let zone = match zone {
-        "" | "UTC" => TimeZone::UTC,
-        name => TimeZone::get(name).ok()?,
+        "" | "UTC" | "Local" => TimeZone::UTC,
+        // names are found in any case, but only one is theirs
+        name => TimeZone::get(name).ok().filter(|found| found.iana_name() == Some(name))?,
     };
     // the first and last hours of the era have the offset of those next to them
     let (first, last) = (Timestamp::MIN.as_nanosecond(), Timestamp::MAX.as_nanosecond());
@@ -94,20 +95,74 @@ const SECOND: i128 = 1_000_000_000;
 /// The earliest and latest seconds that a timestamp may have: the years 1 to 9999.
 const SECONDS: std::ops::RangeInclusive<i128> = -62_135_596_800..=253_402_300_799;
 
-/// A timestamp of so many nanoseconds since 1970, if it is within the years 1 to 9999.
-pub(crate) fn timestamp(nanos: i128) -> Option<i128> {
-    SECONDS.contains(&nanos.div_euclid(SECOND)).then_some(nanos)
+/// A timestamp, within the years 1 to 9999.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Time {
+    /// Nanoseconds since 1970.
+    pub nanos: i128,
+    /// The zone it was written in: seconds ahead of UTC.
+    pub offset: i32,
 }
 
+impl Time {
+    fn new(nanos: i128, offset: i32) -> Option<Self> {
+        SECONDS.contains(&nanos.div_euclid(SECOND)).then_some(Self { nanos, offset })
+    }
+
+    /// So many nanoseconds since 1970.
+    pub fn utc(nanos: i128) -> Option<Self> {
+        Self::new(nanos, 0)
+    }
+
+    /// So much later, in the same zone.
+    pub fn plus(self, nanos: i128) -> Option<Self> {
+        Self::new(self.nanos + nanos, self.offset)
+    }
+
+    /// As RFC 3339 in its zone, with as many digits as it needs.
+    pub fn text(self) -> String {
+        let Some(Civil { year, there }) = civil(self.nanos + i128::from(self.offset) * SECOND) else {
+            return String::new();
+        };
+        let decimals = fraction(u64::try_from(self.nanos.rem_euclid(SECOND)).unwrap_or_default(), 9);
+        let (month, day) = (there.month(), there.day());
+        let (hour, minute, second) = (there.hour(), there.minute(), there.second());
+        let zone = match self.offset {
+            0 => "Z".to_owned(),
+            offset => {
+                let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.abs() / 60);
+                format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+            }
+        };
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{decimals}{zone}")
+    }
+}
+
+/// Date and time somewhere.
+struct Civil {
+    year: i64,
+    /// All but the year, which may be beyond what this can hold.
+    there: DateTime,
+}
+
+/// Seconds after which the calendar repeats itself, and years.
+const CYCLE: (i64, i64) = (146_097 * 86_400, 400);
+
 /// Date and time of so many nanoseconds since 1970.
-fn civil(nanos: i128) -> Option<DateTime> {
+fn civil(nanos: i128) -> Option<Civil> {
     let seconds = i64::try_from(nanos.div_euclid(SECOND)).ok()?;
     let rest = i32::try_from(nanos.rem_euclid(SECOND)).ok()?;
-    date(1970, 1, 1).at(0, 0, 0, 0).checked_add(SignedDuration::new(seconds, rest)).ok()
+    let since = |seconds: i64| date(1970, 1, 1).at(0, 0, 0, 0).checked_add(SignedDuration::new(seconds, rest)).ok();
+    if let Some(there) = since(seconds) {
+        return Some(Civil { year: i64::from(there.year()), there });
+    }
+    // a zone may be ahead of the last year
+    let there = since(seconds - CYCLE.0)?;
+    Some(Civil { year: i64::from(there.year()) + CYCLE.1, there })
 }
 
 /// Parses RFC 3339 as strictly as Go: two-digit parts, `T`, and `Z` or an offset.
-pub(crate) fn parse_timestamp(text: &str) -> Option<i128> {
+pub(crate) fn parse_timestamp(text: &str) -> Option<Time> {
     let (there, rest) = text.split_at_checked("0000-00-00T00:00:00".len())?;
     for (found, wanted) in there.bytes().zip(*b"0000-00-00T00:00:00") {
         let fits = if wanted == b'0' { found.is_ascii_digit() } else { found == wanted };
@@ -126,7 +181,8 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i128> {
     let nanos = kept.parse::<i128>().ok()? * 10_i128.pow(9 - u32::try_from(kept.len()).ok()?);
     let there: DateTime = there.parse().ok()?;
     let since = there.duration_since(date(1970, 1, 1).at(0, 0, 0, 0));
-    timestamp(since.as_nanos() + nanos - i128::from(written_offset(zone)?) * SECOND)
+    let offset = written_offset(zone)?;
+    Time::new(since.as_nanos() + nanos - i128::from(offset) * SECOND, offset)
 }
 
 /// Seconds of `Z`, `+01:00` or `-05:30`.
@@ -145,15 +201,6 @@ fn written_offset(zone: &str) -> Option<i32> {
         Some(b'-') => Some(-seconds),
         _ => None,
     }
-}
-
-/// A timestamp as RFC 3339 in UTC, with as many digits as it needs.
-pub(crate) fn timestamp_text(nanos: i128) -> String {
-    let Some(there) = civil(nanos) else { return String::new() };
-    let decimals = fraction(u64::try_from(nanos.rem_euclid(SECOND)).unwrap_or_default(), 9);
-    let (year, month, day) = (there.year(), there.month(), there.day());
-    let (hour, minute, second) = (there.hour(), there.minute(), there.second());
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{decimals}Z")
 }
 
 /// A duration as `string()` gives it: seconds, `5400s`, `1.5s`.
@@ -267,7 +314,7 @@ mod tests {
     fn timestamps_are_strict() {
         for (text, want) in [
             ("2024-01-01T00:00:00Z", Some("2024-01-01T00:00:00Z")),
-            ("2024-01-01T01:00:00.5+01:00", Some("2024-01-01T00:00:00.5Z")),
+            ("2024-01-01T01:00:00.5+01:00", Some("2024-01-01T01:00:00.5+01:00")),
             ("0001-01-01T00:00:00Z", Some("0001-01-01T00:00:00Z")),
             ("9999-12-31T23:59:59.999999999Z", Some("9999-12-31T23:59:59.999999999Z")),
             ("2024-01-01", None),
@@ -276,7 +323,7 @@ mod tests {
             ("2024-13-01T00:00:00Z", None),
             ("2024-01-01T00:00:60Z", None),
         ] {
-            assert_eq!(parse_timestamp(text).map(timestamp_text).as_deref(), want, "{text}");
+            assert_eq!(parse_timestamp(text).map(Time::text).as_deref(), want, "{text}");
         }
     }
 }

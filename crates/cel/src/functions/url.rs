@@ -6,8 +6,9 @@ use crate::budget::Budget;
 use crate::eval::{Outcome, overload};
 use crate::expression::EvalError;
 use crate::functions::failed;
+use crate::key::{Key, Map};
 use crate::signature::Row;
-use crate::value::{Key, Map, Value};
+use crate::value::Value;
 
 pub(crate) const ROWS: &[Row] = &[
     ("url(string): URL", |arguments, budget| {

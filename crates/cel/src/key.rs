@@ -1,0 +1,116 @@
+//! The keys of maps.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::functions::conversions::double_text;
+use crate::functions::time::{self, Time};
+use crate::value::Value;
+
+/// A map, in the order of its keys, so that the same input always gives the same output.
+pub(crate) type Map = BTreeMap<Key, Value>;
+
+/// The key of a map. Numbers of different types are different keys, though each finds the other.
+#[derive(Debug, Clone)]
+pub(crate) enum Key {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(Arc<str>),
+    Duration(i64),
+    Timestamp(Time),
+    /// The name of a type.
+    Type(Arc<str>),
+}
+
+impl Key {
+    /// Numbers are ordered among each other, other keys by their type first.
+    fn rank(&self) -> (u8, f64, i128, u8, &str) {
+        #[allow(clippy::cast_precision_loss)] // equal ones are told apart by the exact value
+        match self {
+            Self::Null => (0, 0.0, 0, 0, ""),
+            Self::Bool(value) => (1, 0.0, i128::from(*value), 0, ""),
+            Self::Int(value) => (2, *value as f64, i128::from(*value), 0, ""),
+            Self::Uint(value) => (2, *value as f64, i128::from(*value), 1, ""),
+            Self::Double(value) => (2, *value, 0, 2, ""),
+            Self::String(text) => (3, 0.0, 0, 0, text),
+            Self::Duration(nanos) => (4, 0.0, i128::from(*nanos), 0, ""),
+            Self::Timestamp(time) => (5, 0.0, time.nanos * 1_000_000 + i128::from(time.offset), 0, ""),
+            Self::Type(name) => (6, 0.0, 0, 0, name),
+        }
+    }
+
+    /// The same number as a key of another type, for those that can be one.
+    fn others(&self) -> [Option<Key>; 2] {
+        let int = |value: i128| i64::try_from(value).ok().map(Key::Int);
+        let uint = |value: i128| u64::try_from(value).ok().map(Key::Uint);
+        match self {
+            Self::Int(value) => [uint(i128::from(*value)), None],
+            Self::Uint(value) => [int(i128::from(*value)), None],
+            #[allow(clippy::cast_possible_truncation)] // whole and far inside the range
+            Self::Double(value) if value.fract() == 0.0 && value.abs() < 1e20 => {
+                [int(*value as i128), uint(*value as i128)]
+            }
+            _ => [None, None],
+        }
+    }
+
+    /// The value of the key or, failing that, of the same number of another type.
+    pub fn find<'m>(&self, map: &'m Map) -> Option<&'m Value> {
+        map.get(self).or_else(|| self.others().iter().flatten().find_map(|other| map.get(other)))
+    }
+
+    /// The key as text: the name of a field in JSON.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Null => "null".to_owned(),
+            Self::Bool(key) => key.to_string(),
+            Self::Int(key) => key.to_string(),
+            Self::Uint(key) => key.to_string(),
+            Self::Double(key) => double_text(*key),
+            Self::String(key) | Self::Type(key) => key.to_string(),
+            Self::Duration(key) => time::duration_text(*key),
+            Self::Timestamp(key) => key.text(),
+        }
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Key {}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (a, b) = (self.rank(), other.rank());
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then((a.2, a.3, a.4).cmp(&(b.2, b.3, b.4)))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl From<&Key> for Value {
+    fn from(key: &Key) -> Self {
+        match key {
+            Key::Null => Self::Null,
+            Key::Bool(value) => Self::Bool(*value),
+            Key::Int(value) => Self::Int(*value),
+            Key::Uint(value) => Self::Uint(*value),
+            Key::Double(value) => Self::Double(*value),
+            Key::String(text) => Self::String(Arc::clone(text)),
+            Key::Duration(nanos) => Self::Duration(*nanos),
+            Key::Timestamp(time) => Self::Timestamp(*time),
+            Key::Type(name) => Self::Type(Arc::clone(name)),
+        }
+    }
+}

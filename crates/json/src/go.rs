@@ -17,7 +17,7 @@ pub struct EncodeError(#[from] serde_json::Error);
 /// values ([`serde_json::value::RawValue`]) are compacted with their key order kept.
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, EncodeError> {
     let mut bytes = Vec::with_capacity(128);
-    value.serialize(&mut Serializer::with_formatter(&mut bytes, GoFormatter))?;
+    value.serialize(&mut Serializer::with_formatter(&mut bytes, GoFormatter { mark_floats: false }))?;
     String::from_utf8(bytes).map_err(|error| EncodeError(serde::ser::Error::custom(error)))
 }
 
@@ -26,6 +26,14 @@ pub fn to_line<T: Serialize + ?Sized>(value: &T) -> Result<String, EncodeError> 
     let mut line = to_string(value)?;
     line.push('\n');
     Ok(line)
+}
+
+/// A value as text that reads back as the same value: like [`to_string`], but floats stay floats.
+pub(crate) fn to_text(value: &serde_json::Value) -> String {
+    let mut bytes = Vec::with_capacity(512);
+    // writing a value to memory cannot fail
+    let _ = value.serialize(&mut Serializer::with_formatter(&mut bytes, GoFormatter { mark_floats: true }));
+    String::from_utf8(bytes).unwrap_or_default()
 }
 
 /// A float as Go's JSON encoder prints it.
@@ -39,11 +47,18 @@ fn with_exponent(text: String) -> String {
     if text.contains("e-") { text } else { text.replace('e', "e+") }
 }
 
-struct GoFormatter;
+struct GoFormatter {
+    /// Whether floats without fraction get one.
+    mark_floats: bool,
+}
 
 impl Formatter for GoFormatter {
     fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        writer.write_all(float(value).as_bytes())
+        let mut text = float(value);
+        if self.mark_floats && !text.contains(['.', 'e']) {
+            text.push_str(".0");
+        }
+        writer.write_all(text.as_bytes())
     }
 
     fn write_f32<W: ?Sized + Write>(&mut self, writer: &mut W, value: f32) -> io::Result<()> {

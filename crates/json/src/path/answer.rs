@@ -1,40 +1,77 @@
 //! Questions about paths from outside, text in and text out.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
 
-use super::{Kind, PathError, Problem, delete, get, set};
+use serde_json::value::RawValue;
+
+use super::limits::MAX_DEPTH;
+use super::text::{self, number, plain_float, quoted};
+use super::{PathError, Problem};
+use crate::go;
 
 /// Answers one question on a document.
 ///
 /// `gjson` (or `get`) tells what the path leads to as `exists=… type=… raw=… str=…`, `sjsonset` (or `set`) gives the
 /// document with `value`, which is JSON, at the path, `sjsondel` (or `delete`) the document without what is there.
 pub fn answer(op: &str, path: &str, input: &str, value: Option<&str>) -> Result<String, PathError> {
-    let mut document: Value = serde_json::from_str(input).unwrap_or_default();
     match op {
         "gjson" | "get" => {
-            let found = get(&document, path);
+            let found = text::try_get(input, path)?;
             let (exists, kind) = (found.exists(), found.kind());
-            return Ok(format!("exists={exists} type={kind} raw={} str={}", found.raw(), found.text()));
+            Ok(format!("exists={exists} type={kind} raw={} str={}", found.raw(), found.text()))
         }
-        "sjsonset" | "set" => {
-            let value = serde_json::from_str(value.unwrap_or("null"));
-            set(&mut document, path, value.map_err(|error| Problem::Value(error.to_string()).anywhere())?)?;
-        }
-        "sjsondel" | "delete" => delete(&mut document, path)?,
-        other => return Err(Problem::Operation(other.to_owned()).anywhere()),
+        "sjsonset" | "set" => text::set(input, path, &as_go_writes(value.unwrap_or("null"))?),
+        "sjsondel" | "delete" => text::delete(input, path),
+        other => Err(Problem::Operation(other.to_owned()).anywhere()),
     }
-    Ok(crate::go::to_string(&document).unwrap_or_default())
 }
 
-impl std::fmt::Display for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Kind::Null => "Null",
-            Kind::False => "False",
-            Kind::Number => "Number",
-            Kind::String => "String",
-            Kind::True => "True",
-            Kind::Json => "JSON",
-        })
+/// JSON as sjson writes what Go reads from it: keys sorted, numbers in Go's form. Only numbers that a float cannot
+/// hold stay as they are.
+fn as_go_writes(value: &str) -> Result<String, PathError> {
+    let invalid = |error: serde_json::Error| Problem::Value(error.to_string()).anywhere();
+    let value: &RawValue = serde_json::from_str(value).map_err(invalid)?;
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'"') => Ok(quoted(&serde_json::from_str::<String>(text).map_err(invalid)?)),
+        Some(b'-' | b'0'..=b'9') => Ok(number(text, plain_float).into_owned()),
+        _ => {
+            let mut out = String::with_capacity(text.len());
+            encode(text, &mut out, 0).map_err(invalid)?;
+            Ok(out)
+        }
     }
+}
+
+/// Writes JSON as `json.Marshal` does.
+fn encode(json: &str, out: &mut String, depth: usize) -> Result<(), serde_json::Error> {
+    if depth > MAX_DEPTH {
+        return Err(serde::de::Error::custom("it nests too deeply"));
+    }
+    match json.as_bytes().first() {
+        Some(b'{') => {
+            let members: BTreeMap<String, &RawValue> = serde_json::from_str(json)?;
+            out.push('{');
+            for (index, (key, value)) in members.iter().enumerate() {
+                out.push_str(if index > 0 { "," } else { "" });
+                out.push_str(&go::to_string(key).unwrap_or_default());
+                out.push(':');
+                encode(value.get(), out, depth + 1)?;
+            }
+            out.push('}');
+        }
+        Some(b'[') => {
+            let items: Vec<&RawValue> = serde_json::from_str(json)?;
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index > 0 { "," } else { "" });
+                encode(item.get(), out, depth + 1)?;
+            }
+            out.push(']');
+        }
+        Some(b'"') => out.push_str(&go::to_string(&serde_json::from_str::<String>(json)?).unwrap_or_default()),
+        Some(b'-' | b'0'..=b'9') => out.push_str(&number(json, go::float)),
+        _ => out.push_str(json),
+    }
+    Ok(())
 }

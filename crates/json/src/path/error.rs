@@ -29,6 +29,12 @@ pub enum Problem {
     /// The path would pad an array with an absurd number of nulls.
     #[error("array index '{0}' is too large, at most {MAX_PADDING} elements can be padded")]
     IndexTooLarge(String),
+    /// The path nests too deeply, or following it takes too much work.
+    #[error("the path nests too deeply or makes too much work")]
+    TooMuchWork,
+    /// What the path makes of the document nests deeper than 128 levels.
+    #[error("the path makes a document that nests too deeply: {0}")]
+    TooDeep(String),
     /// The value to set is no JSON.
     #[error("the value to set is no JSON: {0}")]
     Value(String),

@@ -1,261 +1,326 @@
-//! Following a path through a document.
+//! Following a path through JSON text.
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use super::component::{Element, Key, Rest, split_pipe};
+use super::found::{Found, Kind, Place, unescape};
+use super::limits::Scope;
+use super::query::Query;
+use super::scan::{self, Start, Token};
+use super::{modifier, multipath, wildcard};
 
-use super::part::{self, Key, Rest};
-use super::query::{self, Query};
-use super::{modifier, multipath};
-
-/// Paths that nest deeper are treated as leading nowhere, so that no path can exhaust the stack.
-const MAX_DEPTH: usize = 64;
-
-/// A value that a path led to, and where in the document it sits.
-#[derive(Debug)]
-pub(super) struct Hit<'a> {
-    pub value: Cow<'a, Value>,
-    pub place: Place,
+/// Text to look into, and where it is in the document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub text: &'a str,
+    /// None for text that was made on the way.
+    pub at: Option<usize>,
 }
 
-/// Where a value sits.
-#[derive(Debug, PartialEq)]
-pub(super) enum Place {
-    /// Nowhere: a count, a modifier's result or anything behind a pipe.
-    Computed,
-    /// At one place.
-    One(Vec<Step>),
-    /// The value is an array made of the values at these places.
-    Many(Vec<Vec<Step>>),
+/// The outcome of the first steps of a path.
+pub(super) enum Step<'a, 'p> {
+    /// The path ends here.
+    Done(Found<'a>),
+    /// The rest of the path starts anew with this text.
+    Next(Cow<'a, str>, &'p str),
 }
 
-/// One step down into a document.
-#[derive(Debug, PartialEq, Clone)]
-pub(super) enum Step {
-    Key(String),
-    Index(usize),
-}
-
-impl<'a> Hit<'a> {
-    fn at(value: &'a Value) -> Self {
-        Self { value: Cow::Borrowed(value), place: Place::One(Vec::new()) }
-    }
-
-    pub fn computed(value: Value) -> Self {
-        Self { value: Cow::Owned(value), place: Place::Computed }
-    }
-
-    /// The same hit seen from one level further up.
-    fn below(mut self, step: &Step) -> Self {
-        match &mut self.place {
-            Place::Computed => {}
-            Place::One(steps) => steps.insert(0, step.clone()),
-            Place::Many(places) => places.iter_mut().for_each(|steps| steps.insert(0, step.clone())),
-        }
-        self
-    }
-}
-
-/// The outcome of one search: the value, and the part of the path behind a pipe.
-struct Stop<'a, 'p> {
-    hit: Option<Hit<'a>>,
-    pipe: Option<&'p str>,
-}
-
-impl<'p> Rest<'p> {
-    /// The outcome when a component matches nothing: what is behind a pipe is evaluated all the same.
-    fn missed<'a>(self) -> Option<Stop<'a, 'p>> {
-        match self {
-            Rest::Pipe(pipe) => Some(Stop { hit: None, pipe: Some(pipe) }),
-            Rest::End | Rest::Dot(_) => None,
+impl<'a, 'p> Step<'a, 'p> {
+    /// Text that was made from the source, and what follows in the path; other than a dot or a pipe it is ignored.
+    pub fn made(text: Cow<'a, str>, source: Source<'_>, rest: &'p str) -> Self {
+        match rest.as_bytes().first() {
+            Some(b'.' | b'|') => Step::Next(text, &rest[1..]),
+            _ => {
+                let at = source.at.filter(|_| matches!(text, Cow::Borrowed(_)));
+                Step::Done(Found::parse(text, at))
+            }
         }
     }
 }
 
 /// Finds what is at `path`.
-pub(super) fn find<'a>(json: &'a Value, path: &str, depth: usize) -> Option<Hit<'a>> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    let special = match path.as_bytes() {
-        [b'@', _, ..] => modifier::run(json, path, depth),
-        [b'!', _, ..] => modifier::literal(path),
-        [b'[' | b'{', _, ..] => multipath::run(json, path, depth),
-        _ => None,
-    };
-    if let Some((value, rest)) = special {
-        let value = value?;
-        return match rest.as_bytes().first() {
-            Some(b'.' | b'|') => find_in_owned(&value, &rest[1..], depth),
-            _ => Some(Hit::computed(value)),
+pub(super) fn find<'a>(source: Source<'a>, path: &str, scope: Scope<'_>) -> Found<'a> {
+    let Some(scope) = scope.deeper() else { return Found::nothing() };
+    let mut step = first(source, path, scope);
+    loop {
+        step = match step {
+            Step::Done(found) => return found,
+            Step::Next(Cow::Borrowed(text), rest) => first(Source { text, at: None }, rest, scope),
+            Step::Next(Cow::Owned(text), rest) => match first(Source { text: &text, at: None }, rest, scope) {
+                Step::Done(found) => return found.into_owned(),
+                Step::Next(next, rest) => Step::Next(Cow::Owned(next.into_owned()), rest),
+            },
         };
     }
-    let stop = match (path.strip_prefix(".."), json) {
-        (Some(lines), _) => in_array(std::slice::from_ref(json), lines, depth),
-        (None, Value::Object(map)) => in_object(map, path, depth),
-        (None, Value::Array(items)) => in_array(items, path, depth),
-        (None, _) => None,
-    }?;
-    let Some(hit) = stop.hit else {
-        return nothing(stop.pipe?, depth);
-    };
-    match stop.pipe {
-        None => Some(hit),
-        Some(rest) => match hit.value {
-            Cow::Borrowed(value) => {
-                let piped = find(value, rest, depth + 1)?;
-                Some(Hit { value: piped.value, place: Place::Computed })
-            }
-            Cow::Owned(value) => find_in_owned(&value, rest, depth),
-        },
+}
+
+fn first<'a, 'p>(source: Source<'a>, path: &'p str, scope: Scope<'_>) -> Step<'a, 'p> {
+    if !scope.work(source.text.len()) {
+        return Step::Done(Found::nothing());
     }
-}
-
-/// What a path behind a pipe makes of a missing value: some modifiers and all multipaths give something.
-fn nothing<'a>(path: &str, depth: usize) -> Option<Hit<'a>> {
-    let (value, rest) = match path.as_bytes() {
-        [b'@', _, ..] => modifier::run_on_nothing(path),
-        [b'!', _, ..] => modifier::literal(path),
-        [b'[' | b'{', _, ..] => multipath::run(&Value::Null, path, depth),
-        _ => None,
-    }?;
-    match rest.as_bytes().first() {
-        Some(b'.' | b'|') => find_in_owned(&value?, &rest[1..], depth),
-        _ => value.map(Hit::computed),
-    }
-}
-
-fn find_in_owned<'a>(value: &Value, path: &str, depth: usize) -> Option<Hit<'a>> {
-    find(value, path, depth + 1).map(|hit| Hit::computed(hit.value.into_owned()))
-}
-
-fn in_object<'a, 'p>(map: &'a Map<String, Value>, path: &'p str, depth: usize) -> Option<Stop<'a, 'p>> {
-    let (key, rest) = part::first_key(path);
-    let visit = |(key, value): (&String, &'a Value)| step_into(&Step::Key(key.clone()), value, rest, depth);
-    let missed = match key {
-        Key::Exact(key) => map.get_key_value(&key).and_then(visit),
-        Key::Pattern(pattern) => {
-            let mut missed = None;
-            for entry in map.iter().filter(|(key, _)| part::matches(&pattern, key)) {
-                match visit(entry) {
-                    Some(found) if found.hit.is_some() => return Some(found),
-                    other => missed = other.or(missed),
-                }
+    let mut path = path;
+    match path.as_bytes() {
+        [b'@', _, ..] => {
+            if let Some((text, rest)) = modifier::run(source.text, path, scope) {
+                return Step::made(text, source, rest);
             }
-            missed
         }
-    };
-    missed.or_else(|| rest.missed())
-}
-
-/// Continues below `value`, which sits at `step`.
-fn step_into<'a, 'p>(step: &Step, value: &'a Value, rest: Rest<'p>, depth: usize) -> Option<Stop<'a, 'p>> {
-    let found = match rest {
-        Rest::End => Stop { hit: Some(Hit::at(value)), pipe: None },
-        Rest::Pipe(pipe) => Stop { hit: Some(Hit::at(value)), pipe: Some(pipe) },
-        Rest::Dot(path) => match value {
-            Value::Object(map) => in_object(map, path, depth)?,
-            Value::Array(items) => in_array(items, path, depth)?,
-            _ => return None,
+        [b'!', _, ..] => {
+            if let Some((literal, rest)) = modifier::literal(path) {
+                return Step::made(Cow::Owned(literal.to_owned()), source, rest);
+            }
+        }
+        [b'[' | b'{', _, ..] => match multipath::run(source, path, scope) {
+            Ok((text, rest)) => return Step::made(Cow::Owned(text), source, rest),
+            // no multipath after all: what follows it counts
+            Err(rest) => path = rest,
         },
-    };
-    Some(Stop { hit: found.hit.map(|hit| hit.below(step)), pipe: found.pipe })
+        _ => {}
+    }
+    Walk { source, bytes: source.text.as_bytes(), pipe: None, kept: None }.run(path, scope)
 }
 
-fn in_array<'a, 'p>(items: &'a [Value], path: &'p str, depth: usize) -> Option<Stop<'a, 'p>> {
-    if let Some(each) = path.strip_prefix("#.") {
-        return Some(each_element(items, each, depth));
-    }
-    if path.starts_with("#(") || path.starts_with("#[") {
-        let (query, rest) = Query::parse(path)?;
-        return query_elements(items, &query, rest, depth);
-    }
-    let end = path.find(['.', '|']).unwrap_or(path.len());
-    let (name, rest) = (&path[..end], &path[end..]);
-    let rest = match rest.as_bytes().first() {
-        None => Rest::End,
-        Some(b'|') => Rest::Pipe(&rest[1..]),
-        Some(_) => part::after_dot(&rest[1..]),
-    };
-    if name == "#" {
-        let pipe = match rest {
-            Rest::End => None,
-            Rest::Pipe(path) | Rest::Dot(path) => Some(path),
+/// A search from the outermost value inwards.
+struct Walk<'a, 'p> {
+    source: Source<'a>,
+    bytes: &'a [u8],
+    /// The path behind the pipe that was passed.
+    pipe: Option<&'p str>,
+    /// What the first `#(...)#` collected. It counts unless something else is found later.
+    kept: Option<Found<'a>>,
+}
+
+/// The byte to go on at, and what was found.
+type Hit<'a> = (usize, Option<Found<'a>>);
+
+impl<'a, 'p> Walk<'a, 'p> {
+    fn run(mut self, path: &'p str, scope: Scope<'_>) -> Step<'a, 'p> {
+        let (_, hit) = if let Some(lines) = path.strip_prefix("..") {
+            self.array(0, lines, scope)
+        } else {
+            match self.bytes.iter().position(|byte| matches!(byte, b'{' | b'[')) {
+                Some(open) => self.inside(open, path, scope),
+                None => (0, None),
+            }
         };
-        return Some(Stop { hit: Some(Hit::computed(items.len().into())), pipe });
-    }
-    let is_index = !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
-    let Some(index) = name.parse().ok().filter(|_| is_index) else { return rest.missed() };
-    items.get(index).and_then(|item| step_into(&Step::Index(index), item, rest, depth)).or_else(|| rest.missed())
-}
-
-/// `#.path`: the value at `path` of each element that has one.
-fn each_element<'a, 'p>(items: &'a [Value], path: &'p str, depth: usize) -> Stop<'a, 'p> {
-    let (path, pipe) = split_pipe(path);
-    let hits = items
-        .iter()
-        .enumerate()
-        .filter_map(|(index, item)| find(item, path, depth + 1).map(|hit| hit.below(&Step::Index(index))));
-    Stop { hit: Some(collect(hits)), pipe }
-}
-
-/// `#(query)` and `#(query)#`: the first element that matches, or all of them.
-fn query_elements<'a, 'p>(items: &'a [Value], query: &Query<'p>, rest: &'p str, depth: usize) -> Option<Stop<'a, 'p>> {
-    let (path, pipe) = match rest.as_bytes().first() {
-        None => (None, None),
-        Some(b'|') => (None, Some(&rest[1..])),
-        Some(b'.') => {
-            let (path, pipe) = split_pipe(&rest[1..]);
-            (Some(path), pipe)
+        let found = hit.or(self.kept).unwrap_or_else(Found::nothing);
+        match self.pipe {
+            Some(rest) => Step::Next(found.into_raw(), rest),
+            None => Step::Done(found),
         }
-        Some(_) => return None,
-    };
-    let mut hits =
-        items.iter().enumerate().filter(|(_, item)| query::matches(query, item, depth)).map(|(index, item)| {
-            let hit = match path {
-                None => Some(Hit::at(item)),
-                Some(path) => find(item, path, depth + 1),
+    }
+
+    /// Searches the object or array that opens at a byte.
+    fn inside(&mut self, open: usize, path: &'p str, scope: Scope<'_>) -> Hit<'a> {
+        let Some(scope) = scope.deeper() else { return (self.bytes.len(), None) };
+        if self.bytes[open] == b'{' {
+            self.object(open + 1, path, scope)
+        } else {
+            self.array(open + 1, path, scope)
+        }
+    }
+
+    fn object(&mut self, from: usize, path: &'p str, scope: Scope<'_>) -> Hit<'a> {
+        let wanted = Key::parse(path);
+        self.note_pipe(wanted.rest);
+        let mut at = from;
+        loop {
+            let missed = (self.bytes.len(), None);
+            let Some(skipped) = self.bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'}')) else {
+                return missed;
             };
-            hit.map(|hit| hit.below(&Step::Index(index)))
-        });
-    if query.all {
-        return Some(Stop { hit: Some(collect(hits.flatten())), pipe });
-    }
-    match hits.next() {
-        Some(hit) => Some(Stop { hit, pipe }),
-        // a pipe behind a path inside the element counts only once there is an element
-        None => pipe.filter(|_| path.is_none()).map(|pipe| Stop { hit: None, pipe: Some(pipe) }),
-    }
-}
-
-/// An array of values found at several places.
-fn collect<'a>(hits: impl Iterator<Item = Hit<'a>>) -> Hit<'a> {
-    let mut places = Some(Vec::new());
-    let mut values = Vec::new();
-    for hit in hits {
-        values.push(hit.value.into_owned());
-        match (&mut places, hit.place) {
-            (Some(places), Place::One(steps)) => places.push(steps),
-            _ => places = None,
+            let open = at + skipped;
+            if self.bytes[open] == b'}' {
+                return (open + 1, None);
+            }
+            let Some(end) = scan::string_end(self.bytes, open) else { return missed };
+            let key = unescape(&self.source.text[open + 1..end - 1]);
+            let matched = if wanted.wild { wildcard::matches(&wanted.name, &key) } else { wanted.name == key };
+            let Some(start) = self.value_start(end) else { return missed };
+            let (next, hit) = self.visit(start, matched, wanted.rest, scope);
+            if hit.is_some() || next > self.bytes.len() {
+                return (next, hit);
+            }
+            at = next;
         }
     }
-    Hit { value: Cow::Owned(Value::Array(values)), place: places.map_or(Place::Computed, Place::Many) }
-}
 
-/// Splits at the first pipe that is neither escaped nor inside a query.
-fn split_pipe(path: &str) -> (&str, Option<&str>) {
-    let bytes = path.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 1,
-            b'|' => return (&path[..at], Some(&path[at + 1..])),
-            b'#' if matches!(bytes.get(at + 1), Some(b'(' | b'[')) => {
-                at += query::length(&path[at..]).unwrap_or(1) - 1;
+    /// The first byte from `from` on with which a value starts.
+    fn value_start(&self, from: usize) -> Option<usize> {
+        let starts = |byte: &u8| {
+            matches!(byte, b'"' | b'{' | b'[' | b't' | b'f' | b'n' | b'N' | b'i' | b'I' | b'+' | b'-' | b'0'..=b'9')
+        };
+        self.bytes[from..].iter().position(starts).map(|skipped| from + skipped)
+    }
+
+    /// Looks at the value that starts at a byte: it is found, or searched, or passed over.
+    fn visit(&mut self, start: usize, matched: bool, rest: Rest<'p>, scope: Scope<'_>) -> Hit<'a> {
+        match rest {
+            Rest::Dot(path) if matched && matches!(self.bytes[start], b'{' | b'[') => {
+                return self.inside(start, path, scope);
             }
             _ => {}
         }
-        at += 1;
+        match scan::start_at(self.bytes, start) {
+            Start::Value(token) => {
+                let hit = matched && !matches!(rest, Rest::Dot(_));
+                (token.end, hit.then(|| self.found(token)))
+            }
+            // a string without end hides all that follows
+            Start::Unclosed | Start::Other => (self.bytes.len() + 1, None),
+        }
     }
-    (path, None)
+
+    fn found(&self, token: Token) -> Found<'a> {
+        Found::token(self.source.text, self.source.at, token)
+    }
+
+    /// An element as a text of its own.
+    fn element(&self, token: Token) -> Source<'a> {
+        Source { text: &self.source.text[token.start..token.end], at: self.source.at.map(|at| at + token.start) }
+    }
+
+    fn note_pipe(&mut self, rest: Rest<'p>) {
+        if let Rest::Pipe(pipe) = rest {
+            self.pipe = Some(pipe);
+        }
+    }
+
+    fn array(&mut self, from: usize, path: &'p str, scope: Scope<'_>) -> Hit<'a> {
+        match Element::parse(path) {
+            Element::Index(index, rest) => {
+                self.note_pipe(rest);
+                self.at_index(from, Some(index), rest, scope)
+            }
+            Element::Nothing(rest) => {
+                self.note_pipe(rest);
+                self.at_index(from, None, rest, scope)
+            }
+            Element::Count(rest) => {
+                self.note_pipe(rest);
+                let mut count = 0usize;
+                let end = self.each(from, |_, _| {
+                    count += 1;
+                    true
+                });
+                (end, (end <= self.bytes.len()).then(|| Found::computed(Kind::Number, count.to_string())))
+            }
+            Element::Each(path, pipe) => {
+                let mut all = Collected::new();
+                let end = self.each(from, |walk, token| {
+                    all.add(&find(walk.element(token), path, scope));
+                    true
+                });
+                self.pipe = pipe.or(self.pipe);
+                (end, (end <= self.bytes.len()).then(|| all.into_found()))
+            }
+            Element::Query(query, rest) => self.query(from, &query, rest, scope),
+        }
+    }
+
+    fn at_index(&mut self, from: usize, index: Option<u64>, rest: Rest<'p>, scope: Scope<'_>) -> Hit<'a> {
+        let (mut at, mut count) = (from, 0);
+        while let Some(start) = self.element_start(at) {
+            let (next, hit) = self.visit(start, Some(count) == index, rest, scope);
+            if hit.is_some() || next > self.bytes.len() {
+                return (next, hit);
+            }
+            at = next;
+            count += 1;
+        }
+        (self.array_end(at), None)
+    }
+
+    /// The first byte of the next element; none behind the last one.
+    fn element_start(&self, from: usize) -> Option<usize> {
+        let start = self.value_start(from)?;
+        (!self.bytes[from..start].contains(&b']')).then_some(start)
+    }
+
+    fn array_end(&self, from: usize) -> usize {
+        self.bytes[from..].iter().position(|byte| *byte == b']').map_or(self.bytes.len(), |at| from + at + 1)
+    }
+
+    /// Visits the elements as long as the visitor wants more; returns the byte behind them.
+    fn each(&mut self, from: usize, mut visit: impl FnMut(&mut Self, Token) -> bool) -> usize {
+        let mut at = from;
+        while let Some(start) = self.element_start(at) {
+            // a string without end hides all that follows
+            let Start::Value(token) = scan::start_at(self.bytes, start) else { return self.bytes.len() + 1 };
+            at = token.end;
+            if !visit(self, token) {
+                return at;
+            }
+        }
+        self.array_end(at)
+    }
+
+    /// `#(query)` and `#(query)#`: the first element that matches, or all of them.
+    fn query(&mut self, from: usize, query: &Query<'p>, rest: Rest<'p>, scope: Scope<'_>) -> Hit<'a> {
+        self.note_pipe(rest);
+        let (mut all, mut hit) = (Collected::new(), None);
+        let end = self.each(from, |walk, token| {
+            let element = walk.found(token);
+            let asked = match element.kind() {
+                Kind::Json => find(walk.element(token), query.path, scope),
+                _ if query.path.is_empty() => element.clone(),
+                _ => return true,
+            };
+            if !query.matches(&asked) {
+                return true;
+            }
+            let result = match rest {
+                Rest::Dot(path) => {
+                    let (path, pipe) = split_pipe(path);
+                    walk.pipe = pipe.or(walk.pipe);
+                    find(walk.element(token), path, scope)
+                }
+                Rest::End | Rest::Pipe(_) => element,
+            };
+            if query.all {
+                all.add(&result);
+            } else {
+                hit = Some(result);
+            }
+            hit.is_none()
+        });
+        if query.all && self.kept.is_none() && end <= self.bytes.len() {
+            self.kept = Some(all.into_found());
+        }
+        (end, hit)
+    }
+}
+
+/// An array made of several results.
+struct Collected {
+    raw: String,
+    place: Place,
+}
+
+impl Collected {
+    fn new() -> Self {
+        Self { raw: "[".to_owned(), place: Place::Each(Vec::new()) }
+    }
+
+    fn add(&mut self, found: &Found<'_>) {
+        if !found.exists() {
+            return;
+        }
+        if self.raw.len() > 1 {
+            self.raw.push(',');
+        }
+        self.raw.push_str(found.raw());
+        match (&mut self.place, found.place.clone()) {
+            (Place::Each(places), Place::At(at)) => places.push(at..at + found.raw().len()),
+            (Place::Each(places), Place::Each(inner)) => places.extend(inner),
+            (place, _) => *place = Place::Nowhere,
+        }
+    }
+
+    fn into_found<'a>(mut self) -> Found<'a> {
+        self.raw.push(']');
+        let mut found = Found::computed(Kind::Json, self.raw);
+        found.place = self.place;
+        found
+    }
 }

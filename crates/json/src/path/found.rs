@@ -1,15 +1,20 @@
 //! What a path led to.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::go;
+use super::scan::{self, Members, Start, Token};
+use super::{component, text};
 
 /// The result of reading a path; gjson's `Result`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found<'a> {
-    value: Option<Cow<'a, Value>>,
+    kind: Kind,
+    raw: Cow<'a, str>,
+    pub(super) place: Place,
 }
 
 /// The kinds of results that gjson tells apart.
@@ -29,103 +34,290 @@ pub enum Kind {
     Json,
 }
 
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Null => "Null",
+            Kind::False => "False",
+            Kind::Number => "Number",
+            Kind::String => "String",
+            Kind::True => "True",
+            Kind::Json => "JSON",
+        })
+    }
+}
+
+/// Where in the document a result is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Place {
+    /// Nowhere: it was computed, or is behind a pipe.
+    Nowhere,
+    /// It starts at this byte.
+    At(usize),
+    /// It is an array of what is at these places.
+    Each(Vec<Range<usize>>),
+}
+
 impl<'a> Found<'a> {
-    pub(super) fn new(value: Option<Cow<'a, Value>>) -> Self {
-        Self { value }
+    /// The result that does not exist.
+    pub(super) fn nothing() -> Self {
+        Self { kind: Kind::Null, raw: Cow::Borrowed(""), place: Place::Nowhere }
+    }
+
+    /// A value inside of a text; `at` is where the text is in the document.
+    pub(super) fn token(text: &'a str, at: Option<usize>, token: Token) -> Self {
+        let place = at.map_or(Place::Nowhere, |at| Place::At(at + token.start));
+        Self { kind: token.kind, raw: Cow::Borrowed(&text[token.start..token.end]), place }
+    }
+
+    /// A value that was made on the way.
+    pub(super) fn computed(kind: Kind, raw: String) -> Self {
+        Self { kind, raw: Cow::Owned(raw), place: Place::Nowhere }
+    }
+
+    /// The value that begins the text; objects and arrays take the whole rest of it.
+    pub(super) fn parse(text: Cow<'a, str>, at: Option<usize>) -> Self {
+        let bytes = text.as_bytes();
+        let Some(first) = bytes.iter().position(|byte| *byte > b' ') else { return Self::nothing() };
+        let token = match bytes[first] {
+            b'{' | b'[' => Token { kind: Kind::Json, start: first, end: text.len() },
+            _ => match scan::start_at(bytes, first) {
+                Start::Value(token) => token,
+                Start::Unclosed => Token { kind: Kind::String, start: first, end: text.len() },
+                Start::Other => return Self::nothing(),
+            },
+        };
+        match text {
+            Cow::Borrowed(text) => Self::token(text, at, token),
+            Cow::Owned(text) => Self::computed(token.kind, text[token.start..token.end].to_owned()),
+        }
+    }
+
+    /// The same result independent of the text it was read from.
+    pub fn into_owned(self) -> Found<'static> {
+        Found { kind: self.kind, raw: Cow::Owned(self.raw.into_owned()), place: self.place }
+    }
+
+    pub(super) fn into_raw(self) -> Cow<'a, str> {
+        self.raw
     }
 
     /// Whether the path led to anything, be it `null`.
     pub fn exists(&self) -> bool {
-        self.value.is_some()
+        self.kind != Kind::Null || !self.raw.is_empty()
     }
 
     /// The kind of the result.
     pub fn kind(&self) -> Kind {
-        match self.value() {
-            None | Some(Value::Null) => Kind::Null,
-            Some(Value::Bool(false)) => Kind::False,
-            Some(Value::Bool(true)) => Kind::True,
-            Some(Value::Number(_)) => Kind::Number,
-            Some(Value::String(_)) => Kind::String,
-            Some(Value::Array(_) | Value::Object(_)) => Kind::Json,
+        self.kind
+    }
+
+    /// Whether it is an object.
+    pub fn is_object(&self) -> bool {
+        self.kind == Kind::Json && self.raw.starts_with('{')
+    }
+
+    /// Whether it is an array.
+    pub fn is_array(&self) -> bool {
+        self.kind == Kind::Json && self.raw.starts_with('[')
+    }
+
+    /// The JSON as it is written in the document, empty if there is none.
+    pub fn raw(&self) -> &str {
+        &self.raw
+    }
+
+    /// The byte of the document at which the raw JSON starts; 0 if it was computed.
+    pub fn index(&self) -> usize {
+        if let Place::At(at) = self.place { at } else { 0 }
+    }
+
+    /// Where the parts of an array are that `#` collected; none if they are computed or there was no `#`.
+    pub fn indexes(&self) -> Option<Vec<usize>> {
+        match &self.place {
+            Place::Each(places) => Some(places.iter().map(|place| place.start).collect()),
+            Place::Nowhere | Place::At(_) => None,
         }
     }
 
-    /// The value, if there is one.
-    pub fn value(&self) -> Option<&Value> {
-        self.value.as_deref()
+    /// The text of a string, empty for all else.
+    pub fn str(&self) -> Cow<'_, str> {
+        if self.kind != Kind::String {
+            return Cow::Borrowed("");
+        }
+        let closed = scan::string_end(self.raw.as_bytes(), 0) == Some(self.raw.len());
+        unescape(&self.raw[1..self.raw.len() - usize::from(closed)])
     }
 
-    /// The value itself, `null` if there is none.
-    pub fn into_value(self) -> Value {
-        self.value.map_or(Value::Null, Cow::into_owned)
-    }
-
-    /// The JSON of the value as Go writes it, empty if there is none.
-    pub fn raw(&self) -> String {
-        self.value().map(raw).unwrap_or_default()
+    /// The number as a float, 0 for all else.
+    pub fn num(&self) -> f64 {
+        if self.kind == Kind::Number { parse_float(&self.raw) } else { 0.0 }
     }
 
     /// The value as text: strings without quotes, numbers without exponent, objects and arrays as JSON, `null` and
     /// nothing as the empty string.
     pub fn text(&self) -> String {
-        self.value().map(text).unwrap_or_default()
+        match self.kind {
+            Kind::Null => String::new(),
+            Kind::False => "false".to_owned(),
+            Kind::True => "true".to_owned(),
+            Kind::String => self.str().into_owned(),
+            Kind::Json => self.raw.to_string(),
+            Kind::Number => {
+                let digits = self.raw.strip_prefix('-').unwrap_or(&self.raw);
+                let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+                if plain { self.raw.to_string() } else { text::plain_float(self.num()) }
+            }
+        }
+    }
+
+    /// The value; none if there is none or if the text was no JSON.
+    pub fn value(&self) -> Option<Value> {
+        serde_json::from_str(&self.raw).ok()
+    }
+
+    /// The value itself, `null` if there is none.
+    pub fn into_value(self) -> Value {
+        self.value().unwrap_or_default()
+    }
+
+    /// What a path below this leads to.
+    pub fn get(&self, path: &str) -> Found<'_> {
+        text::get(&self.raw, path)
     }
 
     /// The elements of an array; a single value counts as an array of one, `null` and nothing as an empty one.
     pub fn array(&self) -> impl Iterator<Item = Found<'_>> {
-        let items: &[Value] = match self.value() {
-            None | Some(Value::Null) => &[],
-            Some(Value::Array(items)) => items,
-            Some(single) => std::slice::from_ref(single),
-        };
-        items.iter().map(|item| Found::new(Some(Cow::Borrowed(item))))
+        let single = (!self.is_array() && self.kind != Kind::Null).then(|| self.clone());
+        let members = self.is_array().then(|| self.members().map(|(_, value)| value));
+        single.into_iter().chain(members.into_iter().flatten())
+    }
+
+    /// The keys and values of an object, or the values of an array; nothing for others.
+    pub(super) fn members(&self) -> impl Iterator<Item = (Option<Found<'_>>, Found<'_>)> {
+        let at = if let Place::At(at) = self.place { Some(at) } else { None };
+        let text = if self.kind == Kind::Json { self.raw.as_ref() } else { "" };
+        let found = move |token| Found::token(text, at, token);
+        Members::of(text).map(move |(key, value)| (key.map(found), found(value)))
     }
 
     /// The value as an integer: `true` is 1, text is parsed, fractions are cut off, everything else is 0.
     pub fn int(&self) -> i64 {
-        match self.value() {
-            Some(Value::Bool(true)) => 1,
-            Some(Value::Number(number)) => number.as_i64().unwrap_or_else(|| cut(number.as_f64().unwrap_or_default())),
-            Some(Value::String(text)) => leading_int(text),
+        match self.kind {
+            Kind::True => 1,
+            Kind::Number => cut(self.num()).or_else(|| parse_int(&self.raw)).unwrap_or_else(|| saturate(self.num())),
+            Kind::String => parse_int(&self.str()).unwrap_or_default(),
             _ => 0,
         }
     }
 
     /// The value as a float: `true` is 1, text is parsed, everything else is 0.
     pub fn float(&self) -> f64 {
-        match self.value() {
-            Some(Value::Bool(true)) => 1.0,
-            Some(Value::Number(number)) => number.as_f64().unwrap_or_default(),
-            Some(Value::String(text)) => text.parse().unwrap_or_default(),
+        match self.kind {
+            Kind::True => 1.0,
+            Kind::Number => self.num(),
+            Kind::String => parse_float(&self.str()),
             _ => 0.0,
         }
     }
 
     /// The value as a boolean: numbers other than 0 are true, text is parsed, everything else is false.
     pub fn bool(&self) -> bool {
-        match self.value() {
-            Some(Value::Bool(value)) => *value,
-            Some(Value::Number(number)) => number.as_f64() != Some(0.0),
-            Some(Value::String(text)) => parse_bool(text).unwrap_or_default(),
+        match self.kind {
+            Kind::True => true,
+            Kind::Number => self.num() != 0.0,
+            Kind::String => parse_bool(&self.str()).unwrap_or_default(),
             _ => false,
         }
     }
 }
 
-/// JSON of a value; encoding a [`Value`] cannot fail, so there is no error to pass on.
-pub(super) fn raw(value: &Value) -> String {
-    go::to_string(value).unwrap_or_default()
+/// The text between the quotes of a JSON string. What follows a wrong escape is lost.
+pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
+    if !inner.contains('\\') {
+        return Cow::Borrowed(inner);
+    }
+    let bytes = inner.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        if byte < b' ' {
+            break;
+        }
+        if byte != b'\\' {
+            out.push(byte);
+            continue;
+        }
+        let Some(&escaped) = bytes.get(at) else { break };
+        at += 1;
+        match escaped {
+            b'\\' | b'/' | b'"' => out.push(escaped),
+            b'b' => out.push(8),
+            b'f' => out.push(12),
+            b'n' => out.push(b'\n'),
+            b'r' => out.push(b'\r'),
+            b't' => out.push(b'\t'),
+            b'u' => {
+                let Some(first) = bytes.get(at..at + 4).map(hex) else { break };
+                at += 4;
+                let mut code = first;
+                if (0xD800..0xE000).contains(&first) {
+                    if let Some([b'\\', b'u', second @ ..]) = bytes.get(at..at + 6) {
+                        code = from_surrogates(first, hex(second));
+                        at += 6;
+                    }
+                }
+                let c = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            _ => break,
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// Text of a value, see [`Found::text`].
-pub(super) fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or_default().to_string(),
-        other => raw(other),
+/// Four hexadecimal digits; 0 if they are none.
+fn hex(digits: &[u8]) -> u32 {
+    let digit = |number: u32, byte: &u8| char::from(*byte).to_digit(16).map(|digit| number * 16 + digit);
+    digits.iter().try_fold(0, digit).unwrap_or_default()
+}
+
+fn from_surrogates(high: u32, low: u32) -> u32 {
+    if (0xD800..0xDC00).contains(&high) && (0xDC00..0xE000).contains(&low) {
+        0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00)
+    } else {
+        u32::from(char::REPLACEMENT_CHARACTER)
     }
+}
+
+/// Go's `strconv.ParseFloat`, with 0 for what is no number.
+pub(super) fn parse_float(text: &str) -> f64 {
+    text.parse().or_else(|_| hex_float(text).ok_or(())).unwrap_or_default()
+}
+
+/// Hexadecimal floats (`0x1.8p3`), which Go reads too.
+fn hex_float(text: &str) -> Option<f64> {
+    let (sign, unsigned) = match text.as_bytes().first()? {
+        b'-' => (-1.0, &text[1..]),
+        b'+' => (1.0, &text[1..]),
+        _ => (1.0, text),
+    };
+    let body = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"))?;
+    let (mantissa, exponent) = body.split_once(['p', 'P'])?;
+    let exponent_digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    component::digits(exponent_digits)?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut value = 0.0_f64;
+    for digit in whole.chars().chain(fraction.chars()) {
+        value = value * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    let shift = i64::try_from(fraction.len()).ok()? * 4;
+    let exponent = exponent.parse::<i64>().ok()?.checked_sub(shift)?;
+    Some(sign * value * 2f64.powi(i32::try_from(exponent).ok()?))
 }
 
 /// Go's `strconv.ParseBool` on lower-cased text.
@@ -137,17 +329,21 @@ pub(super) fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
+/// The integer part of a float whose integers are exact.
+fn cut(value: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    (!(value < -EXACT || value > EXACT)).then(|| saturate(value))
+}
+
 #[allow(clippy::cast_possible_truncation)] // cutting off the fraction is what is asked for
-fn cut(value: f64) -> i64 {
+fn saturate(value: f64) -> i64 {
     value as i64
 }
 
-/// Digits up to the first character that is none, as gjson reads integers from text.
-fn leading_int(text: &str) -> i64 {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    if end < digits.len() {
-        return 0;
+/// Digits with a sign, nothing else; too large ones wrap around.
+fn parse_int(text: &str) -> Option<i64> {
+    match text.strip_prefix('-') {
+        Some(digits) => component::digits(digits).map(|number| number.cast_signed().wrapping_neg()),
+        None => component::digits(text).map(u64::cast_signed),
     }
-    text.parse().unwrap_or_default()
 }

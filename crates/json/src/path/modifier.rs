@@ -1,17 +1,38 @@
 //! Modifiers (`@keys`, `@flatten:{"deep":true}`) and literals (`!"text"`).
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::HashMap;
 
-use super::{find, found, get};
+use super::find::{Source, find};
+use super::found::Found;
+use super::limits::Scope;
+use super::pretty;
+use super::scan;
+use crate::go;
 
-const NAMES: [&str; 13] = [
-    "pretty", "ugly", "reverse", "this", "flatten", "join", "valid", "keys", "values", "tostr", "fromstr", "group",
-    "dig",
+/// A modifier at work: the JSON, its argument, the limits.
+type Modifier = for<'a> fn(&'a str, &str, Scope<'_>) -> Cow<'a, str>;
+
+/// All modifiers.
+pub(super) const MODIFIERS: [(&str, Modifier); 13] = [
+    ("this", |json, _, _| json.into()),
+    ("valid", |json, _, _| if is_valid(json) { json } else { "" }.into()),
+    ("pretty", |json, argument, scope| pretty::pretty(json, argument, scope).into()),
+    ("ugly", |json, _, _| pretty::ugly(json).into()),
+    ("reverse", |json, _, _| reverse(json)),
+    ("flatten", |json, argument, scope| flatten(json, flag(argument, "deep"), scope)),
+    ("join", |json, argument, _| join(json, flag(argument, "preserve"))),
+    ("keys", |json, _, _| keys(json).into()),
+    ("values", |json, _, _| values(json)),
+    ("tostr", |json, _, _| quoted(json).into()),
+    ("fromstr", |json, _, _| from_string(json)),
+    ("group", |json, _, _| group(json).into()),
+    ("dig", |json, argument, scope| dig(json, argument, scope).into()),
 ];
 
 /// Whether there is a modifier of this name.
 pub(super) fn is_known(name: &str) -> bool {
-    NAMES.contains(&name)
+    MODIFIERS.iter().any(|(known, _)| *known == name)
 }
 
 /// The name in `@name:argument.rest`.
@@ -21,57 +42,13 @@ pub(super) fn name_of(path: &str) -> &str {
 }
 
 /// Runs the modifier at the start of `path`; returns its result with what follows. None when there is no such modifier.
-pub(super) fn run<'p>(json: &Value, path: &'p str, depth: usize) -> Option<(Option<Value>, &'p str)> {
-    let (name, argument, rest) = split(path)?;
-    let value = match name {
-        "reverse" => Some(reverse(json)),
-        "flatten" => Some(flatten(json, flag(argument, "deep"))),
-        "join" => Some(join(json)),
-        "keys" => Some(keys(json)),
-        "values" => Some(values(json)),
-        "tostr" => Some(found::raw(json).into()),
-        "fromstr" => json.as_str().and_then(|text| serde_json::from_str(text).ok()),
-        "group" => json.as_object().map(group),
-        "dig" => Some(Value::Array(dig(json, argument, depth))),
-        _ => Some(json.clone()),
-    };
-    Some((value, rest))
-}
-
-/// Runs the modifier at the start of `path` on a missing value.
-pub(super) fn run_on_nothing(path: &str) -> Option<(Option<Value>, &str)> {
-    let (name, _, rest) = split(path)?;
-    let value = match name {
-        "keys" | "values" | "dig" => Some(Value::Array(Vec::new())),
-        "tostr" => Some(Value::String(String::new())),
-        _ => None,
-    };
-    Some((value, rest))
-}
-
-/// Splits `@name:argument.rest`; none when there is no such modifier.
-fn split(path: &str) -> Option<(&str, &str, &str)> {
+pub(super) fn run<'a, 'p>(json: &'a str, path: &'p str, scope: Scope<'_>) -> Option<(Cow<'a, str>, &'p str)> {
     let name = name_of(path);
-    if !is_known(name) {
-        return None;
-    }
+    let (_, modifier) = MODIFIERS.iter().find(|(known, _)| *known == name)?;
     let rest = &path[1 + name.len()..];
     let (argument, rest) = rest.strip_prefix(':').map_or(("", rest), split_argument);
-    Some((name, argument, rest))
-}
-
-/// The literal at the start of `path` (`!true`, `!"text"`, `!{...}`), with what follows.
-pub(super) fn literal(path: &str) -> Option<(Option<Value>, &str)> {
-    let text = &path[1..];
-    let length = match text.as_bytes().first()? {
-        b'{' | b'[' | b'"' => balanced(text),
-        b'+' | b'-' | b'0'..=b'9' => text.len(),
-        _ => {
-            let end = text.find(['.', '|']).unwrap_or(text.len());
-            matches!(&text[..end], "true" | "false" | "null").then_some(end)?
-        }
-    };
-    Some((serde_json::from_str(&text[..length]).ok(), &text[length..]))
+    let result = modifier(json, argument, scope);
+    Some((if scope.work(result.len()) { result } else { "".into() }, rest))
 }
 
 /// An argument is a JSON value, or text up to the next pipe outside of brackets and strings.
@@ -79,106 +56,194 @@ fn split_argument(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     let mut at = 0;
     if matches!(bytes.first(), Some(b'{' | b'[' | b'"')) {
-        at = balanced(text);
+        at = scan::enclosed_end(text);
     } else {
         while at < bytes.len() && bytes[at] != b'|' {
-            at += if matches!(bytes[at], b'{' | b'[' | b'"' | b'(') { balanced(&text[at..]) } else { 1 };
+            at += if matches!(bytes[at], b'{' | b'[' | b'"' | b'(') { scan::enclosed_end(&text[at..]) } else { 1 };
         }
     }
     text.split_at(at)
 }
 
-/// Length of the bracketed or quoted text at the start.
-fn balanced(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    let (mut at, mut depth) = (0, 0usize);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 1,
-            b'"' => at = super::query::end_of_string(bytes, at),
-            b'{' | b'[' | b'(' => depth += 1,
-            b'}' | b']' | b')' => depth = depth.saturating_sub(1),
-            _ => {}
+/// The literal at the start of `path` (`!true`, `!"text"`, `!{...}`), with what follows.
+///
+/// Numbers and strings reach to the next closing bracket that was not opened, or to the end.
+pub(super) fn literal(path: &str) -> Option<(&str, &str)> {
+    let text = path.get(1..)?;
+    let end = match text.as_bytes().first()? {
+        b'{' | b'[' | b'"' | b'+' | b'-' | b'0'..=b'9' => scan::balanced_end(text.as_bytes(), 0),
+        _ => {
+            let end = text.find(['.', '|']).unwrap_or(text.len());
+            let name = text[..end].to_lowercase();
+            matches!(name.as_str(), "true" | "false" | "null" | "nan" | "inf").then_some(end)?
         }
-        at += 1;
-        if depth == 0 {
-            break;
-        }
-    }
-    at.min(bytes.len())
+    };
+    Some(text.split_at(end))
 }
 
+/// Whether text is valid JSON.
+pub(super) fn is_valid(json: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok()
+}
+
+/// Text as a JSON string.
+pub(super) fn quoted(text: &str) -> String {
+    go::to_string(text).unwrap_or_default()
+}
+
+/// Whether the argument, an object, has this option switched on.
 fn flag(argument: &str, name: &str) -> bool {
-    serde_json::from_str(argument).is_ok_and(|options: Value| get(&options, name).bool())
+    let argument = parse(argument);
+    argument.members().filter(|(key, _)| key.as_ref().is_some_and(|key| key.str() == name)).last().is_some_and(
+        |(_, value)| value.bool(),
+    )
 }
 
-fn reverse(json: &Value) -> Value {
-    match json {
-        Value::Array(items) => items.iter().rev().cloned().collect(),
-        other => other.clone(),
+pub(super) fn parse(json: &str) -> Found<'_> {
+    Found::parse(json.into(), None)
+}
+
+/// JSON texts with commas between them, inside of brackets.
+fn enclosed<T: AsRef<str>>(open: char, parts: impl IntoIterator<Item = T>, close: char) -> String {
+    let mut out = String::from(open);
+    for part in parts {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(part.as_ref());
+    }
+    out.push(close);
+    out
+}
+
+/// A key, if it has one, and a value as they are written.
+fn member(key: Option<&Found<'_>>, value: &Found<'_>) -> String {
+    key.map_or_else(|| value.raw().to_owned(), |key| format!("{}:{}", key.raw(), value.raw()))
+}
+
+fn reverse(json: &str) -> Cow<'_, str> {
+    let found = parse(json);
+    let (open, close) = match (found.is_array(), found.is_object()) {
+        (true, _) => ('[', ']'),
+        (_, true) => ('{', '}'),
+        _ => return json.into(),
+    };
+    let mut members: Vec<String> = found.members().map(|(key, value)| member(key.as_ref(), &value)).collect();
+    members.reverse();
+    enclosed(open, members, close).into()
+}
+
+fn flatten<'a>(json: &'a str, deep: bool, scope: Scope<'_>) -> Cow<'a, str> {
+    let (found, Some(scope)) = (parse(json), scope.deeper()) else { return "".into() };
+    if !found.is_array() || !scope.work(json.len()) {
+        return json.into();
+    }
+    let parts = found.members().map(|(_, value)| {
+        let inner = match (value.is_array(), deep) {
+            (false, _) => return value.raw().trim().to_owned(),
+            (true, true) => flatten(value.raw(), true, scope),
+            (true, false) => value.raw().into(),
+        };
+        unwrapped(&inner).trim().to_owned()
+    });
+    enclosed('[', parts.filter(|part| !part.is_empty()), ']').into()
+}
+
+/// Without the outer brackets.
+fn unwrapped(json: &str) -> &str {
+    let json = json.trim_matches(|c: char| c <= ' ');
+    if json.len() >= 2 && json.starts_with(['[', '{']) && json.is_char_boundary(json.len() - 1) {
+        &json[1..json.len() - 1]
+    } else {
+        json
     }
 }
 
-fn flatten(json: &Value, deep: bool) -> Value {
-    let Value::Array(items) = json else { return json.clone() };
-    let mut flat = Vec::new();
-    for item in items {
-        match item {
-            Value::Array(_) if deep => {
-                if let Value::Array(inner) = flatten(item, true) {
-                    flat.extend(inner);
-                }
+fn join(json: &str, preserve: bool) -> Cow<'_, str> {
+    let found = parse(json);
+    if !found.is_array() {
+        return json.into();
+    }
+    let objects = found.members().map(|(_, value)| value).filter(Found::is_object);
+    if preserve {
+        let objects: Vec<String> = objects.map(|object| unwrapped(object.raw()).to_owned()).collect();
+        return format!("{{{}}}", objects.join(",")).into();
+    }
+    let mut members: Vec<(String, String)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for object in objects {
+        for (key, value) in object.members() {
+            let Some(key) = key else { continue };
+            let place = *places.entry(key.str().into_owned()).or_insert(members.len());
+            if place == members.len() {
+                members.push((key.raw().to_owned(), String::new()));
             }
-            Value::Array(inner) => flat.extend(inner.iter().cloned()),
-            other => flat.push(other.clone()),
+            value.raw().clone_into(&mut members[place].1);
         }
     }
-    Value::Array(flat)
+    enclosed('{', members.iter().map(|(key, value)| format!("{key}:{value}")), '}').into()
 }
 
-fn join(json: &Value) -> Value {
-    let Value::Array(items) = json else { return json.clone() };
-    let members = items.iter().filter_map(Value::as_object).flatten();
-    Value::Object(members.map(|(key, value)| (key.clone(), value.clone())).collect())
-}
-
-fn keys(json: &Value) -> Value {
-    match json {
-        Value::Object(map) => map.keys().map(String::as_str).collect(),
-        Value::Array(items) => items.iter().map(|_| Value::Null).collect(),
-        _ => Value::Array(vec![Value::Null]),
+/// The keys of an object; for each element of anything else a null.
+fn keys(json: &str) -> String {
+    let found = parse(json);
+    let null = || "null".to_owned();
+    match (found.exists(), found.kind()) {
+        (false, _) => enclosed('[', [""; 0], ']'),
+        (_, super::Kind::Json) => {
+            enclosed('[', found.members().map(|(key, _)| key.map_or_else(null, |key| key.raw().to_owned())), ']')
+        }
+        _ => enclosed('[', [null()], ']'),
     }
 }
 
-fn values(json: &Value) -> Value {
-    match json {
-        Value::Object(map) => map.values().cloned().collect(),
-        Value::Array(_) => json.clone(),
-        other => Value::Array(vec![other.clone()]),
+fn values(json: &str) -> Cow<'_, str> {
+    let found = parse(json);
+    if found.is_array() {
+        json.into()
+    } else if found.is_object() {
+        enclosed('[', found.members().map(|(_, value)| value.raw().to_owned()), ']').into()
+    } else {
+        format!("[{}]", found.raw()).into()
     }
+}
+
+fn from_string(json: &str) -> Cow<'_, str> {
+    if is_valid(json) { parse(json).text().into() } else { "".into() }
 }
 
 /// `{"a":[1,2],"b":[3]}` becomes `[{"a":1,"b":3},{"a":2}]`.
-fn group(map: &Map<String, Value>) -> Value {
-    let mut rows: Vec<Map<String, Value>> = Vec::new();
-    for (key, column) in map {
-        for (index, value) in column.as_array().into_iter().flatten().enumerate() {
+fn group(json: &str) -> String {
+    let found = parse(json);
+    if !found.is_object() {
+        return String::new();
+    }
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (key, column) in found.members().filter(|(_, value)| value.is_array()) {
+        for (index, (_, value)) in column.members().enumerate() {
             if index == rows.len() {
-                rows.push(Map::new());
+                rows.push(Vec::new());
             }
-            rows[index].insert(key.clone(), value.clone());
+            rows[index].push(member(key.as_ref(), &value));
         }
     }
-    rows.into_iter().map(Value::Object).collect()
+    enclosed('[', rows.into_iter().map(|row| enclosed('{', row, '}')), ']')
 }
 
 /// What is at `path` in this value and in everything below it.
-fn dig(json: &Value, path: &str, depth: usize) -> Vec<Value> {
-    let mut all: Vec<Value> = find::find(json, path, depth + 1).map(|hit| hit.value.into_owned()).into_iter().collect();
-    match json {
-        Value::Object(map) => all.extend(map.values().flat_map(|value| dig(value, path, depth + 1))),
-        Value::Array(items) => all.extend(items.iter().flat_map(|value| dig(value, path, depth + 1))),
-        _ => {}
+fn dig(json: &str, path: &str, scope: Scope<'_>) -> String {
+    let mut all = Vec::new();
+    descend(&parse(json), path, scope, &mut all);
+    enclosed('[', all, ']')
+}
+
+fn descend(value: &Found<'_>, path: &str, scope: Scope<'_>, all: &mut Vec<String>) {
+    let Some(scope) = scope.deeper() else { return };
+    let found = find(Source { text: value.raw(), at: None }, path, scope);
+    if found.exists() {
+        all.push(found.raw().to_owned());
     }
-    all
+    for (_, inner) in value.members() {
+        descend(&inner, path, scope, all);
+    }
 }

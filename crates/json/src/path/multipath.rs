@@ -1,25 +1,34 @@
 //! Multipaths: `{name,"other":path}` builds an object, `[path,path]` an array.
 
-use serde_json::{Map, Value};
+use super::find::{Source, find};
+use super::limits::Scope;
+use super::{modifier, scan};
 
-use super::{find, query};
-
-/// Evaluates the multipath at the start of `path`; returns the result with what follows. None when it is no multipath
-/// after all.
-pub(super) fn run<'p>(json: &Value, path: &'p str, depth: usize) -> Option<(Option<Value>, &'p str)> {
-    let (selectors, rest) = parse(path)?;
+/// Evaluates the multipath at the start of `path`; returns the result with what follows. When it is none after all,
+/// gives what to take as path instead.
+pub(super) fn run<'p>(source: Source<'_>, path: &'p str, scope: Scope<'_>) -> Result<(String, &'p str), &'p str> {
+    let (selectors, rest) = parse(path).ok_or("")?;
     if !rest.is_empty() && !rest.starts_with(['.', '|']) {
-        return None;
+        return Err(rest);
     }
-    let found = selectors.iter().filter_map(|selector| {
-        find::find(json, selector.path, depth + 1).map(|hit| (selector, hit.value.into_owned()))
-    });
-    let value = if path.starts_with('[') {
-        Value::Array(found.map(|(_, value)| value).collect())
-    } else {
-        Value::Object(found.map(|(selector, value)| (selector.key(), value)).collect::<Map<_, _>>())
-    };
-    Some((Some(value), rest))
+    let named = path.starts_with('{');
+    let mut out = String::from(if named { '{' } else { '[' });
+    for selector in selectors {
+        let found = find(source, selector.path, scope);
+        if !found.exists() || !scope.work(found.raw().len()) {
+            continue;
+        }
+        if out.len() > 1 {
+            out.push(',');
+        }
+        if named {
+            out.push_str(&selector.key());
+            out.push(':');
+        }
+        out.push_str(found.raw());
+    }
+    out.push(if named { '}' } else { ']' });
+    Ok((out, rest))
 }
 
 /// One comma-separated part.
@@ -30,14 +39,17 @@ struct Selector<'p> {
 }
 
 impl Selector<'_> {
-    /// The name it gets in an object: the one given, else the last part of the path if that is simple, else `_`.
+    /// The key it gets in an object: the one given, else the last part of the path if that is simple, else `_`.
     fn key(&self) -> String {
+        if self.name.starts_with('"') && modifier::is_valid(self.name) {
+            return self.name.to_owned();
+        }
         if !self.name.is_empty() {
-            return serde_json::from_str(self.name).unwrap_or_else(|_| self.name.to_owned());
+            return modifier::quoted(self.name);
         }
         let last = last_part(self.path);
         let simple = !last.contains(|c: char| c < ' ' || "[]{}()#|!".contains(c));
-        if simple { last.to_owned() } else { "_".to_owned() }
+        modifier::quoted(if simple { last } else { "_" })
     }
 }
 
@@ -52,34 +64,29 @@ fn last_part(path: &str) -> &str {
 fn parse(path: &str) -> Option<(Vec<Selector<'_>>, &str)> {
     let bytes = path.as_bytes();
     let mut selectors = Vec::new();
-    let (mut depth, mut start, mut colon, mut in_modifier) = (1, 1, None, false);
+    let (mut depth, mut start, mut colon, mut in_modifier) = (1usize, 1, None, false);
     let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
+    loop {
+        let byte = *bytes.get(at)?;
+        match byte {
             b'\\' => at += 1,
             b'@' if matches!(bytes[at - 1], b'.' | b'|') => in_modifier = true,
-            b':' if !in_modifier => colon = Some(at),
-            b'"' => at = query::end_of_string(bytes, at),
+            b':' if !in_modifier && colon.is_none() && depth == 1 => colon = Some(at),
+            b'"' => at = scan::string_end(bytes, at)? - 1,
             b'[' | b'(' | b'{' => depth += 1,
-            b',' if depth > 1 => {}
-            b',' | b']' | b')' | b'}' => {
-                if bytes[at] != b',' {
-                    depth -= 1;
-                }
-                if depth == 0 || bytes[at] == b',' {
-                    selectors.push(match colon {
-                        None => Selector { name: "", path: &path[start..at] },
-                        Some(colon) => Selector { name: &path[start..colon], path: &path[colon + 1..at] },
-                    });
-                    (start, colon, in_modifier) = (at + 1, None, false);
-                }
-                if depth == 0 {
-                    return Some((selectors, &path[at + 1..]));
-                }
-            }
+            b']' | b')' | b'}' => depth -= 1,
             _ => {}
         }
+        if depth == 0 || (depth == 1 && byte == b',') {
+            selectors.push(match colon {
+                None => Selector { name: "", path: &path[start..at] },
+                Some(colon) => Selector { name: &path[start..colon], path: &path[colon + 1..at] },
+            });
+            (start, colon, in_modifier) = (at + 1, None, false);
+        }
         at += 1;
+        if depth == 0 {
+            return Some((selectors, &path[at..]));
+        }
     }
-    None
 }

@@ -1,170 +1,198 @@
 //! Queries on arrays: `#(path op value)`.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use super::found::{self, Found, Kind};
+use super::wildcard;
 
-use super::found::parse_bool;
-use super::{find, part};
-
-/// A parsed query.
-#[derive(Debug)]
+/// A parsed query. The default one asks for nothing, so every scalar matches.
+#[derive(Debug, Default)]
 pub(super) struct Query<'p> {
-    path: &'p str,
-    op: &'p str,
-    value: String,
+    /// Where in the element to look.
+    pub path: &'p str,
+    op: Option<Op>,
+    value: Cow<'p, str>,
     /// Whether all matches are wanted (`#(...)#`) instead of the first.
     pub all: bool,
 }
 
-/// Length of the query at the start of `path`, brackets included; none when it is not closed.
-pub(super) fn length(path: &str) -> Option<usize> {
-    scan(path).map(|(end, _)| end + 1)
+/// Comparisons; without one, the value at the path just has to exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Like,
+    NotLike,
+    /// A `!` alone, which nothing satisfies.
+    Never,
 }
 
-/// Positions of the closing bracket and of the operator.
-fn scan(path: &str) -> Option<(usize, Option<usize>)> {
-    let bytes = path.as_bytes();
-    let (mut at, mut depth, mut op) = (2, 1, None);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'!' | b'=' | b'<' | b'>' | b'%' if depth == 1 && op.is_none() => op = Some(at),
+/// The operators as they are written.
+pub(super) const OPERATORS: [(&str, Op); 9] = [
+    ("==", Op::Equal),
+    ("!=", Op::NotEqual),
+    ("!%", Op::NotLike),
+    ("<=", Op::LessOrEqual),
+    (">=", Op::GreaterOrEqual),
+    ("=", Op::Equal),
+    ("<", Op::Less),
+    (">", Op::Greater),
+    ("%", Op::Like),
+];
+
+/// The byte that closes the selector opened at `open`, brackets of its kind and strings considered.
+pub(super) fn selector_end(path: &[u8], open: usize, opening: u8) -> usize {
+    let closing = if opening == b'[' { b']' } else { b')' };
+    let (mut at, mut depth) = (open + 1, 1);
+    while at < path.len() {
+        match path[at] {
             b'\\' => at += 1,
-            b'(' | b'[' => depth += 1,
-            b')' | b']' => {
+            b'"' => at = closing_quote(path, at),
+            byte if byte == opening => depth += 1,
+            byte if byte == closing => {
                 depth -= 1;
                 if depth == 0 {
-                    return Some((at, op));
+                    break;
                 }
             }
-            b'"' => at = end_of_string(bytes, at),
             _ => {}
         }
         at += 1;
     }
-    None
+    at
 }
 
-/// Position of the quote that closes the string opened at `start`.
-pub(super) fn end_of_string(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while at < bytes.len() && bytes[at] != b'"' {
-        at += if bytes[at] == b'\\' { 2 } else { 1 };
-    }
-    at
+/// Position of the quote that closes the string opened at `open`, or the end.
+fn closing_quote(path: &[u8], open: usize) -> usize {
+    super::scan::string_end(path, open).map_or(path.len(), |end| end - 1)
 }
 
 impl<'p> Query<'p> {
     /// Parses the query at the start of `path`; returns it with what follows. None when a bracket is missing.
     pub fn parse(path: &'p str) -> Option<(Self, &'p str)> {
-        let (end, op_at) = scan(path)?;
-        let (left, op, value) = match op_at {
-            None => (&path[2..end], "", ""),
-            Some(at) => {
-                let (op, value) = split_operator(&path[at..end]);
-                (&path[2..at], op, value)
+        let bytes = path.as_bytes();
+        let (mut at, mut depth, mut op_at, mut escapes) = (2, 1, None, false);
+        loop {
+            match bytes.get(at)? {
+                b'!' | b'=' | b'<' | b'>' | b'%' if depth == 1 && op_at.is_none() => op_at = Some(at),
+                b'\\' => at += 1,
+                b'(' | b'[' => depth += 1,
+                b')' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                b'"' => {
+                    let end = closing_quote(bytes, at);
+                    escapes |= bytes[at..end].contains(&b'\\');
+                    at = end;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        let (condition, rest) = (&path[2..at], &path[at + 1..]);
+        let (path, op, value) = match op_at {
+            None => (condition, None, ""),
+            Some(op_at) => {
+                let (op, value) = split_operator(trim(&condition[op_at - 2..]));
+                (&condition[..op_at - 2], op, trim(value))
             }
         };
-        let quoted = value.len() >= 2 && value.starts_with('"') && value.ends_with('"');
-        let value = if quoted {
-            let inner = value[1..value.len() - 1].to_owned();
-            if inner.contains('\\') { serde_json::from_str(value).unwrap_or(inner) } else { inner }
-        } else {
-            value.to_owned()
+        let value = match value.strip_prefix('"').and_then(|value| value.strip_suffix('"')) {
+            Some(inner) if escapes => found::unescape(inner),
+            Some(inner) => Cow::Borrowed(inner),
+            None => Cow::Borrowed(value),
         };
-        let rest = &path[end + 1..];
-        let all = rest.starts_with('#');
-        Some((Self { path: left.trim(), op, value, all }, if all { &rest[1..] } else { rest }))
+        Some((Self { path: trim(path), op, value, all: rest.starts_with('#') }, rest))
     }
-}
 
-/// Splits `>=5` into operator and value; `==` is the same as `=`.
-fn split_operator(text: &str) -> (&str, &str) {
-    let length = match text.as_bytes() {
-        [b'!', b'=' | b'%', ..] | [b'<' | b'>', b'=', ..] => 2,
-        [b'=', b'=', ..] => return ("=", text[2..].trim()),
-        [b'!', _, ..] => 0,
-        _ => 1,
-    };
-    (&text[..length], text[length..].trim())
-}
-
-/// Whether an element satisfies the query.
-pub(super) fn matches(query: &Query<'_>, item: &Value, depth: usize) -> bool {
-    let is_container = item.is_object() || item.is_array();
-    if !is_container && !query.path.is_empty() {
-        return false;
-    }
-    let found = if is_container {
-        find::find(item, query.path, depth + 1).map(|hit| hit.value.into_owned())
-    } else {
-        Some(item.clone())
-    };
-    match query.value.strip_prefix('~') {
-        None => found.is_some_and(|value| compare(&value, query.op, &query.value)),
-        Some(wanted) => {
+    /// Whether the value found in an element satisfies the query.
+    pub fn matches(&self, found: &Found<'_>) -> bool {
+        if let Some(wanted) = self.value.strip_prefix('~') {
             let like = match wanted {
-                "*" => found.is_some(),
-                "null" => found.is_none_or(|value| value.is_null()),
-                "true" => found.is_some_and(|value| truth(&value) == Some(true)),
-                "false" => found.is_none_or(|value| value.is_null() || truth(&value) == Some(false)),
+                "*" => found.exists(),
+                "null" => found.kind() == Kind::Null,
+                "true" => truth(found) == Some(true),
+                "false" => truth(found) == Some(false),
                 _ => return false,
             };
-            compare(&Value::Bool(like), query.op, "true")
+            return self.op.is_none_or(|op| compare_bool(like, op, "true"));
+        }
+        if !found.exists() {
+            return false;
+        }
+        let Some(op) = self.op else { return true };
+        let wanted = self.value.as_ref();
+        match found.kind() {
+            Kind::String => match op {
+                Op::Like => wildcard::matches(wanted, &found.str()),
+                Op::NotLike => !wildcard::matches(wanted, &found.str()),
+                _ => ordered(Some(found.str().as_ref().cmp(wanted)), op),
+            },
+            Kind::Number => ordered(found.num().partial_cmp(&found::parse_float(wanted)), op),
+            Kind::True => compare_bool(true, op, wanted),
+            Kind::False => compare_bool(false, op, wanted),
+            Kind::Null | Kind::Json => false,
         }
     }
 }
 
-/// Whether a value looks true or false; objects and unreadable text look like neither.
-fn truth(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(value) => Some(*value),
-        Value::Number(number) => Some(number.as_f64() != Some(0.0)),
-        Value::String(text) => parse_bool(text),
-        _ => None,
+/// Splits `>=5` into operator and value. A `!` before anything else is no operator.
+fn split_operator(text: &str) -> (Option<Op>, &str) {
+    if text == "!" {
+        return (Some(Op::Never), "");
     }
-}
-
-fn compare(value: &Value, op: &str, wanted: &str) -> bool {
-    if op.is_empty() {
-        return true;
-    }
-    match value {
-        Value::String(text) => match op {
-            "%" => part::matches(&part::pattern(wanted), text),
-            "!%" => !part::matches(&part::pattern(wanted), text),
-            _ => ordered(Some(text.as_str().cmp(wanted)), op),
-        },
-        Value::Number(number) => {
-            let wanted: f64 = wanted.parse().unwrap_or_default();
-            ordered(number.as_f64().and_then(|value| value.partial_cmp(&wanted)), op)
+    for (name, op) in OPERATORS {
+        if let Some(value) = text.strip_prefix(name) {
+            return (Some(op), value);
         }
-        Value::Bool(true) => match op {
-            "=" => wanted == "true",
-            "!=" => wanted != "true",
-            ">" => wanted == "false",
-            ">=" => true,
-            _ => false,
-        },
-        Value::Bool(false) => match op {
-            "=" => wanted == "false",
-            "!=" => wanted != "false",
-            "<" => wanted == "true",
-            "<=" => true,
-            _ => false,
-        },
-        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
+    (None, text)
+}
+
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c <= ' ')
+}
+
+/// Whether a value looks true or false; objects and other text look like neither.
+fn truth(found: &Found<'_>) -> Option<bool> {
+    match found.kind() {
+        Kind::Null | Kind::False => Some(false),
+        Kind::True => Some(true),
+        Kind::Number => Some(found.num() != 0.0),
+        Kind::String => found::parse_bool(&found.str()),
+        Kind::Json => None,
     }
 }
 
-fn ordered(ordering: Option<Ordering>, op: &str) -> bool {
-    match (op, ordering) {
-        ("=", Some(order)) => order.is_eq(),
-        ("!=", order) => order != Some(Ordering::Equal),
-        ("<", Some(order)) => order.is_lt(),
-        ("<=", Some(order)) => order.is_le(),
-        (">", Some(order)) => order.is_gt(),
-        (">=", Some(order)) => order.is_ge(),
-        _ => false,
+fn compare_bool(value: bool, op: Op, wanted: &str) -> bool {
+    let equal = wanted == if value { "true" } else { "false" };
+    match op {
+        Op::Equal => equal,
+        Op::NotEqual => !equal,
+        Op::Greater => value && wanted == "false",
+        Op::GreaterOrEqual => value,
+        Op::Less => !value && wanted == "true",
+        Op::LessOrEqual => !value,
+        Op::Like | Op::NotLike | Op::Never => false,
+    }
+}
+
+fn ordered(ordering: Option<Ordering>, op: Op) -> bool {
+    match op {
+        Op::Equal => ordering == Some(Ordering::Equal),
+        Op::NotEqual => ordering != Some(Ordering::Equal),
+        Op::Less => ordering.is_some_and(Ordering::is_lt),
+        Op::LessOrEqual => ordering.is_some_and(Ordering::is_le),
+        Op::Greater => ordering.is_some_and(Ordering::is_gt),
+        Op::GreaterOrEqual => ordering.is_some_and(Ordering::is_ge),
+        Op::Like | Op::NotLike | Op::Never => false,
     }
 }

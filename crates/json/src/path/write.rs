@@ -1,199 +1,233 @@
 //! Writing and deleting at a path.
 
-use serde_json::{Map, Value};
+use std::ops::Range;
 
 use super::error::{MAX_PADDING, PathError, Problem};
-use super::find::{self, Place, Step};
+use super::find::{Source, find};
+use super::found::{Found, Kind, Place};
+use super::limits::{Limits, Scope};
+use super::text::quoted;
 
-/// Sets the value at `path`, creating missing parents: objects, or arrays padded with null for numeric parts.
-///
-/// A part that starts with `:` is a key even if numeric, `-1` appends to an array. Complex paths (with `|`, `#`, `@`,
-/// `*` or `?`) replace what they find and do nothing otherwise.
-pub fn set(json: &mut Value, path: &str, value: Value) -> Result<(), PathError> {
+/// Sets the value at `path`, see [`super::text::set`].
+pub(super) fn set(json: &str, path: &str, raw: &str) -> Result<String, PathError> {
     if path.is_empty() {
         return Err(Problem::Empty.at(0));
     }
-    match parse(path) {
-        Ok(parts) => {
-            // checked first, so that a path that fails leaves the document alone
-            check(json, &parts)?;
-            set_plain(json, &parts, value);
-        }
-        Err(_) => set_complex(json, path, &value),
+    let limits = Limits::for_length(json.len());
+    let Ok(parts) = parse(path) else {
+        let found = find(Source { text: json, at: Some(0) }, path, Scope::new(&limits));
+        return if limits.exceeded() { Err(Problem::TooMuchWork.anywhere()) } else { Ok(replace(json, &found, raw)) };
+    };
+    let mut range = 0..json.len();
+    for (done, part) in parts.iter().enumerate() {
+        let Some(found) = part.find(&json[range.clone()], &limits) else {
+            let container = extended(&json[range.clone()], &parts[done..], raw)?;
+            return Ok(spliced(json, &range, &container));
+        };
+        range = range.start + found.start..range.start + found.end;
     }
-    Ok(())
+    Ok(spliced(json, &range, raw))
 }
 
-/// Deletes the value at `path`; a missing one is fine. Elements behind a deleted array element move up, `-1` is the
-/// last one.
-pub fn delete(json: &mut Value, path: &str) -> Result<(), PathError> {
+/// Deletes the value at `path`, see [`super::text::delete`].
+pub(super) fn delete(json: &str, path: &str) -> Result<String, PathError> {
     if path.is_empty() {
         return Err(Problem::Empty.at(0));
     }
     let parts = parse(path).map_err(|at| Problem::ComplexDelete.at(at))?;
-    let Some((last, parents)) = parts.split_last() else { return Ok(()) };
-    let mut at = json;
-    for part in parents {
-        let next = match at {
-            Value::Object(map) => map.get_mut(&part.name),
-            Value::Array(items) => part.existing(items).and_then(|index| items.get_mut(index)),
-            _ => None,
-        };
-        let Some(next) = next else { return Ok(()) };
-        at = next;
+    let limits = Limits::for_length(json.len());
+    let mut range = 0..json.len();
+    for part in &parts {
+        let inner = &json[range.clone()];
+        let found = if part.is_last() { last_element(inner) } else { None };
+        let Some(found) = found.or_else(|| part.find(inner, &limits)) else { return Ok(json.to_owned()) };
+        range = range.start + found.start..range.start + found.end;
     }
-    match at {
-        Value::Object(map) => {
-            map.remove(&last.name);
+    Ok(spliced(json, &with_key_and_comma(json.as_bytes(), &range), ""))
+}
+
+fn spliced(json: &str, range: &Range<usize>, new: &str) -> String {
+    [&json[..range.start], new, &json[range.end..]].concat()
+}
+
+/// Replaces what a complex path found. The document itself, and what was computed, cannot be replaced.
+fn replace(json: &str, found: &Found<'_>, raw: &str) -> String {
+    let mut places = match &found.place {
+        Place::At(at) => vec![*at..at + found.raw().len()],
+        Place::Each(places) => places.clone(),
+        Place::Nowhere => Vec::new(),
+    };
+    places.sort_by_key(|place| place.start);
+    let mut out = String::with_capacity(json.len());
+    let mut copied = 0;
+    for place in places.iter().filter(|place| place.start > 0) {
+        if place.start >= copied {
+            out.push_str(&json[copied..place.start]);
+            out.push_str(raw);
+            copied = place.end;
         }
-        Value::Array(items) => {
-            if let Some(index) = last.existing(items) {
-                items.remove(index);
-            }
-        }
-        _ => {}
     }
-    Ok(())
+    out.push_str(&json[copied..]);
+    out
 }
 
 /// One part of a plain path.
 #[derive(Debug)]
-struct Part {
+struct Part<'p> {
     name: String,
+    /// The part as it is written, for reading.
+    written: &'p str,
     /// Written with a leading `:`: never an index.
     forced: bool,
     /// Where it starts in the path.
     at: usize,
 }
 
-impl Part {
+impl Part<'_> {
     fn is_last(&self) -> bool {
         self.name == "-1" && !self.forced
     }
 
-    /// The part as an array index; sjson takes an empty part as 0.
+    /// The part as an array index; an empty part is 0.
     fn index(&self) -> Option<usize> {
         match self.name.as_str() {
             _ if self.forced => None,
             "" => Some(0),
-            name => number(name),
+            name if name.bytes().all(|byte| byte.is_ascii_digit()) => Some(name.parse().unwrap_or(usize::MAX)),
+            _ => None,
         }
     }
 
-    /// The index of the element it addresses for deletion.
-    fn existing(&self, items: &[Value]) -> Option<usize> {
-        if self.is_last() { items.len().checked_sub(1) } else { self.element(items) }
+    /// Where in an object or array it leads to.
+    fn find(&self, json: &str, limits: &Limits) -> Option<Range<usize>> {
+        json.trim_start_matches(|c: char| c <= ' ').starts_with(['{', '['].as_slice()).then_some(())?;
+        let found = find(Source { text: json, at: Some(0) }, self.written, Scope::new(limits));
+        match found.place {
+            Place::At(at) if at > 0 && found.exists() => Some(at..at + found.raw().len()),
+            _ => None,
+        }
     }
 
-    /// The index of the element it addresses, if there is one; here a forced key is an index after all.
-    fn element(&self, items: &[Value]) -> Option<usize> {
-        number(&self.name).filter(|index| *index < items.len())
+    /// The brackets around what it stands in when that has to be made, with nulls before it.
+    fn container(&self) -> Result<(String, char), PathError> {
+        match self.index() {
+            Some(index) => Ok((format!("[{}", self.padding(index, "null,")?), ']')),
+            None if self.is_last() => Ok(("[".to_owned(), ']')),
+            None => Ok(("{".to_owned(), '}')),
+        }
     }
-}
 
-/// The number that consists of these digits, capped at the largest.
-fn number(digits: &str) -> Option<usize> {
-    let numeric = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    numeric.then(|| digits.parse().unwrap_or(usize::MAX))
+    fn padding(&self, count: usize, null: &str) -> Result<String, PathError> {
+        let too_large = || Problem::IndexTooLarge(self.name.clone()).at(self.at);
+        if count <= MAX_PADDING { Ok(null.repeat(count)) } else { Err(too_large()) }
+    }
 }
 
 /// Splits a plain path; for complex ones the place of the character that makes it complex.
-fn parse(path: &str) -> Result<Vec<Part>, usize> {
+fn parse(path: &str) -> Result<Vec<Part<'_>>, usize> {
     let mut parts = Vec::new();
     let mut chars = path.char_indices().peekable();
     loop {
-        let at = chars.peek().map_or(path.len(), |(at, _)| *at);
+        let mut at = chars.peek().map_or(path.len(), |(at, _)| *at);
         let forced = chars.next_if(|(_, c)| *c == ':').is_some();
+        at += usize::from(forced);
         let mut name = String::new();
-        let more = loop {
+        let end = loop {
             match chars.next() {
-                None => break false,
-                Some((_, '.')) => break true,
+                None => break None,
+                Some((end, '.')) => break Some(end),
                 Some((at, '|' | '#' | '@' | '*' | '?')) => return Err(at),
                 Some((_, '\\')) => name.extend(chars.next().map(|(_, c)| c)),
                 Some((_, other)) => name.push(other),
             }
         };
-        parts.push(Part { name, forced, at });
-        if !more {
+        parts.push(Part { name, written: &path[at..end.unwrap_or(path.len())], forced, at });
+        if end.is_none() {
             return Ok(parts);
         }
     }
 }
 
-/// Whether the parts can be set in this document.
-fn check(json: &Value, parts: &[Part]) -> Result<(), PathError> {
-    let mut at = Some(json);
-    for part in parts {
-        let length = match at {
-            Some(Value::Object(map)) => {
-                at = map.get(&part.name);
-                continue;
-            }
-            Some(Value::Array(items)) => {
-                at = part.element(items).map(|index| &items[index]);
-                if at.is_none() && part.index().is_none() && !part.is_last() {
-                    return Err(Problem::NonNumericKey(part.name.clone()).at(part.at));
-                }
-                items.len()
-            }
-            _ => {
-                at = None;
-                0
-            }
-        };
-        if part.index().is_some_and(|index| index >= length + MAX_PADDING) {
-            return Err(Problem::IndexTooLarge(part.name.clone()).at(part.at));
-        }
-    }
-    Ok(())
+fn last_element(json: &str) -> Option<Range<usize>> {
+    super::modifier::parse(json).is_array().then_some(())?;
+    super::scan::Members::of(json).last().map(|(_, token)| token.start..token.end)
 }
 
-/// Sets at a path that [`check`] approved.
-fn set_plain(json: &mut Value, parts: &[Part], value: Value) {
-    let Some((part, rest)) = parts.split_first() else {
-        *json = value;
-        return;
+/// The object or array in `json` with the value at parts that it does not have. Scalars give way to one.
+fn extended(json: &str, parts: &[Part<'_>], raw: &str) -> Result<String, PathError> {
+    let part = &parts[0];
+    let found = Found::parse(json.into(), None);
+    let container = match (found.kind(), part.index()) {
+        (Kind::Json, _) => found.raw(),
+        (_, Some(_)) => "[]",
+        (_, None) => "{}",
     };
-    if !json.is_object() && !json.is_array() {
-        *json = if part.index().is_some() { Value::Array(Vec::new()) } else { Value::Object(Map::new()) };
+    let first = container[1..].bytes().find(|byte| *byte > b' ');
+    let comma = if matches!(first, Some(b'}' | b']') | None) { "" } else { "," };
+    if container.starts_with('{') {
+        let end = container.rfind('}').unwrap_or(0);
+        return Ok(format!("{}{comma}{}}}", &container[..end], built(parts, false, raw)?));
     }
-    let slot = match json {
-        Value::Object(map) => map.entry(part.name.as_str()).or_insert_with(|| empty_parent(rest)),
-        Value::Array(items) => {
-            let index = if part.is_last() { items.len() } else { number(&part.name).unwrap_or_default() };
-            if index >= items.len() {
-                items.resize(index, Value::Null);
-                items.push(empty_parent(rest));
-            }
-            &mut items[index]
-        }
-        _ => return,
-    };
-    set_plain(slot, rest, value);
+    let new = built(parts, true, raw)?;
+    if part.is_last() {
+        let items = container.trim_matches(|c: char| c <= ' ');
+        return Ok(format!("{}{comma}{new}]", items.strip_suffix(']').unwrap_or(items)));
+    }
+    let index = part.index().ok_or_else(|| Problem::NonNumericKey(part.name.clone()).at(part.at))?;
+    let items: Vec<&str> =
+        super::scan::Members::of(container).map(|(_, token)| &container[token.start..token.end]).collect();
+    let missing = index.saturating_sub(items.len());
+    Ok(if items.is_empty() {
+        format!("[{}{new}]", part.padding(missing, "null,")?)
+    } else {
+        format!("[{}{}{comma}{new}]", items.join(","), part.padding(missing, ",null")?)
+    })
 }
 
-/// The container that a new parent becomes: a list when an index or `-1` follows, else an object.
-fn empty_parent(rest: &[Part]) -> Value {
-    match rest.first() {
-        Some(next) if next.index().is_some() || next.is_last() => Value::Array(Vec::new()),
-        _ => Value::Object(Map::new()),
+/// The value in as many new objects and arrays as there are parts; the first one goes into an existing array or object.
+fn built(parts: &[Part<'_>], in_array: bool, raw: &str) -> Result<String, PathError> {
+    let mut out = String::new();
+    let mut closing = String::new();
+    let mut keyed = !in_array;
+    for (at, part) in parts.iter().enumerate() {
+        if keyed {
+            out.push_str(&quoted(&part.name));
+            out.push(':');
+        }
+        if let Some(next) = parts.get(at + 1) {
+            let (open, close) = next.container()?;
+            keyed = open == "{";
+            out.push_str(&open);
+            closing.push(close);
+        }
     }
+    out.push_str(raw);
+    out.extend(closing.chars().rev());
+    Ok(out)
 }
 
-fn set_complex(json: &mut Value, path: &str, value: &Value) {
-    let places = match find::find(json, path, 0).map(|hit| hit.place) {
-        Some(Place::One(place)) => vec![place],
-        Some(Place::Many(places)) => places,
-        Some(Place::Computed) | None => return,
-    };
-    for place in places {
-        let target = place.iter().try_fold(&mut *json, |at, step| match step {
-            Step::Key(key) => at.get_mut(key),
-            Step::Index(index) => at.get_mut(index),
-        });
-        if let Some(target) = target {
-            *target = value.clone();
+/// What to cut out to delete a value: its key, and the comma before it, or the one behind it if it is the first.
+fn with_key_and_comma(json: &[u8], value: &Range<usize>) -> Range<usize> {
+    let before = |at: usize| json[..at].iter().rposition(|byte| *byte > b' ');
+    let mut start = value.start;
+    if let Some(colon) = before(start).filter(|at| json[*at] == b':') {
+        start = before(colon).map_or(0, |quote| opening_quote(json, quote));
+    }
+    let in_object = start < value.start;
+    match before(start) {
+        Some(comma) if json[comma] == b',' => comma..value.end,
+        open => {
+            let behind = json[value.end..].iter().position(|byte| *byte > b' ').map(|skipped| value.end + skipped);
+            let end = behind.filter(|at| json[*at] == b',').map_or(value.end, |comma| comma + 1);
+            // whitespace behind the opening bracket of an array stays
+            open.filter(|_| in_object).map_or(start, |open| open + 1)..end
         }
     }
 }
+
+/// The quote that opens the string which ends at `closing`.
+fn opening_quote(json: &[u8], closing: usize) -> usize {
+    let is_open = |at: &usize| json[*at] == b'"' && (*at == 0 || json[*at - 1] != b'\\');
+    (0..closing).rev().find(is_open).unwrap_or(0)
+}
+

@@ -120,9 +120,10 @@ impl Evaluator {
                 Value::Map(entries) => {
                     for (key, value) in entries.iter() {
                         self.budget.step()?;
-                        if found.map.insert(key.clone(), value.clone()).is_some() {
+                        if key.find(&found.map).is_some() {
                             return Err(EvalError::Other("a map has the same key twice"));
                         }
+                        found.map.insert(key.clone(), value.clone());
                     }
                 }
                 other => return Err(overload("transformMapEntry", &[other])),

@@ -109,7 +109,7 @@ fn typed_rules_judge_as_the_api_server_does() {
 }
 
 /// What ours says to one recorded question, in the notation of the recording.
-fn answer(question: &Json) -> String {
+fn answer(question: &Json, this: &Json) -> String {
     let expression = question["expression"].as_str().unwrap_or_default();
     let (environment, types): (_, &[Type]) = match question["mode"].as_str() {
         Some("mut") => (environment::mutation(), &[]),
@@ -121,7 +121,7 @@ fn answer(question: &Json) -> String {
     };
     let value = compiled.eval(|name| {
         let integers = if name == "value" { Integers::Doubles } else { Integers::Kept };
-        Ok(to_cel(&question[name], integers))
+        Ok(to_cel(question.get(name).unwrap_or(this), integers))
     });
     value.map_or_else(|error| format!("eval: {error}"), |value| show(&value))
 }
@@ -166,10 +166,11 @@ fn agree(question: &Json, got: &str) -> bool {
 fn recorded_questions_get_the_recorded_answers() {
     let file = std::env::var("CARRICK_CEL_ANSWERS").map(|path| std::fs::read_to_string(path).unwrap());
     let recorded = file.unwrap_or_else(|_| include_str!("../tests/answers.jsonl").to_owned());
+    let this = recording()["self"].take();
     let mut wrong = Vec::new();
     for line in recorded.lines() {
         let question: Json = serde_json::from_str(line).unwrap();
-        let got = if question["mode"] == "typed" { judge(&question) } else { answer(&question) };
+        let got = if question["mode"] == "typed" { judge(&question) } else { answer(&question, &this) };
         if !agree(&question, &got) {
             let asked = question.get("rule").unwrap_or(&question["expression"]);
             let want = question.get("result").unwrap_or(&question["error"]);

@@ -191,6 +191,7 @@ impl Type {
             (a, b) if a == b => a.clone(),
             (Self::Free, other) | (other, Self::Free) => other.clone(),
             (Self::Null, given) | (given, Self::Null) if given.takes_null() => given.clone(),
+            (Self::Meta(_), Self::Meta(_)) => other.clone(),
             (Self::List(a), Self::List(b)) => Self::list(a.join(b)),
             (Self::Optional(a), Self::Optional(b)) => Self::optional(a.join(b)),
             (Self::Map(k, v), Self::Map(k2, v2)) => Self::map(k.join(k2), v.join(v2)),

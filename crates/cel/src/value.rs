@@ -122,6 +122,12 @@ impl Value {
         }
     }
 
+    /// Whether the value belongs to a library of Kubernetes, where it can be compared with its own kind only.
+    pub fn is_foreign(&self) -> bool {
+        use Value::{Cidr, Format, Ip, Quantity, Semver, Url};
+        matches!(self, Url(_) | Quantity(_) | Ip(_) | Cidr(_) | Semver(_) | Format(_))
+    }
+
     /// Whether `optional.ofNonZeroValue` drops the value.
     pub fn is_zero(&self) -> bool {
         match self {
@@ -131,7 +137,6 @@ impl Value {
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::List(list) => list.items.is_empty(),
             Self::Map(map) => map.is_empty(),
-            Self::Optional(value) => value.as_ref().is_none_or(|value| value.is_zero()),
             Self::Timestamp(time) => time.nanos == -62_135_596_800_000_000_000,
             _ => false,
         }

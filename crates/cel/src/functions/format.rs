@@ -6,6 +6,7 @@ use crate::expression::EvalError;
 use crate::functions::conversions::text;
 use crate::functions::failed;
 use crate::functions::strings::quote;
+use crate::key::Key;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -157,7 +158,7 @@ fn fixed(value: f64, digits: usize) -> String {
 /// `1.500000×10⁰³`; what looks like a precision is a width, as in the library.
 fn scientific(value: f64, width: usize) -> String {
     if let Some(special) = special(value) {
-        return special.to_owned();
+        return std::format!("{special:>width$}");
     }
     let plain = std::format!("{:.PRECISION$e}", if value == 0.0 { 0.0 } else { value });
     let Some((mantissa, exponent)) = plain.split_once('e') else { return plain };
@@ -191,6 +192,9 @@ fn plain(item: &Value, budget: &Budget) -> Result<String, EvalError> {
         Value::Map(map) => {
             let mut parts = Vec::new();
             for (key, value) in map.iter() {
+                if !matches!(key, Key::Bool(_) | Key::Int(_) | Key::Uint(_) | Key::String(_)) {
+                    return Err(failed("format"));
+                }
                 parts.push((nested(&key.into(), budget)?, nested(value, budget)?));
             }
             parts.sort();

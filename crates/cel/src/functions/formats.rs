@@ -51,7 +51,7 @@ static FORMATS: [Format; 13] = [
     Format { name: "dns1123SubdomainPrefix", check: |text| dns1123_subdomain(&without_dash(text)) },
     Format { name: "dns1035LabelPrefix", check: |text| dns1035_label(&without_dash(text)) },
     Format { name: "labelValue", check: label_value },
-    Format { name: "uri", check: |text| unless(url::is_request_uri(text), "invalid URI for request") },
+    Format { name: "uri", check: |text| url::request_fault(text).into_iter().collect() },
     Format { name: "uuid", check: |text| unless(is_uuid(text), "does not match the UUID format") },
     Format { name: "byte", check: |text| unless(is_base64(text), "invalid base64") },
     Format { name: "date", check: |text| unless(is_date(text), "invalid date") },

@@ -146,7 +146,7 @@ fn sort(arguments: &[Value], budget: &Budget) -> Outcome {
 /// The items in the order of their keys, which have to be of one type.
 pub(crate) fn sort_by_keys(items: Vec<Value>, keys: Vec<Value>, budget: &Budget) -> Result<Vec<Value>, EvalError> {
     if let Some(first) = keys.first()
-        && keys.iter().any(|key| key.kind().name() != first.kind().name())
+        && (!first.kind().has_order() || keys.iter().any(|key| key.kind().name() != first.kind().name()))
     {
         return Err(failed("sort"));
     }
@@ -175,13 +175,9 @@ pub(crate) fn sort_by_keys(items: Vec<Value>, keys: Vec<Value>, budget: &Budget)
     }
 }
 
-fn compare(name: &str, a: &Value, b: &Value, budget: &Budget) -> Result<Ordering, EvalError> {
-    a.compare(b, budget)?.ok_or_else(|| overload(name, &[a.clone(), b.clone()]))
-}
-
 fn is_sorted(arguments: &[Value], budget: &Budget) -> Outcome {
     for pair in target("isSorted", arguments, budget)?.items.windows(2) {
-        if compare("isSorted", &pair[0], &pair[1], budget)?.is_gt() {
+        if pair[0].compare(&pair[1], budget)?.is_some_and(Ordering::is_gt) {
             return Ok(Value::Bool(false));
         }
     }
@@ -205,8 +201,11 @@ fn sum(arguments: &[Value], budget: &Budget, zero: Value) -> Outcome {
 fn extreme(name: &str, arguments: &[Value], budget: &Budget, wanted: Ordering) -> Outcome {
     let mut items = target(name, arguments, budget)?.items.iter();
     let mut best = items.next().ok_or_else(|| failed(name))?;
+    if !best.kind().has_order() {
+        return Err(overload(name, std::slice::from_ref(best)));
+    }
     for item in items {
-        if compare(name, item, best, budget)? == wanted {
+        if item.compare(best, budget)? == Some(wanted) {
             best = item;
         }
     }

@@ -71,8 +71,10 @@ fn first(arguments: &[Value]) -> Outcome {
 }
 
 fn equal(arguments: &[Value], budget: &Budget) -> Outcome {
-    let [a, b] = arguments else { return Err(overload("_==_", arguments)) };
-    a.equals(b, budget).map(Value::Bool)
+    match arguments {
+        [a, b] if !a.is_foreign() || a.kind() == b.kind() => a.equals(b, budget).map(Value::Bool),
+        _ => Err(overload("_==_", arguments)),
+    }
 }
 
 fn not_equal(arguments: &[Value], budget: &Budget) -> Outcome {

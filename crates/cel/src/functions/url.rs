@@ -37,31 +37,33 @@ pub(crate) struct Url {
     query: String,
 }
 
-/// Whether Go parses the text as the URI of a request, which needs a scheme or a leading slash.
-pub(crate) fn is_request_uri(text: &str) -> bool {
-    parse(text, true).is_some()
+/// What Go says about a text that is no URI of a request, which needs a scheme or a leading slash.
+pub(crate) fn request_fault(text: &str) -> Option<String> {
+    parse(text, true).err().map(|reason| format!("parse {text:?}: {reason}"))
 }
 
 fn parsed(name: &str, arguments: &[Value], budget: &Budget) -> Result<Option<Url>, EvalError> {
     let [Value::String(text)] = arguments else { return Err(overload(name, arguments)) };
     budget.bytes(text.len())?;
-    if !is_request_uri(text) {
-        return Ok(None);
-    }
+    let Ok(url) = parse(text, true) else { return Ok(None) };
     if name == "isURL" {
-        return Ok(parse(text, true));
+        return Ok(Some(url));
     }
     // only this way of parsing knows fragments
     let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
-    if unescape(fragment, false).is_none() {
+    if unescape(fragment, false).is_err() {
         return Ok(None);
     }
-    Ok(parse(before, false).map(|url| Url { text: text.to_string(), ..url }))
+    Ok(parse(before, false).ok().map(|url| Url { text: text.to_string(), ..url }))
 }
 
-fn parse(text: &str, request: bool) -> Option<Url> {
-    if text.bytes().any(|c| c < 0x20 || c == 0x7f) || request && text.is_empty() {
-        return None;
+/// The parts, or why there are none.
+fn parse(text: &str, request: bool) -> Result<Url, String> {
+    if text.bytes().any(|c| c < 0x20 || c == 0x7f) {
+        return Err("net/url: invalid control character in URL".to_owned());
+    }
+    if request && text.is_empty() {
+        return Err("empty url".to_owned());
     }
     let (scheme, rest) = split_scheme(text)?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -74,16 +76,18 @@ fn parse(text: &str, request: bool) -> Option<Url> {
     };
     if text == "*" {
         rest.clone_into(&mut url.path);
-        return Some(url);
+        return Ok(url);
     }
     let mut path = rest;
     if !rest.starts_with('/') {
         if !scheme.is_empty() {
-            return Some(url);
+            return Ok(url);
         }
-        let first = rest.split('/').next().unwrap_or_default();
-        if request || first.contains(':') {
-            return None;
+        if request {
+            return Err("invalid URI for request".to_owned());
+        }
+        if rest.split('/').next().is_some_and(|first| first.contains(':')) {
+            return Err("first path segment in URL cannot contain colon".to_owned());
         }
     } else if let Some(after) = rest.strip_prefix("//")
         && (!scheme.is_empty() || !request && !rest.starts_with("///"))
@@ -94,30 +98,30 @@ fn parse(text: &str, request: bool) -> Option<Url> {
     }
     unescape(path, false)?;
     path.clone_into(&mut url.path);
-    Some(url)
+    Ok(url)
 }
 
 /// The scheme, which may be empty, and what follows its colon.
-fn split_scheme(text: &str) -> Option<(&str, &str)> {
+fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     for (at, c) in text.char_indices() {
         match c {
             'a'..='z' | 'A'..='Z' => {}
             '0'..='9' | '+' | '-' | '.' if at > 0 => {}
-            ':' if at == 0 => return None,
-            ':' => return Some((&text[..at], &text[at + 1..])),
+            ':' if at == 0 => return Err("missing protocol scheme".to_owned()),
+            ':' => return Ok((&text[..at], &text[at + 1..])),
             _ => break,
         }
     }
-    Some(("", text))
+    Ok(("", text))
 }
 
 /// The host and port of an authority.
-fn host(authority: &str) -> Option<String> {
+fn host(authority: &str) -> Result<String, String> {
     let host = match authority.rsplit_once('@') {
         Some((user, host)) => {
             let fits = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
             if !user.chars().all(fits) {
-                return None;
+                return Err("net/url: invalid userinfo".to_owned());
             }
             unescape(user, false)?;
             host
@@ -125,22 +129,22 @@ fn host(authority: &str) -> Option<String> {
         None => authority,
     };
     let port = if host.starts_with('[') {
-        let end = host.rfind(']')?;
-        let address = &host[1..end];
-        address.split('%').next()?.parse::<std::net::Ipv6Addr>().ok()?;
+        let end = host.rfind(']').ok_or("missing ']' in host")?;
+        let address = host[1..end].split('%').next().unwrap_or_default();
+        address.parse::<std::net::Ipv6Addr>().map_err(|_| format!("invalid host: {address:?}"))?;
         &host[end + 1..]
     } else {
-        if host.contains(['[', ']']) {
-            return None;
+        if let Some(bracket) = host.chars().find(|c| "[]".contains(*c)) {
+            return Err(format!("invalid character {bracket:?} in host name"));
         }
         let (name, port) = host.split_at(host.find(':').unwrap_or(host.len()));
         if name.is_empty() && port.is_empty() && authority.is_empty() {
-            return Some(String::new());
+            return Ok(String::new());
         }
         port
     };
     if !valid_port(port) {
-        return None;
+        return Err(format!("invalid port {port:?} after host"));
     }
     unescape(host, true)
 }
@@ -150,8 +154,8 @@ fn valid_port(port: &str) -> bool {
     port.is_empty() || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|c| c.is_ascii_digit()))
 }
 
-/// Decodes `%20`; none when an escape is broken or a host has what no host may have.
-fn unescape(text: &str, host: bool) -> Option<String> {
+/// Decodes `%20`; why not, when an escape is broken or a host has what no host may have.
+fn unescape(text: &str, host: bool) -> Result<String, String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -159,21 +163,25 @@ fn unescape(text: &str, host: bool) -> Option<String> {
         if bytes[at] != b'%' {
             let plain = bytes[at].is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"".contains(&bytes[at]);
             if host && bytes[at] < 0x80 && !plain {
-                return None;
+                return Err(format!("invalid character {:?} in host name", char::from(bytes[at]).to_string()));
             }
             out.push(bytes[at]);
             at += 1;
             continue;
         }
-        let digits = text.get(at + 1..at + 3)?;
-        let byte = u8::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))?;
-        if host && byte < 0x80 && byte != b'%' {
-            return None;
+        let written = &bytes[at..bytes.len().min(at + 3)];
+        let byte = match written {
+            [_, high, low] => char::from(*high).to_digit(16).zip(char::from(*low).to_digit(16)),
+            _ => None,
+        };
+        let byte = byte.and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        match byte {
+            Some(byte) if !host || byte >= 0x80 || byte == b'%' => out.push(byte),
+            _ => return Err(format!("invalid URL escape {:?}", String::from_utf8_lossy(written))),
         }
-        out.push(byte);
         at += 3;
     }
-    Some(String::from_utf8_lossy(&out).into_owned())
+    Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
 /// Whether a byte stands for itself in a path.
@@ -225,7 +233,7 @@ fn query(arguments: &[Value], budget: &Budget) -> Outcome {
     for pair in url.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
         budget.step()?;
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let decode = |text: &str| unescape(&text.replace('+', " "), false);
+        let decode = |text: &str| unescape(&text.replace('+', " "), false).ok();
         if let (Some(key), Some(value)) = (decode(key), decode(value)) {
             found.entry(key).or_default().push(Value::string(value));
         }

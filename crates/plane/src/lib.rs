@@ -34,4 +34,4 @@ pub use http::Endpoint;
 pub use plane::{Config, Limits, Mode, Plane, PlaneError, User};
 pub use resource::{Column, Origin, Resource, Version};
 pub use status::{Cause, Status};
-pub use store::{Change, Expect, Expired, Key, Kind, Store, StoreError, Stored, Watch};
+pub use store::{Change, Durability, Expect, Expired, Key, Kind, LogLimits, Store, StoreError, Stored, Topic, Watch};

@@ -14,7 +14,7 @@ use crate::extension::Extension;
 use crate::faults::Faults;
 use crate::faults::control::Control;
 use crate::http::{Endpoint, Server, Slow, tls};
-use crate::store::Store;
+use crate::store::{Durability, LogLimits, Store};
 use crate::{controllers, kcp};
 
 /// What the plane plays.
@@ -52,11 +52,13 @@ pub struct Limits {
     pub body: usize,
     /// How long an event may wait for the reader of a watch before its connection is closed.
     pub slow_reader: Duration,
+    /// How much of the past is kept for watchers.
+    pub log: LogLimits,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 3 * 1024 * 1024, slow_reader: Duration::from_secs(30) }
+        Self { body: 3 * 1024 * 1024, slow_reader: Duration::from_secs(30), log: LogLimits::default() }
     }
 }
 
@@ -71,6 +73,8 @@ pub struct Config {
     pub external_host: Option<String>,
     /// Folder for data and keys; in memory by default.
     pub data_dir: Option<PathBuf>,
+    /// How the data folder is written.
+    pub durability: Durability,
     /// Who may log in, besides the built-in administrators.
     pub users: Vec<User>,
     /// What the plane puts up with.
@@ -88,6 +92,7 @@ impl Config {
             bind,
             external_host: None,
             data_dir: None,
+            durability: Durability::default(),
             users: Vec::new(),
             limits: Limits::default(),
             control: None,
@@ -135,8 +140,8 @@ impl Plane {
             ip => ip.to_string(),
         });
         let store = Arc::new(match &config.data_dir {
-            Some(folder) => Store::open(folder)?,
-            None => Store::new(),
+            Some(folder) => Store::open(folder, config.durability, config.limits.log)?,
+            None => Store::with_limits(config.limits.log),
         });
         let identity = tls::Identity::load_or_make(config.data_dir.as_deref(), &host)?;
         let shown = if host.contains(':') { format!("[{host}]") } else { host };

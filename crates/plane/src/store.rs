@@ -1,12 +1,18 @@
 //! Objects, one revision counter, and the log of recent changes. Pure data: no HTTP, no kcp.
 //!
-//! Every write takes the next revision. Watchers read the shared log at their own pace with a cursor each, so a slow
-//! one never holds up a writer; when the log has moved past its cursor its stream ends.
+//! ```text
+//!   commit ─▶ disk (if there is one) ─▶ objects ─▶ log ─▶ topics: the part of the log somebody watches ─▶ watchers
+//! ```
+//!
+//! Every write takes the next revision. Watchers read a shared log at their own pace with a cursor each, so a slow one never
+//! holds up a writer; when the log has moved past its cursor its stream ends. A watcher of one kind reads, and is woken by,
+//! the changes of that kind only. The log is bounded in number and in bytes.
 
 mod disk;
+mod log;
 mod watch;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,10 +21,10 @@ use serde_json::Value;
 use tokio::sync::watch as signal;
 
 use disk::Disk;
+pub use disk::Durability;
+use log::Log;
+pub use log::{LogLimits, Topic};
 pub use watch::Watch;
-
-/// How many changes the log keeps for watchers.
-pub const LOG_LENGTH: usize = 20_000;
 
 /// What is stored together: group, resource, and the identity of the export it is bound from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,9 +130,7 @@ type Place = (Arc<str>, Arc<str>, Arc<str>);
 struct Inner {
     revision: u64,
     objects: BTreeMap<Kind, BTreeMap<Place, Stored>>,
-    log: VecDeque<Arc<Change>>,
-    /// Watches may start after this revision or a newer one.
-    oldest: u64,
+    log: Log,
     /// Revision of the last write per kind and cluster, to invalidate what is derived from it.
     touched: HashMap<(Kind, Arc<str>), u64>,
     disk: Option<Disk>,
@@ -135,14 +139,13 @@ struct Inner {
 /// All objects of the plane.
 #[derive(Debug)]
 pub struct Store {
-    inner: RwLock<Inner>,
+    inner: Arc<RwLock<Inner>>,
     newest: signal::Sender<u64>,
-    log_length: usize,
 }
 
 impl Default for Store {
     fn default() -> Self {
-        Self::with_log_length(LOG_LENGTH)
+        Self::with_limits(LogLimits::default())
     }
 }
 
@@ -152,22 +155,22 @@ impl Store {
         Self::default()
     }
 
-    /// An empty store whose log keeps only `length` changes.
-    pub fn with_log_length(length: usize) -> Self {
-        Self::from_inner(Inner::default(), length)
+    /// An empty store whose log is bounded as given.
+    pub fn with_limits(limits: LogLimits) -> Self {
+        Self::from_inner(Inner { log: Log::new(limits), ..Inner::default() })
     }
 
     /// The store kept in `folder`: reads and compacts what is there, appends every write.
-    pub fn open(folder: &Path) -> std::io::Result<Self> {
-        let mut inner = Inner::default();
-        inner.disk = Some(Disk::open(folder, &mut inner)?);
-        inner.oldest = inner.revision;
-        Ok(Self::from_inner(inner, LOG_LENGTH))
+    pub fn open(folder: &Path, durability: Durability, limits: LogLimits) -> std::io::Result<Self> {
+        let mut inner = Inner { log: Log::new(limits), ..Inner::default() };
+        inner.disk = Some(Disk::open(folder, durability, &mut inner)?);
+        inner.log.begin(inner.revision);
+        Ok(Self::from_inner(inner))
     }
 
-    fn from_inner(inner: Inner, log_length: usize) -> Self {
+    fn from_inner(inner: Inner) -> Self {
         let (newest, _) = signal::channel(inner.revision);
-        Self { inner: RwLock::new(inner), newest, log_length }
+        Self { inner: Arc::new(RwLock::new(inner)), newest }
     }
 
     /// The newest revision.
@@ -177,7 +180,7 @@ impl Store {
 
     /// The oldest revision that can still be looked at.
     pub fn oldest(&self) -> u64 {
-        self.inner.read().oldest
+        self.inner.read().log.oldest()
     }
 
     /// One object.
@@ -201,13 +204,12 @@ impl Store {
         namespace: Option<&str>,
     ) -> Result<Vec<(Key, Stored)>, Expired> {
         let inner = self.inner.read();
-        if revision < inner.oldest {
-            return Err(Expired { asked: revision, oldest: inner.oldest });
+        if revision < inner.log.oldest() {
+            return Err(Expired { asked: revision, oldest: inner.log.oldest() });
         }
         let undo: Vec<&Arc<Change>> = inner
             .log
-            .iter()
-            .rev()
+            .newest_first()
             .take_while(|change| change.revision > revision)
             .filter(|change| {
                 change.key.kind == *kind
@@ -295,24 +297,47 @@ impl Store {
             before: if deleted { Some(object.clone()) } else { before.map(|found| found.object) },
             after: (!deleted).then_some(object),
         };
-        inner.log.push_back(Arc::new(change));
-        while inner.log.len() > self.log_length {
-            if let Some(dropped) = inner.log.pop_front() {
-                inner.oldest = dropped.revision;
-            }
+        inner.log.push(Arc::new(change));
+        if inner.disk.as_ref().is_some_and(Disk::wants_compaction) {
+            self.compact(&mut inner);
         }
         drop(inner);
         self.newest.send_replace(revision);
         Ok(stored)
     }
 
+    /// Rewrites the file without history, beside the running writes: they are kept in memory until it is done.
+    fn compact(&self, inner: &mut Inner) {
+        let revision = inner.revision;
+        let objects: Vec<(Key, Stored)> = inner.all().collect();
+        let Some(disk) = &mut inner.disk else { return };
+        let snapshot = disk.begin_compaction();
+        let shared = Arc::downgrade(&self.inner);
+        std::thread::spawn(move || {
+            let written = snapshot.write(revision, objects);
+            let Some(shared) = shared.upgrade() else { return snapshot.discard() };
+            if let Some(disk) = &mut shared.write().disk
+                && let Err(error) = disk.finish_compaction(&snapshot, written)
+            {
+                tracing::warn!(%error, "cannot compact the data file; it goes on growing");
+                snapshot.discard();
+            }
+        });
+    }
+
     /// All changes after a revision, in order and without gaps. The stream ends when its reader falls behind the log.
     pub fn watch(self: &Arc<Self>, after: u64) -> Result<Watch, Expired> {
-        let oldest = self.inner.read().oldest;
-        if after < oldest {
-            return Err(Expired { asked: after, oldest });
-        }
-        Ok(Watch::new(self.clone(), after, self.newest.subscribe()))
+        self.inner.read().log.check(after)?;
+        Ok(Watch::new(self.clone(), None, after, self.newest.subscribe()))
+    }
+
+    /// The same for one kind, in one cluster or in all of them; other changes cost this reader nothing.
+    pub fn watch_topic(self: &Arc<Self>, topic: Topic, after: u64) -> Result<Watch, Expired> {
+        let mut inner = self.inner.write();
+        inner.log.check(after)?;
+        let newest = inner.log.subscribe(&topic);
+        drop(inner);
+        Ok(Watch::new(self.clone(), Some(topic), after, newest))
     }
 
     /// Completes when the newest revision is at least `revision`.
@@ -323,17 +348,21 @@ impl Store {
     }
 
     /// Up to `limit` changes after a revision, or none if the log no longer reaches back that far.
-    fn changes(&self, after: u64, limit: usize) -> Option<Vec<Arc<Change>>> {
-        let inner = self.inner.read();
-        if after < inner.oldest {
-            return None;
-        }
-        let start = inner.log.partition_point(|change| change.revision <= after);
-        Some(inner.log.iter().skip(start).take(limit).cloned().collect())
+    fn changes(&self, topic: Option<&Topic>, after: u64, limit: usize) -> Option<Vec<Arc<Change>>> {
+        self.inner.read().log.changes(topic, after, limit)
     }
 }
 
 impl Inner {
+    fn all(&self) -> impl Iterator<Item = (Key, Stored)> {
+        self.objects.iter().flat_map(|(kind, objects)| {
+            objects.iter().map(|((cluster, namespace, name), stored)| {
+                let (cluster, namespace, name) = (cluster.clone(), namespace.clone(), name.clone());
+                (Key { kind: kind.clone(), cluster, namespace, name }, stored.clone())
+            })
+        })
+    }
+
     fn select(&self, kind: &Kind, cluster: Option<&str>, namespace: Option<&str>) -> Vec<(Key, Stored)> {
         let Some(objects) = self.objects.get(kind) else { return Vec::new() };
         range(objects, cluster)

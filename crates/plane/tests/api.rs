@@ -20,6 +20,10 @@ mod deletion;
 mod durable;
 #[path = "api/faults.rs"]
 mod faults;
+#[path = "api/killed.rs"]
+mod killed;
+#[path = "api/limits.rs"]
+mod limits;
 #[path = "api/lists.rs"]
 mod lists;
 #[path = "api/objects.rs"]

@@ -11,7 +11,7 @@ use super::select::{FieldSelector, LabelSelector};
 use super::{Api, Scope};
 use crate::extension::Target;
 use crate::status::Status;
-use crate::store::{Change, Key};
+use crate::store::{Change, Key, Topic};
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,11 @@ impl Api {
         } else {
             options.revision.unwrap_or(0)
         };
-        let live = match self.store.watch(after) {
+        let cluster = match &scope.target {
+            Target::One(cluster) => Some(cluster.clone()),
+            Target::All => None,
+        };
+        let live = match self.store.watch_topic(Topic { kind: scope.resource.stored_kind(), cluster }, after) {
             Ok(watch) => {
                 let api = self.clone();
                 let filter = Filter { scope, options };
@@ -144,7 +148,7 @@ struct Filter {
 impl Filter {
     fn event(&self, api: &Api, change: &Change) -> Option<Event> {
         let key = &change.key;
-        if !self.is_ours(key) {
+        if !self.scope.namespace.is_empty() && self.scope.namespace != key.namespace {
             return None;
         }
         let before = change.before.as_ref().filter(|object| self.matches(api, key, object));
@@ -159,18 +163,6 @@ impl Filter {
         // What leaves the selection shows its last matching state with the revision of the change.
         object["metadata"]["resourceVersion"] = change.revision.to_string().into();
         Some(Event { kind, object })
-    }
-
-    fn is_ours(&self, key: &Key) -> bool {
-        let resource = &self.scope.resource;
-        key.kind.resource == resource.plural
-            && key.kind.group == resource.stored_group
-            && key.kind.identity == resource.identity
-            && match &self.scope.target {
-                Target::One(cluster) => *cluster == key.cluster,
-                Target::All => true,
-            }
-            && (self.scope.namespace.is_empty() || self.scope.namespace == key.namespace)
     }
 
     fn matches(&self, api: &Api, key: &Key, object: &Arc<Value>) -> bool {

@@ -397,7 +397,7 @@ mod tests {
             (Match::any().path("/namespaces/n/"), true),
             (Match::any().subresource("status"), false),
             (Match::any().filter(|ask| ask.name.len() == 3), true),
-            (Match::any().filter(|ask| ask.is_write()), false),
+            (Match::any().filter(Ask::is_write), false),
         ] {
             assert_eq!(wanted.fits(&ask), fits, "{wanted:?}");
         }

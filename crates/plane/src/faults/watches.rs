@@ -37,8 +37,12 @@ impl Watches {
     /// Tells all fitting watches; returns how many there are.
     pub(super) fn tell(&self, wanted: &Match, order: Order) -> usize {
         let open = self.open.lock();
-        let fitting = open.values().filter(|(ask, _)| wanted.fits(ask));
-        fitting.map(|(_, sender)| sender.send_replace(order)).count()
+        let mut told = 0;
+        for (_, sender) in open.values().filter(|(ask, _)| wanted.fits(ask)) {
+            sender.send_replace(order);
+            told += 1;
+        }
+        told
     }
 
     pub(super) fn open(&self) -> Vec<Ask> {

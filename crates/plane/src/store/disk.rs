@@ -1,8 +1,11 @@
-//! The store's file: one JSON line per commit, compacted when it is opened.
+//! The store's file: one JSON line per commit, compacted when it is opened and when it has grown.
+//!
+//! A commit is handed to the operating system before it is acknowledged, so the end of the process, however sudden, loses
+//! nothing. Against the end of the whole machine only `fsync` helps: then every commit waits for the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -12,41 +15,57 @@ use super::{Inner, Key, Kind, Stored, place, revision_of};
 
 const FILE: &str = "commits.jsonl";
 
+/// How a store keeps its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Durability {
+    /// Wait for the disk at every commit: survives power loss, at the speed of the disk.
+    pub fsync: bool,
+    /// Rewrite the file without history when it is larger than this and four times as large as after the last time.
+    pub compact_at: u64,
+}
+
+impl Default for Durability {
+    fn default() -> Self {
+        Self { fsync: false, compact_at: 16 * 1024 * 1024 }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
-struct Line<T> {
+struct Line<'a, T> {
     revision: u64,
-    group: String,
-    resource: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    identity: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    cluster: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    namespace: String,
-    name: String,
+    #[serde(borrow)]
+    group: std::borrow::Cow<'a, str>,
+    resource: std::borrow::Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    identity: std::borrow::Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    cluster: std::borrow::Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    namespace: std::borrow::Cow<'a, str>,
+    name: std::borrow::Cow<'a, str>,
     /// Absent for a deletion.
     object: Option<T>,
 }
 
-impl<T> Line<T> {
-    fn new(revision: u64, key: &Key, object: Option<T>) -> Self {
+impl<'a, T> Line<'a, T> {
+    fn new(revision: u64, key: &'a Key, object: Option<T>) -> Self {
         Self {
             revision,
-            group: key.kind.group.to_string(),
-            resource: key.kind.resource.to_string(),
-            identity: key.kind.identity.to_string(),
-            cluster: key.cluster.to_string(),
-            namespace: key.namespace.to_string(),
-            name: key.name.to_string(),
+            group: (&*key.kind.group).into(),
+            resource: (&*key.kind.resource).into(),
+            identity: (&*key.kind.identity).into(),
+            cluster: (&*key.cluster).into(),
+            namespace: (&*key.namespace).into(),
+            name: (&*key.name).into(),
             object,
         }
     }
 
     fn key(&self) -> Key {
         let kind = Kind {
-            group: self.group.as_str().into(),
-            resource: self.resource.as_str().into(),
-            identity: self.identity.as_str().into(),
+            group: (&*self.group).into(),
+            resource: (&*self.resource).into(),
+            identity: (&*self.identity).into(),
         };
         Key::new(&kind, &self.cluster, &self.namespace, &self.name)
     }
@@ -54,30 +73,136 @@ impl<T> Line<T> {
 
 #[derive(Debug)]
 pub(super) struct Disk {
+    folder: PathBuf,
     file: File,
+    durability: Durability,
+    /// Bytes of whole lines in the file.
+    length: u64,
+    /// Length after the last compaction.
+    compacted: u64,
+    /// What was written since a compaction began.
+    since: Option<Vec<u8>>,
 }
 
 impl Disk {
     /// Replays the file in `folder` into `inner` and rewrites it without history.
-    pub(super) fn open(folder: &Path, inner: &mut Inner) -> io::Result<Self> {
+    pub(super) fn open(folder: &Path, durability: Durability, inner: &mut Inner) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join(FILE);
         if path.exists() {
             replay(&path, inner)?;
         }
-        let fresh = folder.join(format!("{FILE}.new"));
-        compact(&fresh, inner)?;
-        fs::rename(&fresh, &path)?;
-        Ok(Self { file: OpenOptions::new().append(true).open(&path)? })
+        remove_leftovers(folder)?;
+        let snapshot = Snapshot::new(folder);
+        snapshot.write(inner.revision, inner.all())?;
+        fs::rename(&snapshot.path, &path)?;
+        sync_folder(folder)?;
+        let file = OpenOptions::new().append(true).open(&path)?;
+        let length = file.metadata()?.len();
+        Ok(Self { folder: folder.to_owned(), file, durability, length, compacted: length, since: None })
     }
 
-    /// Writes one commit and hands it to the operating system before returning.
+    /// Writes one commit and hands it to the operating system, or with `fsync` to the disk, before returning.
     pub(super) fn append(&mut self, revision: u64, key: &Key, object: Option<&Value>) -> io::Result<()> {
         let mut line = serde_json::to_vec(&Line::new(revision, key, object))?;
         line.push(b'\n');
-        self.file.write_all(&line)?;
-        self.file.flush()
+        let written = self
+            .file
+            .write_all(&line)
+            .and_then(|()| if self.durability.fsync { self.file.sync_data() } else { Ok(()) });
+        if let Err(error) = written {
+            // Half a line would spoil those behind it.
+            self.file.set_len(self.length)?;
+            return Err(error);
+        }
+        self.length += line.len() as u64;
+        if let Some(since) = &mut self.since {
+            since.extend_from_slice(&line);
+        }
+        Ok(())
     }
+
+    /// Whether the file has grown enough.
+    pub(super) fn wants_compaction(&self) -> bool {
+        self.since.is_none()
+            && self.length > self.durability.compact_at
+            && self.length > self.compacted.saturating_mul(4)
+    }
+
+    /// From now on commits are kept for the new file too.
+    pub(super) fn begin_compaction(&mut self) -> Snapshot {
+        self.since = Some(Vec::new());
+        Snapshot::new(&self.folder)
+    }
+
+    /// Puts the new file in place, with what was written in the meantime.
+    pub(super) fn finish_compaction(&mut self, snapshot: &Snapshot, written: io::Result<()>) -> io::Result<()> {
+        let since = self.since.take().unwrap_or_default();
+        // Whatever goes wrong, the next attempt comes only after further growth.
+        self.compacted = self.length;
+        written?;
+        let mut file = OpenOptions::new().append(true).open(&snapshot.path)?;
+        file.write_all(&since)?;
+        file.sync_all()?;
+        fs::rename(&snapshot.path, self.folder.join(FILE))?;
+        sync_folder(&self.folder)?;
+        self.length = file.metadata()?.len();
+        self.compacted = self.length;
+        self.file = file;
+        Ok(())
+    }
+}
+
+/// A file of all objects at one revision, on its way.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    path: PathBuf,
+}
+
+impl Snapshot {
+    fn new(folder: &Path) -> Self {
+        // A name of its own: a thread of an earlier store may still be writing.
+        Self { path: folder.join(format!("{FILE}.{}", uuid::Uuid::new_v4().simple())) }
+    }
+
+    /// Nobody wants it any more.
+    pub(super) fn discard(&self) {
+        // What stays is removed at the next start.
+        let _ = fs::remove_file(&self.path);
+    }
+
+    pub(super) fn write(&self, revision: u64, objects: impl IntoIterator<Item = (Key, Stored)>) -> io::Result<()> {
+        let mut writer = BufWriter::new(File::create(&self.path)?);
+        // A line without a name carries only the counter, which must not go back when the newest write was a deletion.
+        let counter = Key::new(&Kind::new("", ""), "", "", "");
+        write_line(&mut writer, &Line::<&Value>::new(revision, &counter, None))?;
+        for (key, stored) in objects {
+            write_line(&mut writer, &Line::new(stored.revision, &key, Some(&*stored.object)))?;
+        }
+        writer.flush()?;
+        writer.get_ref().sync_all()
+    }
+}
+
+fn write_line(writer: &mut impl Write, line: &Line<'_, &Value>) -> io::Result<()> {
+    serde_json::to_writer(&mut *writer, line)?;
+    writer.write_all(b"\n")
+}
+
+/// Snapshots that were never finished.
+fn remove_leftovers(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(&format!("{FILE}."))) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// A new name in a folder is on the disk only after this.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
@@ -92,7 +217,7 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
             return Ok(());
         }
         number += 1;
-        let line: Line<Value> = serde_json::from_slice(&text).map_err(|error| {
+        let line: Line<'_, Value> = serde_json::from_slice(&text).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("line {number} of {FILE} is damaged: {error}"))
         })?;
         inner.revision = inner.revision.max(line.revision);
@@ -112,24 +237,4 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
         }
         inner.touched.insert((key.kind, key.cluster), line.revision);
     }
-}
-
-fn compact(path: &Path, inner: &Inner) -> io::Result<()> {
-    let mut writer = BufWriter::new(File::create(path)?);
-    // A line without a name carries only the counter, which must not go back when the newest write was a deletion.
-    let counter = Key::new(&Kind::new("", ""), "", "", "");
-    write_line(&mut writer, &Line::<&Value>::new(inner.revision, &counter, None))?;
-    for (kind, objects) in &inner.objects {
-        for ((cluster, namespace, name), stored) in objects {
-            let key = Key::new(kind, cluster, namespace, name);
-            write_line(&mut writer, &Line::new(stored.revision, &key, Some(&*stored.object)))?;
-        }
-    }
-    writer.flush()?;
-    writer.get_ref().sync_all()
-}
-
-fn write_line(writer: &mut impl Write, line: &Line<&Value>) -> io::Result<()> {
-    serde_json::to_writer(&mut *writer, line)?;
-    writer.write_all(b"\n")
 }

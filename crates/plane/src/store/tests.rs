@@ -47,7 +47,7 @@ async fn a_watch_sees_every_change_once_and_in_order() {
 
 #[tokio::test]
 async fn a_reader_that_falls_behind_is_cut_off() {
-    let store = Arc::new(Store::with_log_length(10));
+    let store = Arc::new(Store::with_limits(LogLimits { changes: 10, bytes: usize::MAX }));
     let mut watch = store.watch(0).unwrap();
     for value in 0..30 {
         store.commit(&key("a"), Expect::Any, Some(object("a", value))).unwrap();
@@ -87,7 +87,7 @@ fn a_deletion_shows_the_last_state_with_its_own_revision() {
 #[test]
 fn a_reopened_store_has_the_same_objects_and_counter() {
     let folder = std::env::temp_dir().join(format!("carrick-store-{}", uuid::Uuid::new_v4()));
-    let store = Store::open(&folder).unwrap();
+    let store = Store::open(&folder, Durability::default(), LogLimits::default()).unwrap();
     store.commit(&key("a"), Expect::Any, Some(object("a", 1))).unwrap();
     store.commit(&key("b"), Expect::Any, Some(object("b", 1))).unwrap();
     store.commit(&key("b"), Expect::Any, None).unwrap();
@@ -96,11 +96,102 @@ fn a_reopened_store_has_the_same_objects_and_counter() {
     let mut file = std::fs::OpenOptions::new().append(true).open(folder.join("commits.jsonl")).unwrap();
     std::io::Write::write_all(&mut file, b"{\"revision\":9,\"gro").unwrap();
     for _ in 0..2 {
-        let store = Store::open(&folder).unwrap();
+        let store = Store::open(&folder, Durability::default(), LogLimits::default()).unwrap();
         assert_eq!(store.revision(), 3);
         assert_eq!(store.get(&key("a")).unwrap().revision, 1);
         assert!(store.get(&key("b")).is_none());
         assert!(Arc::new(store).watch(2).is_err());
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+fn secret(cluster: &str, name: &str) -> Key {
+    Key::new(&Kind::new("", "secrets"), cluster, "default", name)
+}
+
+#[tokio::test]
+async fn a_watch_of_a_topic_sees_nothing_else_and_survives_the_noise_of_others() {
+    let store = Arc::new(Store::with_limits(LogLimits { changes: 10, bytes: usize::MAX }));
+    let topic = |cluster: Option<&str>| Topic { kind: Kind::new("", "secrets"), cluster: cluster.map(Into::into) };
+    store.commit(&secret("x", "early"), Expect::Absent, Some(object("early", 0))).unwrap();
+    let mut one = store.watch_topic(topic(Some("x")), 0).unwrap();
+    let mut all = store.watch_topic(topic(None), 1).unwrap();
+    assert_eq!(one.next().await.unwrap().revision, 1);
+    for value in 0..100 {
+        store.commit(&key("a"), Expect::Any, Some(object("a", value))).unwrap();
+    }
+    assert!(one.next().now_or_never().is_none());
+    store.commit(&secret("y", "s"), Expect::Absent, Some(object("s", 0))).unwrap();
+    assert!(one.next().now_or_never().is_none());
+    store.commit(&secret("x", "s"), Expect::Absent, Some(object("s", 0))).unwrap();
+    assert_eq!(one.next().await.unwrap().key, secret("x", "s"));
+    assert_eq!(all.next().await.unwrap().key, secret("y", "s"));
+    assert_eq!(all.next().await.unwrap().key, secret("x", "s"));
+    // Its own changes do cut off a reader that falls behind.
+    for value in 0..20 {
+        store.commit(&secret("x", "s"), Expect::Any, Some(object("s", value + 1))).unwrap();
+    }
+    assert!(one.next().now_or_never().unwrap().is_none());
+}
+
+#[test]
+fn topics_nobody_watches_are_forgotten() {
+    let store = Arc::new(Store::new());
+    let topic = Topic { kind: Kind::new("", "configmaps"), cluster: None };
+    let watch = store.watch_topic(topic, 0).unwrap();
+    assert_eq!(store.inner.read().log.size().2, 1);
+    drop(watch);
+    store.commit(&key("a"), Expect::Absent, Some(object("a", 1))).unwrap();
+    assert_eq!(store.inner.read().log.size().2, 0);
+}
+
+#[test]
+fn the_log_is_bounded_in_bytes() {
+    let store = Store::with_limits(LogLimits { changes: 20_000, bytes: 1_000_000 });
+    let text = "x".repeat(100_000);
+    for value in 0..200 {
+        let object = json!({"metadata": {"name": "a"}, "data": {"v": value.to_string(), "text": text}});
+        store.commit(&key("a"), Expect::Any, Some(object)).unwrap();
+    }
+    let (changes, bytes, _) = store.inner.read().log.size();
+    assert!(changes <= 16 && bytes < 2_000_000, "{changes} changes of {bytes} bytes");
+    assert_eq!(store.oldest(), 200 - changes as u64);
+}
+
+#[test]
+fn commits_can_wait_for_the_disk() {
+    let folder = std::env::temp_dir().join(format!("carrick-store-{}", uuid::Uuid::new_v4()));
+    let durability = Durability { fsync: true, ..Durability::default() };
+    let store = Store::open(&folder, durability, LogLimits::default()).unwrap();
+    store.commit(&key("a"), Expect::Absent, Some(object("a", 1))).unwrap();
+    drop(store);
+    let again = Store::open(&folder, durability, LogLimits::default()).unwrap();
+    assert_eq!(again.get(&key("a")).unwrap().revision, 1);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn the_file_is_compacted_while_it_is_written() {
+    let folder = std::env::temp_dir().join(format!("carrick-store-{}", uuid::Uuid::new_v4()));
+    let durability = Durability { fsync: false, compact_at: 10_000 };
+    let store = Arc::new(Store::open(&folder, durability, LogLimits::default()).unwrap());
+    let size = || std::fs::metadata(folder.join("commits.jsonl")).unwrap().len();
+    let (mut before, mut shrunk, mut value) = (0, 0, 0_u64);
+    while shrunk < 3 {
+        store.commit(&key(&format!("k{}", value % 7)), Expect::Any, Some(object("k", value))).unwrap();
+        shrunk += u32::from(size() < before);
+        before = size();
+        value += 1;
+    }
+    store.commit(&key("k0"), Expect::Any, None).unwrap();
+    let (_, expected) = store.list(&Kind::new("", "configmaps"), Some("c"), None);
+    let revision = store.revision();
+    drop(store);
+    let again = Store::open(&folder, durability, LogLimits::default()).unwrap();
+    assert_eq!(again.revision(), revision);
+    let (_, found) = again.list(&Kind::new("", "configmaps"), Some("c"), None);
+    let states = |list: &[(Key, Stored)]| -> Vec<Value> { list.iter().map(|(_, s)| (*s.object).clone()).collect() };
+    assert_eq!(states(&found), states(&expected));
+    assert_eq!(found.len(), 6);
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -9,21 +9,22 @@ use futures::Stream;
 use futures::future::BoxFuture;
 use tokio::sync::watch::Receiver;
 
-use super::{Change, Store};
+use super::{Change, Store, Topic};
 
 const BATCH: usize = 256;
 
 /// Changes in order; ends when the reader has fallen behind the log.
 pub struct Watch {
     store: Arc<Store>,
+    topic: Option<Topic>,
     cursor: u64,
     batch: VecDeque<Arc<Change>>,
     wake: BoxFuture<'static, Receiver<u64>>,
 }
 
 impl Watch {
-    pub(super) fn new(store: Arc<Store>, after: u64, newest: Receiver<u64>) -> Self {
-        Self { store, cursor: after, batch: VecDeque::new(), wake: Box::pin(async move { newest }) }
+    pub(super) fn new(store: Arc<Store>, topic: Option<Topic>, after: u64, newest: Receiver<u64>) -> Self {
+        Self { store, topic, cursor: after, batch: VecDeque::new(), wake: Box::pin(async move { newest }) }
     }
 }
 
@@ -36,7 +37,7 @@ impl Stream for Watch {
                 self.cursor = change.revision;
                 return Poll::Ready(Some(change));
             }
-            match self.store.changes(self.cursor, BATCH) {
+            match self.store.changes(self.topic.as_ref(), self.cursor, BATCH) {
                 None => return Poll::Ready(None),
                 Some(changes) if !changes.is_empty() => {
                     self.batch = changes.into();

@@ -69,8 +69,12 @@ impl World {
 
 impl Client {
     fn new(plane: &Plane, token: Option<String>) -> Client {
+        Self::at(plane.url(), plane.ca_pem(), token)
+    }
+
+    pub fn at(url: &str, ca_pem: &str, token: Option<String>) -> Client {
         let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(plane.ca_pem().as_bytes()).unwrap()).unwrap();
+        roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -80,7 +84,7 @@ impl Client {
         let connector =
             hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_all_versions().build();
         let http = Http::builder(TokioExecutor::new()).build(connector);
-        Client { http, base: plane.url().to_owned(), token }
+        Client { http, base: url.to_owned(), token }
     }
 
     pub async fn send(
@@ -115,12 +119,17 @@ impl Client {
     }
 
     pub async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
-        let response = self.send(method, path, headers, body).await;
+        self.try_call(method, path, headers, body).await.expect("a whole answer")
+    }
+
+    /// None if the connection fails.
+    pub async fn try_call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Option<Answer> {
+        let response = self.try_send(method, path, headers, body).await.ok()?;
         let code = response.status().as_u16();
         let headers = response.headers().clone();
-        let content = response.into_body().collect().await.unwrap().to_bytes();
+        let content = response.into_body().collect().await.ok()?.to_bytes();
         let text = String::from_utf8_lossy(&content).into_owned();
-        Answer { code, headers, body: serde_json::from_str(&text).unwrap_or(Value::Null), text }
+        Some(Answer { code, headers, body: serde_json::from_str(&text).unwrap_or(Value::Null), text })
     }
 
     pub async fn get(&self, path: &str) -> Answer {

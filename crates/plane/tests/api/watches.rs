@@ -1,3 +1,4 @@
+use carrick_plane::LogLimits;
 use serde_json::json;
 
 use crate::client::{MAPS, World, map};
@@ -67,7 +68,7 @@ async fn a_watch_ends_after_its_timeout_with_a_bookmark() {
 
 #[tokio::test]
 async fn an_expired_revision_is_an_error_event() {
-    let store = std::sync::Arc::new(carrick_plane::Store::with_log_length(5));
+    let store = std::sync::Arc::new(carrick_plane::Store::with_limits(LogLimits { changes: 5, bytes: usize::MAX }));
     let kind = carrick_plane::Kind::new("", "configmaps");
     for number in 0..20 {
         let key = carrick_plane::Key::new(&kind, "", "default", "a");

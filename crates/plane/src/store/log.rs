@@ -1,0 +1,178 @@
+//! The recent changes, bounded, and the parts of them that are watched.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::watch as signal;
+
+use super::{Change, Expired, Key, Kind};
+
+/// How much of the past the log keeps for watchers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLimits {
+    /// At most so many changes.
+    pub changes: usize,
+    /// At most about so many bytes in memory, but never fewer than the last few changes.
+    pub bytes: usize,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self { changes: 20_000, bytes: 64 * 1024 * 1024 }
+    }
+}
+
+/// However large they are, so many changes are kept.
+const FEW: usize = 16;
+
+/// What one watcher wants to see.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Topic {
+    /// Objects of this kind.
+    pub kind: Kind,
+    /// In this cluster, or in all of them.
+    pub cluster: Option<Arc<str>>,
+}
+
+/// The part of the log that belongs to a topic with watchers.
+#[derive(Debug)]
+struct Channel {
+    changes: VecDeque<Arc<Change>>,
+    /// Revision of the newest change that was dropped.
+    lost: u64,
+    newest: signal::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    change: Arc<Change>,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    limits: LogLimits,
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    /// Watches may start after this revision or a newer one.
+    oldest: u64,
+    channels: HashMap<Topic, Channel>,
+}
+
+impl Log {
+    pub(super) fn new(limits: LogLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// There is nothing before this revision.
+    pub(super) fn begin(&mut self, revision: u64) {
+        self.oldest = revision;
+    }
+
+    pub(super) fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// Whether a watch may start after a revision.
+    pub(super) fn check(&self, after: u64) -> Result<(), Expired> {
+        if after < self.oldest { Err(Expired { asked: after, oldest: self.oldest }) } else { Ok(()) }
+    }
+
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = &Arc<Change>> {
+        self.entries.iter().rev().map(|entry| &entry.change)
+    }
+
+    /// Adds a change and wakes those who watch it.
+    pub(super) fn push(&mut self, change: Arc<Change>) {
+        for topic in topics(&change.key) {
+            let Some(channel) = self.channels.get_mut(&topic) else { continue };
+            if channel.newest.receiver_count() == 0 {
+                self.channels.remove(&topic);
+                continue;
+            }
+            channel.changes.push_back(change.clone());
+            channel.newest.send_replace(change.revision);
+        }
+        let bytes = change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| weight(object));
+        self.bytes += bytes;
+        self.entries.push_back(Entry { change, bytes });
+        while self.entries.len() > self.limits.changes
+            || (self.bytes > self.limits.bytes && self.entries.len() > FEW.min(self.limits.changes))
+        {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(Entry { change, bytes }) = self.entries.pop_front() else { return };
+        self.bytes -= bytes;
+        self.oldest = change.revision;
+        for topic in topics(&change.key) {
+            if let Some(channel) = self.channels.get_mut(&topic)
+                && channel.changes.front().is_some_and(|first| first.revision == change.revision)
+            {
+                channel.changes.pop_front();
+                channel.lost = change.revision;
+            }
+        }
+    }
+
+    /// Wakes for changes of a topic from now on.
+    pub(super) fn subscribe(&mut self, topic: &Topic) -> signal::Receiver<u64> {
+        if let Some(channel) = self.channels.get(topic) {
+            return channel.newest.subscribe();
+        }
+        let fits = |change: &Arc<Change>| {
+            change.key.kind == topic.kind && topic.cluster.as_ref().is_none_or(|cluster| *cluster == change.key.cluster)
+        };
+        let changes: VecDeque<_> =
+            self.entries.iter().map(|entry| &entry.change).filter(|c| fits(c)).cloned().collect();
+        let (newest, receiver) = signal::channel(changes.back().map_or(self.oldest, |change| change.revision));
+        self.channels.insert(topic.clone(), Channel { changes, lost: self.oldest, newest });
+        receiver
+    }
+
+    /// Up to `limit` changes after a revision, or none if some have been dropped already.
+    pub(super) fn changes(&self, topic: Option<&Topic>, after: u64, limit: usize) -> Option<Vec<Arc<Change>>> {
+        match topic {
+            None => {
+                self.check(after).ok()?;
+                let start = self.entries.partition_point(|entry| entry.change.revision <= after);
+                Some(self.entries.range(start..).take(limit).map(|entry| entry.change.clone()).collect())
+            }
+            Some(topic) => {
+                let channel = self.channels.get(topic)?;
+                if after < channel.lost {
+                    return None;
+                }
+                let start = channel.changes.partition_point(|change| change.revision <= after);
+                Some(channel.changes.range(start..).take(limit).cloned().collect())
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn size(&self) -> (usize, usize, usize) {
+        (self.entries.len(), self.bytes, self.channels.len())
+    }
+}
+
+/// The two topics a change belongs to.
+fn topics(key: &Key) -> [Topic; 2] {
+    [
+        Topic { kind: key.kind.clone(), cluster: Some(key.cluster.clone()) },
+        Topic { kind: key.kind.clone(), cluster: None },
+    ]
+}
+
+/// About how many bytes a value takes in memory.
+fn weight(value: &Value) -> usize {
+    const NODE: usize = size_of::<Value>();
+    match value {
+        Value::String(text) => NODE + text.len(),
+        Value::Array(list) => NODE + list.iter().map(weight).sum::<usize>(),
+        Value::Object(map) => NODE + map.iter().map(|(key, value)| 2 * NODE + key.len() + weight(value)).sum::<usize>(),
+        _ => NODE,
+    }
+}

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 
+use crate::channel::{AnswerBody, Channel};
 use crate::connect::{ConnectError, parse_url, show};
 use crate::error::{Error, Status, chain};
 use crate::object::Object;
@@ -33,14 +33,14 @@ pub struct Client {
 }
 
 struct Inner {
-    transport: Transport,
+    channel: Channel,
     url: Arc<str>,
     default_namespace: Arc<str>,
     kube: OnceLock<kube::Client>,
 }
 
 /// What to list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ListOptions {
     /// Label selector.
     pub label_selector: Option<String>,
@@ -68,7 +68,11 @@ pub(crate) struct Page {
 
 impl Client {
     pub(crate) fn new(transport: Transport, url: Arc<str>, default_namespace: Arc<str>) -> Self {
-        Self { inner: Arc::new(Inner { transport, url, default_namespace, kube: OnceLock::new() }) }
+        Self::on(Channel::Pool(transport), url, default_namespace)
+    }
+
+    fn on(channel: Channel, url: Arc<str>, default_namespace: Arc<str>) -> Self {
+        Self { inner: Arc::new(Inner { channel, url, default_namespace, kube: OnceLock::new() }) }
     }
 
     /// The base URL, without a trailing slash.
@@ -77,17 +81,43 @@ impl Client {
     }
 
     /// A client at another URL with the same credentials and pool, such as a virtual workspace's `<url>/clusters/*`.
+    ///
+    /// A client made from a [`kube::Client`] cannot leave its server.
     pub fn at_url(&self, url: &str) -> Result<Self, ConnectError> {
-        let url = show(&parse_url(url)?);
-        Ok(Self::new(self.inner.transport.clone(), url.into(), self.inner.default_namespace.clone()))
+        if let Channel::Kube(_) = self.inner.channel {
+            let problem = "a kube::Client cannot leave its server; make the client from a kube::Config".to_owned();
+            return Err(ConnectError::Url { url: url.to_owned(), problem });
+        }
+        Ok(self.at(&show(&parse_url(url)?)))
+    }
+
+    /// A client below the base URL, such as at `/clusters/root:a`.
+    pub fn below(&self, path: &str) -> Self {
+        let path = path.trim_matches('/');
+        let slash = if path.is_empty() { "" } else { "/" };
+        self.at(&format!("{}{slash}{path}", self.inner.url))
+    }
+
+    /// The same client with another default namespace.
+    pub fn with_default_namespace(&self, namespace: &str) -> Self {
+        Self::on(self.inner.channel.clone(), self.inner.url.clone(), namespace.into())
+    }
+
+    /// The namespace that typed users get when they name none.
+    pub fn default_namespace(&self) -> &str {
+        &self.inner.default_namespace
+    }
+
+    fn at(&self, url: &str) -> Self {
+        Self::on(self.inner.channel.clone(), url.into(), self.inner.default_namespace.clone())
     }
 
     /// A kube client on the same URL and pool, for typed use. Must be called inside a tokio runtime.
     pub fn kube(&self) -> kube::Client {
         let build = || {
             // Not `self`: the service would keep alive the very thing that keeps it.
-            let (transport, url) = (self.inner.transport.clone(), self.inner.url.clone());
-            let service = service_fn(move |request| forward(transport.clone(), url.clone(), request));
+            let (channel, url) = (self.inner.channel.clone(), self.inner.url.clone());
+            let service = service_fn(move |request| forward(channel.clone(), url.clone(), request));
             kube::Client::new(service, self.inner.default_namespace.to_string())
         };
         self.inner.kube.get_or_init(build).clone()
@@ -262,7 +292,7 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<(&str, &Value)>,
-    ) -> Result<Response<Incoming>, Error> {
+    ) -> Result<Response<AnswerBody>, Error> {
         let request = self.describe(&method, path);
         let failed = |problem: String| Error::Request { request: request.clone(), problem };
         let mut builder =
@@ -275,7 +305,7 @@ impl Client {
         let message = builder.body(Body::from(bytes)).map_err(|error| failed(error.to_string()))?;
         let answer = self
             .inner
-            .transport
+            .channel
             .send(message)
             .await
             .map_err(|error| Error::Transport { request: request.clone(), problem: chain(&*error) })?;
@@ -292,6 +322,23 @@ impl Client {
     pub(crate) fn describe(&self, method: &Method, path: &str) -> String {
         let path = path.split_once('?').map_or(path, |(path, _)| path);
         format!("{method} {}{path}", self.inner.url)
+    }
+}
+
+impl From<kube::Client> for Client {
+    /// A client that sends through a kube client. A client made from a [`kube::Config`] is better: it speaks HTTP/2, so
+    /// that all watches share one connection, and it can reach other hosts with the same credentials.
+    fn from(client: kube::Client) -> Self {
+        let namespace = client.default_namespace().into();
+        Self::on(Channel::Kube(client), "".into(), namespace)
+    }
+}
+
+impl TryFrom<kube::Config> for Client {
+    type Error = ConnectError;
+
+    fn try_from(config: kube::Config) -> Result<Self, ConnectError> {
+        Ok(crate::server::Server::from_config(config)?.client())
     }
 }
 
@@ -353,19 +400,19 @@ impl Page {
 }
 
 /// Reads the rest of an answer.
-async fn read(answer: Response<Incoming>, request: &str) -> Result<Bytes, Error> {
+async fn read(answer: Response<AnswerBody>, request: &str) -> Result<Bytes, Error> {
     let body = answer.into_body().collect().await;
     body.map(http_body_util::Collected::to_bytes)
-        .map_err(|error| Error::Transport { request: request.to_owned(), problem: chain(&error) })
+        .map_err(|error| Error::Transport { request: request.to_owned(), problem: chain(&*error) })
 }
 
 /// Sends a request of a kube client, which knows only the part of the URL below the base.
 async fn forward(
-    transport: Transport,
+    channel: Channel,
     base: Arc<str>,
     mut request: Request<Body>,
-) -> Result<Response<Incoming>, BoxError> {
+) -> Result<Response<AnswerBody>, BoxError> {
     let path = request.uri().path_and_query().map_or("", http::uri::PathAndQuery::as_str);
     *request.uri_mut() = format!("{base}{path}").parse::<http::Uri>()?;
-    transport.send(request).await
+    channel.send(request).await
 }

@@ -108,6 +108,8 @@ pub(crate) enum Source {
     Inferred(Option<PathBuf>, Overrides),
     /// A text, which never changes.
     Text(String),
+    /// A complete configuration, which never changes.
+    Config(Box<Config>),
 }
 
 impl Source {
@@ -116,6 +118,7 @@ impl Source {
             Self::File(path, overrides) => from_file(path, overrides),
             Self::Inferred(path, overrides) => infer(path.as_deref(), overrides),
             Self::Text(text) => from_yaml(text),
+            Self::Config(config) => from_config(config),
         }
     }
 }
@@ -140,6 +143,13 @@ fn from_yaml(text: &str) -> Result<Loaded, ConnectError> {
     let origin = "the given kubeconfig".to_owned();
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| invalid(&error, &origin))?;
     from_kubeconfig(kubeconfig, origin, Vec::new(), &Overrides::default())
+}
+
+fn from_config(config: &Config) -> Result<Loaded, ConnectError> {
+    let origin = "the given configuration".to_owned();
+    let proxy = config.proxy_url.as_ref().map(|url| Proxy::parse(&url.to_string())).transpose();
+    let proxy = proxy.map_err(|problem| ConnectError::Proxy { origin: origin.clone(), problem })?;
+    Ok(Loaded { config: config.clone(), origin, proxy, files: Vec::new() })
 }
 
 /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.

@@ -18,6 +18,7 @@
 pub mod discovery;
 pub mod watch;
 
+mod channel;
 mod client;
 mod connect;
 mod error;

@@ -27,6 +27,9 @@ pub struct Object {
     pub uid: Arc<str>,
     /// Resource version.
     pub resource_version: Arc<str>,
+    /// `metadata.generation`; 0 if the kind has none.
+    pub generation: i64,
+    deleting: bool,
     body: Bytes,
 }
 
@@ -88,6 +91,8 @@ impl Object {
             name: (*header.name).into(),
             uid: (*header.uid).into(),
             resource_version: (*header.resource_version).into(),
+            generation: header.generation,
+            deleting: header.deletion_timestamp.is_some(),
             body: Bytes::from(body.into_bytes().into_boxed_slice()),
         })
     }
@@ -130,12 +135,7 @@ impl Object {
 
     /// Whether the object is being deleted.
     pub fn is_deleting(&self) -> bool {
-        self.metadata().deletion_timestamp.is_some()
-    }
-
-    /// `metadata.generation`; 0 if the kind has none.
-    pub fn generation(&self) -> i64 {
-        self.metadata().generation
+        self.deleting
     }
 
     fn metadata(&self) -> Metadata {
@@ -160,8 +160,6 @@ impl std::fmt::Debug for Object {
 struct Metadata {
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
-    deletion_timestamp: Option<IgnoredAny>,
-    generation: i64,
 }
 
 #[derive(Default, Deserialize)]
@@ -176,6 +174,8 @@ struct Header<'a> {
     #[serde(borrow)]
     resource_version: Cow<'a, str>,
     annotations: Option<BTreeMap<String, String>>,
+    generation: i64,
+    deletion_timestamp: Option<IgnoredAny>,
 }
 
 fn without_managed_fields(metadata: &str) -> Result<String, serde_json::Error> {
@@ -248,7 +248,7 @@ mod tests {
         wanted["metadata"].as_object_mut().unwrap().remove("managedFields");
         assert_eq!(object.value(), wanted);
         assert_eq!(format!("{object:?}"), "abc|ns/n@7");
-        assert_eq!((object.uid.as_ref(), object.generation(), object.is_deleting()), ("u", 3, true));
+        assert_eq!((object.uid.as_ref(), object.generation, object.is_deleting()), ("u", 3, true));
         assert_eq!(object.label("l").as_deref(), Some("v"));
         assert_eq!(object.annotation("kcp.io/cluster").as_deref(), Some("abc"));
         assert_eq!(object.label("other"), None);

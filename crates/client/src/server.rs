@@ -37,6 +37,11 @@ impl Server {
         Self::open(Source::Inferred(kubeconfig.map(Path::to_owned), overrides.clone()))
     }
 
+    /// The server of a configuration, as kube makes it from whatever it finds.
+    pub fn from_config(config: kube::Config) -> Result<Self, ConnectError> {
+        Self::open(Source::Config(Box::new(config)))
+    }
+
     fn open(source: Source) -> Result<Self, ConnectError> {
         let loaded = source.load()?;
         let url = connect::parse_url(&loaded.config.cluster_url.to_string())?;

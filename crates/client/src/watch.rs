@@ -48,7 +48,7 @@ pub enum Event {
 }
 
 /// What to watch, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WatchOptions {
     /// Only this namespace.
     pub namespace: Option<String>,

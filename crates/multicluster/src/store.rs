@@ -1,185 +1,239 @@
 //! All objects of one kind over the whole fleet.
+//!
+//! ```text
+//!   watch events of each endpoint ──apply──▶ clusters ─▶ namespaces ─▶ names ─▶ object
+//!                                               │                         │
+//!                                        home endpoint              indexes: name ─▶ value ─▶ cluster ─▶ objects
+//! ```
+//!
+//! The store is one map for all endpoints. It survives relists without a second copy, finds deletes that a broken watch
+//! missed, and lets a cluster move from one endpoint to another without a gap.
 
-use std::collections::hash_map::Entry as MapEntry;
-use std::collections::{HashMap, HashSet};
+mod index;
+mod state;
+
+use std::fmt;
 use std::sync::Arc;
 
 use carrick_client::Object;
 use carrick_client::watch::Event;
 use parking_lot::RwLock;
+use serde::de::DeserializeOwned;
 
-use crate::request::Request;
-
-/// Where the cluster of an object is found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClusterKey {
-    /// In annotation `kcp.io/cluster`; objects without it belong to cluster `""`.
-    Annotation,
-    /// Every object belongs to this cluster, whatever its annotations say.
-    Fixed(Arc<str>),
-}
+use crate::endpoint::ClusterKey;
+use crate::name::{ClusterName, EndpointId};
+use crate::priority::Priority;
+use crate::request::Key;
+use state::State;
 
 /// What a watch event meant for the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+#[derive(Debug)]
+pub enum Change<K> {
     /// An object that was not there before.
-    Added(Object),
+    Added(Arc<K>),
     /// An object in another version than before.
     Changed {
         /// The version before.
-        old: Object,
+        old: Arc<K>,
         /// The version now.
-        new: Object,
+        new: Arc<K>,
     },
     /// An object that is gone, in its last known state.
-    Deleted(Object),
+    Deleted(Arc<K>),
 }
 
-impl Change {
+impl<K> Change<K> {
     /// The object as it is now, or was last.
-    pub fn object(&self) -> &Object {
+    pub fn object(&self) -> &Arc<K> {
         match self {
             Self::Added(object) | Self::Deleted(object) | Self::Changed { new: object, .. } => object,
         }
     }
 }
 
+/// One change of one object.
+#[derive(Debug)]
+pub struct Update<K> {
+    /// Which object.
+    pub key: Key,
+    /// What happened to it.
+    pub change: Change<K>,
+    /// How urgent that is.
+    pub priority: Priority,
+}
+
+/// An object that cannot be read as the kind it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot understand {key}: {problem}; correct the object, or the type it is read as")]
+pub struct Undecodable {
+    /// Which object.
+    pub key: Key,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// All that one watch event meant.
+#[derive(Debug)]
+pub struct Applied<K> {
+    /// Changes of objects.
+    pub updates: Vec<Update<K>>,
+    /// An object that was left as it was, because its new version cannot be read.
+    pub undecodable: Option<Undecodable>,
+    /// Whether the object belongs to no cluster and was left out.
+    pub unkeyed: bool,
+}
+
+impl<K> Default for Applied<K> {
+    fn default() -> Self {
+        Self { updates: Vec::new(), undecodable: None, unkeyed: false }
+    }
+}
+
+type Decode<K> = dyn Fn(&Object) -> Result<K, serde_json::Error> + Send + Sync;
+
 /// All objects of one kind, by cluster, namespace and name, fed by one watch per endpoint. Cloning shares the store.
-#[derive(Clone)]
-pub struct FleetStore {
-    key: ClusterKey,
-    inner: Arc<RwLock<Inner>>,
+pub struct FleetStore<K> {
+    decode: Arc<Decode<K>>,
+    state: Arc<RwLock<State<K>>>,
 }
 
-type KeyFn = dyn Fn(&Object) -> Vec<String> + Send + Sync;
-
-/// The objects of one cluster by namespace and name.
-type Namespaces = HashMap<Arc<str>, HashMap<Arc<str>, Stored>>;
-
-#[derive(Default)]
-struct Inner {
-    clusters: HashMap<Arc<str>, Namespaces>,
-    endpoints: HashMap<Arc<str>, Endpoint>,
-    indexes: HashMap<String, Index>,
-    len: usize,
+impl<K> Clone for FleetStore<K> {
+    fn clone(&self) -> Self {
+        Self { decode: self.decode.clone(), state: self.state.clone() }
+    }
 }
 
-struct Stored {
-    object: Object,
-    endpoint: Arc<str>,
-    /// The list of the endpoint that last held the object.
-    generation: u64,
+impl<K: DeserializeOwned + 'static> FleetStore<K> {
+    /// An empty store of objects that are decoded when they arrive.
+    pub fn typed() -> Self {
+        Self::with(Object::decode)
+    }
 }
 
-#[derive(Default)]
-struct Endpoint {
-    generation: u64,
-    synced: bool,
+impl FleetStore<Object> {
+    /// An empty store of objects that are kept as compact bytes and decoded on use.
+    pub fn compact() -> Self {
+        Self::with(|object| Ok(object.clone()))
+    }
 }
 
-struct Index {
-    keys: Box<KeyFn>,
-    entries: HashMap<String, HashSet<Request>>,
-}
-
-impl FleetStore {
-    /// An empty store.
-    pub fn new(key: ClusterKey) -> Self {
-        Self { key, inner: Arc::default() }
+impl<K> FleetStore<K> {
+    /// An empty store of whatever a function makes of objects.
+    pub fn with(decode: impl Fn(&Object) -> Result<K, serde_json::Error> + Send + Sync + 'static) -> Self {
+        Self { decode: Arc::new(decode), state: Arc::default() }
     }
 
     /// Takes in one event of the watch of an endpoint and says what changed.
     ///
     /// A list that leaves an object out deletes it, so deletions missed between two watches are found. An object
-    /// that comes again as it was is no change.
-    pub fn apply(&self, endpoint: &str, event: Event) -> Vec<Change> {
-        let mut inner = self.inner.write();
+    /// that comes again as it was is no change. Of an object that cannot be decoded the last good version is kept.
+    pub fn apply(&self, endpoint: &EndpointId, key: &ClusterKey, event: Event) -> Applied<K> {
+        let mut applied = Applied::default();
         match event {
-            Event::Begin => {
-                inner.endpoint(endpoint).1.generation += 1;
-                Vec::new()
+            Event::Begin => self.state.write().begin(endpoint),
+            Event::Synced => applied.updates = self.state.write().finish(endpoint),
+            Event::Listed(object) => self.upsert(endpoint, key, object, true, &mut applied),
+            Event::Applied(object) => self.upsert(endpoint, key, object, false, &mut applied),
+            Event::Deleted(object) => match keyed(key, object) {
+                Some((key, object)) => {
+                    let last = (self.decode)(&object).ok().map(Arc::new);
+                    applied.updates.extend(self.state.write().remove(endpoint, key, last));
+                }
+                None => applied.unkeyed = true,
+            },
+            Event::Failing(_) | Event::Recovered => {}
+        }
+        applied
+    }
+
+    fn upsert(&self, endpoint: &EndpointId, key: &ClusterKey, object: Object, listed: bool, applied: &mut Applied<K>) {
+        let Some((key, object)) = keyed(key, object) else {
+            applied.unkeyed = true;
+            return;
+        };
+        // Decoding is the expensive part; it must not hold up readers.
+        match (self.decode)(&object) {
+            Ok(item) => {
+                applied.updates.extend(self.state.write().upsert(endpoint, key, &object, Arc::new(item), listed));
             }
-            Event::Listed(object) | Event::Applied(object) => {
-                let object = self.keyed(object);
-                inner.upsert(endpoint, object).into_iter().collect()
+            Err(problem) => {
+                self.state.write().touch(endpoint, &key);
+                applied.undecodable = Some(Undecodable { key, problem: problem.to_string() });
             }
-            Event::Deleted(object) => {
-                let object = self.keyed(object);
-                inner.remove(endpoint, object).into_iter().collect()
-            }
-            Event::Synced => {
-                let (_, state) = inner.endpoint(endpoint);
-                state.synced = true;
-                let generation = state.generation;
-                inner.sweep(|stored| &*stored.endpoint == endpoint && stored.generation < generation)
-            }
-            Event::Failing(_) | Event::Recovered => Vec::new(),
         }
     }
 
-    /// Drops everything of an endpoint that is gone, and says how many objects that were. Nothing counts as deleted.
-    pub fn forget_endpoint(&self, endpoint: &str) -> usize {
-        let mut inner = self.inner.write();
-        inner.endpoints.remove(endpoint);
-        inner.sweep(|stored| &*stored.endpoint == endpoint).len()
+    /// Says which endpoint serves a cluster from now on; others are not listened to any more for this cluster.
+    ///
+    /// Returns whether there are objects from another endpoint. They stay until the new endpoint has been listed: what
+    /// it does not have is then told as deleted.
+    pub fn settle(&self, cluster: &ClusterName, endpoint: &EndpointId) -> bool {
+        self.state.write().settle(cluster, endpoint)
+    }
+
+    /// Ends what [`FleetStore::settle`] began: every endpoint is listened to again for this cluster.
+    pub fn unsettle(&self, cluster: &ClusterName) {
+        self.state.write().unsettle(cluster);
+    }
+
+    /// Drops everything of an endpoint that is gone, and says how many objects that were. Nothing counts as deleted, and
+    /// clusters that have settled elsewhere keep their objects.
+    pub fn forget_endpoint(&self, endpoint: &EndpointId) -> usize {
+        self.state.write().forget_endpoint(endpoint)
     }
 
     /// Drops everything of a cluster, and says how many objects that were. Nothing counts as deleted.
     pub fn forget_cluster(&self, cluster: &str) -> usize {
-        let mut inner = self.inner.write();
-        let Some(namespaces) = inner.clusters.remove(cluster) else { return 0 };
-        let gone: Vec<Object> = namespaces.into_values().flatten().map(|(_, stored)| stored.object).collect();
-        for object in &gone {
-            inner.unindex(object);
-        }
-        inner.len -= gone.len();
-        gone.len()
+        self.state.write().forget_cluster(cluster)
     }
 
     /// Whether an endpoint has been listed completely.
-    pub fn is_synced(&self, endpoint: &str) -> bool {
-        self.inner.read().endpoints.get(endpoint).is_some_and(|state| state.synced)
+    pub fn is_synced(&self, endpoint: &EndpointId) -> bool {
+        self.state.read().is_synced(endpoint)
     }
 
     /// One object.
-    pub fn get(&self, cluster: &str, namespace: &str, name: &str) -> Option<Object> {
-        let inner = self.inner.read();
-        inner.clusters.get(cluster)?.get(namespace)?.get(name).map(|stored| stored.object.clone())
+    pub fn get(&self, cluster: &str, namespace: &str, name: &str) -> Option<Arc<K>> {
+        self.state.read().get(cluster, namespace, name).cloned()
     }
 
-    /// The object a request is about.
-    pub fn lookup(&self, request: &Request) -> Option<Object> {
-        self.get(&request.cluster, &request.namespace, &request.name)
-    }
-
-    /// All objects of all clusters.
-    pub fn list(&self) -> Vec<Object> {
-        let inner = self.inner.read();
-        inner.clusters.values().flat_map(HashMap::values).flat_map(HashMap::values).map(Stored::object).collect()
+    /// The object of a key.
+    pub fn lookup(&self, key: &Key) -> Option<Arc<K>> {
+        self.get(&key.cluster, &key.namespace, &key.name)
     }
 
     /// All objects of one cluster.
-    pub fn list_cluster(&self, cluster: &str) -> Vec<Object> {
-        let inner = self.inner.read();
-        let namespaces = inner.clusters.get(cluster).into_iter().flat_map(HashMap::values);
-        namespaces.flat_map(HashMap::values).map(Stored::object).collect()
+    pub fn list(&self, cluster: &str) -> Vec<Arc<K>> {
+        self.state.read().items(cluster).map(|(_, _, item)| item.clone()).collect()
     }
 
     /// All objects of one namespace of one cluster.
-    pub fn list_namespace(&self, cluster: &str, namespace: &str) -> Vec<Object> {
-        let inner = self.inner.read();
-        let names = inner.clusters.get(cluster).and_then(|namespaces| namespaces.get(namespace));
-        names.into_iter().flat_map(HashMap::values).map(Stored::object).collect()
+    pub fn list_ns(&self, cluster: &str, namespace: &str) -> Vec<Arc<K>> {
+        self.state.read().namespace(cluster, namespace).cloned().collect()
+    }
+
+    /// All objects of all clusters.
+    pub fn list_all(&self) -> Vec<(Key, Arc<K>)> {
+        self.state.read().all().collect()
+    }
+
+    /// The keys and objects of one cluster.
+    pub fn entries(&self, cluster: &ClusterName) -> Vec<(Key, Arc<K>)> {
+        let state = self.state.read();
+        let entry = |(namespace, name, item): (&Arc<str>, &Arc<str>, &Arc<K>)| {
+            (Key::new(cluster.clone(), namespace.clone(), name.clone()), item.clone())
+        };
+        state.items(cluster).map(entry).collect()
     }
 
     /// Names of the clusters that have objects.
-    pub fn clusters(&self) -> Vec<Arc<str>> {
-        self.inner.read().clusters.keys().cloned().collect()
+    pub fn clusters(&self) -> Vec<ClusterName> {
+        self.state.read().clusters()
     }
 
     /// Number of objects.
     pub fn len(&self) -> usize {
-        self.inner.read().len
+        self.state.read().len()
     }
 
     /// Whether there is no object.
@@ -188,155 +242,32 @@ impl FleetStore {
     }
 
     /// Keeps an index under a name; objects already there are indexed now. An index of that name is replaced.
-    pub fn index(&self, name: impl Into<String>, keys: impl Fn(&Object) -> Vec<String> + Send + Sync + 'static) {
-        let mut index = Index { keys: Box::new(keys), entries: HashMap::new() };
-        let mut inner = self.inner.write();
-        for stored in inner.clusters.values().flat_map(HashMap::values).flat_map(HashMap::values) {
-            index.add(&stored.object);
-        }
-        inner.indexes.insert(name.into(), index);
+    ///
+    /// The function must always give the same values for the same object, and must not use the store.
+    pub fn index(&self, name: impl Into<String>, values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) {
+        self.state.write().add_index(name.into(), Box::new(values));
     }
 
-    /// Keeps an index of the values of one label, under the label's name.
-    pub fn index_label(&self, label: &str) {
-        let wanted = label.to_owned();
-        self.index(label, move |object| object.label(&wanted).into_iter().collect());
+    /// The objects of one cluster with a value in an index; none if there is no such index.
+    pub fn by_index(&self, cluster: &str, index: &str, value: &str) -> Vec<Arc<K>> {
+        self.state.read().by_index(cluster, index, value).cloned().collect()
     }
 
-    /// All objects with a key in an index; none if there is no such index.
-    pub fn by_index(&self, name: &str, key: &str) -> Vec<Object> {
-        let inner = self.inner.read();
-        let requests = inner.indexes.get(name).and_then(|index| index.entries.get(key));
-        requests.into_iter().flatten().filter_map(|request| inner.lookup(request)).map(Stored::object).collect()
-    }
-
-    fn keyed(&self, mut object: Object) -> Object {
-        if let ClusterKey::Fixed(cluster) = &self.key {
-            object.cluster = cluster.clone();
-        }
-        object
+    /// The objects of all clusters with a value in an index; none if there is no such index.
+    pub fn by_index_all(&self, index: &str, value: &str) -> Vec<(Key, Arc<K>)> {
+        self.state.read().by_index_all(index, value).collect()
     }
 }
 
-/// Whether two sightings of an object are of the same state. The version alone does not tell: after a change of the
-/// schema the same version may come with more or fewer fields.
-fn same(old: &Object, new: &Object) -> bool {
-    old.uid == new.uid
-        && old.resource_version == new.resource_version
-        && (old.bytes() == new.bytes() || old.value() == new.value())
-}
-
-impl Stored {
-    fn object(&self) -> Object {
-        self.object.clone()
+impl<K> fmt::Debug for FleetStore<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetStore").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
-impl Inner {
-    fn endpoint(&mut self, url: &str) -> (Arc<str>, &mut Endpoint) {
-        let url: Arc<str> = self.endpoints.get_key_value(url).map_or_else(|| url.into(), |(url, _)| url.clone());
-        let state = self.endpoints.entry(url.clone()).or_default();
-        (url, state)
-    }
-
-    fn lookup(&self, request: &Request) -> Option<&Stored> {
-        self.clusters.get(&request.cluster)?.get(&request.namespace)?.get(&request.name)
-    }
-
-    fn upsert(&mut self, endpoint: &str, mut object: Object) -> Option<Change> {
-        let (endpoint, state) = self.endpoint(endpoint);
-        let generation = state.generation;
-        // One copy of each cluster and namespace name instead of one per object.
-        if let Some((cluster, _)) = self.clusters.get_key_value(&object.cluster) {
-            object.cluster = cluster.clone();
-        }
-        let namespaces = self.clusters.entry(object.cluster.clone()).or_default();
-        if let Some((namespace, _)) = namespaces.get_key_value(&object.namespace) {
-            object.namespace = namespace.clone();
-        }
-        let new = Stored { object: object.clone(), endpoint, generation };
-        match namespaces.entry(object.namespace.clone()).or_default().entry(object.name.clone()) {
-            MapEntry::Vacant(place) => {
-                place.insert(new);
-                self.len += 1;
-                self.reindex(None, &object);
-                Some(Change::Added(object))
-            }
-            MapEntry::Occupied(mut place) => {
-                let old = place.insert(new).object;
-                if same(&old, &object) {
-                    return None;
-                }
-                self.reindex(Some(&old), &object);
-                Some(Change::Changed { old, new: object })
-            }
-        }
-    }
-
-    /// Removes an object unless it has moved to another endpoint meanwhile.
-    fn remove(&mut self, endpoint: &str, last: Object) -> Option<Change> {
-        let request = Request::from(&last);
-        let stored = self.lookup(&request)?;
-        if &*stored.endpoint != endpoint {
-            return None;
-        }
-        self.take(&request);
-        Some(Change::Deleted(last))
-    }
-
-    /// Removes all objects that match.
-    fn sweep(&mut self, gone: impl Fn(&Stored) -> bool) -> Vec<Change> {
-        let all = self.clusters.values().flat_map(HashMap::values).flat_map(HashMap::values);
-        let requests: Vec<Request> = all.filter(|stored| gone(stored)).map(|stored| (&stored.object).into()).collect();
-        requests.iter().filter_map(|request| self.take(request)).map(Change::Deleted).collect()
-    }
-
-    fn take(&mut self, request: &Request) -> Option<Object> {
-        let namespaces = self.clusters.get_mut(&request.cluster)?;
-        let names = namespaces.get_mut(&request.namespace)?;
-        let object = names.remove(&request.name)?.object;
-        if names.is_empty() {
-            namespaces.remove(&request.namespace);
-        }
-        if namespaces.is_empty() {
-            self.clusters.remove(&request.cluster);
-        }
-        self.len -= 1;
-        self.unindex(&object);
-        Some(object)
-    }
-
-    fn reindex(&mut self, old: Option<&Object>, new: &Object) {
-        for index in self.indexes.values_mut() {
-            if let Some(old) = old {
-                index.remove(old);
-            }
-            index.add(new);
-        }
-    }
-
-    fn unindex(&mut self, object: &Object) {
-        for index in self.indexes.values_mut() {
-            index.remove(object);
-        }
-    }
-}
-
-impl Index {
-    fn add(&mut self, object: &Object) {
-        for key in (self.keys)(object) {
-            self.entries.entry(key).or_default().insert(object.into());
-        }
-    }
-
-    fn remove(&mut self, object: &Object) {
-        for key in (self.keys)(object) {
-            if let MapEntry::Occupied(mut requests) = self.entries.entry(key) {
-                requests.get_mut().remove(&Request::from(object));
-                if requests.get().is_empty() {
-                    requests.remove();
-                }
-            }
-        }
-    }
+/// The key of an object, and the object with the right cluster in it.
+fn keyed(key: &ClusterKey, mut object: Object) -> Option<(Key, Object)> {
+    let cluster = key.of(&object)?;
+    object.cluster = cluster.to_arc();
+    Some((Key::new(cluster, object.namespace.clone(), object.name.clone()), object))
 }

@@ -8,7 +8,8 @@ mod server;
 
 use std::time::Duration;
 
-use carrick_multicluster::{ApiExport, FleetEvent};
+use carrick_multicluster::providers::kcp::ApiExport;
+use carrick_multicluster::{FleetEvent, Provider};
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 use server::{Answer, TestServer, Then, end_of_list, event, refused};
@@ -29,11 +30,12 @@ async fn next(stream: &mut (impl Stream<Item = FleetEvent> + Unpin)) -> String {
     let event = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.unwrap().unwrap();
     let last = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
     match event {
-        FleetEvent::EndpointUp { url } => format!("up {}", last(&url)),
-        FleetEvent::EndpointDown { url } => format!("down {}", last(&url)),
-        FleetEvent::Engaged { cluster, endpoint } => format!("engaged {cluster} at {}", last(&endpoint)),
-        FleetEvent::Disengaged { cluster } => format!("disengaged {cluster}"),
-        FleetEvent::ApisChanged { cluster } => format!("apis of {cluster} changed"),
+        FleetEvent::EndpointUp(endpoint) => format!("up {}", last(&endpoint.id)),
+        FleetEvent::EndpointDown(id) => format!("down {}", last(&id)),
+        FleetEvent::Engage(cluster) => format!("engaged {} at {}", cluster.name(), last(cluster.endpoint())),
+        FleetEvent::Disengage { name, .. } => format!("disengaged {name}"),
+        FleetEvent::Path { name, path } => format!("{name} is {path}"),
+        FleetEvent::ApisChanged { name } => format!("apis of {name} changed"),
         FleetEvent::Synced => "synced".to_owned(),
         FleetEvent::Failing { source, error } => format!("failing {} {error}", last(&source)),
         FleetEvent::Recovered { source } => format!("recovered {}", last(&source)),
@@ -45,7 +47,7 @@ async fn the_provider_follows_the_slice_to_its_bindings() {
     let server = TestServer::start(vec![]).await;
     let client = server.server().at_path("/clusters/root:prov");
     let url = client.url().replace("/clusters/root:prov", "/services/apiexport/p/ex");
-    let mut fleet = Box::pin(ApiExport::new(client, "s").events());
+    let mut fleet = ApiExport::new(client, "s").events();
     server.then(Answer::Watch(vec![event("ADDED", &slice(&[&url])), end_of_list(5)], Then::Hold));
     // A URL may be published a moment before it is served.
     server.then(refused(404, "NotFound"));
@@ -85,7 +87,7 @@ async fn an_endpoint_that_leaves_the_slice_is_not_watched_any_more() {
     let server = TestServer::start(vec![]).await;
     let client = server.server().at_path("/clusters/root:prov");
     let url = client.url().replace("/clusters/root:prov", "/ex");
-    let mut fleet = Box::pin(ApiExport::new(client, "s").events());
+    let mut fleet = ApiExport::new(client, "s").events();
     let slices = |answer| server.then(Answer::For("apiexportendpointslices", Box::new(answer)));
     slices(Answer::Watch(vec![event("ADDED", &slice(&[&url])), end_of_list(5)], Then::End));
     let bindings = Answer::Watch(vec![event("ADDED", &binding("one")), end_of_list(8)], Then::Hold);

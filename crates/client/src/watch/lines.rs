@@ -2,21 +2,22 @@
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+
+use crate::channel::AnswerBody;
 
 /// Objects are limited to a few MiB by every known server; a longer line is no event.
 const LONGEST_LINE: usize = 64 << 20;
 
 /// Splits a body into lines. Dropping it ends the request.
 pub(super) struct Lines {
-    body: Incoming,
+    body: AnswerBody,
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line end.
     searched: usize,
 }
 
 impl Lines {
-    pub(super) fn new(body: Incoming) -> Self {
+    pub(super) fn new(body: AnswerBody) -> Self {
         Self { body, buffer: BytesMut::new(), searched: 0 }
     }
 
@@ -43,7 +44,7 @@ impl Lines {
                         self.buffer.extend_from_slice(&data);
                     }
                 }
-                Some(Err(error)) => return Err(crate::error::chain(&error)),
+                Some(Err(error)) => return Err(crate::error::chain(&*error)),
                 None => return Ok(None),
             }
         }

@@ -157,7 +157,7 @@ impl Watch {
         }
     }
 
-    async fn open(&self, version: Option<String>) -> Result<Box<Reading>, Error> {
+    async fn open(&mut self, version: Option<String>) -> Result<Box<Reading>, Error> {
         // Spread out, so that watches opened together do not end together.
         let timeout = self.options.timeout.mul_f64(1.0 + 0.2 * random_fraction());
         let mut query = self.options.select.query();

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{QueueConfig, QueueStats};
+use crate::name::ClusterName;
 use crate::request::HasCluster;
 
 /// When a timer fires; the number keeps timers of the same instant apart and tells older from newer ones.
@@ -15,9 +15,9 @@ type Timer = (Instant, u64);
 
 pub(super) struct State<K> {
     config: QueueConfig,
-    lanes: HashMap<Arc<str>, Lane<K>>,
+    lanes: HashMap<ClusterName, Lane<K>>,
     /// Clusters with waiting keys, in the order of their turns.
-    turns: VecDeque<Arc<str>>,
+    turns: VecDeque<ClusterName>,
     timers: BTreeMap<Timer, K>,
     /// Counts timers and runs.
     sequence: u64,

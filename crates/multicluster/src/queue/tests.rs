@@ -1,19 +1,19 @@
 use super::*;
-use crate::request::Request;
+use crate::request::Key;
 use futures::FutureExt;
 
-type Queue = super::Queue<Request>;
+type Queue = super::Queue<Key>;
 
-fn key(cluster: &str, name: &str) -> Request {
-    Request::new(cluster, "", name)
+fn key(cluster: &str, name: &str) -> Key {
+    Key::new(cluster.parse().unwrap(), "", name)
 }
 
 /// The next key if there is one without waiting.
-fn now(queue: &Queue) -> Option<Lease<Request>> {
+fn now(queue: &Queue) -> Option<Lease<Key>> {
     queue.next().now_or_never().flatten()
 }
 
-fn name(lease: &Lease<Request>) -> String {
+fn name(lease: &Lease<Key>) -> String {
     format!("{}/{}", lease.key().cluster, lease.key().name)
 }
 

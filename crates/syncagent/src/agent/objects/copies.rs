@@ -1,7 +1,9 @@
 //! Copies on the service cluster, found by the link to their source.
 
+use std::sync::Arc;
+
 use carrick_client::Object;
-use carrick_multicluster::{ClusterKey, FleetStore, Request};
+use carrick_multicluster::{ClusterName, FleetStore, Key};
 use serde_json::Value;
 
 use crate::api::{REMOTE_CLUSTER, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH};
@@ -9,12 +11,12 @@ use crate::rules::metadata::{Link, SourceKey};
 
 const BY_SOURCE: &str = "source";
 
-/// Name under which the store knows its one watch.
-pub(super) const ENDPOINT: &str = "service";
+/// Name of the service cluster and of its one endpoint.
+pub(super) const SERVICE: &str = "service";
 
 /// A store of copies with an index by source.
-pub(super) fn store() -> FleetStore {
-    let store = FleetStore::new(ClusterKey::Fixed("".into()));
+pub(super) fn store() -> FleetStore<Object> {
+    let store = FleetStore::compact();
     store.index(BY_SOURCE, |copy| {
         let label = |key| copy.label(key);
         match (label(REMOTE_CLUSTER), label(REMOTE_NAME_HASH)) {
@@ -28,16 +30,17 @@ pub(super) fn store() -> FleetStore {
 }
 
 /// All copies of a source; more than one is an error somewhere.
-pub(super) fn of(store: &FleetStore, source: &SourceKey) -> Vec<Object> {
+pub(super) fn of(store: &FleetStore<Object>, source: &SourceKey) -> Vec<Arc<Object>> {
     let labels = Link::to(source, None).labels;
     let label =
         |wanted| labels.iter().find(|(key, _)| *key == wanted).map(|(_, value)| value.as_str()).unwrap_or_default();
-    store.by_index(BY_SOURCE, &key(&source.cluster, label(REMOTE_NAMESPACE_HASH), label(REMOTE_NAME_HASH)))
+    store.by_index(SERVICE, BY_SOURCE, &key(&source.cluster, label(REMOTE_NAMESPACE_HASH), label(REMOTE_NAME_HASH)))
 }
 
 /// The source that a copy belongs to.
-pub(super) fn source_of(copy: &Value) -> Option<Request> {
-    Link::source_of(copy).map(|source| Request::new(source.cluster, source.namespace, source.name))
+pub(super) fn source_of(copy: &Value) -> Option<Key> {
+    let source = Link::source_of(copy)?;
+    Some(Key::new(ClusterName::new(source.cluster).ok()?, source.namespace, source.name))
 }
 
 fn key(cluster: &str, namespace_hash: &str, name_hash: &str) -> String {

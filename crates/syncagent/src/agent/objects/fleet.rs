@@ -1,11 +1,11 @@
 //! The endpoints of the export's virtual workspace, as they come and go.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
 use std::sync::Arc;
 
 use carrick_client::{Client, ConnectError};
-use carrick_multicluster::{ApiExport, FleetEvent};
+use carrick_multicluster::providers::kcp::ApiExport;
+use carrick_multicluster::{FleetEvent, Provider};
 use futures::StreamExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ impl Fleet {
         let provider = ApiExport::new(context.slice_workspace.clone(), context.slice.clone());
         let health = context.health.clone();
         tokio::spawn(async move {
-            let mut events = pin!(provider.events());
+            let mut events = provider.events();
             // One for each source that fails, so that every outage is told once and no recovery hides another outage.
             let mut failing: BTreeMap<Arc<str>, Part> = BTreeMap::new();
             loop {
@@ -47,25 +47,25 @@ impl Fleet {
                     event = events.next() => event,
                 };
                 match event {
-                    Some(FleetEvent::EndpointUp { url }) => {
-                        tracing::info!(endpoint = &*url, "Found an endpoint of the APIExport.");
-                        sender.send_modify(|state| state.urls.extend([url]));
+                    Some(FleetEvent::EndpointUp(endpoint)) => {
+                        tracing::info!(endpoint = %endpoint.id, "Found an endpoint of the APIExport.");
+                        sender.send_modify(|state| state.urls.extend([endpoint.id.as_str().into()]));
                     }
-                    Some(FleetEvent::EndpointDown { url }) => {
-                        tracing::info!(endpoint = &*url, "An endpoint of the APIExport is gone.");
-                        failing.remove(&url);
-                        sender.send_modify(|state| state.urls.retain(|other| *other != url));
+                    Some(FleetEvent::EndpointDown(id)) => {
+                        tracing::info!(endpoint = %id, "An endpoint of the APIExport is gone.");
+                        failing.remove(id.as_str());
+                        sender.send_modify(|state| state.urls.retain(|url| **url != *id));
                     }
-                    Some(FleetEvent::Engaged { cluster, .. }) => {
-                        tracing::info!(cluster = &*cluster, "A workspace uses the APIExport.");
+                    Some(FleetEvent::Engage(cluster)) => {
+                        tracing::info!(cluster = %cluster.name(), "A workspace uses the APIExport.");
                         sender.send_modify(|state| state.joined += 1);
                     }
-                    Some(FleetEvent::ApisChanged { cluster }) => {
-                        tracing::debug!(cluster = &*cluster, "A workspace has got other APIs.");
+                    Some(FleetEvent::ApisChanged { name }) => {
+                        tracing::debug!(cluster = %name, "A workspace has got other APIs.");
                         sender.send_modify(|state| state.apis += 1);
                     }
-                    Some(FleetEvent::Disengaged { cluster }) => {
-                        tracing::info!(cluster = &*cluster, "A workspace does not use the APIExport any more.");
+                    Some(FleetEvent::Disengage { name, .. }) => {
+                        tracing::info!(cluster = %name, "A workspace does not use the APIExport any more.");
                     }
                     Some(FleetEvent::Failing { source, error }) => {
                         let name = format!("consumers' workspaces at {source}");
@@ -78,7 +78,7 @@ impl Fleet {
                             part.works();
                         }
                     }
-                    Some(FleetEvent::Synced) => {}
+                    Some(FleetEvent::Synced | FleetEvent::Path { .. }) => {}
                     None => return,
                 }
             }

@@ -5,10 +5,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_client::{Client, Error, Resource};
+use carrick_client::{Client, Error, Object, Resource};
 use carrick_kcp::kinds::LOGICAL_CLUSTER;
 use carrick_kcp::{LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
-use carrick_multicluster::{FleetStore, Request};
+use carrick_multicluster::{ClusterName, FleetStore, Key};
 use futures::FutureExt;
 use serde_json::Value;
 use thiserror::Error;
@@ -32,14 +32,14 @@ const CATCH_UP: Duration = Duration::from_secs(2);
 pub(super) enum ReconcileError {
     /// No endpoint serves the workspace at the moment.
     #[error("no endpoint serves logical cluster {0}")]
-    NoEndpoint(Arc<str>),
+    NoEndpoint(ClusterName),
     /// Something that the rules need cannot be read in the workspace.
     #[error("cannot read {what} in logical cluster {cluster}: {source}")]
     Read {
         /// What was to be read.
         what: String,
         /// In which cluster.
-        cluster: Arc<str>,
+        cluster: ClusterName,
         /// What the server said.
         source: Error,
     },
@@ -65,7 +65,7 @@ impl ReconcileError {
 }
 
 /// Brings one object in line, and tells its owner if that fails.
-pub(super) async fn reconcile(shared: &Shared, request: &Request) -> Result<Next, ReconcileError> {
+pub(super) async fn reconcile(shared: &Shared, request: &Key) -> Result<Next, ReconcileError> {
     let Some(source) = shared.sources.lookup(request) else {
         shared.interest.set(request, Vec::new());
         return Ok(Next::OnChange);
@@ -84,7 +84,7 @@ pub(super) async fn reconcile(shared: &Shared, request: &Request) -> Result<Next
     result
 }
 
-async fn process(shared: &Shared, request: &Request, kcp: &Client, source: &Value) -> Result<Next, ReconcileError> {
+async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -> Result<Next, ReconcileError> {
     let rules = shared.rules();
     let local = &shared.context.local;
     let key = SourceKey {
@@ -94,7 +94,7 @@ async fn process(shared: &Shared, request: &Request, kcp: &Client, source: &Valu
     };
     let namespace = namespace(&rules, request, kcp).await?;
     let path = workspace_path(shared, &rules, request, kcp).await?;
-    let found: Vec<Value> = copies::of(&shared.copies, &key).iter().map(carrick_client::Object::value).collect();
+    let found: Vec<Value> = copies::of(&shared.copies, &key).iter().map(|copy| copy.value()).collect();
     let names: Vec<String> = found.iter().map(full_name).collect();
     let copies = match found.as_slice() {
         [] => Copies::None,
@@ -149,7 +149,7 @@ async fn process(shared: &Shared, request: &Request, kcp: &Client, source: &Valu
             if *at.kind == rules.remote && at.side == Side::Kcp {
                 seen_in(shared, &shared.sources, &request.cluster, at, object, true).await;
             } else if *at.kind == rules.local && at.side == Side::Service {
-                seen_in(shared, &shared.copies, "", at, object, !found.is_empty()).await;
+                seen_in(shared, &shared.copies, copies::SERVICE, at, object, !found.is_empty()).await;
             }
         }
     };
@@ -159,7 +159,7 @@ async fn process(shared: &Shared, request: &Request, kcp: &Client, source: &Valu
 }
 
 /// Waits until a cache shows a version of the object that is at least as new.
-async fn seen_in(shared: &Shared, store: &FleetStore, cluster: &str, at: &Place, object: &Value, existed: bool) {
+async fn seen_in(shared: &Shared, store: &FleetStore<Object>, cluster: &str, at: &Place, object: &Value, existed: bool) {
     let number = |version: &str| version.parse::<u64>().unwrap_or(u64::MAX);
     let written = number(object["metadata"]["resourceVersion"].as_str().unwrap_or_default());
     loop {
@@ -174,7 +174,7 @@ async fn seen_in(shared: &Shared, store: &FleetStore, cluster: &str, at: &Place,
 }
 
 /// The namespace of the object in kcp, if the rules filter by it.
-async fn namespace(rules: &Rules, request: &Request, kcp: &Client) -> Result<Option<Value>, ReconcileError> {
+async fn namespace(rules: &Rules, request: &Key, kcp: &Client) -> Result<Option<Value>, ReconcileError> {
     if rules.namespace_filter.is_none() || request.namespace.is_empty() {
         return Ok(None);
     }
@@ -190,7 +190,7 @@ async fn namespace(rules: &Rules, request: &Request, kcp: &Client) -> Result<Opt
 async fn workspace_path(
     shared: &Shared,
     rules: &Rules,
-    request: &Request,
+    request: &Key,
     kcp: &Client,
 ) -> Result<Option<String>, ReconcileError> {
     if !rules.workspace_paths {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use carrick_client::{Client, Error, ListOptions, Object};
-use carrick_multicluster::Request;
+use carrick_multicluster::Key;
 use parking_lot::Mutex;
 use serde_json::Value;
 use thiserror::Error;
@@ -43,8 +43,8 @@ pub(super) enum ReadError {
 /// Which primaries care about an object on the origin side, whether it exists or not.
 #[derive(Default)]
 pub(super) struct Interest {
-    by_object: Mutex<HashMap<Origin3, HashSet<Request>>>,
-    by_primary: Mutex<HashMap<Request, Vec<Origin3>>>,
+    by_object: Mutex<HashMap<Origin3, HashSet<Key>>>,
+    by_primary: Mutex<HashMap<Key, Vec<Origin3>>>,
 }
 
 /// An object on the origin side: resource, cluster (empty on the service cluster), namespace and name.
@@ -52,7 +52,7 @@ type Origin3 = (Gvr, String, String, String);
 
 impl Interest {
     /// Replaces what a primary cares about; nothing, once it is gone.
-    pub fn set(&self, primary: &Request, objects: Vec<Origin3>) {
+    pub fn set(&self, primary: &Key, objects: Vec<Origin3>) {
         let mut by_object = self.by_object.lock();
         let mut by_primary = self.by_primary.lock();
         for old in by_primary.remove(primary).into_iter().flatten() {
@@ -72,7 +72,7 @@ impl Interest {
     }
 
     /// Primaries that care about a changed object.
-    pub fn primaries(&self, gvr: &Gvr, object: &Object) -> Vec<Request> {
+    pub fn primaries(&self, gvr: &Gvr, object: &Object) -> Vec<Key> {
         let key = (gvr.clone(), object.cluster.to_string(), object.namespace.to_string(), object.name.to_string());
         self.by_object.lock().get(&key).into_iter().flatten().cloned().collect()
     }
@@ -90,7 +90,7 @@ impl Reader<'_> {
     /// All related objects that exist on their origin side, sorted by entry, namespace and name.
     pub async fn read(
         &self,
-        primary: &Request,
+        primary: &Key,
         related: &[Related],
         primaries: Primaries<'_>,
     ) -> Result<Vec<RelatedSeen>, ReadError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Object};
-use carrick_multicluster::{ClusterKey, FleetStore, Queue, QueueConfig, Request};
+use carrick_multicluster::{ClusterKey, ClusterName, EndpointId, FleetStore, Key, Queue, QueueConfig};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch as channel};
@@ -49,19 +49,19 @@ pub(super) struct Shared {
     pub context: Arc<Context>,
     pub states: Arc<States>,
     pub fleet: Fleet,
-    pub sources: FleetStore,
-    pub copies: FleetStore,
+    pub sources: FleetStore<Object>,
+    pub copies: FleetStore<Object>,
     pub kinds: Kinds,
     pub interest: SharedInterest,
     pub namespaces: Namespaces,
     /// Wakes whoever waits for a cache to catch up.
     pub seen: Notify,
     /// Workspace paths by cluster.
-    pub paths: Mutex<HashMap<Arc<str>, String>>,
+    pub paths: Mutex<HashMap<ClusterName, String>>,
     /// What was said last about each object that fails, so that it is said once.
-    told: Mutex<HashMap<Request, String>>,
+    told: Mutex<HashMap<Key, String>>,
     rules: Mutex<Arc<Rules>>,
-    queue: Queue<Request>,
+    queue: Queue<Key>,
     /// Endpoint of each cluster, and the client for it.
     homes: Mutex<HashMap<Arc<str>, Home>>,
 }
@@ -85,7 +85,7 @@ impl Syncer {
             context,
             states,
             fleet,
-            sources: FleetStore::new(ClusterKey::Annotation),
+            sources: FleetStore::compact(),
             copies: copies::store(),
             kinds: Kinds::default(),
             interest: SharedInterest::default(),
@@ -128,8 +128,8 @@ impl Syncer {
             return;
         }
         *self.shared.rules.lock() = rules.clone();
-        for object in self.shared.sources.list() {
-            self.shared.queue.add(Request::from(&object));
+        for (key, _) in self.shared.sources.list_all() {
+            self.shared.queue.add(key);
         }
     }
 
@@ -179,15 +179,18 @@ async fn watch_copies(shared: Arc<Shared>, synced: channel::Sender<bool>) {
     let part = shared.context.health.part(format!("copies of PublishedResource {}", rules.name));
     let options = WatchOptions::labels(format!("{AGENT_NAME}={}", rules.agent_name));
     let mut events = pin!(watch(shared.context.local.clone(), resource(&rules.local), options));
+    let endpoint = EndpointId::new(copies::SERVICE);
+    let Ok(service) = ClusterName::new(copies::SERVICE) else { return };
+    let service = ClusterKey::Fixed(service);
     while let Some(event) = events.next().await {
         note(&part, &event, "the service cluster");
-        for change in shared.copies.apply(copies::ENDPOINT, event) {
-            if let Some(source) = copies::source_of(&change.object().value()) {
+        for update in shared.copies.apply(&endpoint, &service, event).updates {
+            if let Some(source) = copies::source_of(&update.change.object().value()) {
                 shared.queue.add(source);
             }
         }
         shared.seen.notify_waiters();
-        if shared.copies.is_synced(copies::ENDPOINT) {
+        if shared.copies.is_synced(&endpoint) {
             synced.send_replace(true);
         }
     }
@@ -204,14 +207,14 @@ async fn watch_endpoints(shared: Arc<Shared>) {
         running.retain(|url, _| {
             let stays = endpoints.urls.contains(url);
             if !stays {
-                shared.sources.forget_endpoint(url);
+                shared.sources.forget_endpoint(&url.clone().into());
                 shared.homes.lock().retain(|_, home| home.endpoint != *url);
             }
             stays
         });
         // A workspace that has just joined may be the first to serve the API: do not wait for the next attempt.
         if std::mem::replace(&mut joined, endpoints.joined) != endpoints.joined {
-            running.retain(|url, _| shared.sources.is_synced(url));
+            running.retain(|url, _| shared.sources.is_synced(&url.clone().into()));
         }
         // kcp goes on serving a watch under the schema it began with, so a new schema needs a new list and watch.
         if std::mem::replace(&mut apis, endpoints.apis) != endpoints.apis {
@@ -251,13 +254,14 @@ async fn watch_sources(shared: Arc<Shared>, client: Client, endpoint: Arc<str>) 
     // Virtual workspaces of some kcp versions never finish a streaming list.
     let options = WatchOptions { streaming_lists: false, ..WatchOptions::default() };
     let mut events = pin!(watch(client, resource(&rules.remote), options));
+    let id = EndpointId::new(endpoint.clone());
     while let Some(event) = events.next().await {
         note(&part, &event, "consumers' workspaces");
         if let Event::Listed(object) | Event::Applied(object) = &event {
             shared.settle(&object.cluster, &endpoint);
         }
-        for change in shared.sources.apply(&endpoint, event) {
-            shared.queue.add(Request::from(change.object()));
+        for update in shared.sources.apply(&id, &ClusterKey::KCP, event).updates {
+            shared.queue.add(update.key);
         }
         shared.seen.notify_waiters();
     }
@@ -300,26 +304,28 @@ fn related_changed(shared: &Shared, side: Side, gvr: &Gvr, object: &Object) {
         match (&related.watch, side) {
             (None, _) => {}
             (Some(RelatedWatch::ByOwner), Side::Kcp) => {
-                if let Some(name) = owner(&object.value(), &rules.remote.group, &rules.remote.kind) {
-                    shared.queue.add(Request::new(object.cluster.clone(), object.namespace.clone(), name));
+                let name = owner(&object.value(), &rules.remote.group, &rules.remote.kind);
+                if let (Some(name), Ok(cluster)) = (name, ClusterName::new(object.cluster.clone())) {
+                    shared.queue.add(Key::new(cluster, object.namespace.clone(), name));
                 }
             }
             (Some(RelatedWatch::ByOwner), Side::Service) => {
                 let name = owner(&object.value(), &rules.local.group, &rules.local.kind);
-                let copy = name.and_then(|name| shared.copies.get("", &object.namespace, &name));
+                let copy = name.and_then(|name| shared.copies.get(copies::SERVICE, &object.namespace, &name));
                 if let Some(source) = copy.and_then(|copy| copies::source_of(&copy.value())) {
                     shared.queue.add(source);
                 }
             }
             (Some(RelatedWatch::BySelector(selector)), Side::Kcp) => {
-                for source in shared.sources.list_cluster(&object.cluster) {
+                let Ok(cluster) = ClusterName::new(object.cluster.clone()) else { continue };
+                for (key, source) in shared.sources.entries(&cluster) {
                     if selector.matches(&source.labels()) {
-                        shared.queue.add(Request::from(&source));
+                        shared.queue.add(key);
                     }
                 }
             }
             (Some(RelatedWatch::BySelector(selector)), Side::Service) => {
-                for copy in shared.copies.list().iter().filter(|copy| selector.matches(&copy.labels())) {
+                for copy in shared.copies.list(copies::SERVICE).iter().filter(|copy| selector.matches(&copy.labels())) {
                     if let Some(source) = copies::source_of(&copy.value()) {
                         shared.queue.add(source);
                     }

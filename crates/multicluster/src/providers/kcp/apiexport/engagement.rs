@@ -5,9 +5,29 @@ use std::sync::Arc;
 
 use carrick_client::Object;
 use carrick_client::watch::Event;
+use carrick_kcp::PATH_ANNOTATION;
 use serde_json::Value;
 
-use crate::fleet::FleetEvent;
+use crate::event::Gone;
+
+/// A change of the fleet, in names only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// An endpoint appeared.
+    Up(Arc<str>),
+    /// An endpoint is gone; its clusters have left before.
+    Down(Arc<str>),
+    /// A cluster takes part. Told again, with the new endpoint, when it moves.
+    Engaged { cluster: Arc<str>, endpoint: Arc<str>, path: Option<Arc<str>> },
+    /// The path of an engaged cluster became known, or changed.
+    Path { cluster: Arc<str>, path: Arc<str> },
+    /// A cluster got other APIs than before.
+    ApisChanged { cluster: Arc<str> },
+    /// A cluster takes part no more.
+    Disengaged { cluster: Arc<str>, why: Gone },
+    /// Everything that existed at the start has been told.
+    Synced,
+}
 
 /// The state of the fleet.
 #[derive(Default)]
@@ -15,6 +35,8 @@ pub(super) struct Engagement {
     endpoints: BTreeMap<Arc<str>, Endpoint>,
     /// Engaged clusters and the endpoint that serves each.
     clusters: HashMap<Arc<str>, Arc<str>>,
+    /// Paths of the clusters that have bindings, where known.
+    paths: HashMap<Arc<str>, Arc<str>>,
     slice_synced: bool,
     /// Whether the list of slices that is coming in held the slice.
     slice_listed: bool,
@@ -38,7 +60,7 @@ struct Binding {
 
 impl Engagement {
     /// Takes in an event of the watch of the slice.
-    pub(super) fn on_slice(&mut self, event: Event) -> Vec<FleetEvent> {
+    pub(super) fn on_slice(&mut self, event: Event) -> Vec<Told> {
         match event {
             Event::Begin => {
                 self.slice_listed = false;
@@ -61,7 +83,7 @@ impl Engagement {
     }
 
     /// Takes in an event of the watch of the bindings of an endpoint.
-    pub(super) fn on_binding(&mut self, url: &Arc<str>, event: Event) -> Vec<FleetEvent> {
+    pub(super) fn on_binding(&mut self, url: &Arc<str>, event: Event) -> Vec<Told> {
         let Some(endpoint) = self.endpoints.get_mut(url) else { return Vec::new() };
         match event {
             Event::Begin => {
@@ -77,24 +99,24 @@ impl Engagement {
                 if known.is_some() || counts(&binding, url) {
                     names.insert(binding.name.clone(), Binding { generation: endpoint.generation, apis });
                 }
-                let takes_part = !names.is_empty();
-                if !takes_part {
+                if names.is_empty() {
                     endpoint.bindings.remove(&binding.cluster);
+                    return Vec::new();
                 }
+                let mut told = self.learn_path(&binding);
                 if changed {
-                    vec![FleetEvent::ApisChanged { cluster: binding.cluster.clone() }]
-                } else if known.is_none() && takes_part {
-                    self.engage(&binding.cluster, url)
-                } else {
-                    Vec::new()
+                    told.push(Told::ApisChanged { cluster: binding.cluster.clone() });
+                } else if known.is_none() {
+                    told.extend(self.engage(&binding.cluster, url));
                 }
+                told
             }
             Event::Deleted(binding) => {
                 if let Some(names) = endpoint.bindings.get_mut(&binding.cluster) {
                     names.remove(&binding.name);
                     if names.is_empty() {
                         endpoint.bindings.remove(&binding.cluster);
-                        return self.leave(&binding.cluster, url);
+                        return self.leave(&binding.cluster, url, Gone::Removed);
                     }
                 }
                 Vec::new()
@@ -109,7 +131,8 @@ impl Engagement {
                     }
                     !names.is_empty()
                 });
-                let mut events: Vec<FleetEvent> = gone.iter().flat_map(|cluster| self.leave(cluster, url)).collect();
+                let mut events: Vec<Told> =
+                    gone.iter().flat_map(|cluster| self.leave(cluster, url, Gone::Removed)).collect();
                 events.extend(self.synced());
                 events
             }
@@ -117,36 +140,37 @@ impl Engagement {
         }
     }
 
-    fn set_endpoints(&mut self, urls: &BTreeSet<Arc<str>>) -> Vec<FleetEvent> {
+    fn set_endpoints(&mut self, urls: &BTreeSet<Arc<str>>) -> Vec<Told> {
         let gone: Vec<Arc<str>> = self.endpoints.keys().filter(|url| !urls.contains(*url)).cloned().collect();
         let mut events = Vec::new();
         for url in urls {
             if !self.endpoints.contains_key(url) {
                 self.endpoints.insert(url.clone(), Endpoint::default());
-                events.push(FleetEvent::EndpointUp { url: url.clone() });
+                events.push(Told::Up(url.clone()));
             }
         }
         for url in gone {
             let clusters = self.endpoints.remove(&url).map(|endpoint| endpoint.bindings).unwrap_or_default();
             for cluster in clusters.keys() {
-                events.extend(self.leave(cluster, &url));
+                events.extend(self.leave(cluster, &url, Gone::EndpointDown));
             }
-            events.push(FleetEvent::EndpointDown { url });
+            events.push(Told::Down(url));
         }
         events.extend(self.synced());
         events
     }
 
     /// A cluster has a binding at an endpoint; the latest endpoint wins, because that is where a moved cluster is now.
-    fn engage(&mut self, cluster: &Arc<str>, url: &Arc<str>) -> Vec<FleetEvent> {
+    fn engage(&mut self, cluster: &Arc<str>, url: &Arc<str>) -> Vec<Told> {
         if self.clusters.insert(cluster.clone(), url.clone()).as_ref() == Some(url) {
             return Vec::new();
         }
-        vec![FleetEvent::Engaged { cluster: cluster.clone(), endpoint: url.clone() }]
+        let path = self.paths.get(cluster).cloned();
+        vec![Told::Engaged { cluster: cluster.clone(), endpoint: url.clone(), path }]
     }
 
     /// A cluster has no binding at an endpoint any more.
-    fn leave(&mut self, cluster: &Arc<str>, url: &Arc<str>) -> Vec<FleetEvent> {
+    fn leave(&mut self, cluster: &Arc<str>, url: &Arc<str>, why: Gone) -> Vec<Told> {
         if self.clusters.get(cluster) != Some(url) {
             return Vec::new();
         }
@@ -155,12 +179,24 @@ impl Engagement {
             return self.engage(cluster, &other);
         }
         self.clusters.remove(cluster);
-        vec![FleetEvent::Disengaged { cluster: cluster.clone() }]
+        self.paths.remove(cluster);
+        vec![Told::Disengaged { cluster: cluster.clone(), why }]
     }
 
-    fn synced(&mut self) -> Option<FleetEvent> {
+    /// Bindings carry the path of their workspace, though not always from the start.
+    fn learn_path(&mut self, binding: &Object) -> Vec<Told> {
+        let Some(path) = binding.annotation(PATH_ANNOTATION).filter(|path| !path.is_empty()) else { return Vec::new() };
+        let (cluster, path): (Arc<str>, Arc<str>) = (binding.cluster.clone(), path.into());
+        let known = self.paths.insert(cluster.clone(), path.clone());
+        if known.as_ref() == Some(&path) || !self.clusters.contains_key(&cluster) {
+            return Vec::new();
+        }
+        vec![Told::Path { cluster, path }]
+    }
+
+    fn synced(&mut self) -> Option<Told> {
         let complete = self.slice_synced && self.endpoints.values().all(|endpoint| endpoint.synced);
-        (complete && !std::mem::replace(&mut self.told_synced, true)).then_some(FleetEvent::Synced)
+        (complete && !std::mem::replace(&mut self.told_synced, true)).then_some(Told::Synced)
     }
 }
 
@@ -232,13 +268,16 @@ mod tests {
                 engagement.on_binding(&source.into(), event)
             };
             told.extend(events.into_iter().map(|event| match event {
-                FleetEvent::EndpointUp { url } => format!("up {}", &url[8..9]),
-                FleetEvent::EndpointDown { url } => format!("down {}", &url[8..9]),
-                FleetEvent::Engaged { cluster, endpoint } => format!("engaged {cluster} {}", &endpoint[8..9]),
-                FleetEvent::Disengaged { cluster } => format!("disengaged {cluster}"),
-                FleetEvent::ApisChanged { cluster } => format!("other apis {cluster}"),
-                FleetEvent::Synced => "synced".to_owned(),
-                other => format!("{other:?}"),
+                Told::Up(url) => format!("up {}", &url[8..9]),
+                Told::Down(url) => format!("down {}", &url[8..9]),
+                Told::Engaged { cluster, endpoint, path: None } => format!("engaged {cluster} {}", &endpoint[8..9]),
+                Told::Disengaged { cluster, .. } => format!("disengaged {cluster}"),
+                Told::ApisChanged { cluster } => format!("other apis {cluster}"),
+                Told::Synced => "synced".to_owned(),
+                Told::Engaged { cluster, endpoint, path: Some(path) } => {
+                    format!("engaged {cluster} {} at {path}", &endpoint[8..9])
+                }
+                Told::Path { cluster, path } => format!("path {cluster} {path}"),
             }));
         }
         told
@@ -291,6 +330,27 @@ mod tests {
             (A, Event::Synced),
         ]);
         assert_eq!(run(script), ["up a", "engaged c a", "synced", "other apis c", "other apis c"]);
+    }
+
+    #[test]
+    fn paths_are_told_when_they_become_known() {
+        let at = |path: &str| {
+            let mut value = binding("c", "one", true).value();
+            value["metadata"]["annotations"]["kcp.io/path"] = json!(path);
+            Object::from_value(&value).unwrap()
+        };
+        let mut script = listed_slice(&[A]);
+        script.extend([
+            (A, Event::Begin),
+            (A, Event::Listed(binding("c", "one", true))),
+            (A, Event::Synced),
+            (A, Event::Applied(at("root:c"))),
+            (A, Event::Applied(at("root:c"))),
+            (A, Event::Deleted(at("root:c"))),
+            (A, Event::Applied(at("root:d"))),
+        ]);
+        let wanted = ["up a", "engaged c a", "synced", "path c root:c", "disengaged c", "engaged c a at root:d"];
+        assert_eq!(run(script), wanted);
     }
 
     #[test]

@@ -1,0 +1,99 @@
+//! Which process works on which cluster.
+//!
+//! ```text
+//!   Coordinator ──ownership──▶ Fleet ──▶ controllers open and close clusters
+//!        ▲                                        │ queue purged, running work ended
+//!        └──────────────drained(version)──────────┘
+//! ```
+//!
+//! A hand-over has three steps: the coordinator publishes an [`Ownership`] that lacks some clusters; the controllers stop
+//! taking up work for them, wait for what runs and say so; only then does the coordinator let another process have them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+
+use crate::name::ClusterName;
+
+/// Decides which clusters this process works on.
+pub trait Coordinator: Send + Sync + 'static {
+    /// What this process owns, now and later. A cluster is worked on while the latest value owns it.
+    fn ownership(&self) -> watch::Receiver<Ownership>;
+
+    /// Called when nothing is worked on any more that ownership `version` does not own. Versions may be skipped; a later
+    /// one includes all before. Must not block.
+    fn drained(&self, version: u64) {
+        let _ = version;
+    }
+
+    /// Whatever must go on meanwhile, such as renewing Leases. The fleet runs this as a task for as long as it lives.
+    fn run(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        futures::future::pending().boxed()
+    }
+
+    /// Gives everything up, after all work has ended in a graceful shutdown.
+    fn release(&self) -> BoxFuture<'static, ()> {
+        futures::future::ready(()).boxed()
+    }
+}
+
+/// A predicate over cluster names, with a version that grows with every change.
+#[derive(Clone)]
+pub struct Ownership {
+    version: u64,
+    owns: Arc<dyn Fn(&ClusterName) -> bool + Send + Sync>,
+}
+
+impl Ownership {
+    /// A predicate. Each one a coordinator publishes has a higher version than the one before.
+    pub fn new(version: u64, owns: impl Fn(&ClusterName) -> bool + Send + Sync + 'static) -> Self {
+        Self { version, owns: Arc::new(owns) }
+    }
+
+    /// Everything is owned.
+    pub fn all(version: u64) -> Self {
+        Self::new(version, |_| true)
+    }
+
+    /// Nothing is owned.
+    pub fn none(version: u64) -> Self {
+        Self::new(version, |_| false)
+    }
+
+    /// Which change this is.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether a cluster is owned.
+    pub fn owns(&self, cluster: &ClusterName) -> bool {
+        (self.owns)(cluster)
+    }
+}
+
+impl fmt::Debug for Ownership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ownership").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+/// One process works on all clusters. The default.
+#[derive(Clone, Debug)]
+pub struct All {
+    ownership: watch::Sender<Ownership>,
+}
+
+impl Default for All {
+    fn default() -> Self {
+        Self { ownership: watch::Sender::new(Ownership::all(0)) }
+    }
+}
+
+impl Coordinator for All {
+    fn ownership(&self) -> watch::Receiver<Ownership> {
+        self.ownership.subscribe()
+    }
+}

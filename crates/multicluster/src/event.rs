@@ -1,0 +1,80 @@
+//! What a provider tells about its fleet.
+
+use std::fmt;
+use std::sync::Arc;
+
+use carrick_client::Error;
+
+use crate::cluster::Cluster;
+use crate::endpoint::Endpoint;
+use crate::name::{ClusterName, EndpointId};
+
+/// A change of the fleet.
+#[derive(Clone, Debug)]
+pub enum FleetEvent {
+    /// A place to list and watch appeared. Told before the clusters it serves. An endpoint of an id that is up replaces
+    /// it: with new credentials, say.
+    EndpointUp(Endpoint),
+    /// An endpoint is gone. Clusters it served leave with it, unless they were engaged at another endpoint before.
+    EndpointDown(EndpointId),
+    /// A cluster takes part. If one of that name is engaged it has moved, or has new credentials: it stays engaged and
+    /// goes on under the new epoch.
+    Engage(Cluster),
+    /// A cluster takes part no more. Ignored if the name is engaged under another epoch meanwhile.
+    Disengage {
+        /// Name of the cluster.
+        name: ClusterName,
+        /// The epoch that ends.
+        epoch: u64,
+        /// Why.
+        why: Gone,
+    },
+    /// The path of an engaged cluster became known, or changed.
+    Path {
+        /// Name of the cluster.
+        name: ClusterName,
+        /// Its path.
+        path: Arc<str>,
+    },
+    /// A cluster got other APIs than before: its binding follows a new schema, say. Watches opened before may go on
+    /// showing objects as the old schema saw them, so everything is listed anew.
+    ApisChanged {
+        /// Name of the cluster.
+        name: ClusterName,
+    },
+    /// Everything that existed at the start has been told. Sent once.
+    Synced,
+    /// The provider cannot see changes of its fleet; sent once per outage of a source. What was told before still holds.
+    Failing {
+        /// What fails: a URL, a file, an endpoint.
+        source: Arc<str>,
+        /// What is wrong.
+        error: Error,
+    },
+    /// The outage of a source is over.
+    Recovered {
+        /// What failed.
+        source: Arc<str>,
+    },
+}
+
+/// Why a cluster has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gone {
+    /// Its owner took it out: the binding, Secret, file or object that stood for it is gone.
+    Removed,
+    /// The endpoint that served it is gone.
+    EndpointDown,
+    /// It is engaged anew: at another endpoint or with other credentials.
+    Replaced,
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Removed => "it was removed from the fleet",
+            Self::EndpointDown => "its endpoint is gone",
+            Self::Replaced => "it is engaged anew",
+        })
+    }
+}

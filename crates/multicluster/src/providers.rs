@@ -1,0 +1,3 @@
+//! Providers of clusters.
+
+pub mod kcp;

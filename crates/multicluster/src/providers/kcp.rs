@@ -1,0 +1,5 @@
+//! Providers of the workspaces of kcp.
+
+mod apiexport;
+
+pub use apiexport::ApiExport;

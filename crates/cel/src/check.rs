@@ -29,6 +29,9 @@ pub(crate) struct Checker<'s> {
     /// Whether elements of a list have to be of one type as far as their types say. Without a schema, fields could be
     /// of the type that is wanted.
     pub strict: bool,
+    /// Whether numbers of different types can be ordered: always in rules, in mutations once a comprehension was met.
+    /// That is how the reference does it.
+    pub crossing: bool,
     /// How many calls are around that take lists of mixed types.
     pub mixed: usize,
     /// The types of the elements of the list literal that was visited last.
@@ -111,8 +114,12 @@ impl Checker<'_> {
     }
 
     fn variable(&mut self, name: &str, id: u64) -> Result<Typed, CompileError> {
-        let name = without_dot(name);
-        if let Some(at) = self.scope.iter().rposition(|(known, _)| known == name) {
+        // a leading dot leads past the variables of comprehensions
+        let (name, seen) = match name.strip_prefix('.') {
+            Some(name) => (name, self.used.len()),
+            None => (name, self.scope.len()),
+        };
+        if let Some(at) = self.scope[..seen].iter().rposition(|(known, _)| known == name) {
             if let Some(used) = self.used.get_mut(at) {
                 *used = true;
             }
@@ -226,7 +233,8 @@ impl Checker<'_> {
         let mut result: Option<Type> = None;
         for candidate in self.environment.overloads(name, member) {
             let mut bound = Bindings::default();
-            let fits = candidate.parameters.len() == arguments.len()
+            let fits = (self.crossing || !candidate.crosses())
+                && candidate.parameters.len() == arguments.len()
                 && candidate
                     .parameters
                     .iter()

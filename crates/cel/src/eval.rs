@@ -129,8 +129,8 @@ impl Evaluator {
                 right @ Value::Optional(_) => Ok(right),
                 other => Err(overload("or", &[other])),
             },
-            // whatever is there, is there
-            left => Ok(left),
+            left @ Value::Optional(_) => Ok(left),
+            other => Err(overload("or", &[other])),
         }
     }
 
@@ -138,7 +138,7 @@ impl Evaluator {
         match self.eval(left)? {
             Value::Optional(None) => self.eval(right),
             Value::Optional(Some(value)) => Ok((*value).clone()),
-            other => Ok(other),
+            other => Err(overload("orValue", &[other])),
         }
     }
 }

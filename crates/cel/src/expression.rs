@@ -158,7 +158,7 @@ impl Expression {
     }
 
     fn parse(source: &str, environment: &'static Environment, types: &[Type]) -> Result<Self, CompileError> {
-        let parser = environment.parser.parser().enable_ident_escape_syntax(environment.kubernetes);
+        let parser = environment.parser.parser().enable_ident_escape_syntax(true);
         let (parsed, info) = parser.parse_with_source_info(source).map_err(|errors| syntax(&errors))?;
         let names = environment.variables;
         let strict = environment.kubernetes && !types.is_empty();
@@ -171,6 +171,7 @@ impl Expression {
             used: vec![false; names.len()],
             deepest: 0,
             strict,
+            crossing: environment.kubernetes,
             mixed: 0,
             elements: Vec::new(),
         };

@@ -24,17 +24,20 @@ pub(crate) use url::Url;
 use crate::expression::EvalError;
 use crate::signature::Row;
 
-/// The libraries of mutations: the standard one, and the extensions for strings and lists.
+/// The libraries of mutations: the standard one, and extensions for strings, lists, patterns, URLs and quantities.
 pub(crate) fn mutation() -> Vec<&'static [Row]> {
     vec![
         operators::ROWS,
-        operators::STRICT_ROWS,
         conversions::ROWS,
         time::ROWS,
         regex::STANDARD_ROWS,
+        regex::ROWS,
         strings::ROWS,
         strings::REVERSE_ROWS,
         lists::ROWS,
+        lists::KUBERNETES_ROWS,
+        url::ROWS,
+        quantity::ROWS,
     ]
 }
 
@@ -42,8 +45,6 @@ pub(crate) fn mutation() -> Vec<&'static [Row]> {
 pub(crate) fn rule() -> Vec<&'static [Row]> {
     vec![
         operators::ROWS,
-        operators::STRICT_ROWS,
-        operators::CROSS_ROWS,
         conversions::ROWS,
         time::ROWS,
         regex::STANDARD_ROWS,

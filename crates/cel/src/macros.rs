@@ -63,6 +63,7 @@ impl Checker<'_> {
                 _ => return Err(self.mismatch("argument must be a simple name".to_owned(), argument.id)),
             }
         }
+        self.crossing = true;
         let outer = self.scope.len();
         self.scope.extend(names.into_iter().zip(types));
         let parts = self.parts(&shape, &call.args[shape.variables..], id, depth);

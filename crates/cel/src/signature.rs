@@ -33,6 +33,12 @@ impl Overload {
         self.name.starts_with(['_', '-', '!', '@'])
     }
 
+    /// Whether it orders numbers of different types.
+    pub fn crosses(&self) -> bool {
+        let orders = matches!(self.name.as_str(), "_<_" | "_<=_" | "_>_" | "_>=_");
+        orders && self.parameters.first() != self.parameters.last()
+    }
+
     /// Whether the values have the types of the parameters, as far as the outside of a value shows it.
     pub fn takes(&self, arguments: &[Value]) -> bool {
         self.parameters.len() == arguments.len()

@@ -22,8 +22,7 @@ pub(crate) const ROWS: &[Row] = &[
         to_int,
     ),
     ("uint(uint): uint\nuint(int): uint\nuint(double): uint\nuint(string): uint", to_uint),
-    // no number is a duration, but that is found out only when it is tried
-    ("duration(duration): duration\nduration(string): duration\nduration(int): duration", to_duration),
+    ("duration(duration): duration\nduration(string): duration", to_duration),
     ("timestamp(timestamp): timestamp\ntimestamp(int): timestamp\ntimestamp(string): timestamp", to_timestamp),
     (
         "string(string): string
@@ -107,7 +106,6 @@ fn to_uint(arguments: &[Value], _: &Budget) -> Outcome {
 fn to_duration(arguments: &[Value], _: &Budget) -> Outcome {
     match arguments {
         [duration @ Value::Duration(_)] => Ok(duration.clone()),
-        [Value::Int(_)] => Err(failed("duration")),
         [Value::String(text)] => time::parse_duration(text).map(Value::Duration).ok_or_else(|| failed("duration")),
         _ => Err(overload("duration", arguments)),
     }

@@ -133,8 +133,7 @@ fn reverse(arguments: &[Value], budget: &Budget) -> Outcome {
 
 fn range(arguments: &[Value], budget: &Budget) -> Outcome {
     let [Value::Int(count)] = arguments else { return Err(overload("lists.range", arguments)) };
-    let count = count.max(&0);
-    budget.charge(count.unsigned_abs())?;
+    budget.charge(u64::try_from(*count).map_err(|_| failed("lists.range"))?)?;
     Ok(Value::list((0..*count).map(Value::Int).collect()))
 }
 

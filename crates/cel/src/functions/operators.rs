@@ -58,12 +58,24 @@ pub(crate) const ROWS: &[Row] = &[
     ("_[_](list(A), int): A\n_[_](map(A, B), A): B", |arguments, _| first(arguments)),
     ("_<_(bool, bool): bool\n_<_(string, string): bool\n_<_(bytes, bytes): bool", less),
     ("_<_(duration, duration): bool\n_<_(timestamp, timestamp): bool", less),
+    ("_<_(int, int): bool\n_<_(uint, uint): bool\n_<_(double, double): bool", less),
+    ("_<_(int, uint): bool\n_<_(int, double): bool\n_<_(uint, int): bool", less),
+    ("_<_(uint, double): bool\n_<_(double, int): bool\n_<_(double, uint): bool", less),
     ("_<=_(bool, bool): bool\n_<=_(string, string): bool\n_<=_(bytes, bytes): bool", less_equal),
     ("_<=_(duration, duration): bool\n_<=_(timestamp, timestamp): bool", less_equal),
+    ("_<=_(int, int): bool\n_<=_(uint, uint): bool\n_<=_(double, double): bool", less_equal),
+    ("_<=_(int, uint): bool\n_<=_(int, double): bool\n_<=_(uint, int): bool", less_equal),
+    ("_<=_(uint, double): bool\n_<=_(double, int): bool\n_<=_(double, uint): bool", less_equal),
     ("_>_(bool, bool): bool\n_>_(string, string): bool\n_>_(bytes, bytes): bool", greater),
     ("_>_(duration, duration): bool\n_>_(timestamp, timestamp): bool", greater),
+    ("_>_(int, int): bool\n_>_(uint, uint): bool\n_>_(double, double): bool", greater),
+    ("_>_(int, uint): bool\n_>_(int, double): bool\n_>_(uint, int): bool", greater),
+    ("_>_(uint, double): bool\n_>_(double, int): bool\n_>_(double, uint): bool", greater),
     ("_>=_(bool, bool): bool\n_>=_(string, string): bool\n_>=_(bytes, bytes): bool", greater_equal),
     ("_>=_(duration, duration): bool\n_>=_(timestamp, timestamp): bool", greater_equal),
+    ("_>=_(int, int): bool\n_>=_(uint, uint): bool\n_>=_(double, double): bool", greater_equal),
+    ("_>=_(int, uint): bool\n_>=_(int, double): bool\n_>=_(uint, int): bool", greater_equal),
+    ("_>=_(uint, double): bool\n_>=_(double, int): bool\n_>=_(double, uint): bool", greater_equal),
 ];
 
 fn first(arguments: &[Value]) -> Outcome {
@@ -220,23 +232,3 @@ fn greater(arguments: &[Value], budget: &Budget) -> Outcome {
 fn greater_equal(arguments: &[Value], budget: &Budget) -> Outcome {
     ordered("_>=_", arguments, budget, Ordering::is_ge)
 }
-
-/// Numbers are ordered across types in rules, and within one type in mutations.
-pub(crate) const CROSS_ROWS: &[Row] = &[
-    ("_<_(int, uint): bool\n_<_(int, double): bool\n_<_(uint, int): bool", less),
-    ("_<_(uint, double): bool\n_<_(double, int): bool\n_<_(double, uint): bool", less),
-    ("_<=_(int, uint): bool\n_<=_(int, double): bool\n_<=_(uint, int): bool", less_equal),
-    ("_<=_(uint, double): bool\n_<=_(double, int): bool\n_<=_(double, uint): bool", less_equal),
-    ("_>_(int, uint): bool\n_>_(int, double): bool\n_>_(uint, int): bool", greater),
-    ("_>_(uint, double): bool\n_>_(double, int): bool\n_>_(double, uint): bool", greater),
-    ("_>=_(int, uint): bool\n_>=_(int, double): bool\n_>=_(uint, int): bool", greater_equal),
-    ("_>=_(uint, double): bool\n_>=_(double, int): bool\n_>=_(double, uint): bool", greater_equal),
-];
-
-/// The order of numbers of one type.
-pub(crate) const STRICT_ROWS: &[Row] = &[
-    ("_<_(int, int): bool\n_<_(uint, uint): bool\n_<_(double, double): bool", less),
-    ("_<=_(int, int): bool\n_<=_(uint, uint): bool\n_<=_(double, double): bool", less_equal),
-    ("_>_(int, int): bool\n_>_(uint, uint): bool\n_>_(double, double): bool", greater),
-    ("_>=_(int, int): bool\n_>=_(uint, uint): bool\n_>=_(double, double): bool", greater_equal),
-];

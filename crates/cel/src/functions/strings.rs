@@ -68,13 +68,12 @@ fn index_of(arguments: &[Value], budget: &Budget) -> Outcome {
         _ => return Err(overload("indexOf", arguments)),
     };
     budget.bytes(text.len() + wanted.len())?;
-    if wanted.is_empty() {
-        return Ok(Value::Int(from));
-    }
     if from < 0 {
         return Err(failed("indexOf"));
     }
-    let Some(start) = offset(text, from) else { return Ok(Value::Int(-1)) };
+    let Some(start) = offset(text, from) else {
+        return Ok(if wanted.is_empty() { Value::count(text.chars().count()) } else { Value::Int(-1) });
+    };
     Ok(match text[start..].find(wanted.as_ref()) {
         Some(found) => Value::count(text[..start + found].chars().count()),
         None => Value::Int(-1),
@@ -91,9 +90,9 @@ fn last_index_of(arguments: &[Value], budget: &Budget) -> Outcome {
     let length = text.chars().count();
     let searched = match upto {
         None => text.as_ref(),
-        Some(upto) if wanted.is_empty() => return Ok(Value::Int(upto)),
         Some(upto) if upto < 0 => return Err(failed("lastIndexOf")),
         Some(upto) => match usize::try_from(upto).ok().filter(|upto| *upto < length) {
+            None if wanted.is_empty() => return Ok(Value::count(length)),
             None => return Ok(Value::Int(-1)),
             // a match may start at the offset and go on after it
             Some(upto) => {

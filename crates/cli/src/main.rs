@@ -3,8 +3,9 @@
 //! ```text
 //!  main ─┬─ demo    plays a whole delivery, from order to clean-up, in this process
 //!        ├─ plane   serves an embedded kcp and a service cluster until told to stop
+//!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ ui      step lines with their time, for a terminal or plain
-//!        └─ workspaces, kubeconfig, logs    what both commands need
+//!        └─ workspaces, kubeconfig, logs    what demo and plane need
 //! ```
 
 mod demo;
@@ -12,6 +13,7 @@ mod kubeconfig;
 mod logs;
 mod plane;
 mod signals;
+mod toolkit;
 mod ui;
 mod workspaces;
 
@@ -35,6 +37,8 @@ Examples:
   carrick demo                          see one service delivered, from order to clean-up
   carrick demo --keep                   the same, and leave it running to look at with kubectl
   carrick plane --data-dir ./plane      a kcp and a Kubernetes API server to play with
+  carrick toolkit template --data obj.yaml '{{ .Object.metadata.name | sha3short }}'
+                                        try a rule before publishing it
 
 carrick is for development and tests; production runs on real kcp and Kubernetes with api-syncagent.";
 
@@ -42,10 +46,21 @@ carrick is for development and tests; production runs on real kcp and Kubernetes
 enum Command {
     Demo(demo::Args),
     Plane(plane::Args),
+    Toolkit(toolkit::Args),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    let verbose = cli.verbose;
+    match cli.command {
+        Command::Demo(args) => wait(demo::run(args, verbose)),
+        Command::Plane(args) => wait(plane::run(args, verbose)),
+        Command::Toolkit(args) => toolkit::run(args),
+    }
+}
+
+/// Runs a command that waits for servers.
+fn wait(command: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -53,13 +68,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let ended = runtime.block_on(async {
-        match cli.command {
-            Command::Demo(args) => demo::run(args, cli.verbose).await,
-            Command::Plane(args) => plane::run(args, cli.verbose).await,
-        }
-    });
-    match ended {
+    match runtime.block_on(command) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");

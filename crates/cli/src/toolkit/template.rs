@@ -1,0 +1,191 @@
+//! `carrick toolkit template`.
+
+use carrick_template::{CompileError, RenderError, Template};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::batch::{self, Answer};
+use super::complaint::Complaint;
+use super::source::{self, Text};
+
+/// Render a Go template with the functions of sprig.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The template.
+    #[arg(value_name = "TEMPLATE", required_unless_present_any = ["file", "batch"])]
+    template: Option<String>,
+    /// Read the template from a file; - is standard input.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "template")]
+    file: Option<String>,
+    /// The data in YAML or JSON: a file, - for standard input, or inline. A Kubernetes object stands where the templates of
+    /// --for see it; anything else is the data as it is.
+    #[arg(short, long, value_name = "DATA")]
+    data: Option<String>,
+    /// What the template is for, which decides about the fields around a Kubernetes object.
+    #[arg(long = "for", value_name = "RULE", value_enum, default_value_t = Rule::Naming)]
+    rule: Rule,
+    /// A second Kubernetes object: .RemoteObject of mutations, selectors and rewrites.
+    #[arg(long, value_name = "DATA")]
+    remote: Option<String>,
+    /// The path of a mutation, which makes it --for mutation: .Value is what is there in .LocalObject.
+    #[arg(long, value_name = "PATH", required_if_eq("rule", "mutation"))]
+    path: Option<String>,
+    /// Escape values for HTML, as is always done for mutations.
+    #[arg(long)]
+    html: bool,
+    /// The field .ClusterName: the logical cluster of the consumer's workspace.
+    #[arg(long, value_name = "NAME", default_value = "1a2b3c4d5e6f7g8h")]
+    cluster_name: String,
+    /// The field .ClusterPath: the path of the consumer's workspace.
+    #[arg(long, value_name = "PATH", default_value = "root:orgs:example")]
+    cluster_path: String,
+    /// Answer questions from standard input, one JSON object with template, data, html and path per line. Questions without
+    /// data get that of --data; if that is a list, data may also be the number of its element.
+    #[arg(long, conflicts_with_all = ["template", "file", "html", "path", "remote"])]
+    batch: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  carrick toolkit template --data obj.yaml '{{ .Object.metadata.name | sha3short }}'
+      a name on the service cluster; obj.yaml is a Kubernetes object
+  carrick toolkit template --data obj.yaml --path spec.image '{{ .Value.String | lower }}'
+      the template of a mutation: .Value is what is at the path
+  carrick toolkit template --data '{\"Object\": {\"n\": 1}}' '{{ .Object.n }}'
+      data without a file
+  kubectl get deploy web -o yaml | carrick toolkit template --data - -f rule.tpl
+      from a cluster, with the template in a file
+  echo '{\"template\":\"{{ .a }}\",\"data\":{\"a\":1}}' | carrick toolkit template --batch
+      many questions at once: {\"output\":\"1\"}
+
+The agent cuts white space off both ends of what a template renders; here it is shown.";
+
+/// What a template is for.
+#[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Rule {
+    /// `naming`: .Object, .ClusterName, .ClusterPath.
+    Naming,
+    /// `related[].object.template`: the same and .Side.
+    Related,
+    /// Labels of selectors: .LocalObject, .RemoteObject, .ClusterName, .ClusterPath.
+    Selector,
+    /// `rewrite.template`: the same, .RelatedObject and its name as .Value.
+    Rewrite,
+    /// `mutation[].template`: .Value, .LocalObject, .RemoteObject; escaped for HTML.
+    Mutation,
+}
+
+/// Renders one template, or answers a batch.
+pub fn run(args: Args) -> Result<(), Complaint> {
+    source::at_most_one_from_stdin(&[args.file.as_ref(), args.data.as_ref(), args.remote.as_ref()]);
+    let data = args.data.as_deref().map(source::data).transpose()?;
+    if args.batch {
+        return batch::serve(|question| answer(question, data.as_ref()));
+    }
+    let rule = if args.path.is_some() { Rule::Mutation } else { args.rule };
+    let text = source::expression("template", args.template, args.file.as_deref())?;
+    let html = args.html || rule == Rule::Mutation;
+    let compiled = if html { Template::compile_html(&text.content) } else { Template::compile(&text.content) };
+    let template = compiled.map_err(|error| refused(&text, &error))?;
+    let remote = args.remote.as_deref().map(source::data).transpose()?.unwrap_or_default();
+    let data = match data.unwrap_or_else(|| json!({})) {
+        Value::Object(fields) if is_object(&fields) => {
+            fields_of(rule, fields, &remote, &args.cluster_name, &args.cluster_path)
+        }
+        other => other,
+    };
+    super::print(&render(&template, args.path.as_deref(), &data).map_err(|error| failed(&text, &data, &error))?)
+}
+
+/// Whether data is a Kubernetes object rather than the fields of a template, which are in upper case.
+fn is_object(data: &Map<String, Value>) -> bool {
+    ["apiVersion", "kind", "metadata"].iter().any(|field| data.contains_key(*field))
+}
+
+/// The fields that templates of this kind see.
+fn fields_of(rule: Rule, object: Map<String, Value>, remote: &Value, cluster_name: &str, cluster_path: &str) -> Value {
+    let object = Value::Object(object);
+    let mut fields = match rule {
+        Rule::Naming => json!({"Object": object}),
+        Rule::Related => json!({"Object": object, "Side": "kcp"}),
+        Rule::Selector => json!({"LocalObject": object, "RemoteObject": remote}),
+        Rule::Rewrite => json!({
+            "Value": object["metadata"]["name"], "RelatedObject": object, "LocalObject": remote, "RemoteObject": remote,
+        }),
+        Rule::Mutation => return json!({"LocalObject": object, "RemoteObject": remote}),
+    };
+    fields["ClusterName"] = cluster_name.into();
+    fields["ClusterPath"] = cluster_path.into();
+    fields
+}
+
+/// Renders as the agent does: the fields are those of a struct, so that one that does not exist is an error.
+fn render(template: &Template, path: Option<&str>, data: &Value) -> Result<String, RenderError> {
+    match (data, path) {
+        (Value::Object(fields), Some(path)) => render_mutation(template, path, fields),
+        (Value::Object(fields), None) => template.render(fields),
+        (other, _) => template.render_value(other),
+    }
+}
+
+fn render_mutation(template: &Template, path: &str, fields: &Map<String, Value>) -> Result<String, RenderError> {
+    let object = fields.get("LocalObject").unwrap_or(&Value::Null);
+    template.render_mutation(get(object, path).as_ref(), get, fields)
+}
+
+fn get(value: &Value, path: &str) -> Option<Value> {
+    let found = carrick_json::path::get(value, path);
+    found.exists().then(|| found.into_value())
+}
+
+fn refused(text: &Text, error: &CompileError) -> Complaint {
+    let complaint = Complaint::new(error.message());
+    match error.position() {
+        Some(at) => complaint.at(text, at.offset, at.length),
+        None => complaint,
+    }
+}
+
+fn failed(text: &Text, data: &Value, error: &RenderError) -> Complaint {
+    let message = error.message();
+    let complaint = Complaint::new(&message);
+    let complaint = match error.position() {
+        Some(at) => complaint.at(text, at.offset, at.length),
+        None => complaint,
+    };
+    if data.as_object().is_some_and(Map::is_empty) {
+        complaint.hint("there is no data: give some with --data")
+    } else if message.starts_with("invalid value") {
+        complaint.hint("what it gets is missing in the data; | default \"…\" before it helps")
+    } else {
+        complaint
+    }
+}
+
+/// A question of a batch.
+#[derive(Debug, Deserialize)]
+struct Question {
+    template: String,
+    data: Option<Value>,
+    html: Option<bool>,
+    path: Option<String>,
+}
+
+/// Answers as Go does with a map at the root, where a missing key is no error.
+fn answer(question: Question, shared: Option<&Value>) -> Answer {
+    let html = question.html.unwrap_or_default();
+    let compiled =
+        if html { Template::compile_html(&question.template) } else { Template::compile(&question.template) };
+    let template = match compiled {
+        Ok(template) => template,
+        Err(error) => return Answer::error(error),
+    };
+    let data = source::shared(question.data, shared);
+    let rendered = match (&question.path, data.as_ref()) {
+        (Some(path), Value::Object(fields)) => render_mutation(&template, path, fields),
+        (Some(_), _) => return Answer::error("with a path, data must be an object with LocalObject"),
+        (None, data) => template.render_value(data),
+    };
+    rendered.map_or_else(Answer::error, Answer::Output)
+}

@@ -34,8 +34,8 @@ pub(crate) struct Checker<'s> {
     pub crossing: bool,
     /// How many calls are around that take lists of mixed types.
     pub mixed: usize,
-    /// The types of the elements of the list literal that was visited last.
-    pub elements: Vec<Type>,
+    /// The elements of the list literal that was visited last: their types and places.
+    pub elements: Vec<(Type, u64)>,
 }
 
 impl Checker<'_> {
@@ -56,7 +56,7 @@ impl Checker<'_> {
                     let optional = list.optional_indices.contains(&at);
                     let (value, found) = self.visit(element, depth + 1)?;
                     let found = if optional { self.unwrapped(found, element.id)? } else { found };
-                    elements.push(found.clone());
+                    elements.push((found.clone(), element.id));
                     self.same_as_before(&mut kind, found, element.id)?;
                     items.push(Item { value, optional });
                 }
@@ -109,7 +109,7 @@ impl Checker<'_> {
         match found {
             Type::Optional(value) => Ok((*value).clone()),
             Type::Dyn | Type::Free => Ok(Type::Dyn),
-            other => Err(self.mismatch(format!("expected type 'optional_type' but found '{other}'"), id)),
+            other => Err(self.mismatch(format!("expected type 'optional_type({other})' but found '{other}'"), id)),
         }
     }
 
@@ -195,20 +195,25 @@ impl Checker<'_> {
         let mixed = member && name == "format";
         self.mixed += usize::from(mixed);
         for argument in target.into_iter().chain(&call.args) {
-            arguments.push(self.visit(argument, depth + 1)?);
+            let found = self.visit(argument, depth + 1)?;
+            if matches!(name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR) {
+                self.must_be_bool(&found.1, argument.id)?;
+            }
+            arguments.push(found);
         }
         self.mixed -= usize::from(mixed);
         if mixed && matches!(call.args.as_slice(), [IdedExpr { expr: Expr::List(_), .. }]) {
-            self.check_format(&arguments, id)?;
+            self.check_format(&arguments, call.args[0].id)?;
         }
-        self.resolve(&name, member, arguments, id)
+        let literal = call.args.last().map_or(id, |last| last.id);
+        self.resolve(&name, member, arguments, [id, literal])
     }
 
     /// Refuses a literal template that does not fit the list literal it is filled with.
     fn check_format(&self, arguments: &[Typed], id: u64) -> Result<(), CompileError> {
         match arguments.first() {
             Some((Node::Constant(Value::String(template)), _)) if self.environment.kubernetes => {
-                format::check(template, &self.elements).map_err(|reason| self.mismatch(reason, id))
+                format::check(template, &self.elements, id).map_err(|(reason, at)| self.mismatch(reason, at))
             }
             _ => Ok(()),
         }
@@ -228,7 +233,13 @@ impl Checker<'_> {
     }
 
     /// Chooses the overloads that the types of the arguments allow.
-    fn resolve(&self, name: &str, member: bool, arguments: Vec<Typed>, id: u64) -> Result<Typed, CompileError> {
+    fn resolve(
+        &self,
+        name: &str,
+        member: bool,
+        arguments: Vec<Typed>,
+        [id, literal]: [u64; 2],
+    ) -> Result<Typed, CompileError> {
         let mut overloads: Vec<&'static Overload> = Vec::new();
         let mut result: Option<Type> = None;
         for candidate in self.environment.overloads(name, member) {
@@ -260,7 +271,7 @@ impl Checker<'_> {
         };
         let arguments: Vec<Node> = arguments.into_iter().map(|(argument, _)| argument).collect();
         let mut call = Call { name: name.to_owned(), overloads, arguments };
-        let known = self.literals(&mut call, id)?;
+        let known = self.literals(&mut call, literal)?;
         Ok((known.unwrap_or_else(|| special(call, member)), result))
     }
 
@@ -300,7 +311,7 @@ impl Checker<'_> {
 
     fn position(&self, id: u64) -> Position {
         let offset = self.info.offset_for(id).map_or(0, |(start, _)| start as usize);
-        let before: String = self.source.chars().take(offset).collect();
+        let before = self.source.get(..offset).unwrap_or(self.source);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         Position { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
     }

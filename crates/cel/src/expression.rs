@@ -74,6 +74,15 @@ impl CompileError {
         }
     }
 
+    /// The error as cel-go writes it: the place, the line, and a caret below what is wrong.
+    pub fn listing(&self, source: &str) -> String {
+        let Some(Position { line, column }) = self.position() else { return self.to_string() };
+        let container = if matches!(self, Self::Undeclared { .. }) { " (in container '')" } else { "" };
+        let shown = source.lines().nth(line - 1).unwrap_or_default();
+        let dots = ".".repeat(column - 1);
+        format!("ERROR: <input>:{line}:{column}: {}{container}\n | {shown}\n | {dots}^", self.message())
+    }
+
     /// What is wrong, without the place.
     pub fn message(&self) -> String {
         match self {

@@ -124,7 +124,7 @@ impl Checker<'_> {
         Ok((filter, (node, found)))
     }
 
-    fn must_be_bool(&self, found: &Type, id: u64) -> Result<(), CompileError> {
+    pub fn must_be_bool(&self, found: &Type, id: u64) -> Result<(), CompileError> {
         if found.fits(&Type::Bool) {
             return Ok(());
         }

@@ -43,37 +43,60 @@ pub(crate) fn format(arguments: &[Value], budget: &Budget) -> Outcome {
     Ok(Value::string(out))
 }
 
-/// Whether a template fits arguments of these types; what is wrong if it does not.
-pub(crate) fn check(template: &str, arguments: &[Type]) -> Result<(), String> {
-    let mut given = arguments.iter();
+/// Whether a template fits arguments of these types; what is wrong if it does not, and where.
+pub(crate) fn check(template: &str, arguments: &[(Type, u64)], list: u64) -> Result<(), (String, u64)> {
+    let mut used = 0;
     let mut rest = template;
     while let Some((_, after)) = rest.split_once('%') {
         if let Some(after) = after.strip_prefix('%') {
             rest = after;
             continue;
         }
-        let (_, after) = precision(after).map_err(|_| "could not parse formatting clause".to_owned())?;
-        let verb = after.chars().next().ok_or("unexpected end of string")?;
+        let (_, after) = precision(after).map_err(|_| ("could not parse formatting clause".to_owned(), list))?;
+        let verb = after.chars().next().ok_or_else(|| ("unexpected end of string".to_owned(), list))?;
         rest = &after[verb.len_utf8()..];
-        let wrong = match (verb, given.next()) {
-            ('s' | 'd' | 'f' | 'e' | 'b' | 'o' | 'x' | 'X', None) => return Err("too few arguments".to_owned()),
-            (_, Some(Type::Dyn | Type::Free)) => false,
-            ('s', Some(kind)) => {
-                matches!(kind, Type::Optional(_) | Type::Object(_))
-                    || kind.name().starts_with("kubernetes.")
-                    || kind.name().starts_with("net.")
-            }
-            ('d' | 'o', Some(kind)) => !matches!(kind, Type::Int | Type::Uint),
-            ('b', Some(kind)) => !matches!(kind, Type::Int | Type::Uint | Type::Bool),
-            ('f' | 'e', Some(kind)) => !matches!(kind, Type::Double | Type::String),
-            ('x' | 'X', Some(kind)) => !matches!(kind, Type::Int | Type::Uint | Type::String | Type::Bytes),
-            _ => return Err(std::format!("unrecognized formatting clause '{verb}'")),
+        let (rule, fits) = shown(verb).ok_or_else(|| {
+            (std::format!("could not parse formatting clause: unrecognized formatting clause \"{verb}\""), list)
+        })?;
+        let Some((kind, place)) = arguments.get(used) else {
+            return Err((std::format!("index {used} out of range"), list));
         };
-        if wrong {
-            return Err(std::format!("error during formatting: '%{verb}' cannot show its argument"));
+        if !matches!(kind, Type::Dyn | Type::Free) && !fits(kind) {
+            return Err((std::format!("error during formatting: {rule}, was given {}", kind.name()), *place));
         }
+        used += 1;
     }
-    if given.next().is_some() { Err("too many arguments supplied to string.format".to_owned()) } else { Ok(()) }
+    if used < arguments.len() {
+        let given = arguments.len();
+        let reason = std::format!("too many arguments supplied to string.format (expected {used}, got {given})");
+        return Err((reason, list));
+    }
+    Ok(())
+}
+
+/// What a verb can show, in words and as a test.
+fn shown(verb: char) -> Option<(&'static str, fn(&Type) -> bool)> {
+    Some(match verb {
+        's' => (
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
+             timestamps",
+            |kind| {
+                let library = kind.name().starts_with("kubernetes.") || kind.name().starts_with("net.");
+                !library && !matches!(kind, Type::Optional(_) | Type::Object(_))
+            },
+        ),
+        'd' => ("decimal clause can only be used on integers", |kind| matches!(kind, Type::Int | Type::Uint)),
+        'o' => ("octal clause can only be used on integers", |kind| matches!(kind, Type::Int | Type::Uint)),
+        'b' => ("only integers and bools can be formatted as binary", |kind| {
+            matches!(kind, Type::Int | Type::Uint | Type::Bool)
+        }),
+        'f' => ("fixed-point clause can only be used on doubles", |kind| matches!(kind, Type::Double | Type::String)),
+        'e' => ("scientific clause can only be used on doubles", |kind| matches!(kind, Type::Double | Type::String)),
+        'x' | 'X' => ("only integers, byte buffers, and strings can be formatted as hex", |kind| {
+            matches!(kind, Type::Int | Type::Uint | Type::String | Type::Bytes)
+        }),
+        _ => return None,
+    })
 }
 
 /// The digits of `.3` and what follows.

@@ -30,6 +30,6 @@ pub use event::{FleetEvent, Gone};
 pub use name::{ClusterName, EmptyName, EndpointId};
 pub use priority::Priority;
 pub use provider::Provider;
-pub use queue::{Lease, Queue, QueueConfig, QueueStats};
+pub use queue::{Lease, Queue, QueueConfig, QueueStats, Reason};
 pub use request::{HasCluster, Key, Request};
 pub use store::{Applied, Change, FleetStore, Undecodable, Update};

@@ -7,8 +7,9 @@
 //!   retry ─▶ timer        running, dirty ──drop──▶ queued
 //! ```
 //!
-//! Clusters take turns: a cluster with ten thousand waiting keys delays a key of another cluster by one key. A key that waits
-//! is not queued twice, and a key that runs is not handed out a second time before its lease ends.
+//! Three priorities are served 8 : 2 : 1. Inside each, clusters take turns: a cluster with ten thousand waiting keys delays
+//! a key of another cluster by one key. A cluster that runs as many keys as it may is passed over. A key that waits is not
+//! queued twice, and a key that runs is not handed out a second time before its lease ends.
 
 mod state;
 #[cfg(test)]
@@ -22,21 +23,63 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::name::ClusterName;
+use crate::priority::Priority;
 use crate::request::HasCluster;
-use state::{Run, State};
+use state::{Run, State, Trigger};
 
-/// How a [`Queue`] retries.
+/// How a [`Queue`] shares and retries.
 #[derive(Clone, Debug)]
 pub struct QueueConfig {
     /// Pause before the first retry of a key; doubled with every further one.
     pub first_retry: Duration,
     /// Longest pause before a retry.
     pub longest_retry: Duration,
+    /// How many keys of one cluster may run at once; 0 for any number.
+    pub per_cluster: usize,
+}
+
+/// Why a key was queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The object, or one that it depends on, was listed.
+    Listed,
+    /// The object was created or changed.
+    #[default]
+    Changed,
+    /// The object was deleted.
+    Deleted,
+    /// An object that it depends on was created, changed or deleted.
+    Related,
+    /// Its cluster was engaged, or came into the hands of this process.
+    Engaged,
+    /// A trigger of the controller's user fired.
+    Triggered,
+    /// The last reconcile asked for another one.
+    Requeued,
+    /// The last reconcile failed.
+    Retried,
+}
+
+impl Reason {
+    /// One word for logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Listed => "listed",
+            Self::Changed => "changed",
+            Self::Deleted => "deleted",
+            Self::Related => "related",
+            Self::Engaged => "engaged",
+            Self::Triggered => "triggered",
+            Self::Requeued => "requeued",
+            Self::Retried => "retried",
+        }
+    }
 }
 
 impl Default for QueueConfig {
     fn default() -> Self {
-        Self { first_retry: Duration::from_millis(5), longest_retry: Duration::from_secs(1000) }
+        Self { first_retry: Duration::from_millis(5), longest_retry: Duration::from_secs(1000), per_cluster: 0 }
     }
 }
 
@@ -79,9 +122,14 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
         Self { shared: Arc::new(Shared { state: Mutex::new(State::new(config)), wake: Notify::new() }) }
     }
 
-    /// Queues a key now. Timers of the key stay.
+    /// Queues a key now, with normal priority. Timers of the key stay.
     pub fn add(&self, key: K) {
-        self.shared.state.lock().add(key, Instant::now());
+        self.add_with(key, Priority::Normal, Reason::Changed);
+    }
+
+    /// Queues a key now. A key that waits already keeps its place, unless it becomes more urgent.
+    pub fn add_with(&self, key: K, priority: Priority, reason: Reason) {
+        self.shared.state.lock().add(key, Trigger { priority, reason, since: Instant::now() });
         self.shared.wake.notify_one();
     }
 
@@ -89,9 +137,9 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
     /// ends with [`Lease::done`].
     pub fn add_after(&self, key: K, delay: Duration) {
         if delay.is_zero() {
-            return self.add(key);
+            return self.add_with(key, Priority::Normal, Reason::Requeued);
         }
-        self.shared.state.lock().add_at(key, Instant::now() + delay);
+        self.shared.state.lock().add_at(key, Instant::now() + delay, Reason::Requeued);
         self.shared.wake.notify_one();
     }
 
@@ -99,7 +147,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
     pub fn retry(&self, key: K) -> Duration {
         let mut state = self.shared.state.lock();
         let delay = state.count_failure(&key);
-        state.add_at(key, Instant::now() + delay);
+        state.add_at(key, Instant::now() + delay, Reason::Retried);
         drop(state);
         self.shared.wake.notify_one();
         delay
@@ -152,6 +200,16 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
     pub fn stats(&self) -> QueueStats {
         self.shared.state.lock().stats()
     }
+
+    /// How many keys of a cluster run.
+    pub fn running(&self, cluster: &str) -> usize {
+        self.shared.state.lock().running(cluster)
+    }
+
+    /// The clusters with the longest queues, longest first.
+    pub fn longest(&self, count: usize) -> Vec<(ClusterName, usize)> {
+        self.shared.state.lock().longest(count)
+    }
 }
 
 struct Baton<'a> {
@@ -185,6 +243,11 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
         self.run.attempt
     }
 
+    /// Why the key was queued.
+    pub fn reason(&self) -> Reason {
+        self.run.reason
+    }
+
     /// How long the key waited for a worker.
     pub fn waited(&self) -> Duration {
         self.run.waited
@@ -204,7 +267,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
 
 impl<K: HasCluster + Eq + Hash + Clone> Drop for Lease<K> {
     fn drop(&mut self) {
-        self.shared.state.lock().finish(&self.run, self.done, Instant::now());
+        self.shared.state.lock().finish(&self.run, self.done);
         self.shared.wake.notify_one();
     }
 }

@@ -6,20 +6,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{QueueConfig, QueueStats};
+use super::{QueueConfig, QueueStats, Reason};
 use crate::name::ClusterName;
+use crate::priority::Priority;
 use crate::request::HasCluster;
 
 /// When a timer fires; the number keeps timers of the same instant apart and tells older from newer ones.
 type Timer = (Instant, u64);
 
+/// How many keys of each priority are handed out in one round, while all have some.
+const SHARES: [u32; 3] = [8, 2, 1];
+
 pub(super) struct State<K> {
     config: QueueConfig,
     lanes: HashMap<ClusterName, Lane<K>>,
-    /// Clusters with waiting keys, in the order of their turns.
-    turns: VecDeque<ClusterName>,
-    timers: BTreeMap<Timer, K>,
-    /// Counts timers and runs.
+    /// For each priority the lanes that have waiting keys and may run more, in the order of their turns.
+    turns: [VecDeque<(ClusterName, u64)>; 3],
+    /// What is left of each priority's share in this round.
+    credit: [u32; 3],
+    timers: BTreeMap<Timer, (K, Reason)>,
+    /// Numbers timers, runs, lanes and places in line.
     sequence: u64,
     queued: usize,
     running: usize,
@@ -28,8 +34,15 @@ pub(super) struct State<K> {
 
 /// The keys of one cluster.
 struct Lane<K> {
-    waiting: VecDeque<K>,
+    /// Tells this lane from an earlier one of the same cluster.
+    id: u64,
+    /// Places in line for each priority. Keys that became more urgent leave a stale place behind.
+    waiting: [VecDeque<(u64, K)>; 3],
+    /// Whether the lane has a turn for each priority.
+    has_turn: [bool; 3],
     entries: HashMap<K, Entry>,
+    queued: usize,
+    running: usize,
 }
 
 /// What is known about a key. Keys about which nothing is known have none.
@@ -43,19 +56,37 @@ struct Entry {
 enum Phase {
     Idle,
     Queued {
-        since: Instant,
+        trigger: Trigger,
+        place: u64,
     },
     Running,
     /// Running, and to be queued again afterwards.
     Dirty {
-        since: Instant,
+        trigger: Trigger,
     },
+}
+
+/// Why a key is queued.
+#[derive(Clone, Copy)]
+pub(super) struct Trigger {
+    pub(super) priority: Priority,
+    pub(super) reason: Reason,
+    pub(super) since: Instant,
+}
+
+impl Trigger {
+    /// Both at once: the more urgent one counts, since the first.
+    fn join(self, other: Self) -> Self {
+        let urgent = if other.priority < self.priority { other } else { self };
+        Self { since: self.since.min(other.since), ..urgent }
+    }
 }
 
 /// A key that was handed out.
 pub(super) struct Run<K> {
     pub(super) key: K,
     pub(super) attempt: u32,
+    pub(super) reason: Reason,
     pub(super) waited: Duration,
     /// Timers with a smaller number were set before the run.
     started: u64,
@@ -66,7 +97,8 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         Self {
             config,
             lanes: HashMap::new(),
-            turns: VecDeque::new(),
+            turns: Default::default(),
+            credit: SHARES,
             timers: BTreeMap::new(),
             sequence: 0,
             queued: 0,
@@ -75,37 +107,46 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         }
     }
 
-    pub(super) fn add(&mut self, key: K, now: Instant) {
+    pub(super) fn add(&mut self, key: K, trigger: Trigger) {
+        let place = self.next_number();
         let cluster = key.cluster().clone();
-        let lane = self.lanes.entry(cluster.clone()).or_default();
+        let lane = self.lane(&cluster);
         let entry = lane.entries.entry(key.clone()).or_default();
-        match entry.phase {
+        let trigger = match entry.phase {
             Phase::Idle => {
-                entry.phase = Phase::Queued { since: now };
+                lane.queued += 1;
                 self.queued += 1;
-                if lane.waiting.is_empty() {
-                    self.turns.push_back(cluster);
-                }
-                lane.waiting.push_back(key);
+                trigger
             }
-            Phase::Running => entry.phase = Phase::Dirty { since: now },
-            Phase::Queued { .. } | Phase::Dirty { .. } => {}
-        }
+            Phase::Queued { trigger: first, .. } => {
+                let joined = first.join(trigger);
+                if joined.priority == first.priority {
+                    return;
+                }
+                joined
+            }
+            Phase::Running => return entry.phase = Phase::Dirty { trigger },
+            Phase::Dirty { trigger: first } => return entry.phase = Phase::Dirty { trigger: first.join(trigger) },
+        };
+        let lane = self.lane(&cluster);
+        lane.entries.entry(key.clone()).or_default().phase = Phase::Queued { trigger, place };
+        lane.waiting[trigger.priority.index()].push_back((place, key));
+        self.line_up(&cluster);
     }
 
-    pub(super) fn add_at(&mut self, key: K, at: Instant) {
+    pub(super) fn add_at(&mut self, key: K, at: Instant, reason: Reason) {
         let timer = (at, self.next_number());
         let entry = self.entry(&key);
         if entry.timers.iter().any(|(other, _)| *other == at) {
             return;
         }
         entry.timers.push(timer);
-        self.timers.insert(timer, key);
+        self.timers.insert(timer, (key, reason));
     }
 
     /// Counts a failure and returns the pause that is due.
     pub(super) fn count_failure(&mut self, key: &K) -> Duration {
-        let QueueConfig { first_retry, longest_retry } = self.config;
+        let QueueConfig { first_retry, longest_retry, .. } = self.config;
         let entry = self.entry(key);
         let pause = first_retry.saturating_mul(1 << entry.failures.min(31)).min(longest_retry);
         entry.failures = entry.failures.saturating_add(1);
@@ -121,8 +162,9 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
 
     pub(super) fn purge(&mut self, cluster: &str) {
         let Some(lane) = self.lanes.get_mut(cluster) else { return };
-        self.queued -= lane.waiting.len();
-        lane.waiting.clear();
+        self.queued -= lane.queued;
+        lane.queued = 0;
+        lane.waiting = Default::default();
         lane.entries.retain(|_, entry| {
             for timer in entry.timers.drain(..) {
                 self.timers.remove(&timer);
@@ -137,36 +179,41 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         if lane.entries.is_empty() {
             self.lanes.remove(cluster);
         }
-        self.turns.retain(|turn| &**turn != cluster);
     }
 
-    /// Hands out the next key, if one is due.
+    /// Hands out the next key, if one is due and its cluster may run more.
     pub(super) fn next(&mut self, now: Instant) -> Option<Run<K>> {
         self.fire_timers(now);
-        let cluster = self.turns.pop_front()?;
-        let lane = self.lanes.get_mut(&cluster)?;
-        let key = lane.waiting.pop_front()?;
-        if !lane.waiting.is_empty() {
-            self.turns.push_back(cluster);
+        let limit = self.limit();
+        loop {
+            let priority = self.pick()?;
+            let p = priority.index();
+            let (cluster, id) = self.turns[p].pop_front()?;
+            // Turns of lanes that are gone, full or empty by now are just dropped: a lane lines up again when it can.
+            let Some(lane) = self.lanes.get_mut(&cluster).filter(|lane| lane.id == id) else { continue };
+            lane.has_turn[p] = false;
+            if lane.running >= limit {
+                continue;
+            }
+            let Some((key, trigger, attempt)) = lane.pop(priority) else { continue };
+            lane.queued -= 1;
+            lane.running += 1;
+            self.queued -= 1;
+            self.running += 1;
+            self.credit[p] = self.credit[p].saturating_sub(1);
+            self.line_up(&cluster);
+            let started = self.next_number();
+            return Some(Run { key, attempt, reason: trigger.reason, waited: now - trigger.since, started });
         }
-        let entry = lane.entries.entry(key.clone()).or_default();
-        let since = match entry.phase {
-            Phase::Queued { since } => since,
-            Phase::Idle | Phase::Running | Phase::Dirty { .. } => now,
-        };
-        entry.phase = Phase::Running;
-        let attempt = entry.failures;
-        self.queued -= 1;
-        self.running += 1;
-        Some(Run { key, attempt, waited: now - since, started: self.next_number() })
     }
 
     /// Ends a run; with success if `done`.
-    pub(super) fn finish(&mut self, run: &Run<K>, done: bool, now: Instant) {
+    pub(super) fn finish(&mut self, run: &Run<K>, done: bool) {
         self.running -= 1;
-        let Some(entry) = self.lanes.get_mut(run.key.cluster()).and_then(|lane| lane.entries.get_mut(&run.key)) else {
-            return;
-        };
+        let cluster = run.key.cluster();
+        let Some(lane) = self.lanes.get_mut(cluster) else { return };
+        lane.running -= 1;
+        let Some(entry) = lane.entries.get_mut(&run.key) else { return };
         if done {
             entry.failures = 0;
             entry.timers.retain(|timer| {
@@ -178,9 +225,10 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
             });
         }
         match std::mem::replace(&mut entry.phase, Phase::Idle) {
-            Phase::Dirty { since } => self.add(run.key.clone(), since.min(now)),
+            Phase::Dirty { trigger } => self.add(run.key.clone(), trigger),
             Phase::Idle | Phase::Queued { .. } | Phase::Running => self.tidy(&run.key),
         }
+        self.line_up(cluster);
     }
 
     /// When the next timer fires.
@@ -190,7 +238,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
 
     /// Whether anything is left that somebody should wait for.
     pub(super) fn has_more(&self) -> bool {
-        self.queued > 0 || !self.timers.is_empty()
+        self.turns.iter().any(|turns| !turns.is_empty()) || !self.timers.is_empty()
     }
 
     pub(super) fn close(&mut self) {
@@ -205,17 +253,68 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         QueueStats { queued: self.queued, running: self.running, delayed: self.timers.len() }
     }
 
-    fn fire_timers(&mut self, now: Instant) {
-        while let Some(due) = self.timers.first_entry().filter(|due| due.key().0 <= now) {
-            let (timer, key) = due.remove_entry();
-            self.entry(&key).timers.retain(|other| *other != timer);
-            self.add(key, now);
+    /// How many keys of a cluster run.
+    pub(super) fn running(&self, cluster: &str) -> usize {
+        self.lanes.get(cluster).map_or(0, |lane| lane.running)
+    }
+
+    /// Clusters with the longest queues.
+    pub(super) fn longest(&self, count: usize) -> Vec<(ClusterName, usize)> {
+        let mut all: Vec<_> = self.lanes.iter().map(|(cluster, lane)| (cluster.clone(), lane.queued)).collect();
+        all.retain(|(_, queued)| *queued > 0);
+        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        all.truncate(count);
+        all
+    }
+
+    /// Whose turn it is among those that have any; shares are dealt anew when they are used up.
+    fn pick(&mut self) -> Option<Priority> {
+        let ready = |p: &Priority| !self.turns[p.index()].is_empty();
+        let with_credit = |p: &Priority| ready(p) && self.credit[p.index()] > 0;
+        let first = Priority::ALL.into_iter().find(ready)?;
+        if let Some(priority) = Priority::ALL.into_iter().find(with_credit) {
+            return Some(priority);
+        }
+        self.credit = SHARES;
+        Some(first)
+    }
+
+    fn limit(&self) -> usize {
+        if self.config.per_cluster == 0 { usize::MAX } else { self.config.per_cluster }
+    }
+
+    /// Gives a lane a turn for each priority it has keys of, unless it is full.
+    fn line_up(&mut self, cluster: &ClusterName) {
+        let limit = self.limit();
+        let Some(lane) = self.lanes.get_mut(cluster) else { return };
+        if lane.running >= limit {
+            return;
+        }
+        for p in Priority::ALL.map(Priority::index) {
+            if !lane.waiting[p].is_empty() && !std::mem::replace(&mut lane.has_turn[p], true) {
+                self.turns[p].push_back((cluster.clone(), lane.id));
+            }
         }
     }
 
+    fn fire_timers(&mut self, now: Instant) {
+        while let Some(due) = self.timers.first_entry().filter(|due| due.key().0 <= now) {
+            let (timer, (key, reason)) = due.remove_entry();
+            self.entry(&key).timers.retain(|other| *other != timer);
+            self.add(key, Trigger { priority: Priority::Normal, reason, since: now });
+        }
+    }
+
+    fn lane(&mut self, cluster: &ClusterName) -> &mut Lane<K> {
+        let sequence = &mut self.sequence;
+        self.lanes.entry(cluster.clone()).or_insert_with(|| {
+            *sequence += 1;
+            Lane::new(*sequence)
+        })
+    }
+
     fn entry(&mut self, key: &K) -> &mut Entry {
-        let lane = self.lanes.entry(key.cluster().clone()).or_default();
-        lane.entries.entry(key.clone()).or_default()
+        self.lane(key.cluster()).entries.entry(key.clone()).or_default()
     }
 
     /// Drops the entry of a key about which nothing is left to know.
@@ -241,9 +340,30 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
     }
 }
 
-impl<K> Default for Lane<K> {
-    fn default() -> Self {
-        Self { waiting: VecDeque::new(), entries: HashMap::new() }
+impl<K: Eq + Hash + Clone> Lane<K> {
+    fn new(id: u64) -> Self {
+        Self {
+            id,
+            waiting: Default::default(),
+            has_turn: [false; 3],
+            entries: HashMap::new(),
+            queued: 0,
+            running: 0,
+        }
+    }
+
+    /// Takes the first key in line that still waits there, and makes it run.
+    fn pop(&mut self, priority: Priority) -> Option<(K, Trigger, u32)> {
+        while let Some((number, key)) = self.waiting[priority.index()].pop_front() {
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            if let Phase::Queued { trigger, place } = entry.phase
+                && place == number
+            {
+                entry.phase = Phase::Running;
+                return Some((key, trigger, entry.failures));
+            }
+        }
+        None
     }
 }
 

@@ -228,3 +228,66 @@ async fn many_workers_finish_many_keys_and_never_share_one() {
     }
     assert_eq!(queue.shared.state.lock().remembered(), 0);
 }
+
+fn queue_with(per_cluster: usize) -> Queue {
+    Queue::new(QueueConfig { per_cluster, ..QueueConfig::default() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn urgent_keys_go_first_but_starve_nobody() {
+    let queue = Queue::default();
+    for (priority, letter) in [(Priority::Low, "l"), (Priority::Normal, "n"), (Priority::High, "h")] {
+        for number in 0..20 {
+            queue.add_with(key("a", &format!("{letter}{number}")), priority, Reason::Changed);
+        }
+    }
+    let round: String = drain(&queue)[..22].iter().map(|name| &name[2..3]).collect();
+    assert_eq!(round, "hhhhhhhhnnlhhhhhhhhnnl");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_key_that_becomes_urgent_moves_up_and_runs_once() {
+    let queue = Queue::default();
+    for name in ["1", "2", "3"] {
+        queue.add_with(key("a", name), Priority::Low, Reason::Listed);
+    }
+    queue.add_with(key("a", "3"), Priority::High, Reason::Deleted);
+    queue.add_with(key("a", "3"), Priority::Low, Reason::Listed);
+    let lease = now(&queue).unwrap();
+    assert_eq!((name(&lease).as_str(), lease.reason()), ("a/3", Reason::Deleted));
+    drop(lease);
+    assert_eq!(drain(&queue), ["a/1", "a/2"]);
+    assert_eq!(queue.stats(), QueueStats::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_at_its_limit_is_passed_over_until_one_of_its_keys_ends() {
+    let queue = queue_with(2);
+    for name in ["1", "2", "3", "4"] {
+        queue.add(key("a", name));
+    }
+    let (first, _second) = (now(&queue).unwrap(), now(&queue).unwrap());
+    assert!(now(&queue).is_none());
+    assert_eq!(queue.running("a"), 2);
+    queue.add(key("b", "1"));
+    assert_eq!(drain(&queue), ["b/1"]);
+    drop(first);
+    let third = now(&queue).unwrap();
+    assert_eq!(name(&third), "a/3");
+    assert!(now(&queue).is_none());
+    assert_eq!(queue.longest(5), [("a".parse().unwrap(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purged_cluster_that_comes_back_still_counts_what_runs() {
+    let queue = queue_with(1);
+    queue.add(key("a", "1"));
+    let old = now(&queue).unwrap();
+    queue.add(key("a", "2"));
+    queue.purge("a");
+    assert_eq!(queue.stats(), QueueStats { queued: 0, running: 1, delayed: 0 });
+    queue.add(key("a", "3"));
+    assert!(now(&queue).is_none(), "the old run has not ended");
+    drop(old);
+    assert_eq!(drain(&queue), ["a/3"]);
+}

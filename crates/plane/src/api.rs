@@ -25,6 +25,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::auth::accounts::Accounts;
+use crate::auth::escalation::{self, Grant};
+use crate::auth::rbac;
 use crate::extension::{Extension, Target, ViewAdmit, Visible};
 use crate::plane::Mode;
 use crate::resource::{Resource, Version};
@@ -198,6 +201,8 @@ pub struct Api {
     pub url: String,
     /// The certificate authority of the server, in PEM.
     pub ca_pem: String,
+    /// Tokens of service accounts.
+    pub accounts: Accounts,
     extension: Option<Arc<dyn Extension>>,
     registry: registry::Registry,
 }
@@ -217,12 +222,34 @@ impl Api {
         ca_pem: String,
         extension: Option<Arc<dyn Extension>>,
     ) -> Self {
-        Self { store, mode, url, ca_pem, extension, registry: registry::Registry::new(mode) }
+        let (accounts, registry) = (Accounts::new(mode), registry::Registry::new(mode));
+        Self { store, mode, url, ca_pem, accounts, extension, registry }
     }
 
     /// What makes this plane kcp, if it is.
     pub fn extension(&self) -> Option<&Arc<dyn Extension>> {
         self.extension.as_ref()
+    }
+
+    /// The rules that apply to a caller in a cluster, cluster-wide or in one namespace.
+    pub fn rules(&self, caller: &Caller, cluster: &str, namespace: &str) -> Vec<Value> {
+        let (clusters, caller) = self.rights(caller, cluster);
+        let clusters: Vec<&str> = clusters.iter().map(|cluster| &**cluster).collect();
+        rbac::rules(&self.store, &clusters, &caller, namespace)
+    }
+
+    fn rights(&self, caller: &Caller, cluster: &str) -> (Vec<Arc<str>>, Caller) {
+        match &self.extension {
+            Some(extension) => extension.rights(caller, cluster),
+            None => (vec![cluster.into()], caller.clone()),
+        }
+    }
+
+    /// Nobody grants more than they have.
+    fn check_grant(&self, caller: &Caller, cluster: &str, grant: &Grant<'_>) -> Result<(), Status> {
+        let (clusters, caller) = self.rights(caller, cluster);
+        let clusters: Vec<&str> = clusters.iter().map(|cluster| &**cluster).collect();
+        escalation::check(&self.store, &clusters, &caller, grant)
     }
 
     /// All kinds of a cluster: built-ins, those of the extension, CRDs.

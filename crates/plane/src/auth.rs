@@ -1,5 +1,8 @@
-//! Who a caller is (tokens) and what RBAC lets them do.
+//! Who a caller is (tokens, certificates, service accounts) and what RBAC lets them do.
 
+pub mod accounts;
+pub mod certificate;
+pub mod escalation;
 pub mod policy;
 pub mod rbac;
 

@@ -1,5 +1,6 @@
-//! Background work every plane has: namespace content, CRD clean-up, owner references, old events.
+//! Background work every plane has: namespace content, tokens of service accounts, CRD clean-up, owner references, old events.
 
+mod accounts;
 mod crds;
 mod events;
 mod garbage;
@@ -34,6 +35,7 @@ pub(crate) fn start(api: &Arc<Api>, stop: &CancellationToken) {
     }
     tokio::spawn(run(api.clone(), namespaces::Namespaces, stop.clone()));
     tokio::spawn(run(api.clone(), crds::Crds, stop.clone()));
+    tokio::spawn(run(api.clone(), accounts::Accounts::default(), stop.clone()));
     tokio::spawn(events::run(api.clone(), stop.clone()));
     tokio::spawn(run(api.clone(), garbage::Garbage::default(), stop.clone()));
 }

@@ -123,6 +123,9 @@ pub trait Extension: Send + Sync {
     /// Whether the caller may do this in the cluster.
     fn authorize(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status>;
 
+    /// Where a caller's rights in a cluster come from: the RBAC objects of these clusters, and who the caller is to them.
+    fn rights(&self, caller: &Caller, cluster: &str) -> (Vec<Arc<str>>, Caller);
+
     /// The virtual workspace behind a `/services/...` path, none if there is no such service.
     fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;
 

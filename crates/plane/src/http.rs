@@ -18,6 +18,7 @@ mod scale;
 mod slow;
 mod table;
 pub(crate) mod tls;
+mod token;
 mod watch;
 
 use std::panic::AssertUnwindSafe;
@@ -29,6 +30,7 @@ use tracing::error;
 
 use crate::api::Api;
 use crate::auth::Tokens;
+use crate::auth::accounts::Checked;
 use crate::faults::Faults;
 use crate::plane::Limits;
 use crate::status::Status;
@@ -46,6 +48,17 @@ pub(crate) struct Server {
     /// Which endpoint this is.
     pub(crate) shard: usize,
     pub(crate) stop: CancellationToken,
+}
+
+impl Server {
+    /// Who a bearer token belongs to, whatever it is meant for.
+    pub(crate) fn check(&self, token: &str) -> Option<Checked> {
+        let accounts = &self.api.accounts;
+        match self.tokens.caller(token) {
+            Some(caller) => Some(Checked { caller, audiences: vec![accounts.issuer().to_owned()] }),
+            None => accounts.check(&self.api.store, token),
+        }
+    }
 }
 
 /// A handler that panics still answers.

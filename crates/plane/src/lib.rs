@@ -31,6 +31,7 @@ pub use api::{Api, Caller, Scope, WriteOptions};
 pub use extension::{Attributes, Extension, Operation, Review, Target, VirtualView};
 pub use faults::Faults;
 pub use http::Endpoint;
+pub use http::tls::ClientCertificate;
 pub use plane::{Config, Limits, Mode, Plane, PlaneError, User};
 pub use resource::{Column, Origin, Resource, Version};
 pub use status::{Cause, Status};

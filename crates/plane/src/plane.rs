@@ -10,10 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
 use crate::auth::Tokens;
+use crate::auth::accounts::Accounts;
 use crate::extension::Extension;
 use crate::faults::Faults;
 use crate::faults::control::Control;
-use crate::http::{Endpoint, Server, Slow, tls};
+use crate::http::tls::{self, ClientCertificate};
+use crate::http::{Endpoint, Server, Slow};
 use crate::store::{Durability, LogLimits, Store};
 use crate::{controllers, kcp};
 
@@ -77,6 +79,8 @@ pub struct Config {
     pub durability: Durability,
     /// Who may log in, besides the built-in administrators.
     pub users: Vec<User>,
+    /// File with authorities (PEM) whose client certificates are accepted, besides the plane's own.
+    pub client_ca: Option<PathBuf>,
     /// What the plane puts up with.
     pub limits: Limits,
     /// Address for the HTTP control endpoint of the fault layer, see [`Plane::control_url`]; none by default.
@@ -94,6 +98,7 @@ impl Config {
             data_dir: None,
             durability: Durability::default(),
             users: Vec::new(),
+            client_ca: None,
             limits: Limits::default(),
             control: None,
         }
@@ -123,6 +128,7 @@ pub enum PlaneError {
 #[derive(Debug)]
 pub struct Plane {
     api: Arc<Api>,
+    identity: tls::Identity,
     tokens: Arc<Tokens>,
     faults: Faults,
     endpoints: Vec<Arc<Endpoint>>,
@@ -143,7 +149,8 @@ impl Plane {
             Some(folder) => Store::open(folder, config.durability, config.limits.log)?,
             None => Store::with_limits(config.limits.log),
         });
-        let identity = tls::Identity::load_or_make(config.data_dir.as_deref(), &host)?;
+        let folder = config.data_dir.as_deref();
+        let identity = tls::Identity::load_or_make(folder, &host, config.client_ca.as_deref())?;
         let shown = if host.contains(':') { format!("[{host}]") } else { host };
         let url = format!("https://{shown}:{}", address.port());
         let extension: Option<Arc<dyn Extension>> = match config.mode {
@@ -151,7 +158,9 @@ impl Plane {
             Mode::Kube => None,
         };
         let tokens = Arc::new(Tokens::load_or_make(config.data_dir.as_deref(), config.mode, &config.users)?);
-        let api = Arc::new(Api::new(store, config.mode, url, identity.ca_pem.clone(), extension));
+        let mut api = Api::new(store, config.mode, url, identity.ca_pem.clone(), extension);
+        api.accounts = Accounts::load_or_make(folder, config.mode)?;
+        let api = Arc::new(api);
         let stop = CancellationToken::new();
         controllers::start(&api, &stop);
         if let Some(extension) = api.extension() {
@@ -169,7 +178,8 @@ impl Plane {
             shard: 0,
             stop: stop.clone(),
         });
-        let endpoints = vec![Arc::new(Endpoint::serve(listener, api.url.clone(), identity.server, server)?)];
+        let tls = identity.server.clone();
+        let endpoints = vec![Arc::new(Endpoint::serve(listener, api.url.clone(), tls, server)?)];
         let control = match config.control {
             Some(address) => {
                 let listener = bind(address).await?;
@@ -180,7 +190,7 @@ impl Plane {
             }
             None => None,
         };
-        Ok(Plane { api, tokens, faults, endpoints, control, stop })
+        Ok(Plane { api, identity, tokens, faults, endpoints, control, stop })
     }
 
     /// The base address, without a path.
@@ -213,6 +223,11 @@ impl Plane {
     /// The bearer token of a user.
     pub fn token(&self, user: &str) -> Option<String> {
         self.tokens.token(user)
+    }
+
+    /// A new client certificate for a user in some groups, which need not be known otherwise.
+    pub fn client_certificate(&self, user: &str, groups: &[&str]) -> Result<ClientCertificate, PlaneError> {
+        self.identity.client(user, groups)
     }
 
     /// The API for use in the same process.

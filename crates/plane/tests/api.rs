@@ -8,6 +8,8 @@
 
 #[path = "api/access.rs"]
 mod access;
+#[path = "api/accounts.rs"]
+mod accounts;
 #[path = "api/apply.rs"]
 mod apply;
 #[path = "api/client.rs"]
@@ -26,6 +28,8 @@ mod killed;
 mod limits;
 #[path = "api/lists.rs"]
 mod lists;
+#[path = "api/matrix.rs"]
+mod matrix;
 #[path = "api/objects.rs"]
 mod objects;
 #[path = "api/robust.rs"]

@@ -6,6 +6,7 @@ use super::meta::{self, NameRule};
 use super::read::to_storage;
 use super::update::Source;
 use super::{Api, CLUSTER_ANNOTATION, Caller, FieldValidation, Scope, WriteOptions, Written, managed, rules};
+use crate::auth::escalation::Grant;
 use crate::extension::{Operation, Review};
 use crate::schema::unknown_metadata;
 use crate::status::{Cause, Status};
@@ -146,6 +147,11 @@ impl Api {
         }
         if let Some(extension) = &self.extension {
             extension.admit(self, &mut review)?;
+        }
+        // What comes through a virtual workspace has the rights the consumer granted there.
+        if scope.admit.is_none() && operation != Operation::Delete && rules::is_rbac(&resource) {
+            let grant = Grant { plural: &resource.plural, namespace: &scope.namespace, object, old };
+            self.check_grant(caller, &cluster, &grant)?;
         }
         strip_cluster(object);
         Ok(())

@@ -26,6 +26,11 @@ pub(super) fn is_namespace(resource: &Resource) -> bool {
     is(resource, "", "namespaces")
 }
 
+/// Roles and bindings.
+pub(super) fn is_rbac(resource: &Resource) -> bool {
+    *resource.group == *RBAC && resource.origin == Origin::Builtin
+}
+
 fn is_crd(resource: &Resource) -> bool {
     is(resource, "apiextensions.k8s.io", "customresourcedefinitions")
 }
@@ -76,7 +81,7 @@ pub(super) fn prepare(
         namespace(object, old);
     } else if is_crd(resource) {
         crd::prepare(api, cluster, object, old)?;
-    } else if *resource.group == *RBAC && resource.origin == Origin::Builtin {
+    } else if is_rbac(resource) {
         rbac(object);
     } else if is(resource, "", "services") {
         default_text(object, "/spec", "type", "ClusterIP");
@@ -151,7 +156,7 @@ pub(super) fn validate(api: &Api, scope: &Scope, cluster: &str, object: &Value, 
         data(object, old)
     } else if is_crd(resource) {
         crd::validate(api, cluster, object, old)
-    } else if *resource.group == *RBAC && resource.origin == Origin::Builtin {
+    } else if is_rbac(resource) {
         roles(resource, object, old)
     } else {
         Vec::new()

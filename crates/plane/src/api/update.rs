@@ -289,7 +289,8 @@ fn limit_to_subresource(subresource: &str, has_status: bool, current: &Value, wa
         }
         "finalize" => {
             let mut limited = current.clone();
-            limited["spec"]["finalizers"] = wanted["spec"]["finalizers"].clone();
+            let left = wanted["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+            limited["spec"]["finalizers"] = left.into();
             *wanted = limited;
         }
         _ if has_status => take(current, wanted, "status"),

@@ -23,13 +23,14 @@ pub fn rules(store: &Store, clusters: &[&str], caller: &Caller, namespace: &str)
     for cluster in clusters {
         for (_, binding) in store.list(&Kind::new(GROUP, "clusterrolebindings"), Some(cluster), None).1 {
             if binds(&binding.object, caller, "") {
-                found.extend(role_rules(store, clusters, cluster, "", &binding.object["roleRef"]));
+                found.extend(role_rules(store, clusters, cluster, "", &binding.object["roleRef"]).unwrap_or_default());
             }
         }
         if !namespace.is_empty() {
             for (_, binding) in store.list(&Kind::new(GROUP, "rolebindings"), Some(cluster), Some(namespace)).1 {
                 if binds(&binding.object, caller, namespace) {
-                    found.extend(role_rules(store, clusters, cluster, namespace, &binding.object["roleRef"]));
+                    let role = role_rules(store, clusters, cluster, namespace, &binding.object["roleRef"]);
+                    found.extend(role.unwrap_or_default());
                 }
             }
         }
@@ -53,17 +54,22 @@ fn binds(binding: &Value, caller: &Caller, namespace: &str) -> bool {
     })
 }
 
-fn role_rules(store: &Store, clusters: &[&str], home: &str, namespace: &str, reference: &Value) -> Vec<Value> {
+/// The rules of the role a binding in the first cluster refers to; none if there is no such role.
+pub fn referenced(store: &Store, clusters: &[&str], namespace: &str, reference: &Value) -> Option<Vec<Value>> {
+    role_rules(store, clusters, clusters.first()?, namespace, reference)
+}
+
+fn role_rules(store: &Store, clusters: &[&str], home: &str, namespace: &str, reference: &Value) -> Option<Vec<Value>> {
     let name = reference["name"].as_str().unwrap_or_default();
     let (plural, namespace) = if reference["kind"] == "Role" { ("roles", namespace) } else { ("clusterroles", "") };
     let kind = Kind::new(GROUP, plural);
     let others = clusters.iter().copied().filter(|cluster| *cluster != home);
     for cluster in std::iter::once(home).chain(others) {
         if let Some(role) = store.get(&Key::new(&kind, cluster, namespace, name)) {
-            return rules_of(store, cluster, &role.object);
+            return Some(rules_of(store, cluster, &role.object));
         }
     }
-    Vec::new()
+    None
 }
 
 /// The rules of a role, with those it aggregates.

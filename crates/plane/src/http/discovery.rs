@@ -110,6 +110,12 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         entry["version"] = "v1".into();
         all.push(entry);
     }
+    if resource.group.is_empty() && &*resource.plural == "serviceaccounts" && !is_virtual {
+        let mut entry = sub("token", "TokenRequest", &["create"]);
+        entry["group"] = "authentication.k8s.io".into();
+        entry["version"] = "v1".into();
+        all.push(entry);
+    }
     if resource.group.is_empty() && &*resource.plural == "namespaces" {
         all.push(sub("finalize", "Namespace", &["update"]));
     }

@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::{Server, guarded, route};
+use crate::api::Caller;
+use crate::auth::certificate;
 
 /// Open requests get this long when the plane stops.
 const GRACE: Duration = Duration::from_secs(2);
@@ -28,6 +30,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 pub(super) struct Connection {
     /// Ends the connection at once, with everything on it.
     pub(super) kill: CancellationToken,
+    /// Who showed a client certificate.
+    pub(super) peer: Option<Caller>,
 }
 
 /// One address of a plane.
@@ -177,7 +181,8 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server
         },
     };
     let stop = server.stop.clone();
-    let about = Connection { kill: kill.clone() };
+    let peer = stream.get_ref().1.peer_certificates().and_then(|chain| certificate::caller(chain.first()?));
+    let about = Connection { kill: kill.clone(), peer };
     let service = service_fn(move |mut request: Request<Incoming>| {
         let server = server.clone();
         request.extensions_mut().insert(about.clone());

@@ -15,7 +15,7 @@ use super::reply::{self, Reply};
 use super::request::{Query, Target as PathTarget};
 use super::route::Root;
 use super::table::{self, Include, Partial};
-use super::{Server, protobuf, reviews, scale, watch};
+use super::{Server, protobuf, reviews, scale, token, watch};
 use crate::api::{Api, Caller, DeleteOptions, FieldSelector, Listed, Patch, RevisionMatch, Scope, Written};
 use crate::extension::{Attributes, Target};
 use crate::faults::Plan;
@@ -85,6 +85,9 @@ impl Call<'_> {
         if whole_collection || (target.subresource.is_empty() && !scope.resource.allows(verb)) {
             return Err(Status::method_not_allowed());
         }
+        if target.subresource == "token" {
+            return token::answer(self, &scope, request).await;
+        }
         if target.subresource == "scale" {
             return scale::answer(self, &scope, request).await;
         }
@@ -107,8 +110,10 @@ impl Call<'_> {
             "status" => version.status,
             "scale" => version.scale.is_some() && !self.root.is_virtual(),
             "finalize" => &*scope.resource.plural == "namespaces" && scope.resource.group.is_empty(),
-            "token" if &*scope.resource.plural == "serviceaccounts" && scope.resource.group.is_empty() => {
-                return Err(Status::not_implemented("requesting a ServiceAccount token"));
+            "token" => {
+                &*scope.resource.plural == "serviceaccounts"
+                    && scope.resource.group.is_empty()
+                    && !self.root.is_virtual()
             }
             _ => false,
         };

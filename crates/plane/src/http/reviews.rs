@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::reply::{self, Reply};
 use super::resource::Call;
 use crate::api::{Caller, Scope};
-use crate::auth::rbac;
+use crate::auth::accounts::Checked;
 use crate::extension::{Attributes, Target};
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
@@ -84,9 +84,20 @@ fn user_info(caller: &Caller) -> Value {
 
 fn token(call: &Call<'_>, review: &Value) -> Value {
     let token = review["spec"]["token"].as_str().unwrap_or_default();
-    match call.server.tokens.caller(token) {
-        Some(caller) => json!({"authenticated": true, "user": user_info(&caller)}),
-        None => json!({"authenticated": false, "user": {}, "error": "invalid bearer token"}),
+    let mut wanted = texts(&review["spec"]["audiences"]);
+    if wanted.is_empty() {
+        wanted.push(call.api().accounts.issuer().to_owned());
+    }
+    let refused = |why: &str| json!({"authenticated": false, "user": {}, "error": why});
+    match call.server.check(token) {
+        Some(Checked { caller, audiences }) => {
+            wanted.retain(|audience| audiences.contains(audience));
+            if wanted.is_empty() {
+                return refused("token audiences do not match those of the review");
+            }
+            json!({"authenticated": true, "user": user_info(&caller), "audiences": wanted})
+        }
+        None => refused("invalid bearer token"),
     }
 }
 
@@ -126,8 +137,7 @@ fn access(call: &Call<'_>, caller: &Caller, spec: &Value) -> Result<Value, Statu
 
 fn rules(call: &Call<'_>, cluster: &str, review: &Value) -> Value {
     let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
-    let clusters: &[&str] = if cluster.is_empty() { &[""] } else { &[cluster, "system:admin"] };
-    let mut found = rbac::rules(&call.api().store, clusters, call.caller, namespace);
+    let mut found = call.api().rules(call.caller, cluster, namespace);
     if call.caller.is_in("system:masters") {
         found.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
     }

@@ -6,6 +6,7 @@ use http::{Method, Request, header};
 use hyper::body::Incoming;
 use serde_json::json;
 
+use super::endpoint::Connection;
 use super::negotiate::{self, Accept, Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::request::{self, Path, Query};
@@ -227,11 +228,16 @@ fn is_health(api: &Api, path: &str) -> bool {
 }
 
 fn authenticate(server: &Server, request: &Request<Incoming>) -> Result<Caller, Status> {
+    if let Some(caller) = request.extensions().get::<Connection>().and_then(|about| about.peer.clone()) {
+        return Ok(caller);
+    }
     let Some(value) = request.headers().get(header::AUTHORIZATION) else { return Ok(anonymous()) };
     let text = value.to_str().map_err(|_| Status::unauthorized())?;
     let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    let caller = token.and_then(|(_, token)| server.tokens.caller(token.trim()));
-    caller.ok_or_else(Status::unauthorized)
+    let checked = token.and_then(|(_, token)| server.check(token.trim())).ok_or_else(Status::unauthorized)?;
+    // A token for somebody else is not for us.
+    let ours = checked.audiences.iter().any(|audience| *audience == server.api.accounts.issuer());
+    if ours { Ok(checked.caller) } else { Err(Status::unauthorized()) }
 }
 
 /// Acts as somebody else if the caller asks for it and may.

@@ -6,11 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 
 use crate::plane::PlaneError;
 
@@ -20,6 +22,29 @@ pub(crate) struct Identity {
     pub(crate) ca_pem: String,
     /// TLS settings with the server certificate.
     pub(crate) server: Arc<ServerConfig>,
+    /// Signs certificates of clients.
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate for a client, with its key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The certificate in PEM.
+    pub certificate: String,
+    /// Its private key in PEM.
+    pub key: String,
+}
+
+impl std::fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientCertificate").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
 }
 
 fn failed(error: impl std::fmt::Display) -> PlaneError {
@@ -28,7 +53,13 @@ fn failed(error: impl std::fmt::Display) -> PlaneError {
 
 impl Identity {
     /// The authority kept in the folder, or a new one; the server certificate is always new.
-    pub(crate) fn load_or_make(folder: Option<&Path>, host: &str) -> Result<Self, PlaneError> {
+    ///
+    /// Client certificates of this authority are accepted, and those of the ones in `client_ca`.
+    pub(crate) fn load_or_make(
+        folder: Option<&Path>,
+        host: &str,
+        client_ca: Option<&Path>,
+    ) -> Result<Self, PlaneError> {
         let (ca_pem, ca_key) = match folder {
             Some(folder) => stored_authority(folder)?,
             None => new_authority()?,
@@ -44,17 +75,43 @@ impl Identity {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let server_key = KeyPair::generate().map_err(failed)?;
         let certificate = params.signed_by(&server_key, &issuer).map_err(failed)?;
-        let chain = vec![certificate.der().clone(), CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(failed)?];
+        let ca = CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(failed)?;
+        let chain = vec![certificate.der().clone(), ca.clone()];
+        let mut clients = RootCertStore::empty();
+        clients.add(ca).map_err(failed)?;
+        if let Some(path) = client_ca {
+            for authority in CertificateDer::pem_slice_iter(&fs::read(path)?) {
+                clients.add(authority.map_err(failed)?).map_err(failed)?;
+            }
+        }
         let private = PrivateKeyDer::from_pem_slice(server_key.serialize_pem().as_bytes()).map_err(failed)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(clients), provider.clone())
+            .allow_unauthenticated()
+            .build()
+            .map_err(failed)?;
         let mut server = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(failed)?
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier)
             .with_single_cert(chain, private)
             .map_err(failed)?;
         server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { ca_pem, server: Arc::new(server) })
+        Ok(Self { ca_pem, server: Arc::new(server), issuer })
+    }
+
+    /// A new certificate for a user in some groups.
+    pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Result<ClientCertificate, PlaneError> {
+        let mut params = CertificateParams::new(Vec::new()).map_err(failed)?;
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, user);
+        for group in groups {
+            params.distinguished_name.push(DnType::OrganizationName, *group);
+        }
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().map_err(failed)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
+        Ok(ClientCertificate { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 }
 

@@ -81,7 +81,7 @@ fn home_of(caller: &Caller) -> Option<&str> {
 }
 
 /// A service account of another cluster is nobody in particular here, but one can grant rights to its cluster.
-fn seen_from(caller: &Caller, cluster: &str) -> Caller {
+pub fn seen_from(caller: &Caller, cluster: &str) -> Caller {
     match home_of(caller) {
         Some(home) if home != cluster => Caller {
             user: account_name(caller, home),

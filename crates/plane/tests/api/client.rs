@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use carrick_plane::{Config, Mode, Plane, User};
+use carrick_plane::{ClientCertificate, Config, Mode, Plane, User};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -12,8 +12,8 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 
 pub const WIDGETS: &str = "/apis/example.io/v1/namespaces/default/widgets";
@@ -51,6 +51,15 @@ impl World {
         World { plane, admin }
     }
 
+    /// A kcp with some users, whose tokens are their names.
+    pub async fn kcp(users: &[&str]) -> World {
+        let mut config = Config::new(Mode::Kcp);
+        config.users = users.iter().map(|name| User::new(name, name, &[])).collect();
+        let plane = Plane::start(config).await.unwrap();
+        let admin = Client::new(&plane, plane.token("kcp-admin"));
+        World { plane, admin }
+    }
+
     pub fn user(&self, name: &str) -> Client {
         Client::new(&self.plane, self.plane.token(name))
     }
@@ -73,14 +82,29 @@ impl Client {
     }
 
     pub fn at(url: &str, ca_pem: &str, token: Option<String>) -> Client {
+        Self::build(url, ca_pem, token, None)
+    }
+
+    /// Says who it is with a certificate.
+    pub fn with_certificate(plane: &Plane, certificate: &ClientCertificate) -> Client {
+        Self::build(plane.url(), plane.ca_pem(), None, Some(certificate))
+    }
+
+    fn build(url: &str, ca_pem: &str, token: Option<String>, certificate: Option<&ClientCertificate>) -> Client {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let tls = match certificate {
+            None => tls.with_no_client_auth(),
+            Some(ClientCertificate { certificate, key }) => {
+                let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+                tls.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap()).unwrap()
+            }
+        };
         let connector =
             hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_all_versions().build();
         let http = Http::builder(TokioExecutor::new()).build(connector);

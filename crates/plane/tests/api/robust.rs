@@ -53,7 +53,7 @@ async fn every_request_ends_in_an_answer() {
         ("FROB", MAPS, json, b"", 405),
         ("GET", "/api/v1/namespaces/default/configmaps?limit=x", json, b"", 400),
         ("POST", "/api/v1/namespaces/default/configmaps?dryRun=Some", json, b"{}", 422),
-        ("POST", "/api/v1/namespaces/default/serviceaccounts/default/token", json, b"{}", 501),
+        ("POST", "/api/v1/namespaces/default/serviceaccounts/default/token", json, b"{}", 201),
         ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", json, b"{}", 422),
         ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", json, b"[]", 400),
     ];

@@ -230,6 +230,17 @@ const SUBJECT_REVIEW: &[Field] = &[metadata()];
 const TOKEN_REVIEW: &[Field] =
     &[metadata(), one(2, "spec", Message(&[one(1, "token", Text), many(2, "audiences", ItemText)]))];
 
+const TOKEN_REQUEST_SPEC: &[Field] = &[
+    many(1, "audiences", ItemText),
+    one(
+        3,
+        "boundObjectRef",
+        Message(&[one(1, "kind", Text), one(2, "apiVersion", Text), one(3, "name", Text), one(4, "uid", Text)]),
+    ),
+    one(4, "expirationSeconds", Number),
+];
+const TOKEN_REQUEST: &[Field] = &[metadata(), one(2, "spec", Message(TOKEN_REQUEST_SPEC))];
+
 /// The fields of a kind.
 pub(super) fn message(api_version: &str, kind: &str) -> Option<&'static [Field]> {
     Some(match kind {
@@ -247,6 +258,7 @@ pub(super) fn message(api_version: &str, kind: &str) -> Option<&'static [Field]>
         "SelfSubjectRulesReview" => RULES_REVIEW,
         "SelfSubjectReview" => SUBJECT_REVIEW,
         "TokenReview" => TOKEN_REVIEW,
+        "TokenRequest" => TOKEN_REQUEST,
         _ => return None,
     })
 }

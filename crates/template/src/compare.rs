@@ -22,7 +22,7 @@ enum Basic {
 fn basic(value: &Value) -> Basic {
     match value {
         Value::Bool(_) => Basic::Bool,
-        Value::Int(_) | Value::Int64(_) | Value::Uint(..) | Value::Kind(_) => Basic::Integer,
+        Value::Int(_) | Value::Int64(_) | Value::Uint(..) | Value::Named(_) => Basic::Integer,
         Value::Float(_) => Basic::Float,
         Value::Str(_) => Basic::Str,
         _ => Basic::Other,
@@ -33,7 +33,7 @@ fn integer(value: &Value) -> Option<i128> {
     match value {
         Value::Int(i) | Value::Int64(i) => Some(i128::from(*i)),
         Value::Uint(_, u) => Some(i128::from(*u)),
-        Value::Kind(kind) => Some(*kind as i128),
+        Value::Named(named) => Some(named.number().into()),
         _ => None,
     }
 }
@@ -128,7 +128,7 @@ pub(crate) fn deep_equal(heap: &Heap, a: &Value, b: &Value) -> Outcome<bool> {
         (Value::Time(a), Value::Time(b)) => a == b,
         (Value::Certificate(a), Value::Certificate(b)) => a == b,
         (Value::Version(a), Value::Version(b)) => a == b,
-        (Value::Kind(a), Value::Kind(b)) => a == b,
+        (Value::Named(a), Value::Named(b)) => a == b,
         (Value::Found(a), Value::Found(b)) => a.kind() == b.kind() && a.raw(heap)? == b.raw(heap)?,
         (Value::List(a), Value::List(b)) => {
             if a.elem() != b.elem() || a.is_nil() != b.is_nil() || a.len() != b.len() {

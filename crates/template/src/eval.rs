@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::{
     error::RenderError,
     fmt,
-    found::{Found, Get, Kind},
+    found::{Found, Get},
     heap::{Failure, Heap, Outcome},
     lex::Span,
     limits,
@@ -24,8 +24,8 @@ pub(crate) enum Data<'d> {
     Fields(&'d serde_json::Map<String, Json>),
     /// Any value.
     Value(&'d Json),
-    /// A struct with these fields and `Value`, a gjson result.
-    Mutation { value: Option<&'d Json>, get: Get, fields: &'d serde_json::Map<String, Json> },
+    /// A struct or a map with these fields and `Value`, a gjson result.
+    Mutation { value: Option<&'d Json>, get: Get, fields: &'d serde_json::Map<String, Json>, is_map: bool },
 }
 
 /// Renders a tree.
@@ -97,8 +97,12 @@ impl<'t> Evaluator<'t, '_> {
             Data::Fields(fields) => self.heap.import_root(fields, None),
             // At the root a null is no value at all.
             Data::Value(json) => self.heap.import(json).map(concrete),
-            Data::Mutation { value, get, fields } => {
-                self.heap.import_root(fields, Some(Found::new(value.cloned(), get)))
+            Data::Mutation { value, get, fields, is_map } => {
+                let root = self.heap.import_root(fields, Some(Found::new(value.cloned(), get)));
+                root.map(|root| match root {
+                    Value::Root(map) if is_map => Value::Map(map),
+                    other => other,
+                })
             }
         };
         let root = root.at(Span::default())?;
@@ -189,8 +193,8 @@ impl<'t> Evaluator<'t, '_> {
                 let count = i64::try_from(*count).unwrap_or(i64::MAX);
                 self.range_count(branch, count, |i| Value::Uint(*kind, i.unsigned_abs()))?
             }
-            Value::Kind(kind) => {
-                self.range_count(branch, *kind as i64, |i| Kind::of(i).map_or(Value::Missing, Value::Kind))?
+            Value::Named(named) => {
+                self.range_count(branch, named.number(), |i| named.like(i).map_or(Value::Missing, Value::Named))?
             }
             Value::List(list) => {
                 let items = list.items();

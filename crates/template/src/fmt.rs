@@ -8,7 +8,8 @@ mod verb;
 
 use crate::{
     heap::{Builder, Heap, Outcome},
-    value::{Str, Value},
+    semver::Version,
+    value::{Str, Uint, Value},
 };
 
 /// `fmt.Sprint`: spaces stand between operands when neither is a string.
@@ -75,11 +76,13 @@ pub(super) struct Printer<'h> {
     heap: &'h Heap,
     out: Builder<'h>,
     flags: Flags,
+    /// Whether a container is being printed.
+    inside: bool,
 }
 
 impl<'h> Printer<'h> {
     fn new(heap: &'h Heap) -> Printer<'h> {
-        Printer { heap, out: heap.builder(), flags: Flags::default() }
+        Printer { heap, out: heap.builder(), flags: Flags::default(), inside: false }
     }
 
     /// Prints one operand.
@@ -87,6 +90,8 @@ impl<'h> Printer<'h> {
         match (value, verb) {
             (Value::Missing | Value::Nil, 'T' | 'v') => self.pad(b"<nil>"),
             (_, 'T') => self.string(value.type_name().as_bytes(), 's'),
+            // Only for errors, which templates do not have.
+            (_, 'w') => self.bad_verb(value, verb),
             _ => self.nested(value, verb),
         }
     }
@@ -114,6 +119,12 @@ impl<'h> Printer<'h> {
             Value::Uint(_, u) => self.unsigned(value, *u, verb),
             Value::Float(f) => self.float(value, *f, verb),
             Value::Str(text) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => self.string(text.as_bytes(), verb),
+            Value::Time(time) if self.flags.sharp_v => self.out.text(&time.expression()),
+            // Inside a container Go shows where the version lies in memory, which is a new place every time.
+            Value::Version(_) if self.flags.sharp_v && self.inside => self.out.text("(*semver.Version)(0xc000000000)"),
+            Value::Version(version) if self.flags.sharp_v || !matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
+                self.version(version, verb)
+            }
             Value::Time(time) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
                 self.string(time.to_string().as_bytes(), if verb == 'v' { 's' } else { verb })
             }
@@ -124,10 +135,10 @@ impl<'h> Printer<'h> {
                 let text = found.text(self.heap)?;
                 self.string(text.as_bytes(), if verb == 'v' { 's' } else { verb })
             }
-            Value::Kind(kind) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
-                self.string(kind.name().as_bytes(), if verb == 'v' { 's' } else { verb })
+            Value::Named(named) if !self.flags.sharp_v && matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => {
+                self.string(named.name().as_bytes(), if verb == 'v' { 's' } else { verb })
             }
-            Value::Kind(kind) => self.integer(value, *kind as u64, false, verb),
+            Value::Named(named) => self.integer(value, named.number().unsigned_abs(), named.number() < 0, verb),
             Value::List(_) | Value::Map(_) | Value::Root(_) | Value::Certificate(_) => self.container(value, verb),
             _ => self.bad_verb(value, verb),
         }
@@ -199,10 +210,29 @@ impl<'h> Printer<'h> {
 
     /// Prints an element of a container.
     fn element(&mut self, value: &Value, verb: char) -> Outcome<()> {
+        let outer = std::mem::replace(&mut self.inside, true);
         match value {
-            Value::Missing | Value::Nil if self.flags.sharp_v => self.out.text("interface {}(nil)"),
-            Value::Missing | Value::Nil => self.out.text("<nil>"),
-            _ => self.nested(value, verb),
+            Value::Missing | Value::Nil if self.flags.sharp_v => self.out.text("interface {}(nil)")?,
+            Value::Missing | Value::Nil => self.out.text("<nil>")?,
+            _ => self.nested(value, verb)?,
         }
+        self.inside = outer;
+        Ok(())
+    }
+
+    /// Prints the fields of a version.
+    fn version(&mut self, version: &Version, verb: char) -> Outcome<()> {
+        let Version { major, minor, patch, pre, metadata, original } = version;
+        let number = |number: &u64| Value::Uint(Uint::U64, *number);
+        let fields: [(&[u8], Value); 6] = [
+            (b"major", number(major)),
+            (b"minor", number(minor)),
+            (b"patch", number(patch)),
+            (b"pre", pre.as_str().into()),
+            (b"metadata", metadata.as_str().into()),
+            (b"original", original.as_str().into()),
+        ];
+        self.out.text(if self.flags.sharp_v { "&semver.Version" } else { "&" })?;
+        self.fields(fields.into_iter(), verb)
     }
 }

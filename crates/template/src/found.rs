@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use crate::{
     fmt::float,
     heap::{Heap, Outcome},
+    named::Named,
     sprig,
     time::Time,
     value::{Elem, Str, Value},
@@ -175,7 +176,7 @@ impl Found {
     /// The fields of the struct that it is in Go, for its JSON; the position in the original text is unknown.
     pub(crate) fn fields(&self, heap: &Heap) -> Outcome<[(&'static str, Value); 6]> {
         Ok([
-            ("Type", Value::Kind(self.kind())),
+            ("Type", Value::Named(Named::Kind(self.kind()))),
             ("Raw", Value::Str(self.raw(heap)?)),
             ("Str", Value::Str(self.str(heap)?)),
             ("Num", Value::Float(self.num())),
@@ -197,6 +198,9 @@ impl Found {
 
     /// The entries of an object.
     pub(crate) fn map(&self, heap: &Heap) -> Outcome<Value> {
+        if self.is_array() {
+            return Ok(heap.nil_map(Elem::Found));
+        }
         let mut entries = std::collections::BTreeMap::new();
         if let Some(Json::Object(fields)) = &self.json {
             for (key, item) in fields {

@@ -152,9 +152,9 @@ impl Heap {
         Ok(Value::Map(self.new_map(Elem::Any, entries)?))
     }
 
-    /// The nil map, which an absent value becomes where a map is expected.
-    pub(crate) fn nil_map(&self) -> Value {
-        self.keep(Value::Map(Map::new(Elem::Any, true, BTreeMap::new())))
+    /// The nil map of a type, which an absent value becomes where a map is expected.
+    pub(crate) fn nil_map(&self, elem: Elem) -> Value {
+        self.keep(Value::Map(Map::new(elem, true, BTreeMap::new())))
     }
 
     /// Writes one entry.

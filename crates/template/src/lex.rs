@@ -187,8 +187,9 @@ impl Lexer<'_> {
     }
 
     fn comment(&mut self) -> Result<(), String> {
-        let end = self.rest().find("*/").ok_or("unclosed comment")?;
-        self.pos += end + 2;
+        let opening = "/*".len();
+        let end = self.rest()[opening..].find("*/").ok_or("unclosed comment")?;
+        self.pos += opening + end + 2;
         let delim = self.right_delim().ok_or("comment ends before closing delimiter")?;
         self.skip_right_delim(delim);
         // Comments leave no trace.

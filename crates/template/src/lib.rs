@@ -42,6 +42,7 @@ mod lex;
 pub mod limits;
 mod literal;
 mod methods;
+mod named;
 mod parse;
 mod position;
 mod runes;
@@ -101,7 +102,18 @@ impl Template {
         get: Get,
         data: &Map<String, Value>,
     ) -> Result<String, RenderError> {
-        eval::render(&self.text, &self.tree, Data::Mutation { value, get, fields: data })
+        eval::render(&self.text, &self.tree, Data::Mutation { value, get, fields: data, is_map: false })
+    }
+
+    /// Renders as [`Template::render_mutation`] does, with a map at the root: missing root keys are no errors, as in
+    /// [`Template::render_value`].
+    pub fn render_mutation_value(
+        &self,
+        value: Option<&Value>,
+        get: Get,
+        data: &Map<String, Value>,
+    ) -> Result<String, RenderError> {
+        eval::render(&self.text, &self.tree, Data::Mutation { value, get, fields: data, is_map: true })
     }
 
     /// The text it was compiled from.

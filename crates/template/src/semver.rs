@@ -7,7 +7,7 @@ use std::{cmp::Ordering, fmt};
 pub(crate) use constraint::Constraints;
 
 /// A version; missing parts are zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) major: u64,
     pub(crate) minor: u64,

@@ -25,6 +25,15 @@ pub(crate) struct Time {
     offset: i32,
     /// Abbreviation of the zone; empty when only the offset is known.
     zone: String,
+    location: Location,
+}
+
+/// Where a zone came from, which `%#v` shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Location {
+    Utc,
+    Local,
+    Named(String),
 }
 
 /// A date and a time of day.
@@ -41,7 +50,7 @@ pub(crate) struct Civil {
 impl Time {
     /// Seconds since 1970, in UTC.
     pub(crate) fn unix(seconds: i64) -> Time {
-        Time { seconds, nanos: 0, offset: 0, zone: "UTC".to_owned() }
+        Time { seconds, nanos: 0, offset: 0, zone: "UTC".to_owned(), location: Location::Utc }
     }
 
     /// Go's zero time, 1 January of the year 1.
@@ -51,11 +60,17 @@ impl Time {
 
     pub(crate) fn now() -> Time {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Time { nanos: since.subsec_nanos(), ..Time::unix(i64::try_from(since.as_secs()).unwrap_or(i64::MAX)) }
+        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        Time { nanos: since.subsec_nanos(), location: Location::Local, ..Time::unix(seconds) }
     }
 
     pub(crate) fn unix_seconds(&self) -> i64 {
         self.seconds
+    }
+
+    /// Time since 1970 in parts of a second.
+    pub(crate) fn unix_in(&self, parts: i64) -> i64 {
+        self.seconds.wrapping_mul(parts).wrapping_add(i64::from(self.nanos) / (1_000_000_000 / parts))
     }
 
     fn total_nanos(&self) -> i128 {
@@ -78,15 +93,23 @@ impl Time {
 
     /// The same instant in another zone; UTC when there is no such zone.
     pub(crate) fn in_zone(&self, name: &str) -> Time {
-        let utc = Time { offset: 0, zone: "UTC".to_owned(), ..self.clone() };
-        if matches!(name, "" | "UTC" | "Local") {
+        let utc = Time { offset: 0, zone: "UTC".to_owned(), location: Location::Utc, ..self.clone() };
+        if name == "Local" {
+            return Time { location: Location::Local, ..utc };
+        }
+        if matches!(name, "" | "UTC") {
             return utc;
         }
         // Only the database inside the crate: a template must not depend on the machine's files.
         let Ok(zone) = jiff::tz::TimeZoneDatabase::bundled().get(name) else { return utc };
         let Ok(instant) = jiff::Timestamp::from_second(self.seconds) else { return utc };
         let info = zone.to_offset_info(instant);
-        Time { offset: info.offset().seconds(), zone: info.abbreviation().to_owned(), ..utc }
+        Time {
+            offset: info.offset().seconds(),
+            zone: info.abbreviation().to_owned(),
+            location: Location::Named(name.to_owned()),
+            ..utc
+        }
     }
 
     pub(crate) fn civil(&self) -> Civil {
@@ -126,10 +149,22 @@ impl Time {
         String::from_utf8_lossy(&self.format(b"2006-01-02T15:04:05.999999999Z07:00")).into_owned()
     }
 
-    fn from_civil(civil: Civil, nanos: u32, offset: i32, zone: String) -> Time {
+    /// The Go expression that makes it.
+    pub(crate) fn expression(&self) -> String {
+        let Civil { year, month, day, hour, minute, second } = self.civil();
+        let month = usize::try_from(month - 1).ok().and_then(|index| MONTHS.get(index)).copied().unwrap_or_default();
+        let location = match &self.location {
+            Location::Utc => "time.UTC".to_owned(),
+            Location::Local => "time.Local".to_owned(),
+            Location::Named(name) => format!("time.Location({name:?})"),
+        };
+        format!("time.Date({year}, time.{month}, {day}, {hour}, {minute}, {second}, {}, {location})", self.nanos)
+    }
+
+    fn from_civil(civil: Civil, nanos: u32, offset: i32, zone: String, location: Location) -> Time {
         let days = days_of(civil.year, civil.month, civil.day);
         let seconds = days * DAY + civil.hour * 3600 + civil.minute * 60 + civil.second - i64::from(offset);
-        Time { seconds, nanos, offset, zone }
+        Time { seconds, nanos, offset, zone, location }
     }
 }
 

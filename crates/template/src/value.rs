@@ -11,11 +11,7 @@ use std::{
     rc::Rc,
 };
 
-use crate::{
-    found::{Found, Kind},
-    semver::Version,
-    time::Time,
-};
+use crate::{found::Found, named::Named, semver::Version, time::Time};
 
 /// A Go string: bytes that are usually, but not always, UTF-8.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -233,8 +229,8 @@ pub(crate) enum Value {
     Certificate(Rc<Certificate>),
     /// What the path of a mutation led to.
     Found(Rc<Found>),
-    /// The type of such a result, an integer with a name.
-    Kind(Kind),
+    /// An integer with a name, such as the type of such a result.
+    Named(Named),
 }
 
 impl Value {
@@ -261,7 +257,7 @@ impl Value {
             Value::Version(_) => "*semver.Version".into(),
             Value::Certificate(_) => "sprig.certificate".into(),
             Value::Found(_) => "gjson.Result".into(),
-            Value::Kind(_) => "gjson.Type".into(),
+            Value::Named(named) => named.type_name().into(),
         }
     }
 
@@ -270,7 +266,7 @@ impl Value {
         match self {
             Value::Missing | Value::Nil => "invalid",
             Value::Bool(_) => "bool",
-            Value::Int(_) | Value::Kind(_) => "int",
+            Value::Int(_) | Value::Named(_) => "int",
             Value::Int64(_) => "int64",
             Value::Uint(Uint::U8, _) => "uint8",
             Value::Uint(Uint::U64, _) => "uint64",
@@ -294,7 +290,7 @@ impl Value {
             Value::Str(s) => s.len() > 0,
             Value::List(list) => list.len() > 0,
             Value::Map(map) => map.len() > 0,
-            Value::Kind(kind) => *kind != Kind::Null,
+            Value::Named(named) => named.number() != 0,
             Value::Root(_) | Value::Time(_) | Value::Version(_) | Value::Certificate(_) | Value::Found(_) => true,
         }
     }

@@ -35,7 +35,7 @@ fn render(text: &str, mode: Mode, path: Option<&str>, data: &Value) -> Result<St
     let rendered = match path {
         Some(path) => {
             let value = get(&data["LocalObject"], path);
-            template.render_mutation(value.as_ref(), get, data.as_object().unwrap())
+            template.render_mutation_value(value.as_ref(), get, data.as_object().unwrap())
         }
         None => template.render_value(data),
     };
@@ -76,6 +76,18 @@ fn disagreements(file: &str, mode: Mode, exceptions: &[&str]) -> Vec<String> {
 #[test]
 fn every_vector_agrees_with_go_except_for_the_listed_ones() {
     let wrong = disagreements(include_str!("vectors.json"), Mode::Text, EXCEPTIONS);
+    assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_vectors_are_complete() {
+    let vectors: Value = serde_json::from_str(include_str!("vectors.json")).unwrap();
+    assert_eq!(vectors["cases"].as_array().unwrap().len(), 1286);
+}
+
+#[test]
+fn random_templates_of_all_kinds_agree_with_go() {
+    let wrong = disagreements(include_str!("random.json"), Mode::Text, &[]);
     assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
 }
 

@@ -204,7 +204,7 @@ impl<'t> Evaluator<'t, '_> {
         let mismatch = |what: &str| fail(span, format!("expected {what}"));
         match (&argument.term, wanted) {
             (Term::Nil, Type::Any | Type::Reflect) => Ok(Value::Nil),
-            (Term::Nil, Type::Map) => Ok(self.heap.nil_map()),
+            (Term::Nil, Type::Map) => Ok(self.heap.nil_map(Elem::Any)),
             (Term::Nil, Type::AnyList) => Ok(self.heap.nil_list(Elem::Any)),
             (Term::Nil, other) => fail(span, format!("cannot assign nil to {}", other.name())),
             (Term::Bool(_) | Term::Number(_) | Term::Str(_), Type::Any | Type::Reflect)
@@ -249,7 +249,7 @@ fn fit(heap: &Heap, value: Value, wanted: Type) -> Outcome<Value> {
     }
     match (value, wanted) {
         (Value::Missing | Value::Nil, Type::Any) => Ok(Value::Nil),
-        (Value::Missing, Type::Map) => Ok(heap.nil_map()),
+        (Value::Missing, Type::Map) => Ok(heap.nil_map(Elem::Any)),
         (Value::Missing, Type::AnyList) => Ok(heap.nil_list(Elem::Any)),
         (Value::Missing, wanted) => Err(format!("invalid value; expected {}", wanted.name()).into()),
         (Value::Nil, wanted) => {

@@ -89,8 +89,8 @@ impl Directives<'_> {
             if self.peek() == Some(b'*') {
                 self.pos += 1;
                 match self.number_operand() {
-                    Some(precision) => flags.precision = usize::try_from(precision).ok(),
-                    None => printer.out.text("%!(BADPREC)")?,
+                    Some(precision @ 0..) => flags.precision = usize::try_from(precision).ok(),
+                    _ => printer.out.text("%!(BADPREC)")?,
                 }
                 after_index = false;
             } else {
@@ -113,7 +113,7 @@ impl Directives<'_> {
             printer.out.char(verb)?;
             return printer.out.text(problem);
         }
-        if verb == 'v' {
+        if matches!(verb, 'v' | 'w') {
             flags.sharp_v = std::mem::take(&mut flags.sharp);
             flags.plus_v = std::mem::take(&mut flags.plus);
         }

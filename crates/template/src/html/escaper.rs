@@ -182,7 +182,7 @@ fn srcset(heap: &Heap, text: &[u8]) -> Outcome<Str> {
 fn js_value(heap: &Heap, value: &Value) -> Outcome<Str> {
     let json = match value {
         Value::Found(found) => sprig::json(heap, &Value::Str(found.text(heap)?)),
-        Value::Kind(kind) => sprig::json(heap, &kind.name().into()),
+        Value::Named(named) => sprig::json(heap, &named.name().into()),
         other => sprig::json(heap, other),
     };
     let json = match json {

@@ -4,6 +4,7 @@ use crate::{
     found::{Found, Kind},
     functions::{Args, Function, Type::Str},
     heap::Outcome,
+    named::Named,
     value::{Uint, Value},
 };
 
@@ -13,7 +14,7 @@ pub(super) const FOUND: &[Function] = &[
     Function::new("Str", &[], |heap, args| Ok(Value::Str(found(args)?.str(heap)?))),
     Function::new("Raw", &[], |heap, args| Ok(Value::Str(found(args)?.raw(heap)?))),
     Function::new("Num", &[], |_, args| Ok(Value::Float(found(args)?.num()))),
-    Function::new("Type", &[], |_, args| Ok(Value::Kind(found(args)?.kind()))),
+    Function::new("Type", &[], |_, args| Ok(Value::Named(Named::Kind(found(args)?.kind())))),
     Function::new("Bool", &[], |_, args| Ok(found(args)?.bool().into())),
     Function::new("Int", &[], |_, args| Ok(Value::Int64(found(args)?.int()))),
     Function::new("Uint", &[], |_, args| Ok(Value::Uint(Uint::U64, found(args)?.uint()))),
@@ -28,11 +29,6 @@ pub(super) const FOUND: &[Function] = &[
     Function::new("Map", &[], |heap, args| found(args)?.map(heap)),
     Function::new("Get", &[Str], |heap, args| found(args)?.get(heap, &args.str(1)?.text())),
 ];
-
-pub(super) const KIND: &[Function] = &[Function::new("String", &[], |_, args| match args.any(0)? {
-    Value::Kind(kind) => Ok(kind.name().into()),
-    other => Err(format!("wrong type for value; expected gjson.Type; got {}", other.type_name()).into()),
-})];
 
 fn found(args: Args<'_>) -> Outcome<&Found> {
     match args.any(0)? {

@@ -1,6 +1,6 @@
 //! Dictionaries.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use super::merge::merge;
 use crate::{
@@ -136,6 +136,8 @@ fn deep_copy(heap: &Heap, value: &Value) -> Outcome<Value> {
             let entries = map.entries().iter().map(copy).collect::<Outcome<_>>()?;
             Ok(Value::Map(heap.new_map(map.elem(), entries)?))
         }
+        // Go's copy leaves out what is private, which is all of a version.
+        Value::Version(_) => Ok(Value::Version(Rc::default())),
         other => Ok(other.clone()),
     }
 }

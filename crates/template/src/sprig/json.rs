@@ -85,7 +85,7 @@ impl Encoder<'_> {
                 let fields = certificate.fields().map(|(name, text)| (name, Value::Str(text.clone())));
                 self.object(fields.iter().map(|(name, text)| (name.as_bytes(), text)))
             }
-            Value::Kind(kind) => self.out.text(&(*kind as u8).to_string()),
+            Value::Named(named) => self.out.text(&named.number().to_string()),
             Value::Found(found) => {
                 let fields = found.fields(self.heap)?;
                 self.object(fields.iter().map(|(name, item)| (name.as_bytes(), item)))

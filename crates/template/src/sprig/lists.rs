@@ -169,8 +169,14 @@ fn concat(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
 
 fn chunk(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let items = items(heap, args, 1, "chunk")?;
-    let Ok(size @ 1..) = usize::try_from(args.int(0)?) else {
-        return Err("chunk size must be positive".into());
+    let size = match args.int(0)? {
+        size @ 1.. => usize::try_from(size).unwrap_or(usize::MAX),
+        // Go's arithmetic makes no chunk, one of a single element, or fails.
+        size @ ..=-1 if items.len() == 1 || items.len() > 1 && size.unsigned_abs() >= items.len() as u64 - 1 => {
+            let items = if items.len() == 1 { vec![heap.any_list(items)?] } else { Vec::new() };
+            return heap.list(Elem::AnyList, items);
+        }
+        ..=0 => return Err("chunk size must be positive".into()),
     };
     let chunks = items.chunks(size).map(|chunk| heap.any_list(chunk.to_vec())).collect::<Outcome<_>>()?;
     heap.list(Elem::AnyList, chunks)

@@ -121,8 +121,13 @@ fn push(out: &mut String, kind: Kind, word: &[char], connector: char) {
     }
 }
 
+/// Chinese characters are no letters here.
+fn is_letter(c: char) -> bool {
+    c.is_alphabetic() && !matches!(c, '\u{3400}'..='\u{4d85}' | '\u{4e00}'..='\u{9fcc}' | '\u{20000}'..='\u{2b81d}')
+}
+
 fn is_small(c: char) -> bool {
-    c.is_alphabetic() && !c.is_uppercase()
+    is_letter(c) && !c.is_uppercase()
 }
 
 fn is_punctuation(c: char) -> bool {
@@ -135,7 +140,7 @@ fn kind_of(c: char) -> Kind {
         _ if connects(c) => Kind::Connector,
         _ if is_punctuation(c) => Kind::Punctuation,
         _ if c.is_uppercase() => Kind::Capital,
-        _ if c.is_alphabetic() => Kind::Lower,
+        _ if is_letter(c) => Kind::Lower,
         _ if c.is_numeric() => Kind::Number,
         _ => Kind::Other,
     }

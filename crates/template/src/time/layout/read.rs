@@ -1,7 +1,7 @@
 //! Reading of times.
 
 use super::{Offset, Part, next_part};
-use crate::time::{Civil, MONTHS, Time, WEEKDAYS, date_of, days_of, is_date};
+use crate::time::{Civil, Location, MONTHS, Time, WEEKDAYS, date_of, days_of, is_date};
 
 /// What has been read so far.
 #[derive(Default)]
@@ -221,12 +221,18 @@ impl Fields {
             return None;
         }
         let civil = Civil { year: self.year, month, day, hour: self.hour, minute: self.minute, second: self.second };
+        let has_zone = self.zone.is_some();
         let zone = match (self.offset, self.zone) {
             // UTC has a name, other offsets have none of their own.
             (None | Some(0), None) => "UTC".to_owned(),
             (Some(_), None) => String::new(),
             (_, Some(zone)) => zone,
         };
-        Some(Time::from_civil(civil, self.nanos, self.offset.unwrap_or(0), zone))
+        let location = match (self.offset, zone.as_str()) {
+            (None, "UTC") if !has_zone => Location::Local,
+            (None | Some(0), "UTC") => Location::Utc,
+            (_, name) => Location::Named(name.to_owned()),
+        };
+        Some(Time::from_civil(civil, self.nanos, self.offset.unwrap_or(0), zone, location))
     }
 }

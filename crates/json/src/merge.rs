@@ -1,5 +1,7 @@
 //! JSON merge patches (RFC 7386): make one from two documents, apply one to a document.
 
+pub mod text;
+
 use serde_json::{Map, Value};
 
 /// The merge patch that turns `from` into `to`; `{}` when they are equal.

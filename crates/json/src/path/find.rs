@@ -113,11 +113,7 @@ impl<'a, 'p> Walk<'a, 'p> {
     /// Searches the object or array that opens at a byte.
     fn inside(&mut self, open: usize, path: &'p str, scope: Scope<'_>) -> Hit<'a> {
         let Some(scope) = scope.deeper() else { return (self.bytes.len(), None) };
-        if self.bytes[open] == b'{' {
-            self.object(open + 1, path, scope)
-        } else {
-            self.array(open + 1, path, scope)
-        }
+        if self.bytes[open] == b'{' { self.object(open + 1, path, scope) } else { self.array(open + 1, path, scope) }
     }
 
     fn object(&mut self, from: usize, path: &'p str, scope: Scope<'_>) -> Hit<'a> {
@@ -135,7 +131,7 @@ impl<'a, 'p> Walk<'a, 'p> {
             }
             let Some(end) = scan::string_end(self.bytes, open) else { return missed };
             let key = unescape(&self.source.text[open + 1..end - 1]);
-            let matched = if wanted.wild { wildcard::matches(&wanted.name, &key) } else { wanted.name == key };
+            let matched = if wanted.wild { wildcard::matches(&wanted.name, &key, scope) } else { wanted.name == key };
             let Some(start) = self.value_start(end) else { return missed };
             let (next, hit) = self.visit(start, matched, wanted.rest, scope);
             if hit.is_some() || next > self.bytes.len() {
@@ -266,7 +262,7 @@ impl<'a, 'p> Walk<'a, 'p> {
                 _ if query.path.is_empty() => element.clone(),
                 _ => return true,
             };
-            if !query.matches(&asked) {
+            if !query.matches(&asked, scope) {
                 return true;
             }
             let result = match rest {

@@ -205,7 +205,7 @@ impl<'a> Found<'a> {
     pub fn int(&self) -> i64 {
         match self.kind {
             Kind::True => 1,
-            Kind::Number => cut(self.num()).or_else(|| parse_int(&self.raw)).unwrap_or_else(|| saturate(self.num())),
+            Kind::Number => cut(self.num()).or_else(|| parse_int(&self.raw)).unwrap_or_else(|| truncated(self.num())),
             Kind::String => parse_int(&self.str()).unwrap_or_default(),
             _ => 0,
         }
@@ -293,7 +293,26 @@ fn from_surrogates(high: u32, low: u32) -> u32 {
 
 /// Go's `strconv.ParseFloat`, with 0 for what is no number.
 pub(super) fn parse_float(text: &str) -> f64 {
-    text.parse().or_else(|_| hex_float(text).ok_or(())).unwrap_or_default()
+    if let Ok(number) = text.parse() {
+        return number;
+    }
+    let Some(text) = without_underscores(text) else { return 0.0 };
+    text.parse().ok().or_else(|| hex_float(&text)).unwrap_or_default()
+}
+
+/// Underscores may stand between digits.
+fn without_underscores(text: &str) -> Option<String> {
+    let hexadecimal =
+        text.trim_start_matches(['-', '+']).starts_with(['0', 'x'].as_slice()) && text.contains(['x', 'X']);
+    let digit =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_digit() || (hexadecimal && byte.is_ascii_hexdigit()));
+    let bytes = text.as_bytes();
+    let separates = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        (digit(before) || (hexadecimal && matches!(before, Some(b'x' | b'X')))) && digit(bytes.get(at + 1))
+    };
+    let fine = (0..bytes.len()).filter(|at| bytes[*at] == b'_').all(separates);
+    fine.then(|| text.replace('_', ""))
 }
 
 /// Hexadecimal floats (`0x1.8p3`), which Go reads too.
@@ -332,12 +351,14 @@ pub(super) fn parse_bool(text: &str) -> Option<bool> {
 /// The integer part of a float whose integers are exact.
 fn cut(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_991.0;
-    (!(value < -EXACT || value > EXACT)).then(|| saturate(value))
+    (!(value < -EXACT || value > EXACT)).then(|| truncated(value))
 }
 
+/// The integer part; the smallest integer for what does not fit, as processors answer.
 #[allow(clippy::cast_possible_truncation)] // cutting off the fraction is what is asked for
-fn saturate(value: f64) -> i64 {
-    value as i64
+fn truncated(value: f64) -> i64 {
+    const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
+    if (-TOO_LARGE..TOO_LARGE).contains(&value) { value as i64 } else { i64::MIN }
 }
 
 /// Digits with a sign, nothing else; too large ones wrap around.

@@ -6,7 +6,7 @@ use std::cell::Cell;
 pub(super) const MAX_DEPTH: usize = 200;
 
 /// Bytes that may be read and written for any document; more for larger ones.
-const WORK: usize = 16 << 20;
+const WORK: usize = 4 << 20;
 
 /// Work left for one evaluation.
 pub(super) struct Limits {
@@ -17,7 +17,7 @@ pub(super) struct Limits {
 impl Limits {
     /// The limits for a document of this length.
     pub fn for_length(length: usize) -> Self {
-        Self { left: Cell::new(WORK.saturating_add(length.saturating_mul(64))), exceeded: Cell::new(false) }
+        Self { left: Cell::new(WORK.saturating_add(length.saturating_mul(16))), exceeded: Cell::new(false) }
     }
 
     /// Whether the evaluation ended early, its result being none.

@@ -94,9 +94,11 @@ pub(super) fn quoted(text: &str) -> String {
 /// Whether the argument, an object, has this option switched on.
 fn flag(argument: &str, name: &str) -> bool {
     let argument = parse(argument);
-    argument.members().filter(|(key, _)| key.as_ref().is_some_and(|key| key.str() == name)).last().is_some_and(
-        |(_, value)| value.bool(),
-    )
+    argument
+        .members()
+        .filter(|(key, _)| key.as_ref().is_some_and(|key| key.str() == name))
+        .last()
+        .is_some_and(|(_, value)| value.bool())
 }
 
 pub(super) fn parse(json: &str) -> Found<'_> {

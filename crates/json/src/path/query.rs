@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::found::{self, Found, Kind};
+use super::limits::Scope;
 use super::wildcard;
 
 /// A parsed query. The default one asks for nothing, so every scalar matches.
@@ -114,7 +115,7 @@ impl<'p> Query<'p> {
     }
 
     /// Whether the value found in an element satisfies the query.
-    pub fn matches(&self, found: &Found<'_>) -> bool {
+    pub fn matches(&self, found: &Found<'_>, scope: Scope<'_>) -> bool {
         if let Some(wanted) = self.value.strip_prefix('~') {
             let like = match wanted {
                 "*" => found.exists(),
@@ -132,8 +133,8 @@ impl<'p> Query<'p> {
         let wanted = self.value.as_ref();
         match found.kind() {
             Kind::String => match op {
-                Op::Like => wildcard::matches(wanted, &found.str()),
-                Op::NotLike => !wildcard::matches(wanted, &found.str()),
+                Op::Like => wildcard::matches(wanted, &found.str(), scope),
+                Op::NotLike => !wildcard::matches(wanted, &found.str(), scope),
                 _ => ordered(Some(found.str().as_ref().cmp(wanted)), op),
             },
             Kind::Number => ordered(found.num().partial_cmp(&found::parse_float(wanted)), op),

@@ -53,14 +53,14 @@ fn spliced(json: &str, range: &Range<usize>, new: &str) -> String {
 /// Replaces what a complex path found. The document itself, and what was computed, cannot be replaced.
 fn replace(json: &str, found: &Found<'_>, raw: &str) -> String {
     let mut places = match &found.place {
-        Place::At(at) => vec![*at..at + found.raw().len()],
+        Place::At(at) if *at > 0 => vec![*at..at + found.raw().len()],
         Place::Each(places) => places.clone(),
-        Place::Nowhere => Vec::new(),
+        Place::At(_) | Place::Nowhere => Vec::new(),
     };
     places.sort_by_key(|place| place.start);
     let mut out = String::with_capacity(json.len());
     let mut copied = 0;
-    for place in places.iter().filter(|place| place.start > 0) {
+    for place in places {
         if place.start >= copied {
             out.push_str(&json[copied..place.start]);
             out.push_str(raw);
@@ -168,12 +168,15 @@ fn extended(json: &str, parts: &[Part<'_>], raw: &str) -> Result<String, PathErr
         let end = container.rfind('}').unwrap_or(0);
         return Ok(format!("{}{comma}{}}}", &container[..end], built(parts, false, raw)?));
     }
+    if part.index().is_none() && !part.is_last() {
+        return Err(Problem::NonNumericKey(part.name.clone()).at(part.at));
+    }
     let new = built(parts, true, raw)?;
     if part.is_last() {
         let items = container.trim_matches(|c: char| c <= ' ');
         return Ok(format!("{}{comma}{new}]", items.strip_suffix(']').unwrap_or(items)));
     }
-    let index = part.index().ok_or_else(|| Problem::NonNumericKey(part.name.clone()).at(part.at))?;
+    let index = part.index().unwrap_or_default();
     let items: Vec<&str> =
         super::scan::Members::of(container).map(|(_, token)| &container[token.start..token.end]).collect();
     let missing = index.saturating_sub(items.len());
@@ -230,4 +233,3 @@ fn opening_quote(json: &[u8], closing: usize) -> usize {
     let is_open = |at: &usize| json[*at] == b'"' && (*at == 0 || json[*at - 1] != b'\\');
     (0..closing).rev().find(is_open).unwrap_or(0)
 }
-

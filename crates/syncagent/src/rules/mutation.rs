@@ -142,7 +142,7 @@ impl Step {
                 // The reference agent's names: the object being changed is always "local" here, whichever side it is on.
                 data.insert("LocalObject".into(), object.clone());
                 data.insert("RemoteObject".into(), other.clone());
-                let rendered = template.render_mutation(found.value(), get, &data);
+                let rendered = template.render_mutation(found.value().as_ref(), get, &data);
                 rendered.map_err(|e| failed(e.to_string()))?.trim().into()
             }
             Action::Cel(program) => {

@@ -394,7 +394,7 @@ fn read(object: &Value, path: &str, rewrite: Option<&Replace>) -> Vec<String> {
     if !found.exists() {
         return Vec::new();
     }
-    let is_array = found.value().is_some_and(Value::is_array);
+    let is_array = found.is_array();
     let texts: Vec<String> = if is_array { found.array().map(|e| e.text()).collect() } else { vec![found.text()] };
     let trimmed = texts.iter().map(|text| text.trim());
     trimmed.map(|text| rewrite.map_or_else(|| text.to_owned(), |rewrite| rewrite.apply(text))).collect()

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use carrick_client::Server;
+use carrick_syncagent::agent::connect::SliceRef;
 use carrick_syncagent::agent::{self, AgentConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -26,6 +27,10 @@ pub struct Setup {
     pub leader_election: bool,
     /// Whether it can be asked how it is.
     pub probes: bool,
+    /// Whether it is told the name of the export instead of that of a slice.
+    pub by_export: bool,
+    /// Name of its slice, if that is not the one kcp makes for the export.
+    pub slice: Option<&'static str>,
 }
 
 /// A running agent. It has a runtime and connections of its own, so that a crash leaves nothing of it behind.
@@ -43,7 +48,12 @@ impl Agent {
         let local = stage.world.service_kubeconfig(setup.user);
         let kcp = stage.world.kcp_kubeconfig(setup.user, &stage.provider.path);
         let (namespace, agent_name) = (stage.agent_namespace(), stage.agent_name());
-        let (slice, selector) = (stage.export_name().to_owned(), stage.selector());
+        let selector = stage.selector();
+        let slice = match setup.slice {
+            Some(slice) => slice.into(),
+            None if setup.by_export => SliceRef::OfExport(stage.export_name().to_owned()),
+            None => stage.export_name().into(),
+        };
         // The stage's name, and what tells its agents apart.
         let thread = format!("{agent_name}-{}", &uuid::Uuid::new_v4().simple().to_string()[..4]);
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(&thread).enable_all().build()?;

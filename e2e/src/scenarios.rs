@@ -76,7 +76,9 @@ pub fn all() -> Vec<Scenario> {
             a_repaired_published_resource_works_without_a_restart;
         startup:
             an_agent_that_starts_before_its_slice_recovers_by_itself
-            an_agent_that_starts_before_its_crd_recovers_by_itself;
+            an_agent_that_starts_before_its_crd_recovers_by_itself
+            an_agent_that_is_told_only_its_export_finds_the_slice
+            an_agent_follows_its_slice_to_another_export;
         outages:
             an_agent_that_starts_without_its_service_cluster_waits_for_it
             an_agent_that_starts_without_kcp_waits_for_it

@@ -34,9 +34,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use catalog::Catalog;
-use connect::{ConnectError, Places};
+use connect::{ConnectError, Places, SliceRef};
 use events::Recorder;
-use health::Health;
+use health::{Health, Part};
 use http::{HttpError, Pages};
 use leader::{Election, LeaderError};
 use metrics::Metrics;
@@ -82,8 +82,8 @@ pub struct AgentConfig {
     pub namespace: String,
     /// Name that marks what the agent owns.
     pub agent_name: String,
-    /// Name of the APIExportEndpointSlice.
-    pub slice: String,
+    /// Which APIExportEndpointSlice to work for.
+    pub slice: SliceRef,
     /// Label selector for PublishedResources; empty means all.
     pub selector: String,
     /// Controllers not to run.
@@ -125,7 +125,7 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
     tracing::info!(
         version = crate::VERSION,
         name = config.agent_name,
-        apiexportendpointslice = config.slice,
+        apiexportendpointslice = %config.slice,
         "Moin, I'm the kcp Sync Agent"
     );
     // Ends what is left, whichever way this function is left.
@@ -150,7 +150,8 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
         return Ok(());
     };
 
-    let agent = Agent { recorder: Recorder::start("syncagent", &end), config, places, health, metrics };
+    let recorder = Recorder::start("syncagent", &end);
+    let mut agent = Agent { recorder, config, places, health, metrics, kcp_part };
     if agent.config.leader_election { agent.run_as_leader(&stop).await } else { agent.work(&stop).await }
 }
 
@@ -161,11 +162,22 @@ struct Agent {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     recorder: Recorder,
+    kcp_part: Part,
+}
+
+/// Why the controllers were halted.
+enum Halt {
+    /// The agent was told to stop.
+    Stopped,
+    /// The slice is for another export now.
+    Moved,
+    /// A part has ended by itself.
+    Ended(AgentError),
 }
 
 impl Agent {
     /// Waits for the lease, works while it is held, and gives it back.
-    async fn run_as_leader(&self, stop: &CancellationToken) -> Result<(), AgentError> {
+    async fn run_as_leader(&mut self, stop: &CancellationToken) -> Result<(), AgentError> {
         let part = self.health.part("leader election");
         let name = format!("syncagent.{}", self.config.agent_name);
         let mut election = Election::new(self.config.local.client(), &self.config.namespace, &name);
@@ -183,28 +195,47 @@ impl Agent {
         ended
     }
 
-    /// Runs the controllers until told to stop.
-    async fn work(&self, stop: &CancellationToken) -> Result<(), AgentError> {
-        tracing::info!("Starting kcp Sync Agent…");
-        let halt = stop.child_token();
-        let mut parts = self.start(&halt);
-        let mut ended = Ok(());
-        tokio::select! {
-            () = stop.cancelled() => {}
-            Some(part) = parts.join_next() => if !stop.is_cancelled() {
-                let (part, problem) = match part {
-                    Ok(part) => (part.to_owned(), String::new()),
-                    Err(error) => ("a controller".to_owned(), format!(": {error}")),
-                };
-                ended = Err(AgentError::Ended { part, problem });
+    /// Runs the controllers until told to stop. When the slice moves to another export, they start anew there.
+    async fn work(&mut self, stop: &CancellationToken) -> Result<(), AgentError> {
+        loop {
+            tracing::info!("Starting kcp Sync Agent…");
+            match self.run_controllers(stop).await {
+                Halt::Stopped => return Ok(()),
+                Halt::Ended(error) => return Err(error),
+                Halt::Moved => {}
+            }
+            let config = &self.config;
+            match connect::connect(&config.kcp, &config.slice, false, &self.kcp_part, stop).await? {
+                Some(places) => self.places = places,
+                None => return Ok(()),
             }
         }
+    }
+
+    async fn run_controllers(&self, stop: &CancellationToken) -> Halt {
+        let halt = stop.child_token();
+        let mut parts = self.start(&halt);
+        let why = tokio::select! {
+            () = stop.cancelled() => Halt::Stopped,
+            reference = connect::moved(&self.places) => {
+                let (export, path) = (reference.name, reference.path);
+                tracing::info!(export, path, "The APIExportEndpointSlice is for another APIExport now, following it.");
+                Halt::Moved
+            }
+            Some(part) = parts.join_next() => match part {
+                _ if stop.is_cancelled() => Halt::Stopped,
+                Ok(part) => Halt::Ended(AgentError::Ended { part: part.to_owned(), problem: String::new() }),
+                Err(error) => {
+                    Halt::Ended(AgentError::Ended { part: "a controller".to_owned(), problem: format!(": {error}") })
+                }
+            }
+        };
         halt.cancel();
         let all = async { while parts.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, all).await.is_err() {
             tracing::warn!("Some work did not come to its end in time and is cut off.");
         }
-        ended
+        why
     }
 
     /// Starts all parts that are not disabled. Each returns its name when it ends.
@@ -235,6 +266,7 @@ impl Agent {
                 agent_name: config.agent_name.clone(),
                 recorder: self.recorder.of(schemas::CONTROLLER),
                 metrics: Arc::clone(&self.metrics),
+                health: Arc::clone(&self.health),
             };
             let running = schemas.run(receiver.clone(), halt.clone());
             parts.spawn(async move {
@@ -261,7 +293,7 @@ impl Agent {
             let context = objects::Context {
                 local,
                 slice_workspace: self.places.slice.client.clone(),
-                slice: config.slice.clone(),
+                slice: self.places.slice_name.clone(),
                 namespace: config.namespace.clone(),
                 recorder: self.recorder.of(objects::CONTROLLER),
                 metrics: Arc::clone(&self.metrics),

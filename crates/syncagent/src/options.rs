@@ -14,6 +14,7 @@ use carrick_client::{ConnectError, Overrides, Server};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
+use crate::agent::connect::SliceRef;
 use crate::agent::{AgentConfig, Controller};
 use crate::logging::Format;
 
@@ -58,6 +59,9 @@ pub struct Options {
     /// Name of the APIExportEndpointSlice in kcp (required)
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub apiexportendpointslice_ref: String,
+    /// Older way to say the same: name of an APIExport, whose slice is looked for in its workspace
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub apiexport_ref: String,
     /// Label selector for PublishedResources; empty means all of them
     #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
     pub published_resource_selector: String,
@@ -144,16 +148,23 @@ impl Options {
                 problems.push(format!("--agent-name is invalid: [{}]", invalid.join(" ")));
             }
         }
-        if self.apiexportendpointslice_ref.is_empty() {
-            problems.push("--apiexportendpointslice-ref is required".to_owned());
-        } else if self.agent_name.is_empty() {
-            self.agent_name = format!("{}-syncagent", self.apiexportendpointslice_ref);
-            if let Err(problem) = labels::check_value(&self.agent_name) {
-                problems.push(format!(
-                    "the default agent name {:?} cannot be used as a label: {problem}; choose one with --agent-name",
-                    self.agent_name
-                ));
+        let refs = [&self.apiexportendpointslice_ref, &self.apiexport_ref];
+        match refs.map(String::as_str) {
+            ["", ""] => problems.push("--apiexportendpointslice-ref is required".to_owned()),
+            ["", one] | [one, ""] if self.agent_name.is_empty() => {
+                self.agent_name = format!("{one}-syncagent");
+                if let Err(problem) = labels::check_value(&self.agent_name) {
+                    problems.push(format!(
+                        "the default agent name {:?} cannot be used as a label: {problem}; choose one with --agent-name",
+                        self.agent_name
+                    ));
+                }
             }
+            ["", _] | [_, ""] => {}
+            _ => problems.push(
+                "--apiexportendpointslice-ref and --apiexport-ref are mutually exclusive; keep the first one"
+                    .to_owned(),
+            ),
         }
         if self.kcp_kubeconfig.is_empty() {
             problems.push("--kcp-kubeconfig is required".to_owned());
@@ -195,7 +206,11 @@ impl Options {
             kcp,
             namespace: self.namespace,
             agent_name: self.agent_name,
-            slice: self.apiexportendpointslice_ref,
+            slice: if self.apiexport_ref.is_empty() {
+                SliceRef::Named(self.apiexportendpointslice_ref)
+            } else {
+                SliceRef::OfExport(self.apiexport_ref)
+            },
             selector: self.published_resource_selector,
             disabled: self.disabled_controllers.iter().filter_map(|name| Controller::named(name)).collect(),
             leader_election: self.enable_leader_election,

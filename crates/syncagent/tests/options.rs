@@ -41,6 +41,15 @@ fn defaults_are_those_of_the_original_agent() {
 }
 
 #[test]
+fn the_export_may_be_named_instead_of_its_slice_but_not_both() {
+    let args = ["--namespace=kcp", "--kcp-kubeconfig=k", "--apiexport-ref=old.example.com"];
+    assert_eq!(complete(&args).unwrap().agent_name, "old.example.com-syncagent");
+    let both = [GOOD[0], GOOD[1], GOOD[2], "--apiexport-ref=b"];
+    let problems = complete(&both).unwrap_err();
+    assert!(problems.len() == 1 && problems[0].contains("mutually exclusive"), "{problems:?}");
+}
+
+#[test]
 fn flags_take_their_values_in_both_spellings() {
     let options = parse(&["--namespace", "a", "--agent-name=b", "--published-resource-selector=x in (a,b)"]).unwrap();
     assert_eq!((options.namespace.as_str(), options.agent_name.as_str()), ("a", "b"));
@@ -85,7 +94,10 @@ fn mistakes_in_flags_are_worded_as_before_and_end_with_two() {
     for (args, wanted) in [
         (&["--nope"][..], "unknown flag: --nope"),
         (&["--nope=1"], "unknown flag: --nope"),
-        (&["--apiexport-ref=a"], "unknown flag: --apiexport-ref (did you mean --apiexportendpointslice-ref?)"),
+        (
+            &["--apiexportslice-ref=a"],
+            "unknown flag: --apiexportslice-ref (did you mean --apiexportendpointslice-ref?)",
+        ),
         (&["--namespaec=a"], "unknown flag: --namespaec (did you mean --namespace?)"),
         (
             &["--log-format=xx"],

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use anyhow::ensure;
+use carrick_client::DeleteOptions;
+use carrick_kcp::kinds::{API_EXPORT, API_EXPORT_ENDPOINT_SLICE};
+use carrick_syncagent::api;
 use serde_json::json;
 
 use crate::agent::{Agent, Setup};
-use crate::stage::{Stage, condition};
+use crate::stage::{Stage, condition, shown};
 use crate::world::World;
 use crate::{fixtures, kinds};
 
@@ -45,5 +49,54 @@ pub(super) async fn an_agent_that_starts_before_its_crd_recovers_by_itself(
     stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
     stage.order(&stage.team_a, "bucket", json!({ "size": 1 })).await?;
     stage.copy_is("the copy is there", &stage.team_a, "bucket", |_| true).await?;
+    agent.stop().await
+}
+
+pub(super) async fn an_agent_that_is_told_only_its_export_finds_the_slice(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let agent = Agent::start(&stage, Setup { by_export: true, ..Setup::default() })?;
+    stage.order(&stage.team_a, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the copy is there", &stage.team_a, "bucket", |_| true).await?;
+    agent.stop().await
+}
+
+pub(super) async fn an_agent_follows_its_slice_to_another_export(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let provider = &stage.provider.client;
+    let slices = kinds::kcp(&API_EXPORT_ENDPOINT_SLICE);
+    let slice = |export: &str| {
+        json!({
+            "apiVersion": API_EXPORT_ENDPOINT_SLICE.api_version(),
+            "kind": API_EXPORT_ENDPOINT_SLICE.kind,
+            "metadata": { "name": "moving" },
+            "spec": { "export": { "path": stage.provider.path, "name": export } },
+        })
+    };
+    provider.create(&slices, None, &slice(stage.export_name())).await?;
+    let agent = Agent::start(&stage, Setup { slice: Some("moving"), ..Setup::default() })?;
+    stage.order(&stage.team_a, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the copy is there", &stage.team_a, "bucket", |_| true).await?;
+
+    let second = format!("second-{}", stage.export_name());
+    let export = json!({
+        "apiVersion": API_EXPORT.api_version(),
+        "kind": API_EXPORT.kind,
+        "metadata": { "name": second },
+        "spec": {},
+    });
+    provider.create(&kinds::kcp(&API_EXPORT), None, &export).await?;
+    provider.delete(&slices, None, "moving", &DeleteOptions::default()).await?;
+    stage
+        .eventually("the slice can be created anew", async || {
+            Ok(provider.create(&slices, None, &slice(&second)).await?)
+        })
+        .await?;
+    let at = (provider, &kinds::kcp(&API_EXPORT), None, second.as_str());
+    let served = stage
+        .object("the agent works for the second export", at, |export| {
+            export["spec"]["latestResourceSchemas"][0].is_string()
+        })
+        .await?;
+    ensure!(served["metadata"]["annotations"][api::AGENT_NAME] == stage.agent_name(), "{}", shown(&served));
     agent.stop().await
 }

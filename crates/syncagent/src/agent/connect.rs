@@ -1,10 +1,15 @@
 //! The way from the kcp kubeconfig to the APIExport: slice, export, and the workspaces they live in.
 
-use carrick_client::{Client, Error, Resource, Server};
+use std::fmt;
+use std::pin::pin;
+
+use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_client::{Client, Error, ListOptions, Resource, Server};
 use carrick_kcp::apis::ExportReference;
 use carrick_kcp::kinds::{API_EXPORT, API_EXPORT_ENDPOINT_SLICE, Kind, LOGICAL_CLUSTER};
 use carrick_kcp::url::UrlError;
 use carrick_kcp::{CLUSTER_ANNOTATION, LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
+use futures::StreamExt;
 use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -51,6 +56,17 @@ pub enum ConnectError {
         /// Plural of the kind.
         plural: &'static str,
     },
+    /// The export has no slice of its own.
+    #[error(
+        "APIExport {export:?} has no APIExportEndpointSlice in workspace {workspace}; create one whose spec.export.name is \
+         {export:?} (kcp does so by itself since 0.28), or name one with --apiexportendpointslice-ref"
+    )]
+    NoSlice {
+        /// Name of the export.
+        export: String,
+        /// Workspace, as in the URL.
+        workspace: String,
+    },
     /// The slice names no export.
     #[error("APIExportEndpointSlice {slice:?} names no APIExport; set its spec.export.name")]
     NoExport {
@@ -75,9 +91,43 @@ pub enum ConnectError {
     },
 }
 
+/// How the command line names the APIExportEndpointSlice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SliceRef {
+    /// By its own name.
+    Named(String),
+    /// By the name of an APIExport in the same workspace, as older agents did.
+    OfExport(String),
+}
+
+impl From<&str> for SliceRef {
+    fn from(name: &str) -> Self {
+        Self::Named(name.to_owned())
+    }
+}
+
+impl From<String> for SliceRef {
+    fn from(name: String) -> Self {
+        Self::Named(name)
+    }
+}
+
+impl fmt::Display for SliceRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => f.write_str(name),
+            Self::OfExport(name) => write!(f, "that of APIExport {name}"),
+        }
+    }
+}
+
 /// Where the agent works in kcp.
 #[derive(Debug, Clone)]
 pub struct Places {
+    /// Name of the APIExportEndpointSlice.
+    pub slice_name: String,
+    /// What the slice said about its export.
+    pub reference: ExportReference,
     /// The workspace that holds the APIExportEndpointSlice.
     pub slice: Workspace,
     /// The workspace that holds the APIExport and its schemas.
@@ -100,7 +150,7 @@ pub struct Workspace {
 /// Finds slice and export, trying again until both are there; `None` if told to stop before.
 pub async fn connect(
     kcp: &Server,
-    slice: &str,
+    slice: &SliceRef,
     once: bool,
     part: &Part,
     stop: &CancellationToken,
@@ -135,13 +185,16 @@ fn check_url(kcp: &Server) -> Result<(), ConnectError> {
 }
 
 /// One attempt.
-async fn find(kcp: &Server, slice_name: &str) -> Result<Places, ConnectError> {
+async fn find(kcp: &Server, slice: &SliceRef) -> Result<Places, ConnectError> {
     let client = kcp.client();
-    let slice = get(&client, &API_EXPORT_ENDPOINT_SLICE, slice_name).await?;
+    let (slice_name, slice) = match slice {
+        SliceRef::Named(name) => (name.clone(), get(&client, &API_EXPORT_ENDPOINT_SLICE, name).await?),
+        SliceRef::OfExport(export) => slice_of(&client, export).await?,
+    };
     let slice_workspace = workspace(client).await?;
-    let reference: ExportReference = serde_json::from_value(slice["spec"]["export"].clone()).unwrap_or_default();
+    let reference = export_of(&slice);
     if reference.name.is_empty() {
-        return Err(ConnectError::NoExport { slice: slice_name.to_owned() });
+        return Err(ConnectError::NoExport { slice: slice_name });
     }
     tracing::info!(
         apiexportendpointslice = slice_name,
@@ -165,7 +218,60 @@ async fn find(kcp: &Server, slice_name: &str) -> Result<Places, ConnectError> {
         cluster = export_workspace.cluster,
         "Resolved APIExport."
     );
-    Ok(Places { slice: slice_workspace, export: export_workspace, export_name: reference.name })
+    Ok(Places {
+        slice_name,
+        export_name: reference.name.clone(),
+        reference,
+        slice: slice_workspace,
+        export: export_workspace,
+    })
+}
+
+/// What a slice says about its export; empty if it says nothing.
+fn export_of(slice: &Value) -> ExportReference {
+    serde_json::from_value(slice["spec"]["export"].clone()).unwrap_or_default()
+}
+
+/// The slice of an export: the one of the same name that kcp makes, else any in the workspace that is for this export.
+async fn slice_of(client: &Client, export: &str) -> Result<(String, Value), ConnectError> {
+    get(client, &API_EXPORT, export).await?;
+    let kind = &API_EXPORT_ENDPOINT_SLICE;
+    let failed = |source: Error| ConnectError::Request {
+        what: format!("{} of APIExport {export:?}", kind.kind),
+        workspace: shown(client),
+        hint: hint(&source),
+        source: Box::new(source),
+    };
+    let own = client.get(&resource(kind), None, export).await.map_err(failed)?;
+    if let Some(slice) = own.filter(|slice| export_of(slice).name == export) {
+        return Ok((export.to_owned(), slice));
+    }
+    // The workspace may be called by its path or by the name of its cluster; a slice for a namesake elsewhere is not meant.
+    let here = workspace(client.clone()).await?;
+    let is_here = |path: &str| path.is_empty() || path == here.path || path == here.cluster;
+    let slices = client.list(&resource(kind), None, &ListOptions::default()).await.map_err(failed)?;
+    let found = slices.into_iter().find(|slice| {
+        let reference = export_of(slice);
+        reference.name == export && is_here(&reference.path)
+    });
+    let slice = found.ok_or_else(|| ConnectError::NoSlice { export: export.to_owned(), workspace: shown(client) })?;
+    Ok((slice["metadata"]["name"].as_str().unwrap_or_default().to_owned(), slice))
+}
+
+/// Waits until the slice is for another export.
+pub async fn moved(places: &Places) -> ExportReference {
+    let options = WatchOptions::fields(format!("metadata.name={}", places.slice_name));
+    let mut events = pin!(watch(places.slice.client.clone(), resource(&API_EXPORT_ENDPOINT_SLICE), options));
+    // A slice that is gone, or a watch that fails, is told of by the part that needs its endpoints.
+    while let Some(event) = events.next().await {
+        if let Event::Listed(slice) | Event::Applied(slice) = event {
+            let reference = export_of(&slice.value());
+            if reference != places.reference && !reference.name.is_empty() {
+                return reference;
+            }
+        }
+    }
+    std::future::pending().await
 }
 
 /// Asks a workspace who it is.

@@ -21,6 +21,7 @@ use super::backoff::Backoff;
 use super::catalog::{Catalog, Entry, Problem, published_resources};
 use super::connect::resource;
 use super::events::{Recorder, Type};
+use super::health::Health;
 use super::metrics::{Metrics, Outcome};
 use crate::api::{AGENT_NAME, GROUP, PublishedResource, VERSION};
 use crate::rules::metadata::{annotation, label, set};
@@ -62,6 +63,17 @@ enum SchemasError {
     },
 }
 
+impl SchemasError {
+    /// Whether this is about servers and rights; the agent is not ready then. What is wrong with one PublishedResource is told
+    /// on that PublishedResource alone.
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Kcp { source, .. } | Self::Status { source, .. } => source.is_transient() || source.is_forbidden(),
+            Self::Invalid(_) | Self::Schema(_) | Self::Stale(_) => false,
+        }
+    }
+}
+
 /// What the controller works with.
 #[derive(Clone)]
 pub(crate) struct Schemas {
@@ -75,6 +87,8 @@ pub(crate) struct Schemas {
     pub(crate) recorder: Recorder,
     /// Where to count.
     pub(crate) metrics: Arc<Metrics>,
+    /// Where to tell what does not work.
+    pub(crate) health: Arc<Health>,
 }
 
 impl Schemas {
@@ -111,6 +125,7 @@ impl Schemas {
 
     /// Keeps one PublishedResource's schema and status right until it is gone.
     async fn take_care_of(&self, name: &str, mut catalog: Receiver<Arc<Catalog>>, workers: &Semaphore) {
+        let part = self.health.part(format!("schema and status of PublishedResource {name}"));
         let mut backoff = Backoff::for_objects();
         let mut done: Option<Case> = None;
         let mut told = None;
@@ -118,6 +133,7 @@ impl Schemas {
             let now = Arc::clone(&catalog.borrow_and_update());
             let Some(case) = Case::of(&now, name) else { return };
             let mut pause = None;
+            let mut outage = None;
             if done.as_ref() != Some(&case) && case.pr.metadata.deletion_timestamp.is_none() {
                 let Ok(_permit) = workers.acquire().await else { return };
                 match self.reconcile(&case).await {
@@ -131,6 +147,7 @@ impl Schemas {
                     Err(error) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Error);
                         let text = error.to_string();
+                        outage = error.is_outage().then(|| text.clone());
                         if told.as_ref() != Some(&text) {
                             tracing::error!(
                                 logger = CONTROLLER,
@@ -150,6 +167,10 @@ impl Schemas {
                         }
                     }
                 }
+            }
+            match outage {
+                Some(problem) => part.fails(&problem),
+                None => part.works(),
             }
             let again = async {
                 match pause {

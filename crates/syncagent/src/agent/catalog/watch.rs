@@ -42,6 +42,7 @@ pub(crate) async fn run(
 ) {
     let pr_part = health.part("watch of PublishedResources");
     let crd_part = health.part("watch of CustomResourceDefinitions");
+    let read_part = health.part("reading of published kinds");
     let select = ListOptions { label_selector: (!selector.is_empty()).then_some(selector), field_selector: None };
     let options = WatchOptions { select, ..WatchOptions::default() };
     let mut pr_events = pin!(watch(local.clone(), published_resources(), options));
@@ -78,11 +79,12 @@ pub(crate) async fn run(
         };
         retry = match read {
             Ok(()) => {
+                read_part.works();
                 backoff.reset();
                 None
             }
             Err(error) => {
-                crd_part.fails(&error);
+                read_part.fails(&local_problem(&error));
                 Some(Instant::now() + backoff.pause())
             }
         };

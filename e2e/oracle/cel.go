@@ -32,6 +32,7 @@ var mutations = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("self", cel.DynType),
 		cel.Variable("other", cel.DynType),
 		ext.Strings(ext.StringsVersion(2)),
+		ext.Lists(),
 		library.Lists(),
 		library.Regex(),
 		library.URLs(),

@@ -151,7 +151,7 @@ fn help_has_examples() {
 
 /// The answers of a batch, each of them one line of JSON.
 fn answers(language: &str, questions: &[Value]) -> Vec<Value> {
-    let input: String = questions.iter().map(|question| format!("{question}\n")).collect();
+    let input = questions.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
     let (code, told, complaint) = carrick(&[language, "--batch"], &input);
     assert_eq!((code, complaint.as_str()), (0, ""));
     told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -123,15 +123,15 @@ fn fields_of(rule: Rule, object: Map<String, Value>, remote: &Value, cluster_nam
 /// Renders as the agent does: the fields are those of a struct, so that one that does not exist is an error.
 fn render(template: &Template, path: Option<&str>, data: &Value) -> Result<String, RenderError> {
     match (data, path) {
-        (Value::Object(fields), Some(path)) => render_mutation(template, path, fields),
+        (Value::Object(fields), Some(path)) => template.render_mutation(local(fields, path).as_ref(), get, fields),
         (Value::Object(fields), None) => template.render(fields),
         (other, _) => template.render_value(other),
     }
 }
 
-fn render_mutation(template: &Template, path: &str, fields: &Map<String, Value>) -> Result<String, RenderError> {
-    let object = fields.get("LocalObject").unwrap_or(&Value::Null);
-    template.render_mutation(get(object, path).as_ref(), get, fields)
+/// What is at a path in `LocalObject`.
+fn local(fields: &Map<String, Value>, path: &str) -> Option<Value> {
+    get(fields.get("LocalObject")?, path)
 }
 
 fn get(value: &Value, path: &str) -> Option<Value> {
@@ -183,7 +183,9 @@ fn answer(question: Question, shared: Option<&Value>) -> Answer {
     };
     let data = source::shared(question.data, shared);
     let rendered = match (&question.path, data.as_ref()) {
-        (Some(path), Value::Object(fields)) => render_mutation(&template, path, fields),
+        (Some(path), Value::Object(fields)) => {
+            template.render_mutation_value(local(fields, path).as_ref(), get, fields)
+        }
         (Some(_), _) => return Answer::error("with a path, data must be an object with LocalObject"),
         (None, data) => template.render_value(data),
     };

@@ -1,0 +1,39 @@
+//! Work on this repository: `cargo xtask --help`.
+//!
+//! ```text
+//!  main ─┬─ reference   writes docs/reference from the tables of the crates
+//!        ├─ compare     asks Go and Carrick the same random questions
+//!        ├─ bench       times the same work in Go and in Rust
+//!        └─ tools       where things are, how the two programs are built
+//! ```
+
+mod bench;
+mod compare;
+mod reference;
+mod tools;
+
+use clap::{Parser, Subcommand};
+
+/// Work on this repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write the reference pages in docs/reference from the tables that implement the languages.
+    Reference,
+    Compare(compare::Args),
+    BenchLanguages(bench::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Reference => reference::write(),
+        Command::Compare(args) => compare::run(&args),
+        Command::BenchLanguages(args) => bench::run(&args),
+    }
+}

@@ -1,0 +1,6 @@
+//! Reference pages.
+
+/// Writes the pages.
+pub fn write() -> anyhow::Result<()> {
+    Ok(())
+}

@@ -129,6 +129,12 @@ pub trait Extension: Send + Sync {
     /// The virtual workspace behind a `/services/...` path, none if there is no such service.
     fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;
 
+    /// The shard of a logical cluster; zero if there is only one.
+    fn shard_of(&self, cluster: &str) -> usize;
+
+    /// Whether a shard answers.
+    fn is_up(&self, shard: usize) -> bool;
+
     /// Completes an object that is about to be shown.
     fn decorate(&self, api: &Api, cluster: &str, resource: &Resource, object: &mut Value);
 

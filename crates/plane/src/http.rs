@@ -36,6 +36,7 @@ use crate::plane::Limits;
 use crate::status::Status;
 
 pub use endpoint::Endpoint;
+pub(crate) use endpoint::OnChange;
 pub(crate) use slow::Slow;
 
 /// What every request needs.
@@ -46,7 +47,9 @@ pub(crate) struct Server {
     pub(crate) limits: Limits,
     pub(crate) slow: Arc<Slow>,
     /// Which endpoint this is.
-    pub(crate) shard: usize,
+    pub(crate) number: usize,
+    /// The shard whose clusters it shows; none for the front door, which shows all of them.
+    pub(crate) shard: Option<usize>,
     pub(crate) stop: CancellationToken,
 }
 

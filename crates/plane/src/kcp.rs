@@ -13,6 +13,7 @@
 //!                            ─▶ binding (names, claim)    bound APIs, permission claims, clean-up
 //! ```
 //!
+//! `shards` says which endpoint shows which clusters; they all work on one store.
 //! Objects are plain JSON (`object`, `condition`); the store is the only state, so a restart picks up where it stopped.
 
 mod admit;
@@ -31,6 +32,7 @@ mod hooks;
 mod kinds;
 mod names;
 mod object;
+pub mod shards;
 mod types;
 mod view;
 mod workspace;
@@ -45,6 +47,7 @@ use crate::extension::{Attributes, Extension, Review, VirtualView};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::Store;
+use shards::Shards;
 
 /// The kcp half of a plane.
 pub struct Kcp {
@@ -54,8 +57,8 @@ pub struct Kcp {
 
 impl Kcp {
     /// kcp over a store; `url` is the server's address, for the URLs in objects.
-    pub fn new(store: Arc<Store>, url: &str) -> Self {
-        let data = data::Data { store, base: url.trim_end_matches('/').into() };
+    pub fn new(store: Arc<Store>, url: &str, shards: Arc<Shards>) -> Self {
+        let data = data::Data { store, base: url.trim_end_matches('/').into(), shards };
         Self { data, apis: Arc::new(apis::Apis::new()) }
     }
 }
@@ -86,6 +89,14 @@ impl Extension for Kcp {
             Some(view) => Ok(Some(view)),
             None => view::open(&self.data, &self.apis, api, caller, path),
         }
+    }
+
+    fn shard_of(&self, cluster: &str) -> usize {
+        self.data.shards.of(&self.data.store, cluster)
+    }
+
+    fn is_up(&self, shard: usize) -> bool {
+        self.data.shards.is_up(shard)
     }
 
     fn decorate(&self, _: &Api, _: &str, _: &Resource, _: &mut Value) {

@@ -12,10 +12,11 @@ use crate::api::Api;
 use crate::auth::Tokens;
 use crate::auth::accounts::Accounts;
 use crate::extension::Extension;
-use crate::faults::Faults;
 use crate::faults::control::Control;
+use crate::faults::{Ask, Faults, Match};
 use crate::http::tls::{self, ClientCertificate};
-use crate::http::{Endpoint, Server, Slow};
+use crate::http::{Endpoint, OnChange, Server, Slow};
+use crate::kcp::shards::Shards;
 use crate::store::{Durability, LogLimits, Store};
 use crate::{controllers, kcp};
 
@@ -81,6 +82,9 @@ pub struct Config {
     pub users: Vec<User>,
     /// File with authorities (PEM) whose client certificates are accepted, besides the plane's own.
     pub client_ca: Option<PathBuf>,
+    /// kcp only: over how many shards workspaces are spread. With more than one, the plane is a front door that knows all
+    /// workspaces, at `bind`, and one endpoint per shard at the ports behind it (or free ones), which shows its own only.
+    pub shards: usize,
     /// What the plane puts up with.
     pub limits: Limits,
     /// Address for the HTTP control endpoint of the fault layer, see [`Plane::control_url`]; none by default.
@@ -99,6 +103,7 @@ impl Config {
             durability: Durability::default(),
             users: Vec::new(),
             client_ca: None,
+            shards: 1,
             limits: Limits::default(),
             control: None,
         }
@@ -139,8 +144,17 @@ pub struct Plane {
 impl Plane {
     /// Starts serving; when this returns, requests are answered.
     pub async fn start(config: Config) -> Result<Plane, PlaneError> {
-        let listener = bind(config.bind).await?;
-        let address = listener.local_addr()?;
+        // A front door, and one endpoint per shard behind it; a single shard is its own front door.
+        let shards = if config.mode == Mode::Kcp { config.shards.max(1) } else { 1 };
+        let mut listeners = vec![bind(config.bind).await?];
+        for shard in 1..=if shards > 1 { shards } else { 0 } {
+            let port = config.bind.port();
+            let next =
+                if port == 0 { Some(0) } else { u16::try_from(shard).ok().and_then(|shard| port.checked_add(shard)) };
+            let address = SocketAddr::new(config.bind.ip(), next.unwrap_or(0));
+            listeners.push(bind(address).await?);
+        }
+        let address = listeners[0].local_addr()?;
         let host = config.external_host.clone().unwrap_or_else(|| match address.ip() {
             ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
             ip => ip.to_string(),
@@ -152,9 +166,12 @@ impl Plane {
         let folder = config.data_dir.as_deref();
         let identity = tls::Identity::load_or_make(folder, &host, config.client_ca.as_deref())?;
         let shown = if host.contains(':') { format!("[{host}]") } else { host };
-        let url = format!("https://{shown}:{}", address.port());
+        let urls = listeners.iter().map(|listener| Ok(format!("https://{shown}:{}", listener.local_addr()?.port())));
+        let urls = urls.collect::<std::io::Result<Vec<String>>>()?;
+        let url = urls[0].clone();
+        let shards = Arc::new(Shards::new(if urls.len() > 1 { &urls[1..] } else { &urls }));
         let extension: Option<Arc<dyn Extension>> = match config.mode {
-            Mode::Kcp => Some(Arc::new(kcp::Kcp::new(store.clone(), &url))),
+            Mode::Kcp => Some(Arc::new(kcp::Kcp::new(store.clone(), &url, shards.clone()))),
             Mode::Kube => None,
         };
         let tokens = Arc::new(Tokens::load_or_make(config.data_dir.as_deref(), config.mode, &config.users)?);
@@ -169,17 +186,22 @@ impl Plane {
         let faults = Faults::default();
         let slow = Arc::new(Slow::new(config.limits.slow_reader));
         tokio::spawn(slow.clone().run(stop.clone()));
-        let server = Arc::new(Server {
-            api: api.clone(),
-            tokens: tokens.clone(),
-            faults: faults.clone(),
-            limits: config.limits,
-            slow,
-            shard: 0,
-            stop: stop.clone(),
-        });
-        let tls = identity.server.clone();
-        let endpoints = vec![Arc::new(Endpoint::serve(listener, api.url.clone(), tls, server)?)];
+        let mut endpoints = Vec::new();
+        for ((number, listener), url) in listeners.into_iter().enumerate().zip(urls) {
+            let shard = if shards.count() == 1 { Some(0) } else { number.checked_sub(1) };
+            let server = Arc::new(Server {
+                api: api.clone(),
+                tokens: tokens.clone(),
+                faults: faults.clone(),
+                limits: config.limits.clone(),
+                slow: slow.clone(),
+                number,
+                shard,
+                stop: stop.clone(),
+            });
+            let on_change = on_change(api.clone(), faults.clone(), shards.clone(), shard);
+            endpoints.push(Arc::new(Endpoint::serve(listener, url, identity.server.clone(), server, on_change)?));
+        }
         let control = match config.control {
             Some(address) => {
                 let listener = bind(address).await?;
@@ -240,7 +262,7 @@ impl Plane {
         &self.faults
     }
 
-    /// The addresses of this plane: one, or one per shard.
+    /// The addresses of this plane: one; or with several shards the front door, and one per shard behind it.
     pub fn endpoints(&self) -> &[Arc<Endpoint>] {
         &self.endpoints
     }
@@ -257,6 +279,19 @@ impl Plane {
             endpoint.ended().await;
         }
     }
+}
+
+/// When a shard goes down, what runs through the front door to its clusters breaks off too.
+fn on_change(api: Arc<Api>, faults: Faults, shards: Arc<Shards>, shard: Option<usize>) -> OnChange {
+    Box::new(move |up| {
+        let Some(shard) = shard else { return };
+        shards.set_up(shard, up);
+        if !up {
+            let (api, shards) = (api.clone(), shards.clone());
+            let behind = move |ask: &Ask| shards.of(&api.store, &ask.cluster_name) == shard;
+            faults.cut_watches(&Match::any().filter(behind));
+        }
+    })
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, PlaneError> {

@@ -34,5 +34,7 @@ mod matrix;
 mod objects;
 #[path = "api/robust.rs"]
 mod robust;
+#[path = "api/shards.rs"]
+mod shards;
 #[path = "api/watches.rs"]
 mod watches;

@@ -131,11 +131,11 @@ impl Control {
                 let mut all = Vec::new();
                 for endpoint in &self.endpoints {
                     let running = endpoint.is_running().await;
-                    all.push(json!({"shard": endpoint.shard(), "url": endpoint.url(), "running": running}));
+                    all.push(json!({"number": endpoint.number(), "shard": endpoint.shard(), "url": endpoint.url(), "running": running}));
                 }
                 Ok(json!({"endpoints": all}))
             }
-            (&Method::POST, ["endpoints", shard, order]) => self.endpoint(shard, order).await,
+            (&Method::POST, ["endpoints", number, order]) => self.endpoint(number, order).await,
             (&Method::GET, ["requests"]) => Ok(json!({"requests": *self.requests.lock()})),
             (&Method::DELETE, ["requests"]) => {
                 self.requests.lock().clear();
@@ -163,9 +163,9 @@ impl Control {
         Ok(json!({"watches": told}))
     }
 
-    async fn endpoint(&self, shard: &str, order: &str) -> Answer {
-        let found = self.endpoints.iter().find(|endpoint| endpoint.shard().to_string() == shard);
-        let endpoint = found.ok_or_else(|| (404, format!("there is no endpoint {shard:?}")))?;
+    async fn endpoint(&self, number: &str, order: &str) -> Answer {
+        let found = self.endpoints.iter().find(|endpoint| endpoint.number().to_string() == number);
+        let endpoint = found.ok_or_else(|| (404, format!("there is no endpoint {number:?}")))?;
         match order {
             "stop" => endpoint.stop().await,
             "start" => endpoint.start().await.map_err(|error| (500, format!("cannot listen again: {error}")))?,

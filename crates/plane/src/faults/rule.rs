@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {
-    /// Which endpoint it came to; zero without shards.
-    pub shard: usize,
+    /// The number of the endpoint it came to; zero without shards.
+    pub endpoint: usize,
     /// HTTP method.
     pub method: String,
     /// The whole URL path.
@@ -75,7 +75,7 @@ pub struct Match {
     /// The URL path contains this.
     pub path: Option<String>,
     /// The request came to this endpoint.
-    pub shard: Option<usize>,
+    pub endpoint: Option<usize>,
     /// Through a virtual workspace, or not.
     pub is_virtual: Option<bool>,
     /// Anything else, in code.
@@ -178,7 +178,7 @@ impl Match {
             && same(&self.name, &ask.name)
             && self.agent.as_ref().is_none_or(|prefix| ask.agent.starts_with(prefix.as_str()))
             && self.path.as_ref().is_none_or(|part| ask.path.contains(part.as_str()))
-            && self.shard.is_none_or(|shard| shard == ask.shard)
+            && self.endpoint.is_none_or(|endpoint| endpoint == ask.endpoint)
             && self.is_virtual.is_none_or(|wanted| wanted == ask.is_virtual)
             && self.predicate.as_ref().is_none_or(|predicate| predicate(ask))
     }

@@ -41,7 +41,12 @@ pub struct Endpoint {
     acceptor: TlsAcceptor,
     server: Arc<Server>,
     running: Mutex<Option<Running>>,
+    /// Told whether the endpoint takes connections.
+    on_change: OnChange,
 }
+
+/// Told whether an endpoint takes connections.
+pub(crate) type OnChange = Box<dyn Fn(bool) + Send + Sync>;
 
 struct Running {
     /// Cancelled when the endpoint is stopped on purpose.
@@ -64,11 +69,12 @@ impl Endpoint {
         url: String,
         tls: Arc<rustls::ServerConfig>,
         server: Arc<Server>,
+        on_change: OnChange,
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let acceptor = TlsAcceptor::from(tls);
         let running = Running::start(listener, acceptor.clone(), server.clone());
-        Ok(Self { address, url, acceptor, server, running: Mutex::new(Some(running)) })
+        Ok(Self { address, url, acceptor, server, running: Mutex::new(Some(running)), on_change })
     }
 
     /// The base address, without a path.
@@ -76,8 +82,13 @@ impl Endpoint {
         &self.url
     }
 
-    /// Its number; zero without shards.
-    pub fn shard(&self) -> usize {
+    /// Its number: zero is the front door.
+    pub fn number(&self) -> usize {
+        self.server.number
+    }
+
+    /// The shard whose clusters it shows; none for the front door of several shards, which shows all of them.
+    pub fn shard(&self) -> Option<usize> {
         self.server.shard
     }
 
@@ -90,6 +101,7 @@ impl Endpoint {
     pub async fn stop(&self) {
         let running = self.running.lock().await.take();
         if let Some(running) = running {
+            (self.on_change)(false);
             running.kill.cancel();
             // A panic in the accept loop has been reported already.
             let _ = running.task.await;
@@ -102,6 +114,7 @@ impl Endpoint {
         if running.is_none() {
             let listener = TcpListener::bind(self.address).await?;
             *running = Some(Running::start(listener, self.acceptor.clone(), self.server.clone()));
+            (self.on_change)(true);
         }
         Ok(())
     }

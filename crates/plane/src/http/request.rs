@@ -182,7 +182,7 @@ pub(super) fn attributes(method: &http::Method, target: &Target, query: &Query) 
 }
 
 /// What the fault layer wants to know about a request; depends on its URL and headers alone.
-pub(super) fn ask(shard: usize, parts: &http::request::Parts, query: &Query) -> Ask {
+pub(super) fn ask(endpoint: usize, parts: &http::request::Parts, query: &Query) -> Ask {
     let whole = parts.uri.path();
     let (cluster, rest) = match whole.find("/clusters/") {
         Some(at) if at == 0 || whole.starts_with("/services/") => {
@@ -193,7 +193,7 @@ pub(super) fn ask(shard: usize, parts: &http::request::Parts, query: &Query) -> 
     };
     let agent = parts.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
     let mut ask = Ask {
-        shard,
+        endpoint,
         method: parts.method.to_string(),
         path: whole.to_owned(),
         query: parts.uri.query().unwrap_or_default().to_owned(),

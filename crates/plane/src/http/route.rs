@@ -13,7 +13,7 @@ use super::request::{self, Path, Query};
 use super::{Server, discovery, openapi, resource};
 use crate::api::{Api, Caller};
 use crate::auth::{anonymous, rbac};
-use crate::extension::{Attributes, Target, ViewAdmit, ViewAuthorize, Visible};
+use crate::extension::{Attributes, Extension, Target, ViewAdmit, ViewAuthorize, Visible};
 use crate::faults::{Effect, Plan, refusal};
 use crate::plane::Mode;
 use crate::resource::Resource;
@@ -92,7 +92,7 @@ pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Resul
     if is_health(&server.api, parts.uri.path()) {
         return Ok(reply::text(200, "ok"));
     }
-    let mut ask = request::ask(server.shard, &parts, &query);
+    let mut ask = request::ask(server.number, &parts, &query);
     if let Some(extension) = server.api.extension()
         && let Ok(name) = extension.resolve(&server.api, &ask.cluster)
     {
@@ -159,7 +159,7 @@ async fn answer(
     let api = &server.api;
     let path = request.uri().path().to_owned();
     let caller = impersonate(api, authenticate(server, &request)?, request.headers())?;
-    let root = root(api, &caller, &path)?;
+    let root = root(server, &caller, &path)?;
     let method = request.method().clone();
     let route = request::path(&root.rest);
     if let Path::Resource(target) = route {
@@ -259,7 +259,8 @@ fn impersonate(api: &Api, caller: Caller, headers: &http::HeaderMap) -> Result<C
 }
 
 /// Which cluster or virtual workspace a path is about.
-fn root(api: &Api, caller: &Caller, path: &str) -> Result<Root, Status> {
+fn root(server: &Server, caller: &Caller, path: &str) -> Result<Root, Status> {
+    let api = &server.api;
     let Some(extension) = api.extension() else { return Ok(Root::cluster(Target::One("".into()), path)) };
     if let Some(rest) = path.strip_prefix("/clusters/") {
         let (segment, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
@@ -270,20 +271,26 @@ fn root(api: &Api, caller: &Caller, path: &str) -> Result<Root, Status> {
         if !is_cluster(&segment) {
             return Err(Status::bad_request(format!("invalid cluster: {segment:?} does not match the regex")));
         }
-        return Ok(Root::cluster(Target::One(extension.resolve(api, &segment)?), rest));
+        let cluster = extension.resolve(api, &segment)?;
+        check_shard(server, &**extension, &cluster, &segment)?;
+        return Ok(Root::cluster(Target::One(cluster), rest));
     }
     if path.starts_with("/services/")
         && let Some(view) = extension.virtual_workspace(api, caller, path)?
     {
+        let mut visible = view.visible;
+        match (&view.target, server.shard) {
+            (Target::One(cluster), _) => check_shard(server, &**extension, cluster, cluster)?,
+            (Target::All, Some(shard)) => {
+                let (inner, extension) = (visible, extension.clone());
+                visible = Arc::new(move |key, object| extension.shard_of(&key.cluster) == shard && inner(key, object));
+            }
+            (Target::All, None) => {}
+        }
         return Ok(Root {
             target: view.target,
             rest: view.rest,
-            view: Some(View {
-                resources: view.resources,
-                visible: view.visible,
-                authorize: view.authorize,
-                admit: view.admit,
-            }),
+            view: Some(View { resources: view.resources, visible, authorize: view.authorize, admit: view.admit }),
         });
     }
     let attributes = Attributes { verb: "get".into(), path: path.to_owned(), ..Attributes::default() };
@@ -293,6 +300,19 @@ fn root(api: &Api, caller: &Caller, path: &str) -> Result<Root, Status> {
         ": access denied"
     };
     Err(rbac::refusal(caller, &attributes, suffix))
+}
+
+/// A shard knows its own clusters only; the front door knows all, but not what is behind a shard that is down.
+fn check_shard(server: &Server, extension: &dyn Extension, cluster: &str, asked: &str) -> Result<(), Status> {
+    let home = extension.shard_of(cluster);
+    match server.shard {
+        Some(shard) if shard != home => Err(Status::not_found("tenancy.kcp.io", "workspaces", asked)),
+        None if !extension.is_up(home) => {
+            let message = "the server is currently unable to handle the request";
+            Err(Status::new(503, "ServiceUnavailable", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Names of lower-case letters, digits and dashes, joined by colons.

@@ -156,7 +156,10 @@ impl Controller {
             Work::Export(cluster, name) => export::reconcile(data, &cluster, &name),
             Work::Binding(cluster, name) => binding::reconcile(data, &self.apis, &cluster, &name),
             Work::Slice(cluster, name) => {
-                let bound = |hash: &str| self.bindings.get(hash).is_some_and(|all| !all.is_empty());
+                let bound = |hash: &str| -> BTreeSet<usize> {
+                    let places = self.bindings.get(hash).into_iter().flatten();
+                    places.map(|(cluster, _)| data.shards.of(&data.store, cluster)).collect()
+                };
                 export::reconcile_slice(data, &cluster, &name, &bound);
             }
             Work::Copy(uid) => binding::drop_copy(data, &uid),

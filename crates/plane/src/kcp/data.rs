@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 
 use super::object::{child, deleting, finalizers, text};
+use super::shards::Shards;
 pub use crate::api::now;
 use crate::store::{Expect, Key, Kind, Store, StoreError};
 
@@ -55,6 +56,8 @@ pub struct Data {
     pub store: Arc<Store>,
     /// The server's address without a trailing slash.
     pub base: Arc<str>,
+    /// Where logical clusters live.
+    pub shards: Arc<Shards>,
 }
 
 impl Data {

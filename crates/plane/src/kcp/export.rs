@@ -158,19 +158,20 @@ fn identity(data: &Data, cluster: &str, export: &Value) -> Result<String, String
     Ok(identity_hash(&key))
 }
 
-/// Brings one slice up to date: it lists the export's URL as long as somebody binds to the export.
-pub fn reconcile_slice(data: &Data, cluster: &str, name: &str, bound: &dyn Fn(&str) -> bool) {
+/// Brings one slice up to date: it lists the export's URL on every shard where somebody binds to the export.
+pub fn reconcile_slice(data: &Data, cluster: &str, name: &str, bound: &dyn Fn(&str) -> BTreeSet<usize>) {
     let key = Key::new(&SLICES, cluster, "", name);
     data.edit(&key, |slice| {
         let (path, export) = (text(slice, "/spec/export/path"), text(slice, "/spec/export/name").to_owned());
         let shown = if path.is_empty() { data.path_of(cluster) } else { path.to_owned() };
         let found = data.referenced(&EXPORTS, path, cluster, &export);
         let (verdict, urls) = if let Some((home, _)) = found {
-            let url = bound(&export_hash(&home, &export)).then(|| export_endpoint(&data.base, &home, &export));
-            (Condition::yes("APIExportValid"), url)
+            let shards = bound(&export_hash(&home, &export)).into_iter();
+            let urls = shards.map(|shard| export_endpoint(data.shards.url(shard), &home, &export)).collect();
+            (Condition::yes("APIExportValid"), urls)
         } else {
             let message = format!("APIExport {shown}|{export} not found");
-            (Condition::no("APIExportValid", Severity::Error, "APIExportNotFound", message), None)
+            (Condition::no("APIExportValid", Severity::Error, "APIExportNotFound", message), Vec::new())
         };
         let endpoints: Vec<Value> = urls.into_iter().map(|url| json!({"url": url})).collect();
         let status = child(slice, &["status"]);

@@ -120,13 +120,17 @@ fn refuse(kind: &Found, limit: &str, role: &str, other: &[Found]) -> Option<Stri
 
 /// Keeps the status of one type up to date.
 pub fn reconcile(data: &Data, cluster: &str, type_name: &str) {
-    let url = |service: &str| format!("{}/services/{service}/{cluster}:{type_name}", data.base);
+    let url =
+        |shard: usize, service: &str| format!("{}/services/{service}/{cluster}:{type_name}", data.shards.url(shard));
     data.edit(&Key::new(&TYPES, cluster, "", type_name), |object| {
-        let urls = json!([
-            {"type": "initializing", "url": url("initializingworkspaces")},
-            {"type": "terminating", "url": url("terminatingworkspaces")},
-        ]);
-        child(object, &["status"]).insert("virtualWorkspaces".to_owned(), urls);
+        let pair = |shard: usize| {
+            [
+                json!({"type": "initializing", "url": url(shard, "initializingworkspaces")}),
+                json!({"type": "terminating", "url": url(shard, "terminatingworkspaces")}),
+            ]
+        };
+        let urls: Vec<Value> = (0..data.shards.count()).flat_map(pair).collect();
+        child(object, &["status"]).insert("virtualWorkspaces".to_owned(), urls.into());
         condition::set(object, &Condition::yes("Ready"), &now());
         condition::set(object, &Condition::yes("VirtualWorkspaceURLsReady"), &now());
     });

@@ -12,6 +12,7 @@ use super::object::{
     add_finalizer, annotate, annotation, child, deleting, finalizers, items, name, remove_finalizer, set_label,
     strings, text, uid,
 };
+use super::shards::{NAME_ANNOTATION, Shards};
 use super::types;
 use crate::store::Key;
 
@@ -20,7 +21,6 @@ pub const FINALIZER: &str = "core.kcp.io/logicalcluster";
 /// Annotation of a Workspace with the name chosen for its logical cluster.
 const CLUSTER_ANNOTATION: &str = "internal.tenancy.kcp.io/cluster";
 const SHARD_ANNOTATION: &str = "internal.tenancy.kcp.io/shard";
-const SHARD_NAME_ANNOTATION: &str = "core.kcp.io/shard";
 const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
 
 /// Brings one Workspace up to date with the steps a client of kcp sees.
@@ -64,10 +64,13 @@ fn schedule(data: &Data, key: &Key) {
     while data.cluster(&id).is_some() {
         id = cluster_name();
     }
+    let found = data.get(&WORKSPACES, &key.cluster, &key.name);
+    let wanted = found.as_deref().map(|found| text(found, "/spec/location/selector/matchLabels/name"));
+    let shard = Shards::name(data.shards.choose(&data.store, wanted));
     data.edit(key, |object| {
         add_finalizer(object, FINALIZER);
-        annotate(object, SHARD_NAME_ANNOTATION, ROOT);
-        annotate(object, SHARD_ANNOTATION, &b36s224(ROOT)[..8]);
+        annotate(object, NAME_ANNOTATION, shard.as_str());
+        annotate(object, SHARD_ANNOTATION, Shards::hash(&shard));
         annotate(object, CLUSTER_ANNOTATION, id.as_str());
     });
 }
@@ -98,7 +101,7 @@ fn create_cluster(data: &Data, parent: &str, workspace: &Value, cluster: &str, p
         "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
         "metadata": {
             "annotations": {
-                SHARD_NAME_ANNOTATION: ROOT,
+                NAME_ANNOTATION: annotation(workspace, NAME_ANNOTATION).unwrap_or(ROOT),
                 OWNER_ANNOTATION: json!({"username": text(&owner, "/username")}).to_string(),
                 types::TYPE_ANNOTATION: format!("{type_path}:{type_name}"),
                 carrick_kcp::PATH_ANNOTATION: path,

@@ -126,7 +126,19 @@ async fn faulty_crds_are_refused() {
                 crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
                     json!([{"rule": "self +"}]);
             },
-            "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations[0].rule: Invalid value: \"self +\": compilation failed",
+            "compilation failed: ERROR: <input>:1:7: Syntax error: mismatched input '<EOF>' expecting",
+        ),
+        (
+            |crd| {
+                for version in crd["spec"]["versions"].as_array_mut().unwrap() {
+                    version["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] =
+                        json!([{"rule": "self.sise > 1"}]);
+                }
+            },
+            "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: Invalid value: \
+             {\"Rule\":\"self.sise \\u003e 1\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\
+             \"FieldPath\":\"\",\"OptionalOldSelf\":null}: compilation failed: ERROR: <input>:1:5: undefined field 'sise'\n \
+             | self.sise > 1\n | ....^",
         ),
         (
             |crd| crd["spec"]["scope"] = "Galaxy".into(),

@@ -16,8 +16,19 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
+    /// The budget of one evaluation.
     pub fn new() -> Self {
-        Self { left: Cell::new(STEPS) }
+        Self::of(STEPS)
+    }
+
+    /// So many steps.
+    pub fn of(steps: u64) -> Self {
+        Self { left: Cell::new(steps) }
+    }
+
+    /// What has not been taken; nothing once something was refused.
+    pub fn left(&self) -> u64 {
+        self.left.get()
     }
 
     /// Takes so many steps.
@@ -27,7 +38,10 @@ impl Budget {
                 self.left.set(left);
                 Ok(())
             }
-            None => Err(EvalError::TooManySteps),
+            None => {
+                self.left.set(0);
+                Err(EvalError::TooManySteps)
+            }
         }
     }
 

@@ -53,6 +53,9 @@ pub enum CompileError {
     /// A validation rule lacks `rule`, or a field of it has the wrong type.
     #[error("invalid validation rule: {0}")]
     InvalidRule(String),
+    /// The `messageExpression` of a validation rule is refused.
+    #[error("messageExpression: {0}")]
+    MessageExpression(Box<CompileError>),
     /// A validation rule gives something other than a boolean, or its message something other than a string.
     #[error("{field} must evaluate to a {wanted}")]
     WrongResult {
@@ -70,6 +73,7 @@ impl CompileError {
             Self::Syntax { position, .. } | Self::Undeclared { position, .. } | Self::NoOverload { position, .. } => {
                 Some(*position)
             }
+            Self::MessageExpression(error) => error.position(),
             _ => None,
         }
     }
@@ -201,22 +205,40 @@ impl Expression {
 
     /// Evaluates with the given variables; those it does not use are never made.
     pub fn eval(&self, variable: impl Fn(&'static str) -> Result<Value, EvalError> + Sync) -> Result<Value, EvalError> {
+        let mut steps = STEPS;
+        self.eval_within(variable, &mut steps)
+    }
+
+    /// Evaluates with at most so many steps, from which those that were taken are subtracted.
+    pub fn eval_within(
+        &self,
+        variable: impl Fn(&'static str) -> Result<Value, EvalError> + Sync,
+        steps: &mut u64,
+    ) -> Result<Value, EvalError> {
+        let most = (*steps).min(STEPS);
         let result = stack::for_depth(self.depth, || {
             let mut stack = Vec::new();
             for (name, used) in &self.variables {
-                stack.push(if *used { variable(name)? } else { Value::Null });
+                match if *used { variable(name) } else { Ok(Value::Null) } {
+                    Ok(value) => stack.push(value),
+                    Err(error) => return (Err(error), 0),
+                }
             }
-            Evaluator { budget: Budget::new(), stack }.eval(&self.root)
+            let mut evaluator = Evaluator { budget: Budget::of(most), stack };
+            let result = evaluator.eval(&self.root);
+            (result, most - evaluator.budget.left())
         });
-        result.unwrap_or(Err(EvalError::Other("no thread with a large stack")))
+        let (result, taken) = result.unwrap_or((Err(EvalError::Other("no thread with a large stack")), 0));
+        *steps -= taken;
+        result
     }
 }
 
 /// The first of the parser's errors: the others mostly follow from it.
 fn syntax(errors: &ParseErrors) -> CompileError {
     let (line, column, reason) = match errors.errors.first() {
-        Some(error) => (error.pos.0, error.pos.1, format!("Syntax error: {}", error.msg)),
-        None => (1, 1, "Syntax error".to_owned()),
+        Some(error) => (error.pos.0, error.pos.1, error.msg.clone()),
+        None => (1, 1, "syntax error".to_owned()),
     };
     let counted = |from_one: isize| usize::try_from(from_one).unwrap_or(1).max(1);
     CompileError::Syntax { reason, position: Position { line: counted(line), column: counted(column) } }

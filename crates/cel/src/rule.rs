@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::budget::STEPS;
 use crate::convert::{Integers, to_cel};
 use crate::environment;
 use crate::expression::{CompileError, EvalError, Expression};
@@ -80,7 +81,12 @@ impl Rule {
         let condition = compile("rule", &source, Type::Bool, "bool")?;
         let message_expression = text("messageExpression")?
             .map(|source| compile("messageExpression", &source, Type::String, "string"))
-            .transpose()?;
+            .transpose()
+            .map_err(|error| match error {
+                // names the field itself
+                error @ CompileError::WrongResult { .. } => error,
+                error => CompileError::MessageExpression(Box::new(error)),
+            })?;
         Ok(Self {
             source: source.trim().to_owned(),
             condition,
@@ -108,35 +114,60 @@ impl Rule {
         self.field_path.as_deref()
     }
 
+    /// The text of the rule, without white space around.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The `message` of the entry, without white space around.
+    pub fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
     /// Judges a value, given the old one if there is one to compare with.
     pub fn eval(&self, this: &Value, old: Option<&Value>) -> Result<Verdict, EvalError> {
+        let mut steps = STEPS;
+        self.eval_within(this, old, &mut steps)
+    }
+
+    /// Judges a value with at most so many steps, from which those that were taken are subtracted: many rules can share
+    /// them.
+    pub fn eval_within(&self, this: &Value, old: Option<&Value>, steps: &mut u64) -> Result<Verdict, EvalError> {
         if self.uses_old_self() && old.is_none() && !self.optional_old_self {
             return Ok(Verdict::Skipped);
         }
-        match self.run(&self.condition, this, old)? {
+        match self.run(&self.condition, this, old, steps)? {
             Cel::Bool(true) => Ok(Verdict::Pass),
-            Cel::Bool(false) => Ok(Verdict::Fail { message: self.message(this, old) }),
+            Cel::Bool(false) => Ok(Verdict::Fail { message: self.complaint(this, old, steps) }),
             _ => Err(EvalError::NotBool),
         }
     }
 
-    fn run(&self, expression: &Expression, this: &Value, old: Option<&Value>) -> Result<Cel, EvalError> {
+    fn run(
+        &self,
+        expression: &Expression,
+        this: &Value,
+        old: Option<&Value>,
+        steps: &mut u64,
+    ) -> Result<Cel, EvalError> {
         let value = |json: &Value| match &self.schema {
             Some(schema) => schema.value(json),
             None => Ok(to_cel(json, Integers::Kept)),
         };
-        expression.eval(|name| {
+        let variable = |name: &'static str| {
             if name == "self" {
                 return value(this);
             }
             let old = old.map(value).transpose()?;
             Ok(if self.optional_old_self { Cel::optional(old) } else { old.unwrap_or(Cel::Null) })
-        })
+        };
+        expression.eval_within(variable, steps)
     }
 
     /// The message expression wins if it gives usable text, then the message, then the rule itself.
-    fn message(&self, this: &Value, old: Option<&Value>) -> String {
-        let computed = self.message_expression.as_ref().and_then(|expression| self.run(expression, this, old).ok());
+    fn complaint(&self, this: &Value, old: Option<&Value>, steps: &mut u64) -> String {
+        let computed =
+            self.message_expression.as_ref().and_then(|expression| self.run(expression, this, old, steps).ok());
         match computed {
             Some(Cel::String(text)) if !text.trim().is_empty() && !text.contains('\n') => text.trim().to_owned(),
             _ => self.message.clone().unwrap_or_else(|| format!("failed rule: {}", self.source)),

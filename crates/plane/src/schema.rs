@@ -1,8 +1,11 @@
 //! Structural schemas: compiled once, then used to prune, default and validate objects.
 
+mod admit;
 mod compile;
 mod defaults;
 mod format;
+#[cfg(test)]
+mod go;
 mod prune;
 mod rules;
 mod validate;

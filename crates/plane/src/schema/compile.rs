@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use carrick_cel::Rule;
 use regex::Regex;
 use serde_json::Value;
 
+use super::admit::{self, Place};
 use super::{Checks, ListType, Schema, SchemaError, Type};
+
+/// Where schemas begin.
+const ROOT: &str = "openAPIV3Schema";
 
 impl Schema {
     /// Compiles the schema of one version; the root must be structural.
     pub fn compile(schema: &Value) -> Result<Schema, SchemaError> {
-        node(schema, "openAPIV3Schema", true)
+        node(schema, ROOT, true, None)
     }
 }
 
@@ -23,8 +26,9 @@ fn invalid(field: &str, message: &str) -> SchemaError {
     SchemaError { field: field.to_owned(), message: message.to_owned(), reason: "FieldValueInvalid" }
 }
 
-/// `structural` is false inside allOf, anyOf, oneOf and not, where types may be left out.
-fn node(schema: &Value, path: &str, structural: bool) -> Result<Schema, SchemaError> {
+/// `structural` is false inside allOf, anyOf, oneOf and not, where types may be left out; `uncorrelated` is the list
+/// around whose items have no old values.
+fn node(schema: &Value, path: &str, structural: bool, uncorrelated: Option<&str>) -> Result<Schema, SchemaError> {
     if !schema.is_object() {
         return Err(invalid(path, "Invalid value: must be a schema object"));
     }
@@ -40,25 +44,31 @@ fn node(schema: &Value, path: &str, structural: bool) -> Result<Schema, SchemaEr
     let kind = kind(schema, path, structural, preserve)?;
     let mut properties = BTreeMap::new();
     for (name, child) in schema["properties"].as_object().into_iter().flatten() {
-        properties.insert(name.clone(), node(child, &format!("{path}.properties[{name}]"), structural)?);
+        properties.insert(name.clone(), node(child, &format!("{path}.properties[{name}]"), structural, uncorrelated)?);
     }
     let additional = match schema.get("additionalProperties") {
         Some(child @ Value::Object(_)) => {
-            Some(Box::new(node(child, &format!("{path}.additionalProperties"), structural)?))
+            Some(Box::new(node(child, &format!("{path}.additionalProperties"), structural, uncorrelated)?))
         }
         _ => None,
     };
+    let list = list_type(schema);
+    let within = uncorrelated.or_else(|| (!matches!(list, ListType::Map(_))).then_some(path));
     let items = match schema.get("items") {
-        Some(child) => Some(Box::new(node(child, &format!("{path}.items"), structural)?)),
+        Some(child) => Some(Box::new(node(child, &format!("{path}.items"), structural, within)?)),
         None if kind == Type::Array && structural => {
             return Err(required(&format!("{path}.items"), "must be specified"));
         }
         None => None,
     };
-    let rules = rules(schema, path)?;
+    let rules = if structural {
+        admit::rules(schema, &Place { path, root: path == ROOT, uncorrelated })?
+    } else {
+        admit::none(schema, path)?;
+        Vec::new()
+    };
     let default = schema.get("default").cloned();
     let children = || properties.values().chain(additional.as_deref()).chain(items.as_deref());
-    let list = list_type(schema);
     if let (ListType::Map(keys), Some(items)) = (&list, &items) {
         check_keys(keys, items, path)?;
     }
@@ -142,17 +152,6 @@ fn kind(schema: &Value, path: &str, structural: bool, preserve: bool) -> Result<
     }
 }
 
-fn rules(schema: &Value, path: &str) -> Result<Vec<Rule>, SchemaError> {
-    let list = schema["x-kubernetes-validations"].as_array().into_iter().flatten().enumerate();
-    list.map(|(index, entry)| {
-        Rule::compile(entry).map_err(|error| {
-            let field = format!("{path}.x-kubernetes-validations[{index}].rule");
-            invalid(&field, &format!("Invalid value: {}: compilation failed: {error}", entry["rule"]))
-        })
-    })
-    .collect()
-}
-
 fn list_type(schema: &Value) -> ListType {
     match schema["x-kubernetes-list-type"].as_str() {
         Some("set") => ListType::Set,
@@ -177,7 +176,7 @@ fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
     };
     let branches = |key: &str| -> Result<Vec<Schema>, SchemaError> {
         let list = schema[key].as_array().into_iter().flatten().enumerate();
-        list.map(|(index, child)| node(child, &format!("{path}.{key}[{index}]"), false)).collect()
+        list.map(|(index, child)| node(child, &format!("{path}.{key}[{index}]"), false, None)).collect()
     };
     Ok(Checks {
         values: schema["enum"].as_array().cloned(),
@@ -199,7 +198,7 @@ fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
         any_of: branches("anyOf")?,
         one_of: branches("oneOf")?,
         not: match schema.get("not") {
-            Some(child) => Some(Box::new(node(child, &format!("{path}.not"), false)?)),
+            Some(child) => Some(Box::new(node(child, &format!("{path}.not"), false, None)?)),
             None => None,
         },
     })

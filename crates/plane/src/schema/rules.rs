@@ -1,9 +1,9 @@
 //! CEL rules: `x-kubernetes-validations`.
 
-use carrick_cel::{Rule, Verdict};
+use carrick_cel::{EvalError, Rule, Verdict};
 use serde_json::Value;
 
-use super::{ListType, Schema};
+use super::{ListType, Schema, Type};
 use crate::status::Cause;
 
 /// Faults that keep the rules from being evaluated, because rules rely on their absence.
@@ -21,57 +21,159 @@ impl Schema {
                            correct the existing errors to complete validation";
             return vec![Cause::new("FieldValueInvalid", "<nil>", message)];
         }
-        let mut causes = Vec::new();
-        self.walk_rules(object, old, "", &mut causes);
-        causes
+        let mut check = Check { causes: Vec::new(), steps: STEPS };
+        // whether all could be evaluated is told by the last fault
+        let _ = self.walk_rules(object, old, &Spot { path: String::new(), unchanged: false }, &mut check);
+        check.causes
     }
 
-    fn walk_rules(&self, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
-        if !self.has_rules || (value.is_null() && self.nullable) {
-            return;
+    fn walk_rules(&self, value: &Value, old: Option<&Value>, spot: &Spot, check: &mut Check) -> Result<(), Stopped> {
+        if !self.has_rules || value.is_null() {
+            return Ok(());
         }
-        causes.extend(self.rules.iter().filter_map(|rule| fault(rule, value, old, path)));
+        let old = old.filter(|old| !old.is_null());
+        let unchanged = spot.unchanged || old == Some(value);
+        for rule in &self.rules {
+            self.judge(rule, value, old, &Spot { path: spot.path.clone(), unchanged }, check)?;
+        }
         match value {
             Value::Object(map) => {
+                // what is atomic as a whole has no old parts
+                let old = old.filter(|_| !self.atomic);
                 for (name, found) in map {
-                    if let Some(child) = self.properties.get(name).or(self.additional.as_deref()) {
-                        let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                        child.walk_rules(found, old.and_then(|old| old.get(name)), &below, causes);
-                    }
+                    let (child, path) = match (self.properties.get(name), &self.additional) {
+                        (Some(child), _) if spot.path.is_empty() => (child, name.clone()),
+                        (Some(child), _) => (child, format!("{}.{name}", spot.path)),
+                        (None, Some(child)) => (&**child, format!("{}[{name}]", spot.path)),
+                        (None, None) => continue,
+                    };
+                    child.walk_rules(found, old.and_then(|old| old.get(name)), &Spot { path, unchanged }, check)?;
                 }
             }
             Value::Array(list) => {
-                let Some(items) = &self.items else { return };
+                let Some(items) = &self.items else { return Ok(()) };
                 // Items of other lists have no counterpart: they have no identity.
                 let old = old.and_then(Value::as_array).filter(|_| matches!(self.list, ListType::Map(_)));
                 for (index, item) in list.iter().enumerate() {
                     let before = old.and_then(|old| self.counterpart(item, index, old));
-                    items.walk_rules(item, before, &format!("{path}[{index}]"), causes);
+                    let path = format!("{}[{index}]", spot.path);
+                    items.walk_rules(item, before, &Spot { path, unchanged }, check)?;
                 }
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Adds what a rule has against a value.
+    fn judge(
+        &self,
+        rule: &Rule,
+        value: &Value,
+        old: Option<&Value>,
+        spot: &Spot,
+        check: &mut Check,
+    ) -> Result<(), Stopped> {
+        let shown = rule.message().unwrap_or(rule.source());
+        let mut refuse = |detail: String| {
+            let message = format!("Invalid value: {:?}: {detail}", self.rule_type());
+            check.causes.push(Cause::new("FieldValueInvalid", spot.field(), message));
+        };
+        if check.steps == 0 {
+            refuse(
+                "validation failed due to running out of cost budget, no further validation rules will be run".into(),
+            );
+            return Err(Stopped);
+        }
+        match rule.eval_within(value, old, &mut check.steps) {
+            Ok(Verdict::Pass | Verdict::Skipped) => {}
+            // a value that was accepted before is not refused because of something else
+            Ok(Verdict::Fail { .. }) if spot.unchanged && !rule.uses_old_self() => {}
+            Ok(Verdict::Fail { message }) => check.causes.push(self.fault(rule, &message, spot)),
+            Err(EvalError::TooManySteps) => {
+                let words = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run \
+                             due to call cost exceeds limit for rule";
+                refuse(format!("{words}: {shown}"));
+                return Err(Stopped);
+            }
+            Err(EvalError::NoSuchOverload(_)) => {
+                let words = "'no such overload': call arguments did not match a supported operator, function or macro \
+                             signature for rule";
+                refuse(format!("{words}: {shown}"));
+            }
+            Err(error) => refuse(format!("{error} evaluating rule: {shown}")),
+        }
+        Ok(())
+    }
+
+    /// The fault of a broken rule, at the field and with the reason that the rule gives.
+    fn fault(&self, rule: &Rule, message: &str, spot: &Spot) -> Cause {
+        let place = rule.field_path().map(|relative| self.place(&spot.path, relative));
+        let field = place.as_deref().unwrap_or(spot.field());
+        let kind = self.rule_type();
+        let reason = rule.reason().unwrap_or("FieldValueInvalid");
+        let text = match reason {
+            "FieldValueRequired" => format!("Required value: {message}"),
+            "FieldValueForbidden" => format!("Forbidden: {message}"),
+            "FieldValueDuplicate" => format!("Duplicate value: {kind:?}"),
+            _ => format!("Invalid value: {kind:?}: {message}"),
+        };
+        Cause::new(reason, field, text)
+    }
+
+    /// The type as faults of rules name it; values may be secret.
+    fn rule_type(&self) -> &'static str {
+        if self.kind == Type::IntOrString { "" } else { self.type_name() }
+    }
+
+    /// A path such as `.spec.labels['a.b']` below another one: fields follow a dot, keys of maps stand in brackets.
+    fn place(&self, path: &str, relative: &str) -> String {
+        let (mut here, mut place, mut rest) = (Some(self), path.to_owned(), relative);
+        while !rest.is_empty() {
+            let (name, after) = match rest.strip_prefix("['").and_then(|rest| rest.split_once("']")) {
+                Some(found) => found,
+                None => {
+                    let plain = rest.trim_start_matches('.');
+                    plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()))
+                }
+            };
+            if name.is_empty() {
+                break;
+            }
+            let field = here.and_then(|here| here.properties.get(name));
+            match field {
+                None if here.is_some_and(|here| here.additional.is_some()) => place.push_str(&format!("[{name}]")),
+                _ if place.is_empty() => place.push_str(name),
+                _ => place.push_str(&format!(".{name}")),
+            }
+            here = field.or_else(|| here.and_then(|here| here.additional.as_deref()));
+            rest = after;
+        }
+        place
     }
 }
 
-fn fault(rule: &Rule, value: &Value, old: Option<&Value>, path: &str) -> Option<Cause> {
-    let message = match rule.eval(value, old) {
-        Ok(Verdict::Pass | Verdict::Skipped) => return None,
-        Ok(Verdict::Fail { message }) => message,
-        Err(error) => format!("rule evaluation error: {error}"),
-    };
-    let field = match rule.field_path() {
-        Some(relative) if path.is_empty() => relative.trim_start_matches('.').to_owned(),
-        Some(relative) => format!("{path}{relative}"),
-        None if path.is_empty() => "<nil>".to_owned(),
-        None => path.to_owned(),
-    };
-    let reason = rule.reason().unwrap_or("FieldValueInvalid");
-    let word = match reason {
-        "FieldValueRequired" => "Required value",
-        "FieldValueForbidden" => "Forbidden",
-        "FieldValueDuplicate" => "Duplicate value",
-        _ => "Invalid value",
-    };
-    Some(Cause::new(reason, &field, format!("{word}: {message}")))
+/// What the rules have found so far, and the steps that are left for all of them.
+struct Check {
+    causes: Vec<Cause>,
+    steps: u64,
+}
+
+/// The steps of all rules for one object: ten times what one rule may take.
+const STEPS: u64 = 10_000_000;
+
+/// No further rules are evaluated.
+struct Stopped;
+
+/// A place in an object.
+struct Spot {
+    path: String,
+    /// Whether it is as it was before.
+    unchanged: bool,
+}
+
+impl Spot {
+    fn field(&self) -> &str {
+        if self.path.is_empty() { "<nil>" } else { &self.path }
+    }
 }

@@ -92,7 +92,7 @@ impl Schema {
         }
     }
 
-    fn type_name(&self) -> &'static str {
+    pub(super) fn type_name(&self) -> &'static str {
         match self.kind {
             Type::Any => "any",
             Type::Object => "object",

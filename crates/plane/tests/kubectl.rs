@@ -165,6 +165,30 @@ async fn built_in_kinds_work_as_a_user_expects() {
     shell.shows("create token default", "", "eyJ").await;
     shell.fails("create token default --duration=1m", "", "may not specify a duration less than 10 minutes").await;
     shell.shows("delete deployment web", "", "deployment.apps \"web\" deleted").await;
+    // Kinds kubectl knows are sent as protobuf.
+    shell
+        .shows(
+            "create deployment api --image=example/api:1 --replicas=3 --port=8080",
+            "",
+            "deployment.apps/api created",
+        )
+        .await;
+    let made = "{.spec.replicas} {.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].ports[0].containerPort} {.spec.selector.matchLabels.app}";
+    shell
+        .shows(&format!("get deployment api -o jsonpath={}", made.replace(' ', "_")), "", "3_example/api:1_8080_api")
+        .await;
+    shell.shows("scale deployment api --replicas=5", "", "deployment.apps/api scaled").await;
+    shell.shows("get deployment api -o jsonpath={.spec.replicas}", "", "5").await;
+    shell.shows("expose deployment api --port=80 --target-port=http", "", "service/api exposed").await;
+    shell.shows("get service api -o jsonpath={.spec.ports[0].targetPort}", "", "http").await;
+    shell.shows("create job once --image=example/job", "", "job.batch/once created").await;
+    shell.shows("create cronjob often --image=example/job --schedule=*/5", "", "cronjob.batch/often created").await;
+    shell.shows("create ingress door --rule=example.org/*=api:80", "", "ingress.networking.k8s.io/door created").await;
+    shell.shows("run one --image=example/one --env=A=B --dry-run=server", "", "pod/one created (server dry run)").await;
+    shell.shows("create quota limits --hard=cpu=1,memory=2Gi", "", "resourcequota/limits created").await;
+    shell.shows("get quota limits -o jsonpath={.spec.hard.memory}", "", "2Gi").await;
+    shell.shows("create poddisruptionbudget spare --selector=app=api --min-available=50%", "", "created").await;
+    shell.shows("get pdb spare -o jsonpath={.spec.minAvailable}", "", "50%").await;
     shell.stop().await;
 }
 

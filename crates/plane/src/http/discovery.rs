@@ -121,6 +121,68 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
     }
 }
 
+/// `/api` or `/apis` with everything below it in one document.
+pub(super) fn aggregated(api: &Api, root: &Root, core: bool) -> Value {
+    let resources = listed(api, root);
+    let mut groups = group_versions(&resources);
+    if core {
+        groups = BTreeMap::from([(String::new(), vec!["v1".to_owned()])]);
+    }
+    let items: Vec<Value> = groups
+        .iter()
+        .map(|(group, versions)| {
+            let versions: Vec<Value> = versions
+                .iter()
+                .map(|version| {
+                    let kinds = resources.iter().filter(|resource| *resource.group == **group);
+                    let kinds = kinds.filter_map(|resource| {
+                        let found = resource.version(version).filter(|found| found.served)?;
+                        Some(aggregated_resource(resource, found))
+                    });
+                    json!({"version": version, "freshness": "Current", "resources": kinds.collect::<Vec<_>>()})
+                })
+                .collect();
+            let metadata = if core {
+                json!({"creationTimestamp": null})
+            } else {
+                json!({"name": group, "creationTimestamp": null})
+            };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+fn aggregated_resource(resource: &Resource, version: &Version) -> Value {
+    let mut all = Vec::new();
+    entries(resource, version, false, &mut all);
+    let mut entries = all.into_iter();
+    let Some(main) = entries.next() else { return Value::Null };
+    let kind = |entry: &Value| {
+        let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        json!({"group": text("group"), "version": text("version"), "kind": entry["kind"]})
+    };
+    let mut shown = json!({
+        "resource": main["name"], "responseKind": kind(&main), "verbs": main["verbs"],
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" }, "singularResource": main["singularName"],
+    });
+    for key in ["shortNames", "categories"] {
+        if !main[key].is_null() {
+            shown[key] = main[key].clone();
+        }
+    }
+    let subresources: Vec<Value> = entries
+        .map(|entry| {
+            let name = entry["name"].as_str().and_then(|name| name.split_once('/')).map_or("", |(_, name)| name);
+            json!({"subresource": name, "responseKind": kind(&entry), "verbs": entry["verbs"]})
+        })
+        .collect();
+    if !subresources.is_empty() {
+        shown["subresources"] = subresources.into();
+    }
+    shown
+}
+
 /// Every group version served, as `api/v1` and `apis/<group>/<version>`.
 pub(super) fn group_version_paths(api: &Api, root: &Root) -> Vec<String> {
     let mut paths = vec!["api/v1".to_owned()];

@@ -46,6 +46,19 @@ pub(super) fn accept(headers: &HeaderMap, pretty: bool) -> Result<Accept, Status
     Ok(accept)
 }
 
+/// The media type of discovery in one document.
+pub(super) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Whether the client understands discovery in one document.
+pub(super) fn accepts_aggregated(headers: &HeaderMap) -> bool {
+    let wanted = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
+    let clauses = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    clauses.flat_map(|text| text.split(',')).any(|clause| {
+        let parts: Vec<&str> = clause.split(';').map(str::trim).collect();
+        parts.first() == Some(&"application/json") && wanted.iter().all(|part| parts.contains(part))
+    })
+}
+
 fn for_people(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     ["curl", "Wget", "Mozilla/"].iter().any(|prefix| agent.starts_with(prefix))

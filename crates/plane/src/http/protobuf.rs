@@ -4,6 +4,7 @@
 //! the tables in `messages`; this module walks them.
 
 mod messages;
+mod workloads;
 
 use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
@@ -102,8 +103,16 @@ fn read(bytes: &[u8], table: &[Field], depth: usize) -> Option<Value> {
     for (number, wire) in split(bytes)? {
         let Some(field) = table.iter().find(|field| field.number == number) else { continue };
         let Some(value) = value(&wire, &field.form, depth)? else { continue };
+        if field.zero_is_absent && (value == 0 || value == false) {
+            continue;
+        }
         match field.form {
-            Form::Map | Form::BytesMap | Form::ListMap => {
+            _ if field.inline => {
+                if let Value::Object(inner) = value {
+                    map.extend(inner);
+                }
+            }
+            Form::Map | Form::BytesMap | Form::ListMap | Form::QuantityMap => {
                 let target = map.entry(field.name).or_insert_with(|| json!({}));
                 if let (Value::Object(target), Value::Object(entry)) = (target, value) {
                     target.extend(entry);
@@ -140,7 +149,14 @@ fn value(wire: &Wire<'_>, form: &Form, depth: usize) -> Option<Option<Value>> {
             });
             raw.map(|raw| serde_json::from_slice(raw).unwrap_or(Value::Null))
         }
-        (Form::Map | Form::BytesMap | Form::ListMap, Wire::Bytes(bytes)) => Some(entry(bytes, form)?),
+        (Form::Map | Form::BytesMap | Form::ListMap | Form::QuantityMap, Wire::Bytes(bytes)) => {
+            Some(entry(bytes, form)?)
+        }
+        (Form::Named(name), Wire::Bytes(bytes)) => Some(read(bytes, workloads::named(name)?, depth + 1)?),
+        (Form::Quantity, Wire::Bytes(bytes)) => Some(quantity(bytes)?),
+        (Form::IntOrText, Wire::Bytes(bytes)) => Some(int_or_text(bytes)?),
+        (Form::Bytes, Wire::Bytes(bytes)) => Some(BASE64.encode(bytes).into()).filter(|_| !bytes.is_empty()),
+        (Form::Unknown, _) => None,
         (Form::Message(table), Wire::Bytes(bytes)) => Some(read(bytes, table, depth + 1)?),
         _ => return None,
     })
@@ -152,6 +168,7 @@ fn entry(bytes: &[u8], form: &Form) -> Option<Value> {
         match (number, wire, form) {
             (1, Wire::Bytes(bytes), _) => key = String::from_utf8(bytes.to_vec()).ok()?,
             (2, Wire::Bytes(bytes), Form::BytesMap) => value = BASE64.encode(bytes).into(),
+            (2, Wire::Bytes(bytes), Form::QuantityMap) => value = quantity(bytes)?,
             (2, Wire::Bytes(bytes), Form::ListMap) => {
                 let items = split(bytes)?.into_iter().filter_map(|(_, wire)| match wire {
                     Wire::Bytes(bytes) => String::from_utf8(bytes.to_vec()).ok(),
@@ -164,6 +181,31 @@ fn entry(bytes: &[u8], form: &Form) -> Option<Value> {
         }
     }
     Some(json!({key: value}))
+}
+
+/// A message with the text in its first field.
+fn quantity(bytes: &[u8]) -> Option<Value> {
+    let mut text = String::new();
+    for (number, wire) in split(bytes)? {
+        if let (1, Wire::Bytes(bytes)) = (number, wire) {
+            text = String::from_utf8(bytes.to_vec()).ok()?;
+        }
+    }
+    Some(text.into())
+}
+
+/// Which of the two it is, the number, the text.
+fn int_or_text(bytes: &[u8]) -> Option<Value> {
+    let (mut is_text, mut int, mut text) = (false, 0_i64, String::new());
+    for (number, wire) in split(bytes)? {
+        match (number, wire) {
+            (1, Wire::Number(kind)) => is_text = kind == 1,
+            (2, Wire::Number(value)) => int = i64::from_ne_bytes(value.to_ne_bytes()),
+            (3, Wire::Bytes(bytes)) => text = String::from_utf8(bytes.to_vec()).ok()?,
+            _ => {}
+        }
+    }
+    Some(if is_text { text.into() } else { int.into() })
 }
 
 #[allow(clippy::option_option, reason = "malformed and absent are different things")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Method, Request, header};
+use http::{HeaderValue, Method, Request, header};
 use hyper::body::Incoming;
 use serde_json::json;
 
@@ -183,6 +183,15 @@ async fn answer(
         Shape::Object => accept.format,
         _ => Format::Json,
     });
+    // kcp does not offer it in a form its clients could rely on.
+    if api.mode == Mode::Kube
+        && matches!(route, Path::Versions | Path::Groups)
+        && negotiate::accepts_aggregated(request.headers())
+    {
+        let mut reply = reply::object(200, &discovery::aggregated(api, &root, route == Path::Versions), Format::Json);
+        reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(negotiate::AGGREGATED));
+        return Ok(reply);
+    }
     match route {
         Path::Versions => Ok(reply::object(200, &discovery::versions(api), format)),
         Path::Groups => Ok(reply::object(200, &discovery::groups(api, &root), format)),

@@ -1,13 +1,13 @@
-//! The scale subresource of custom kinds.
+//! The scale subresource of custom kinds and of workloads.
 
 use http::Request;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::body;
-use super::jsonpath;
 use super::reply::Reply;
 use super::resource::Call;
+use super::{jsonpath, protobuf};
 use crate::api::{Patch, Scope};
 use crate::resource::Scale;
 use crate::status::Status;
@@ -27,8 +27,9 @@ pub(super) async fn answer(call: &Call<'_>, scope: &Scope, request: Request<Inco
     if patching && !media.starts_with("application/merge-patch+json") {
         return Err(Status::unsupported_media(&["application/merge-patch+json"]));
     }
+    let media = if media.starts_with(protobuf::MEDIA) { protobuf::MEDIA } else { "application/json" };
     let content = body::read(request.into_body(), call.server.limits.body).await?;
-    let sent = body::decode(&content, "application/json", "Scale")?.value;
+    let sent = body::decode(&content, media, "Scale")?.value;
     let Some(replicas) = sent["spec"]["replicas"].as_i64() else {
         return Err(Status::bad_request("spec.replicas must be a number"));
     };

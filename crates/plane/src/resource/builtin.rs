@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{ALL_VERBS, Column, Origin, Resource, Version};
+use super::{ALL_VERBS, Column, Origin, Resource, Scale, Version};
 use crate::plane::Mode;
 use crate::schema::Schema;
 
@@ -135,7 +135,11 @@ fn resource(row: &Row) -> Resource {
         schema: shape.as_ref().and_then(|shape| Schema::compile(shape).ok()).map(Arc::new),
         openapi: Arc::new(shape.unwrap_or(Value::Null)),
         status: row.status,
-        scale: None,
+        scale: matches!(row.plural, "deployments" | "replicasets" | "statefulsets").then(|| Scale {
+            spec: ".spec.replicas".into(),
+            status: ".status.replicas".into(),
+            selector: String::new(),
+        }),
         columns: columns(row),
         selectable: selectable(row).iter().map(|path| (*path).to_owned()).collect(),
     };

@@ -101,3 +101,34 @@ async fn lists_come_as_tables_and_partial_objects() {
     let yaml = world.admin.call("GET", &format!("{WIDGETS}/w1"), &[("accept", "application/yaml")], Vec::new()).await;
     assert!(yaml.text.contains("kind: Widget"), "{}", yaml.text);
 }
+
+#[tokio::test]
+async fn discovery_comes_in_one_document_for_those_who_ask() {
+    let world = World::with_widgets().await;
+    let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let accept = [("accept", format!("{media},application/json"))];
+    let headers: Vec<(&str, &str)> = accept.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let core = world.admin.call("GET", "/api", &headers, Vec::new()).await;
+    assert_eq!(core.headers["content-type"], media);
+    let resources = core.body["items"][0]["versions"][0]["resources"].as_array().unwrap();
+    assert!(resources.iter().any(|found| found["resource"] == "secrets" && found["scope"] == "Namespaced"));
+    let groups = world.admin.call("GET", "/apis", &headers, Vec::new()).await.expect(200);
+    assert_eq!(
+        (&groups["kind"], &groups["apiVersion"]),
+        (&json!("APIGroupDiscoveryList"), &json!("apidiscovery.k8s.io/v2"))
+    );
+    let widgets =
+        groups["items"].as_array().unwrap().iter().find(|group| group["metadata"]["name"] == "example.io").unwrap();
+    let widget = &widgets["versions"][0]["resources"][0];
+    assert_eq!((&widget["responseKind"]["kind"], &widget["shortNames"]), (&json!("Widget"), &json!(["wd"])));
+    let names: Vec<&str> =
+        widget["subresources"].as_array().unwrap().iter().map(|sub| sub["subresource"].as_str().unwrap()).collect();
+    assert_eq!(names, ["status", "scale"]);
+    // Others get the classic form, and kcp has no other.
+    assert_eq!(world.admin.get("/apis").await.expect(200)["kind"], "APIGroupList");
+    let kcp = World::kcp(&[]).await;
+    assert_eq!(
+        kcp.admin.call("GET", "/clusters/root/apis", &headers, Vec::new()).await.expect(200)["kind"],
+        "APIGroupList"
+    );
+}

@@ -20,6 +20,16 @@ pub(super) enum Form {
     /// A map of lists of texts.
     ListMap,
     Message(&'static [Field]),
+    /// A message of the table of workloads.
+    Named(&'static str),
+    /// A map of quantities.
+    QuantityMap,
+    Quantity,
+    /// A number or a text.
+    IntOrText,
+    Bytes,
+    /// Not decoded.
+    Unknown,
 }
 
 /// One field of a message.
@@ -28,14 +38,18 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) form: Form,
     pub(super) repeated: bool,
+    /// Its own fields belong to the message around it.
+    pub(super) inline: bool,
+    /// Go sends zero for "unset".
+    pub(super) zero_is_absent: bool,
 }
 
 const fn one(number: u64, name: &'static str, form: Form) -> Field {
-    Field { number, name, form, repeated: false }
+    Field { number, name, form, repeated: false, inline: false, zero_is_absent: false }
 }
 
 const fn many(number: u64, name: &'static str, form: Form) -> Field {
-    Field { number, name, form, repeated: true }
+    Field { number, name, form, repeated: true, inline: false, zero_is_absent: false }
 }
 
 use Form::{BytesMap, Flag, ItemText, Json, ListMap, Map, Message, MicroTime, Number, Text, Time};
@@ -59,7 +73,7 @@ const MANAGED: &[Field] = &[
     one(8, "subresource", Text),
 ];
 
-const META: &[Field] = &[
+pub(super) const META: &[Field] = &[
     one(1, "name", Text),
     one(2, "generateName", Text),
     one(3, "namespace", Text),
@@ -241,6 +255,12 @@ const TOKEN_REQUEST_SPEC: &[Field] = &[
 ];
 const TOKEN_REQUEST: &[Field] = &[metadata(), one(2, "spec", Message(TOKEN_REQUEST_SPEC))];
 
+const SCALE: &[Field] = &[
+    metadata(),
+    one(2, "spec", Message(&[one(1, "replicas", Number)])),
+    one(3, "status", Message(&[one(1, "replicas", Number), one(2, "selector", Text)])),
+];
+
 /// The fields of a kind.
 pub(super) fn message(api_version: &str, kind: &str) -> Option<&'static [Field]> {
     Some(match kind {
@@ -259,6 +279,7 @@ pub(super) fn message(api_version: &str, kind: &str) -> Option<&'static [Field]>
         "SelfSubjectReview" => SUBJECT_REVIEW,
         "TokenReview" => TOKEN_REVIEW,
         "TokenRequest" => TOKEN_REQUEST,
-        _ => return None,
+        "Scale" => SCALE,
+        _ => return super::workloads::kind(api_version, kind),
     })
 }

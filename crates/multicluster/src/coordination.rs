@@ -9,6 +9,11 @@
 //! A hand-over has three steps: the coordinator publishes an [`Ownership`] that lacks some clusters; the controllers stop
 //! taking up work for them, wait for what runs and say so; only then does the coordinator let another process have them.
 
+mod election;
+mod leader;
+mod lease;
+mod sharded;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +22,10 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::name::ClusterName;
+
+pub use election::{Election, Leadership, Lost, Report};
+pub use leader::Leader;
+pub use sharded::Sharded;
 
 /// Decides which clusters this process works on.
 pub trait Coordinator: Send + Sync + 'static {

@@ -33,16 +33,9 @@ impl Budget {
 
     /// Takes so many steps.
     pub fn charge(&self, steps: u64) -> Result<(), EvalError> {
-        match self.left.get().checked_sub(steps) {
-            Some(left) => {
-                self.left.set(left);
-                Ok(())
-            }
-            None => {
-                self.left.set(0);
-                Err(EvalError::TooManySteps)
-            }
-        }
+        let left = self.left.get().checked_sub(steps);
+        self.left.set(left.unwrap_or_default());
+        if left.is_some() { Ok(()) } else { Err(EvalError::TooManySteps) }
     }
 
     /// Takes one step.

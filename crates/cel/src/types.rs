@@ -154,14 +154,13 @@ impl Type {
     pub fn accepts(&self, given: &Type, bound: &mut Bindings) -> bool {
         match (self, given) {
             (Self::Param(name), given) => bound.accept(*name, given),
-            (Self::Dyn | Self::Free, _) | (_, Self::Dyn | Self::Free) => true,
+            (Self::Dyn | Self::Free, _) | (_, Self::Dyn | Self::Free) | (Self::Meta(_), Self::Meta(_)) => true,
             (Self::List(wanted), Self::List(given)) | (Self::Optional(wanted), Self::Optional(given)) => {
                 wanted.accepts(given, bound)
             }
             (Self::Map(key, value), Self::Map(given_key, given_value)) => {
                 key.accepts(given_key, bound) && value.accepts(given_value, bound)
             }
-            (Self::Meta(_), Self::Meta(_)) => true,
             (wanted, Self::Null) if wanted.takes_null() => true,
             (Self::Null, given) if given.takes_null() => true,
             (wanted, given) => wanted == given,

@@ -75,7 +75,9 @@ pub(crate) fn check(template: &str, arguments: &[(Type, u64)], list: u64) -> Res
 }
 
 /// What a verb can show, in words and as a test.
-fn shown(verb: char) -> Option<(&'static str, fn(&Type) -> bool)> {
+type Shown = (&'static str, fn(&Type) -> bool);
+
+fn shown(verb: char) -> Option<Shown> {
     Some(match verb {
         's' => (
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \

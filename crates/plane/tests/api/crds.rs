@@ -58,7 +58,7 @@ async fn invalid_objects_are_refused_with_all_their_faults() {
             json!({"size": 1, "ports": [{"name": "a"}, {"name": "a"}]}),
             "spec.ports[1]: Duplicate value: {\"name\":\"a\"}".into(),
         ),
-        (json!({"size": 101}), "spec: Invalid value: size is too big".into()),
+        (json!({"size": 101}), "spec: Invalid value: \"object\": size is too big".into()),
     ];
     for (spec, expected) in cases {
         let answer = world.admin.post(WIDGETS, widget("w", spec.clone())).await;
@@ -73,7 +73,7 @@ async fn invalid_objects_are_refused_with_all_their_faults() {
         .admin
         .patch(&format!("{WIDGETS}/w"), "merge", json!({"spec": {"fixed": "b"}}))
         .await
-        .refused(422, "Widget.example.io \"w\" is invalid: spec: Invalid value: fixed is immutable");
+        .refused(422, "Widget.example.io \"w\" is invalid: spec: Invalid value: \"object\": fixed is immutable");
 }
 
 #[tokio::test]

@@ -148,6 +148,42 @@ impl Object {
     }
 }
 
+impl kube::runtime::reflector::Lookup for Object {
+    type DynamicType = Resource;
+
+    fn kind(resource: &Resource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.kind)
+    }
+
+    fn group(resource: &Resource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.group)
+    }
+
+    fn version(resource: &Resource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.version)
+    }
+
+    fn plural(resource: &Resource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.plural)
+    }
+
+    fn name(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.name))
+    }
+
+    fn namespace(&self) -> Option<Cow<'_, str>> {
+        (!self.namespace.is_empty()).then_some(Cow::Borrowed(&self.namespace))
+    }
+
+    fn resource_version(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.resource_version))
+    }
+
+    fn uid(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.uid))
+    }
+}
+
 impl std::fmt::Debug for Object {
     /// Shows the key only: the body may hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -13,20 +13,35 @@
 pub mod coordination;
 pub mod providers;
 
+mod action;
 mod cluster;
+mod controller;
 mod endpoint;
+mod error;
 mod event;
+mod fleet;
+mod informer;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod name;
 mod priority;
 mod provider;
 mod queue;
 mod request;
+mod stats;
 mod store;
+#[cfg(test)]
+mod testing;
 
+pub use action::Action;
 pub use cluster::Cluster;
+pub use controller::{Config, Context, MultiClusterController};
 pub use coordination::{Coordinator, Ownership};
 pub use endpoint::{ClusterKey, Endpoint, KeyFn};
+pub use error::{ClusterError, Error};
 pub use event::{FleetEvent, Gone};
+pub use fleet::{EndpointHealth, Fleet, FleetBuilder, Health};
+pub use informer::{Informer, WatchConfig, WatchHealth, WatchState};
 pub use name::{ClusterName, EmptyName, EndpointId};
 pub use priority::Priority;
 pub use provider::Provider;

@@ -258,6 +258,13 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
         self.done = true;
     }
 
+    /// Ends the work with failure: the key comes again after this delay.
+    pub fn retry_after(self, delay: Duration) {
+        let mut state = self.shared.state.lock();
+        state.count_failure(&self.run.key);
+        state.add_at(self.run.key.clone(), Instant::now() + delay, Reason::Retried);
+    }
+
     /// Ends the work with failure: the key comes again after a growing delay, which is returned.
     pub fn retry(self) -> Duration {
         let queue = Queue { shared: self.shared.clone() };

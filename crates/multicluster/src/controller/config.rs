@@ -1,0 +1,67 @@
+//! How a controller runs.
+
+use std::time::Duration;
+
+/// How a controller runs.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub(crate) concurrency: usize,
+    pub(crate) per_cluster: usize,
+    pub(crate) grace: Duration,
+    pub(crate) first_retry: Duration,
+    pub(crate) longest_retry: Duration,
+    pub(crate) later: Duration,
+}
+
+impl Default for Config {
+    /// 64 reconciles at once, 8 of them in one cluster.
+    fn default() -> Self {
+        Self {
+            concurrency: 64,
+            per_cluster: 8,
+            grace: Duration::from_secs(10),
+            first_retry: Duration::from_millis(5),
+            longest_retry: Duration::from_secs(1000),
+            later: Duration::from_millis(500),
+        }
+    }
+}
+
+impl Config {
+    /// How many reconciles run at once; 0 for any number.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: usize) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// How many reconciles of one cluster run at once; 0 for any number.
+    #[must_use]
+    pub fn per_cluster(mut self, per_cluster: usize) -> Self {
+        self.per_cluster = per_cluster;
+        self
+    }
+
+    /// How long running reconciles of a cluster that leaves, or of a controller that stops, may take before they are
+    /// aborted.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// The pauses of [`crate::Action::Backoff`]: the first one, doubled from try to try up to the longest.
+    #[must_use]
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.first_retry = first;
+        self.longest_retry = longest;
+        self
+    }
+
+    /// The pause before another look when a reconcile needs a cluster that is not there yet.
+    #[must_use]
+    pub fn retry_unknown_cluster_after(mut self, pause: Duration) -> Self {
+        self.later = pause;
+        self
+    }
+}

@@ -1,0 +1,38 @@
+//! What a reconciler knows besides its object.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::Cluster;
+use crate::fleet::Fleet;
+use crate::queue::Reason;
+
+/// What a reconciler knows besides its object.
+pub struct Context<C> {
+    /// The cluster of the object: clients, path, recorder.
+    pub cluster: Cluster,
+    /// All clusters, and the stores of everything that is watched.
+    pub fleet: Fleet,
+    /// How many tries there have been since the last success.
+    pub attempt: u32,
+    /// Why the object is looked at.
+    pub reason: Reason,
+    /// Fires when this process shall stop working on the cluster. After a while of grace the reconcile is aborted.
+    pub stop: CancellationToken,
+    /// What was handed to `run`.
+    pub data: Arc<C>,
+}
+
+impl<C> Clone for Context<C> {
+    fn clone(&self) -> Self {
+        Self {
+            cluster: self.cluster.clone(),
+            fleet: self.fleet.clone(),
+            attempt: self.attempt,
+            reason: self.reason,
+            stop: self.stop.clone(),
+            data: self.data.clone(),
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The controller at work: everything it hears and does, one step at a time.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::error::Error as StdError;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, SelectAll};
+use kube::runtime::reflector::Lookup;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::config::Config;
+use super::gate::{Gate, Turn};
+use super::inlet::Inlet;
+use super::source::Source;
+use super::work::{Done, Outcome, Task, Work, perform};
+use crate::action::Action;
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::event::FleetEvent;
+use crate::fleet::{Fleet, News, Registration};
+use crate::name::ClusterName;
+use crate::priority::Priority;
+use crate::queue::{Lease, Queue, Reason};
+use crate::request::{Key, Request};
+use crate::stats::{ControllerStats, Ended};
+use crate::store::FleetStore;
+
+/// Decides whether a cluster concerns the controller at all.
+pub(crate) type Filter = Box<dyn Fn(&Cluster) -> bool + Send + Sync>;
+
+/// What a controller reports.
+pub(crate) type Report<K, E> = Result<(Request<K>, Action), Error<K, E>>;
+
+/// All a driver is made of.
+pub(crate) struct Parts<K: Lookup, E> {
+    pub(crate) fleet: Fleet,
+    pub(crate) registration: Registration,
+    pub(crate) store: FleetStore<K>,
+    pub(crate) dyntype: K::DynamicType,
+    pub(crate) config: Config,
+    pub(crate) filters: Vec<Filter>,
+    pub(crate) queue: Queue<Key>,
+    pub(crate) inlet: Arc<Inlet>,
+    pub(crate) news: mpsc::UnboundedReceiver<News>,
+    pub(crate) sources: Vec<Arc<dyn Source>>,
+    pub(crate) triggers: SelectAll<BoxStream<'static, Request<K>>>,
+    pub(crate) shutdown: BoxFuture<'static, ()>,
+    pub(crate) stats: Arc<ControllerStats>,
+    pub(crate) work: Work<K, E>,
+    /// Told when a cluster is closed.
+    pub(crate) closed: Box<dyn Fn(&ClusterName) + Send + Sync>,
+}
+
+/// A controller at work.
+pub(crate) struct Driver<K: Lookup, E: StdError + 'static> {
+    parts: Parts<K, E>,
+    gate: Gate,
+    open: HashMap<ClusterName, Opening>,
+    openings: u64,
+    workers: JoinSet<Done<E>>,
+    running: HashMap<Id, Running>,
+    /// Clusters that were closed while reconciles ran, and when those are aborted.
+    closing: HashMap<ClusterName, Instant>,
+    /// When whatever still runs is aborted, once the controller shall stop.
+    stop_at: Option<Instant>,
+    /// Waits for sources of other fleets.
+    _waiting: JoinSet<()>,
+    drained: u64,
+    reports: VecDeque<Report<K, E>>,
+}
+
+/// A cluster that is worked on.
+struct Opening {
+    number: u64,
+    cluster: Cluster,
+    stop: CancellationToken,
+}
+
+struct Running {
+    cluster: ClusterName,
+    opening: u64,
+    abort: AbortHandle,
+}
+
+impl<K, E> Driver<K, E>
+where
+    K: Lookup<DynamicType: Clone + Send + Sync> + Send + Sync + 'static,
+    E: StdError + Send + 'static,
+{
+    pub(crate) fn new(parts: Parts<K, E>) -> Self {
+        let mut waiting = JoinSet::new();
+        let (mut same, mut foreign) = (HashSet::new(), HashSet::new());
+        for (number, source) in parts.sources.iter().enumerate() {
+            let Some(ready) = source.ready() else {
+                same.insert(number);
+                continue;
+            };
+            foreign.insert(number);
+            let inlet = parts.inlet.clone();
+            waiting.spawn(async move {
+                ready.await;
+                inlet.tell(News::ForeignReady { source: number });
+            });
+        }
+        Self {
+            parts,
+            gate: Gate::new(same, foreign),
+            open: HashMap::new(),
+            openings: 0,
+            workers: JoinSet::new(),
+            running: HashMap::new(),
+            closing: HashMap::new(),
+            stop_at: None,
+            _waiting: waiting,
+            drained: 0,
+            reports: VecDeque::new(),
+        }
+    }
+
+    /// The next report; `None` when the controller has stopped.
+    pub(crate) async fn next(&mut self) -> Option<Report<K, E>> {
+        loop {
+            if let Some(report) = self.reports.pop_front() {
+                return Some(report);
+            }
+            if self.stop_at.is_some() && self.workers.is_empty() {
+                return None;
+            }
+            self.step().await;
+        }
+    }
+
+    async fn step(&mut self) {
+        let limit = self.parts.config.concurrency;
+        let stopping = self.stop_at.is_some();
+        let may_start = !stopping && (limit == 0 || self.workers.len() < limit);
+        let deadline = self.closing.values().copied().chain(self.stop_at).min();
+        tokio::select! {
+            biased;
+            () = &mut self.parts.shutdown, if !stopping => self.stop(),
+            // News first: nothing shall start in a cluster that has just left.
+            Some(news) = self.parts.news.recv() => self.hear(news),
+            Some(joined) = self.workers.join_next_with_id() => self.joined(joined),
+            () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => self.abort_late(),
+            Some(request) = self.parts.triggers.next() => {
+                self.parts.inlet.push(request.key(), Priority::Normal, Reason::Triggered);
+            }
+            Some(lease) = self.parts.queue.next(), if may_start => self.start(lease),
+        }
+        self.tell_drained();
+    }
+
+    fn hear(&mut self, news: News) {
+        let turns = match news {
+            News::Fleet(FleetEvent::Engage(cluster)) => {
+                let accepted = self.parts.filters.iter().all(|filter| filter(&cluster));
+                self.gate.engage(cluster, accepted).into_iter().collect()
+            }
+            News::Fleet(FleetEvent::Disengage { name, epoch, .. }) => {
+                self.gate.disengage(&name, epoch).into_iter().collect()
+            }
+            News::Fleet(FleetEvent::EndpointDown(id)) => {
+                self.gate.endpoint_down(&id);
+                Vec::new()
+            }
+            News::Fleet(_) => Vec::new(),
+            News::Ownership(ownership) => self.gate.own(ownership),
+            News::Listed { source, endpoint } => self.gate.listed(source, &endpoint),
+            News::ForeignReady { source } => self.gate.foreign_ready(source),
+            News::Undecodable(object) => {
+                self.parts.stats.count_undecodable();
+                self.reports.push_back(Err(Error::Undecodable(object)));
+                Vec::new()
+            }
+        };
+        for turn in turns {
+            match turn {
+                Turn::Open(cluster) => self.open(cluster),
+                Turn::Switch(cluster) => {
+                    if let Some(opening) = self.open.get_mut(cluster.name()) {
+                        opening.cluster = cluster;
+                    }
+                }
+                Turn::Close(name) => self.close(&name),
+            }
+        }
+        self.parts.stats.set_open(self.open.len());
+    }
+
+    fn open(&mut self, cluster: Cluster) {
+        let name = cluster.name().clone();
+        tracing::debug!(cluster = %name, "working on a cluster");
+        self.openings += 1;
+        let opening = Opening { number: self.openings, cluster, stop: CancellationToken::new() };
+        self.open.insert(name.clone(), opening);
+        // First open, then replay: what changes meanwhile is seen by one of them at least.
+        self.parts.inlet.open(name.clone());
+        for source in &self.parts.sources {
+            source.replay(&name);
+        }
+    }
+
+    fn close(&mut self, name: &ClusterName) {
+        tracing::debug!(cluster = %name, "leaving a cluster alone");
+        self.parts.inlet.close(name);
+        if let Some(opening) = self.open.remove(name) {
+            opening.stop.cancel();
+        }
+        (self.parts.closed)(name);
+        if self.running.values().any(|running| running.cluster == *name) {
+            self.closing.insert(name.clone(), Instant::now() + self.parts.config.grace);
+        }
+    }
+
+    fn start(&mut self, lease: Lease<Key>) {
+        let key = lease.key().clone();
+        let Some(opening) = self.open.get(&key.cluster) else { return };
+        self.parts.stats.waited.record(lease.waited());
+        let task = Task {
+            object: self.parts.store.lookup(&key),
+            cluster: opening.cluster.clone(),
+            fleet: self.parts.fleet.clone(),
+            attempt: lease.attempt(),
+            reason: lease.reason(),
+            stop: opening.stop.clone(),
+            key,
+        };
+        let (cluster, opening) = (task.key.cluster.clone(), opening.number);
+        let abort = self.workers.spawn(perform(self.parts.work.clone(), task, lease, opening));
+        self.running.insert(abort.id(), Running { cluster, opening, abort });
+    }
+
+    fn joined(&mut self, joined: Result<(Id, Done<E>), JoinError>) {
+        let id = match &joined {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        let Some(Running { cluster, .. }) = self.running.remove(&id) else { return };
+        // Aborted tasks have nothing to say: their clusters have left, and their leases ended with them.
+        if let Ok((_, done)) = joined {
+            self.finish(done);
+        }
+        if self.closing.contains_key(&cluster) && !self.has_leftovers(&cluster) {
+            self.closing.remove(&cluster);
+        }
+    }
+
+    fn finish(&mut self, done: Done<E>) {
+        let Done { lease, outcome, epoch, opening, took } = done;
+        let key = lease.key().clone();
+        let Some(current) = self.open.get(&key.cluster).filter(|current| current.number == opening) else {
+            // Its cluster has left meanwhile: whatever came of it, nobody wants to know.
+            self.parts.stats.count(Ended::Gone);
+            return;
+        };
+        let moved = current.cluster.epoch() != epoch;
+        self.parts.stats.took.record(took);
+        let queue = &self.parts.queue;
+        let ended = match outcome {
+            Outcome::Skipped => {
+                lease.done();
+                return;
+            }
+            Outcome::Done(action) => {
+                let ended = match action {
+                    Action::AwaitChange => {
+                        lease.done();
+                        Ended::Success
+                    }
+                    Action::Requeue(after) => {
+                        queue.add_after(key.clone(), after);
+                        lease.done();
+                        Ended::Requeue
+                    }
+                    Action::Backoff => {
+                        lease.retry();
+                        Ended::Requeue
+                    }
+                };
+                self.reports.push_back(Ok((self.request(&key), action)));
+                ended
+            }
+            Outcome::Gone => {
+                lease.done();
+                Ended::Gone
+            }
+            // Asked the old endpoint of a cluster that has moved: the new one may know better.
+            Outcome::Failed { .. } if moved => {
+                drop(lease);
+                queue.add_with(key, Priority::Normal, Reason::Retried);
+                Ended::Later
+            }
+            Outcome::Later => {
+                queue.add_after(key, self.parts.config.later);
+                drop(lease);
+                Ended::Later
+            }
+            Outcome::Failed { error, action } => {
+                match action {
+                    Action::AwaitChange => drop(lease),
+                    Action::Requeue(after) => lease.retry_after(after),
+                    Action::Backoff => drop(lease.retry()),
+                }
+                self.reports.push_back(Err(Error::Reconcile { request: self.request(&key), error }));
+                Ended::Error
+            }
+            Outcome::Panicked(message) => {
+                lease.retry();
+                self.reports.push_back(Err(Error::Panic { request: self.request(&key), message }));
+                Ended::Panic
+            }
+        };
+        self.parts.stats.count(ended);
+    }
+
+    /// Begins to stop: nothing new is started, and what runs has some time.
+    fn stop(&mut self) {
+        self.stop_at = Some(Instant::now() + self.parts.config.grace);
+        for opening in self.open.values() {
+            opening.stop.cancel();
+        }
+    }
+
+    /// Aborts what had its time.
+    fn abort_late(&mut self) {
+        let now = Instant::now();
+        let stopping = self.stop_at.is_some_and(|at| at <= now);
+        for running in self.running.values() {
+            let late = self.closing.get(&running.cluster).is_some_and(|at| *at <= now) && self.is_leftover(running);
+            if stopping || late {
+                running.abort.abort();
+            }
+        }
+        // Aborted tasks end at once; they must not keep the timer firing until they are joined.
+        let pause = now + self.parts.config.grace.max(std::time::Duration::from_secs(1));
+        for at in self.closing.values_mut().chain(&mut self.stop_at).filter(|at| **at <= now) {
+            *at = pause;
+        }
+    }
+
+    fn has_leftovers(&self, cluster: &ClusterName) -> bool {
+        self.running.values().any(|running| running.cluster == *cluster && self.is_leftover(running))
+    }
+
+    /// Whether a run belongs to an opening that has ended.
+    fn is_leftover(&self, running: &Running) -> bool {
+        self.open.get(&running.cluster).is_none_or(|opening| opening.number != running.opening)
+    }
+
+    fn tell_drained(&mut self) {
+        let version = self.gate.version();
+        if self.closing.is_empty() && self.drained < version {
+            self.drained = version;
+            self.parts.registration.drained(version);
+        }
+    }
+
+    fn request(&self, key: &Key) -> Request<K> {
+        Request::from_key(key, self.parts.dyntype.clone())
+    }
+}

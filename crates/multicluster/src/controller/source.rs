@@ -1,0 +1,158 @@
+//! Where requests come from.
+//!
+//! ```text
+//!   update of an object ──▶ source: whom does it concern? ──▶ inlet ──▶ queue
+//!   cluster opens       ──▶ source: everything it has for that cluster ──▶ inlet
+//! ```
+
+mod foreign;
+mod owner;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::controller::inlet::Inlet;
+use crate::fleet::News;
+use crate::informer::{Informer, Route};
+use crate::name::{ClusterName, EndpointId};
+use crate::priority::Priority;
+use crate::queue::Reason;
+use crate::request::Key;
+use crate::store::{Change, Undecodable, Update};
+
+pub(crate) use foreign::Foreign;
+pub(crate) use owner::{Owners, Scope};
+
+/// A source of requests. It keeps its watch alive.
+pub(crate) trait Source: Send + Sync {
+    /// Queues whatever concerns a cluster that has just been opened.
+    fn replay(&self, cluster: &ClusterName);
+
+    /// Ends when everything is known, if the source watches another fleet.
+    fn ready(&self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+}
+
+/// A value of an object that must change for a change to count.
+pub(crate) type Property<K> = Box<dyn Fn(&K) -> Option<u64> + Send + Sync>;
+
+/// The kind that is reconciled.
+pub(crate) struct Primary<K: 'static> {
+    number: usize,
+    inlet: Arc<Inlet>,
+    informer: Informer<K>,
+    properties: Vec<Property<K>>,
+}
+
+impl<K: Send + Sync + 'static> Primary<K> {
+    pub(crate) fn attach(
+        number: usize,
+        inlet: Arc<Inlet>,
+        informer: Informer<K>,
+        properties: Vec<Property<K>>,
+    ) -> Arc<dyn Source> {
+        let source = Arc::new(Self { number, inlet, informer, properties });
+        attach(&source.informer, &source);
+        source
+    }
+
+    /// Whether a change counts: for every property there is, one that has none or a new value.
+    fn counts(&self, old: &K, new: &K) -> bool {
+        self.properties.iter().all(|property| {
+            let new = property(new);
+            new.is_none() || new != property(old)
+        })
+    }
+}
+
+impl<K: Send + Sync + 'static> Source for Primary<K> {
+    fn replay(&self, cluster: &ClusterName) {
+        for (key, _) in self.informer.store().entries(cluster) {
+            self.inlet.push(key, Priority::Low, Reason::Engaged);
+        }
+    }
+}
+
+impl<K: Send + Sync + 'static> Route<K> for Primary<K> {
+    fn update(&self, update: &Update<K>) {
+        let reason = match &update.change {
+            Change::Changed { old, new } if !self.counts(old, new) => return,
+            Change::Deleted(_) => Reason::Deleted,
+            _ if update.priority == Priority::Low => Reason::Listed,
+            _ => Reason::Changed,
+        };
+        self.inlet.push(update.key.clone(), update.priority, reason);
+    }
+
+    fn listed(&self, endpoint: &EndpointId) {
+        self.inlet.tell(News::Listed { source: self.number, endpoint: endpoint.clone() });
+    }
+
+    fn undecodable(&self, object: &Undecodable) {
+        self.inlet.tell(News::Undecodable(object.clone()));
+    }
+}
+
+type Map<O> = Box<dyn Fn(&Key, &O) -> Vec<Key> + Send + Sync>;
+
+/// Another kind, whose objects concern objects of the same cluster.
+pub(crate) struct Mapped<O: 'static> {
+    number: usize,
+    inlet: Arc<Inlet>,
+    informer: Informer<O>,
+    map: Map<O>,
+}
+
+impl<O: Send + Sync + 'static> Mapped<O> {
+    pub(crate) fn attach(number: usize, inlet: Arc<Inlet>, informer: Informer<O>, map: Map<O>) -> Arc<dyn Source> {
+        let source = Arc::new(Self { number, inlet, informer, map });
+        attach(&source.informer, &source);
+        source
+    }
+}
+
+impl<O: Send + Sync + 'static> Source for Mapped<O> {
+    fn replay(&self, cluster: &ClusterName) {
+        for (key, object) in self.informer.store().entries(cluster) {
+            for concerned in (self.map)(&key, &object) {
+                self.inlet.push(concerned, Priority::Low, Reason::Engaged);
+            }
+        }
+    }
+}
+
+impl<O: Send + Sync + 'static> Route<O> for Mapped<O> {
+    fn update(&self, update: &Update<O>) {
+        let map = |object: &O| (self.map)(&update.key, object);
+        let concerned: HashSet<Key> = match &update.change {
+            // An object that concerns another one from now on concerns the old one too.
+            Change::Changed { old, new } => map(old).into_iter().chain(map(new)).collect(),
+            Change::Added(object) | Change::Deleted(object) => map(object).into_iter().collect(),
+        };
+        let (priority, reason) = related(update.priority);
+        for key in concerned {
+            self.inlet.push(key, priority, reason);
+        }
+    }
+
+    fn listed(&self, endpoint: &EndpointId) {
+        self.inlet.tell(News::Listed { source: self.number, endpoint: endpoint.clone() });
+    }
+
+    fn undecodable(&self, object: &Undecodable) {
+        self.inlet.tell(News::Undecodable(object.clone()));
+    }
+}
+
+/// How urgent a change of one object is for another.
+fn related(priority: Priority) -> (Priority, Reason) {
+    if priority == Priority::Low { (Priority::Low, Reason::Listed) } else { (Priority::Normal, Reason::Related) }
+}
+
+fn attach<K: Send + Sync + 'static, R: Route<K> + 'static>(informer: &Informer<K>, route: &Arc<R>) {
+    let route: Arc<dyn Route<K>> = route.clone();
+    informer.add_route(&route);
+}

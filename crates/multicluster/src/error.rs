@@ -1,0 +1,136 @@
+//! What may go wrong with clusters and reconciles.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use kube::runtime::reflector::Lookup;
+
+use crate::request::Request;
+use crate::store::Undecodable;
+
+/// Why there is no such cluster.
+///
+/// A reconciler may just pass it on: the runtime finds it among the sources of any error. [`ClusterError::Gone`] ends a
+/// request quietly; the others are tried again after a short while and count as no failure.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClusterError {
+    /// The fleet is complete, and the cluster is not part of it.
+    #[error("no cluster {cluster:?} in the fleet; check its name, and whether it has been bound or added")]
+    Unknown {
+        /// The name or path asked for.
+        cluster: String,
+    },
+    /// The fleet is not complete yet, so the cluster may still appear.
+    #[error("cluster {cluster:?} is not known yet; the fleet is still being read")]
+    NotSynced {
+        /// The name or path asked for.
+        cluster: String,
+    },
+    /// The cluster was part of the fleet and has left.
+    #[error("cluster {cluster:?} has left the fleet")]
+    Gone {
+        /// The name or path asked for.
+        cluster: String,
+    },
+}
+
+/// What a controller reports about something that failed. Whatever it is, the controller goes on.
+#[derive(thiserror::Error)]
+pub enum Error<K: Lookup, E: StdError + 'static> {
+    /// The reconciler failed; it is called again as the error policy says.
+    #[error("cannot reconcile {request}: {error}")]
+    Reconcile {
+        /// Which object.
+        request: Request<K>,
+        /// What the reconciler said.
+        #[source]
+        error: E,
+    },
+    /// The reconciler panicked; it is called again after a while.
+    #[error("the reconciler panicked over {request}: {message}")]
+    Panic {
+        /// Which object.
+        request: Request<K>,
+        /// What the panic said.
+        message: String,
+    },
+    /// An object cannot be read as its kind; it is left out until it changes.
+    #[error(transparent)]
+    Undecodable(Undecodable),
+}
+
+impl<K: Lookup, E: StdError + 'static> fmt::Debug for Error<K, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What an error of a reconciler means for its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// A cluster has left: nothing more to do.
+    Gone,
+    /// A cluster may still come: to be tried again soon.
+    Later,
+    /// The server said no; clusters that have just left say that too.
+    Forbidden,
+    /// A failure like any other.
+    Failure,
+}
+
+/// Walks an error and its sources.
+pub(crate) fn verdict(error: &(dyn StdError + 'static)) -> Verdict {
+    let mut forbidden = false;
+    let mut next = Some(error);
+    while let Some(error) = next {
+        match error.downcast_ref::<ClusterError>() {
+            Some(ClusterError::Gone { .. }) => return Verdict::Gone,
+            Some(ClusterError::Unknown { .. } | ClusterError::NotSynced { .. }) => return Verdict::Later,
+            None => {}
+        }
+        forbidden |= is_forbidden(error);
+        next = error.source();
+    }
+    if forbidden { Verdict::Forbidden } else { Verdict::Failure }
+}
+
+fn is_forbidden(error: &(dyn StdError + 'static)) -> bool {
+    if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
+        return status.code == 403;
+    }
+    error.downcast_ref::<carrick_client::Error>().is_some_and(carrick_client::Error::is_forbidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("wrapped")]
+    struct Wrapped(#[source] Box<dyn StdError + Send + Sync>);
+
+    fn wrapped(error: impl StdError + Send + Sync + 'static) -> Wrapped {
+        Wrapped(Box::new(Wrapped(Box::new(error))))
+    }
+
+    #[test]
+    fn errors_are_told_by_their_sources() {
+        let cluster = || "c".to_owned();
+        let kube = |code: u16| {
+            let status = serde_json::json!({"status": "Failure", "code": code, "reason": "r", "message": "m"});
+            let status: kube::core::Status = serde_json::from_value(status).unwrap();
+            kube::Error::Api(Box::new(status))
+        };
+        let cases = [
+            (wrapped(ClusterError::Gone { cluster: cluster() }), Verdict::Gone),
+            (wrapped(ClusterError::Unknown { cluster: cluster() }), Verdict::Later),
+            (wrapped(ClusterError::NotSynced { cluster: cluster() }), Verdict::Later),
+            (wrapped(kube(403)), Verdict::Forbidden),
+            (wrapped(kube(404)), Verdict::Failure),
+            (wrapped(std::fmt::Error), Verdict::Failure),
+        ];
+        for (error, wanted) in cases {
+            assert_eq!(verdict(&error), wanted, "{error:?}");
+        }
+    }
+}

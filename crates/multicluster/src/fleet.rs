@@ -1,0 +1,443 @@
+//! All clusters of a provider, and everything that is watched in them.
+//!
+//! ```text
+//!   Provider ──FleetEvent──▶ roster ──▶ informers: watch endpoints as they come and go
+//!                              │
+//!   Coordinator ──Ownership──▶ └──────▶ controllers and subscribers: the same events, in the same order
+//! ```
+//!
+//! Events only change maps and start or stop tasks, so nothing here can block: an endpoint that is slow or dead delays
+//! nobody but its own clusters.
+
+mod health;
+mod roster;
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use carrick_client::{Object, Resource};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use kube::runtime::reflector::Lookup;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::cluster::Cluster;
+use crate::coordination::{All, Coordinator, Ownership};
+use crate::error::ClusterError;
+use crate::event::FleetEvent;
+use crate::informer::{AnyInformer, Informer, Inner as InformerInner, WatchConfig, resource_of};
+use crate::name::EndpointId;
+use crate::provider::Provider;
+use crate::stats::ControllerStats;
+use crate::store::{FleetStore, Undecodable};
+use roster::Roster;
+
+pub use health::{EndpointHealth, Health};
+
+/// All clusters of a provider. Cloning shares the fleet; it ends with the last clone.
+///
+/// Controllers on one fleet share its watches: each kind is watched once per endpoint, whoever uses it.
+#[derive(Clone)]
+pub struct Fleet {
+    inner: Arc<Inner>,
+    /// Follows the provider and the coordinator; ends with the last handle.
+    _tasks: Arc<JoinSet<()>>,
+}
+
+struct Inner {
+    coordinator: Arc<dyn Coordinator>,
+    state: Mutex<State>,
+    /// Grows with every change, for those who wait for one.
+    changes: watch::Sender<u64>,
+}
+
+struct State {
+    roster: Roster,
+    ownership: Ownership,
+    informers: HashMap<InformerKey, Weak<dyn AnyInformer>>,
+    subscribers: Vec<mpsc::UnboundedSender<FleetEvent>>,
+    controllers: HashMap<u64, Controller>,
+    next_controller: u64,
+    /// The version the coordinator was last told to be drained.
+    drained: u64,
+}
+
+/// A controller on the fleet.
+struct Controller {
+    news: mpsc::UnboundedSender<News>,
+    stats: Arc<ControllerStats>,
+    /// The ownership it has followed: nothing else is worked on any more.
+    drained: u64,
+}
+
+/// What is read as what, and how.
+type InformerKey = (TypeId, Resource, WatchConfig);
+
+/// What a controller hears.
+pub(crate) enum News {
+    /// The fleet changed.
+    Fleet(FleetEvent),
+    /// This process owns other clusters than before.
+    Ownership(Ownership),
+    /// A source of the controller has been listed at an endpoint.
+    Listed { source: usize, endpoint: EndpointId },
+    /// A source of another fleet is complete.
+    ForeignReady { source: usize },
+    /// An object cannot be read.
+    Undecodable(Undecodable),
+}
+
+/// Prepares a [`Fleet`].
+pub struct FleetBuilder {
+    provider: Arc<dyn Provider>,
+    coordinator: Arc<dyn Coordinator>,
+}
+
+impl FleetBuilder {
+    /// Shares the clusters with other processes.
+    #[must_use]
+    pub fn coordinator(mut self, coordinator: impl Coordinator) -> Self {
+        self.coordinator = Arc::new(coordinator);
+        self
+    }
+
+    /// Starts to follow the provider. Must be called inside a tokio runtime.
+    pub fn build(self) -> Fleet {
+        let ownership = self.coordinator.ownership();
+        let state = State {
+            roster: Roster::default(),
+            ownership: ownership.borrow().clone(),
+            informers: HashMap::new(),
+            subscribers: Vec::new(),
+            controllers: HashMap::new(),
+            next_controller: 0,
+            drained: 0,
+        };
+        let coordinator = self.coordinator;
+        let inner = Arc::new(Inner {
+            coordinator: coordinator.clone(),
+            state: Mutex::new(state),
+            changes: watch::Sender::new(0),
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(follow_provider(inner.clone(), self.provider));
+        tasks.spawn(follow_ownership(inner.clone(), ownership));
+        tasks.spawn(coordinator.run());
+        Fleet { inner, _tasks: Arc::new(tasks) }
+    }
+}
+
+impl Fleet {
+    /// A fleet of the clusters of a provider.
+    pub fn builder(provider: impl Provider) -> FleetBuilder {
+        FleetBuilder { provider: Arc::new(provider), coordinator: Arc::new(All::default()) }
+    }
+
+    /// A cluster by name, or else by path.
+    pub fn cluster(&self, name: &str) -> Result<Cluster, ClusterError> {
+        self.inner.state.lock().roster.find(name)
+    }
+
+    /// A cluster by name or path, as soon as it is there; after the timeout, the reason why it is not.
+    pub async fn wait_cluster(&self, name: &str, timeout: Duration) -> Result<Cluster, ClusterError> {
+        let mut changes = self.inner.changes.subscribe();
+        let found = async {
+            loop {
+                if let Ok(cluster) = self.cluster(name) {
+                    return cluster;
+                }
+                if changes.changed().await.is_err() {
+                    futures::future::pending::<()>().await;
+                }
+            }
+        };
+        match tokio::time::timeout(timeout, found).await {
+            Ok(cluster) => Ok(cluster),
+            Err(_) => self.cluster(name),
+        }
+    }
+
+    /// A cluster by its workspace path, such as `root:org:team`.
+    pub fn by_path(&self, path: &str) -> Result<Cluster, ClusterError> {
+        let cluster = self.cluster(path)?;
+        let found = cluster.path().is_some_and(|found| &*found == path);
+        if found { Ok(cluster) } else { Err(ClusterError::Unknown { cluster: path.to_owned() }) }
+    }
+
+    /// All engaged clusters, sorted by name.
+    pub fn clusters(&self) -> Vec<Cluster> {
+        self.inner.state.lock().roster.clusters().cloned().collect()
+    }
+
+    /// Whether the provider has told everything that existed at the start.
+    pub fn is_synced(&self) -> bool {
+        self.inner.state.lock().roster.is_synced()
+    }
+
+    /// The fleet as it is, then every change.
+    pub fn subscribe(&self) -> BoxStream<'static, FleetEvent> {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let mut state = self.inner.state.lock();
+        let replay = state.roster.replay();
+        state.subscribers.push(sender);
+        drop(state);
+        let changes = futures::stream::poll_fn(move |context| receiver.poll_recv(context));
+        futures::stream::iter(replay).chain(changes).boxed()
+    }
+
+    /// Watches a kind, or joins those who watch it already. The watches end with the last handle.
+    pub fn informer<K>(&self, config: impl Into<WatchConfig>) -> Informer<K>
+    where
+        K: Lookup<DynamicType: Default> + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.informer_with(&K::DynamicType::default(), config)
+    }
+
+    /// Watches a kind that is known at run time only.
+    pub fn informer_with<K>(&self, dyntype: &K::DynamicType, config: impl Into<WatchConfig>) -> Informer<K>
+    where
+        K: Lookup + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.watch(resource_of::<K>(dyntype), config.into(), FleetStore::typed)
+    }
+
+    /// Watches a kind whose objects are kept as compact bytes and decoded on use.
+    pub fn informer_compact(&self, resource: Resource, config: impl Into<WatchConfig>) -> Informer<Object> {
+        self.watch(resource, config.into(), FleetStore::compact)
+    }
+
+    /// The objects of a kind that is watched, by a controller or through [`Fleet::informer`].
+    pub fn store<K: Send + Sync + 'static>(&self) -> Option<FleetStore<K>> {
+        let state = self.inner.state.lock();
+        let mut informers = state.informers.iter().filter(|((kind, ..), _)| *kind == TypeId::of::<K>());
+        informers.find_map(|(_, informer)| Some(downcast::<K>(informer)?.store().clone()))
+    }
+
+    /// How the fleet is doing.
+    pub fn health(&self) -> Health {
+        let mut state = self.inner.state.lock();
+        let mut endpoints: std::collections::BTreeMap<EndpointId, EndpointHealth> =
+            state.roster.endpoints().map(|endpoint| (endpoint.id.clone(), EndpointHealth::default())).collect();
+        let mut clusters = 0;
+        for cluster in state.roster.clusters() {
+            clusters += 1;
+            if let Some(endpoint) = endpoints.get_mut(cluster.endpoint()) {
+                endpoint.clusters += 1;
+            }
+        }
+        for (id, watch) in state.informers().iter().flat_map(|informer| informer.health()) {
+            if let Some(endpoint) = endpoints.get_mut(&id) {
+                endpoint.watches.push(watch);
+            }
+        }
+        let (synced, failing) = (state.roster.is_synced(), state.roster.failing().clone());
+        Health { synced, clusters, endpoints, failing }
+    }
+
+    /// Changes whenever the fleet does.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
+    }
+
+    /// The endpoints that are up.
+    pub(crate) fn endpoints(&self) -> Vec<EndpointId> {
+        self.inner.state.lock().roster.endpoints().map(|endpoint| endpoint.id.clone()).collect()
+    }
+
+    /// Gives up everything this process owns, after its controllers have ended, so that others can take over at once.
+    pub async fn release(&self) {
+        self.inner.coordinator.release().await;
+    }
+
+    /// Numbers about the controllers on this fleet.
+    pub(crate) fn stats(&self) -> Vec<Arc<ControllerStats>> {
+        let state = self.inner.state.lock();
+        let mut all: Vec<_> = state.controllers.values().map(|controller| controller.stats.clone()).collect();
+        all.sort_by(|a, b| a.name().cmp(b.name()));
+        all
+    }
+
+    fn watch<K: Send + Sync + 'static>(
+        &self,
+        resource: Resource,
+        config: WatchConfig,
+        store: impl FnOnce() -> FleetStore<K>,
+    ) -> Informer<K> {
+        let mut state = self.inner.state.lock();
+        let key = (TypeId::of::<K>(), resource.clone(), config.clone());
+        if let Some(informer) = state.informers.get(&key).and_then(downcast::<K>) {
+            return informer;
+        }
+        let informer = Informer::new(resource, config, store());
+        for cluster in state.roster.clusters() {
+            informer.inner().engage(cluster);
+        }
+        for endpoint in state.roster.endpoints() {
+            informer.inner().endpoint_up(endpoint);
+        }
+        let erased: Arc<dyn AnyInformer> = informer.inner().clone();
+        state.informers.insert(key, Arc::downgrade(&erased));
+        informer
+    }
+
+    /// Registers a controller: it hears the fleet as it is, then every change.
+    pub(crate) fn register(&self, news: mpsc::UnboundedSender<News>, stats: Arc<ControllerStats>) -> Registration {
+        let mut state = self.inner.state.lock();
+        let _ = news.send(News::Ownership(state.ownership.clone()));
+        for event in state.roster.replay() {
+            let _ = news.send(News::Fleet(event));
+        }
+        state.next_controller += 1;
+        let id = state.next_controller;
+        let drained = state.ownership.version();
+        state.controllers.insert(id, Controller { news, stats, drained });
+        Registration { inner: self.inner.clone(), id }
+    }
+}
+
+impl<P: Provider> From<P> for Fleet {
+    /// A fleet of the clusters of a provider. Must be called inside a tokio runtime.
+    fn from(provider: P) -> Self {
+        Self::builder(provider).build()
+    }
+}
+
+impl From<&Fleet> for Fleet {
+    fn from(fleet: &Fleet) -> Self {
+        fleet.clone()
+    }
+}
+
+impl fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fleet({})", self.health())
+    }
+}
+
+/// A controller's place in the fleet; given up when dropped.
+pub(crate) struct Registration {
+    inner: Arc<Inner>,
+    id: u64,
+}
+
+impl Registration {
+    /// Says that nothing is worked on any more that this version does not own.
+    pub(crate) fn drained(&self, version: u64) {
+        let mut state = self.inner.state.lock();
+        if let Some(controller) = state.controllers.get_mut(&self.id) {
+            controller.drained = version;
+        }
+        self.inner.tell_drained(&mut state);
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut state = self.inner.state.lock();
+        state.controllers.remove(&self.id);
+        self.inner.tell_drained(&mut state);
+    }
+}
+
+impl Inner {
+    fn event(&self, event: FleetEvent) {
+        let mut state = self.state.lock();
+        for event in state.roster.apply(event) {
+            log(&event);
+            let informers = state.informers();
+            match &event {
+                FleetEvent::EndpointUp(endpoint) => {
+                    informers.iter().for_each(|informer| informer.endpoint_up(endpoint))
+                }
+                FleetEvent::EndpointDown(id) => informers.iter().for_each(|informer| informer.endpoint_down(id)),
+                FleetEvent::Engage(cluster) => informers.iter().for_each(|informer| informer.engage(cluster)),
+                FleetEvent::Disengage { name, .. } => informers.iter().for_each(|informer| informer.disengage(name)),
+                FleetEvent::ApisChanged { name } => {
+                    if let Ok(cluster) = state.roster.find(name) {
+                        informers.iter().for_each(|informer| informer.apis_changed(cluster.endpoint()));
+                    }
+                }
+                _ => {}
+            }
+            for controller in state.controllers.values() {
+                let _ = controller.news.send(News::Fleet(event.clone()));
+            }
+            state.subscribers.retain(|subscriber| subscriber.send(event.clone()).is_ok());
+        }
+        drop(state);
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    fn own(&self, ownership: Ownership) {
+        let mut state = self.state.lock();
+        for controller in state.controllers.values() {
+            let _ = controller.news.send(News::Ownership(ownership.clone()));
+        }
+        state.ownership = ownership;
+        self.tell_drained(&mut state);
+    }
+
+    /// Tells the coordinator what all controllers have drained.
+    fn tell_drained(&self, state: &mut State) {
+        let current = state.ownership.version();
+        let drained = state.controllers.values().map(|controller| controller.drained).min().unwrap_or(current);
+        if drained > state.drained {
+            state.drained = drained;
+            self.coordinator.drained(drained);
+        }
+    }
+}
+
+impl State {
+    /// The informers that are in use.
+    fn informers(&mut self) -> Vec<Arc<dyn AnyInformer>> {
+        self.informers.retain(|_, informer| informer.strong_count() > 0);
+        self.informers.values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+fn downcast<K: Send + Sync + 'static>(informer: &Weak<dyn AnyInformer>) -> Option<Informer<K>> {
+    let informer: Arc<dyn Any + Send + Sync> = informer.upgrade()?;
+    Some(Informer::from_inner(informer.downcast::<InformerInner<K>>().ok()?))
+}
+
+async fn follow_provider(inner: Arc<Inner>, provider: Arc<dyn Provider>) {
+    let mut events = provider.events();
+    while let Some(event) = events.next().await {
+        inner.event(event);
+    }
+}
+
+async fn follow_ownership(inner: Arc<Inner>, mut ownership: watch::Receiver<Ownership>) {
+    loop {
+        let latest = ownership.borrow_and_update().clone();
+        let known = inner.state.lock().ownership.version();
+        if latest.version() != known {
+            inner.own(latest);
+        }
+        if ownership.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn log(event: &FleetEvent) {
+    match event {
+        FleetEvent::EndpointUp(endpoint) => tracing::info!(endpoint = %endpoint.id, "endpoint up"),
+        FleetEvent::EndpointDown(endpoint) => tracing::info!(%endpoint, "endpoint down"),
+        FleetEvent::Engage(cluster) => {
+            let path = cluster.path();
+            tracing::info!(cluster = %cluster.name(), path = path.as_deref(), endpoint = %cluster.endpoint(), "cluster engaged");
+        }
+        FleetEvent::Disengage { name, why, .. } => tracing::info!(cluster = %name, %why, "cluster disengaged"),
+        FleetEvent::Failing { source, error } => tracing::warn!(source = &**source, %error, "cannot follow the fleet"),
+        FleetEvent::Recovered { source } => tracing::info!(source = &**source, "following the fleet again"),
+        FleetEvent::Path { .. } | FleetEvent::ApisChanged { .. } | FleetEvent::Synced => {}
+    }
+}

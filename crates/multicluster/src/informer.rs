@@ -1,0 +1,284 @@
+//! One kind, watched over the whole fleet.
+//!
+//! ```text
+//!   endpoint a ──▶ pump ──┐
+//!   endpoint b ──▶ pump ──┼──▶ FleetStore ──▶ routes: one per controller that uses the kind
+//!   endpoint c ──▶ pump ──┘
+//! ```
+//!
+//! There is one informer per kind and watch configuration on a fleet, and one pump, hence one watch, per endpoint.
+
+mod pump;
+mod state;
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use carrick_client::Resource;
+use carrick_client::watch::{Event, WatchOptions};
+use kube::runtime::reflector::Lookup;
+use kube::runtime::watcher::{Config, InitialListStrategy};
+use parking_lot::{Mutex, RwLock};
+use tokio::time::Instant;
+
+use crate::cluster::Cluster;
+use crate::endpoint::Endpoint;
+use crate::name::{ClusterName, EndpointId};
+use crate::store::{FleetStore, Undecodable, Update};
+use pump::Pump;
+use state::Progress;
+
+pub use state::WatchState;
+
+/// How long changes of clusters' APIs are collected before objects are listed anew.
+const NEW_APIS: Duration = Duration::from_secs(1);
+
+/// What to watch, and how. Made from kube's [`Config`] or from our own [`WatchOptions`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WatchConfig(WatchOptions);
+
+impl Default for WatchConfig {
+    /// Everything, listed page by page: virtual workspaces of some kcp versions never finish a streaming list.
+    fn default() -> Self {
+        Self(WatchOptions { streaming_lists: false, ..WatchOptions::default() })
+    }
+}
+
+impl From<WatchOptions> for WatchConfig {
+    fn from(options: WatchOptions) -> Self {
+        Self(options)
+    }
+}
+
+impl From<Config> for WatchConfig {
+    fn from(config: Config) -> Self {
+        let mut options = WatchOptions {
+            streaming_lists: matches!(config.initial_list_strategy, InitialListStrategy::StreamingList),
+            ..WatchOptions::default()
+        };
+        options.select.label_selector = config.label_selector;
+        options.select.field_selector = config.field_selector;
+        if let Some(seconds) = config.timeout {
+            options.timeout = Duration::from_secs(seconds.into());
+        }
+        if let Some(size) = config.page_size {
+            options.page_size = size;
+        }
+        Self(options)
+    }
+}
+
+/// Who wants to know about changes. Called by the watch itself, so it must be quick and must not wait.
+pub(crate) trait Route<K>: Send + Sync {
+    /// An object changed.
+    fn update(&self, update: &Update<K>);
+    /// An endpoint has been listed completely. May be told more than once.
+    fn listed(&self, endpoint: &EndpointId);
+    /// An object cannot be read.
+    fn undecodable(&self, object: &Undecodable);
+}
+
+/// What a fleet does with an informer of any kind.
+pub(crate) trait AnyInformer: Any + Send + Sync {
+    /// Begins to watch an endpoint, or begins anew with another client.
+    fn endpoint_up(&self, endpoint: &Endpoint);
+    /// Ends the watch of an endpoint.
+    fn endpoint_down(&self, id: &EndpointId);
+    /// A cluster is served by an endpoint from now on.
+    fn engage(&self, cluster: &Cluster);
+    /// A cluster has left.
+    fn disengage(&self, cluster: &ClusterName);
+    /// Objects of an endpoint may look different now.
+    fn apis_changed(&self, endpoint: &EndpointId);
+    /// How the watches are doing.
+    fn health(&self) -> Vec<(EndpointId, WatchHealth)>;
+}
+
+/// How one watch is doing.
+#[derive(Clone, Debug)]
+pub struct WatchHealth {
+    /// What is watched, such as `widgets.v1.example.com`.
+    pub resource: Resource,
+    /// How it is going.
+    pub state: WatchState,
+    /// How often everything was listed again.
+    pub restarts: u64,
+}
+
+/// A kind watched over the whole fleet. Cloning shares it; the watches end with the last clone.
+pub struct Informer<K: 'static>(Arc<Inner<K>>);
+
+pub(crate) struct Inner<K: 'static> {
+    shared: Arc<Shared<K>>,
+    pumps: Mutex<HashMap<EndpointId, Pump>>,
+}
+
+/// What the pumps of an informer share.
+pub(crate) struct Shared<K> {
+    resource: Resource,
+    options: WatchOptions,
+    store: FleetStore<K>,
+    routes: RwLock<Vec<Weak<dyn Route<K>>>>,
+    progress: Mutex<HashMap<EndpointId, Progress>>,
+}
+
+impl<K: Send + Sync + 'static> Informer<K> {
+    pub(crate) fn new(resource: Resource, config: WatchConfig, store: FleetStore<K>) -> Self {
+        let shared =
+            Shared { resource, options: config.0, store, routes: RwLock::default(), progress: Mutex::default() };
+        Self(Arc::new(Inner { shared: Arc::new(shared), pumps: Mutex::default() }))
+    }
+
+    /// All objects.
+    pub fn store(&self) -> &FleetStore<K> {
+        &self.0.shared.store
+    }
+
+    /// What is watched.
+    pub fn resource(&self) -> &Resource {
+        &self.0.shared.resource
+    }
+
+    /// Adds a route, which is then told the endpoints that have been listed before. It gets no word about objects that
+    /// are in the store already.
+    pub(crate) fn add_route(&self, route: &Arc<dyn Route<K>>) {
+        let shared = &self.0.shared;
+        let mut routes = shared.routes.write();
+        routes.retain(|route| route.strong_count() > 0);
+        routes.push(Arc::downgrade(route));
+        drop(routes);
+        let endpoints: Vec<EndpointId> = self.0.pumps.lock().keys().cloned().collect();
+        for endpoint in endpoints.iter().filter(|endpoint| shared.store.is_synced(endpoint)) {
+            route.listed(endpoint);
+        }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner<K>> {
+        &self.0
+    }
+
+    pub(crate) fn from_inner(inner: Arc<Inner<K>>) -> Self {
+        Self(inner)
+    }
+}
+
+impl<K: 'static> Clone for Informer<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K> fmt::Debug for Informer<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Informer({})", self.0.shared.resource)
+    }
+}
+
+impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
+    fn endpoint_up(&self, endpoint: &Endpoint) {
+        self.shared.progress.lock().insert(endpoint.id.clone(), Progress::default());
+        let pump = Pump::start(self.shared.clone(), endpoint.clone());
+        self.pumps.lock().insert(endpoint.id.clone(), pump);
+    }
+
+    fn endpoint_down(&self, id: &EndpointId) {
+        self.pumps.lock().remove(id);
+        self.shared.progress.lock().remove(id);
+        self.shared.store.forget_endpoint(id);
+    }
+
+    fn engage(&self, cluster: &Cluster) {
+        let endpoint = cluster.endpoint();
+        let moved = self.shared.store.settle(cluster.name(), endpoint);
+        // What the old endpoint delivered must be compared with a complete list of the new one. And a cluster that has
+        // just joined may be the first to serve the API: do not wait for the next attempt of a watch that was refused.
+        if (moved || !self.shared.store.is_synced(endpoint))
+            && let Some(pump) = self.pumps.lock().get(endpoint)
+        {
+            pump.reopen(moved, Instant::now());
+        }
+    }
+
+    fn disengage(&self, cluster: &ClusterName) {
+        self.shared.store.unsettle(cluster);
+    }
+
+    fn apis_changed(&self, endpoint: &EndpointId) {
+        if let Some(pump) = self.pumps.lock().get(endpoint) {
+            pump.reopen(true, Instant::now() + NEW_APIS);
+        }
+    }
+
+    fn health(&self) -> Vec<(EndpointId, WatchHealth)> {
+        let progress = self.shared.progress.lock();
+        let health = |progress: &Progress| WatchHealth {
+            resource: self.shared.resource.clone(),
+            state: progress.state.clone(),
+            restarts: progress.lists.saturating_sub(1),
+        };
+        progress.iter().map(|(endpoint, progress)| (endpoint.clone(), health(progress))).collect()
+    }
+}
+
+impl<K: Send + Sync> Shared<K> {
+    /// Takes in one event of one watch.
+    fn take(&self, endpoint: &Endpoint, event: Event) {
+        if let Some(progress) = self.progress.lock().get_mut(&endpoint.id)
+            && progress.take(&event, Instant::now())
+        {
+            self.log(endpoint, &progress.state);
+        }
+        let listed = matches!(event, Event::Synced);
+        let applied = self.store.apply(&endpoint.id, &endpoint.key, event);
+        if applied.unkeyed {
+            tracing::debug!(endpoint = %endpoint.id, resource = %self.resource, "skipping an object of no cluster");
+        }
+        if let Some(object) = &applied.undecodable {
+            tracing::warn!(cluster = %object.key.cluster, object = %object.key, resource = %self.resource,
+                problem = object.problem, "skipping an object that cannot be understood");
+        }
+        for route in self.routes.read().iter().filter_map(Weak::upgrade) {
+            for update in &applied.updates {
+                route.update(update);
+            }
+            if let Some(object) = &applied.undecodable {
+                route.undecodable(object);
+            }
+            if listed {
+                route.listed(&endpoint.id);
+            }
+        }
+    }
+
+    fn log(&self, endpoint: &Endpoint, state: &WatchState) {
+        let (endpoint, resource) = (&endpoint.id, &self.resource);
+        match state {
+            WatchState::Failing { error, .. } if error.is_not_found() => {
+                tracing::debug!(%endpoint, %resource, "not served here yet");
+            }
+            WatchState::Failing { error, .. } => tracing::warn!(%endpoint, %resource, %error, "watch fails, trying on"),
+            state => tracing::debug!(%endpoint, %resource, state = state.as_str(), "watch"),
+        }
+    }
+
+    fn reopened(&self, endpoint: &EndpointId) {
+        if let Some(progress) = self.progress.lock().get_mut(endpoint) {
+            progress.reopened();
+        }
+    }
+
+    fn is_failing(&self, endpoint: &EndpointId) -> bool {
+        let progress = self.progress.lock();
+        progress.get(endpoint).is_some_and(|progress| matches!(progress.state, WatchState::Failing { .. }))
+    }
+}
+
+/// How the client calls a kind of kube.
+pub(crate) fn resource_of<K: Lookup>(dyntype: &K::DynamicType) -> Resource {
+    let (group, version) = (K::group(dyntype), K::version(dyntype));
+    // The scope matters only for paths with a namespace, which wide watches do not have.
+    Resource::namespaced(&group, &version, &K::kind(dyntype), &K::plural(dyntype))
+}

@@ -45,6 +45,7 @@ mod methods;
 mod named;
 mod parse;
 mod position;
+mod print;
 mod runes;
 mod semver;
 mod sprig;
@@ -119,6 +120,14 @@ impl Template {
     /// The text it was compiled from.
     pub fn text(&self) -> &str {
         &self.text
+    }
+}
+
+/// The template in one spelling for all that mean the same: without comments and trim markers, `{{else}}{{if}}` for `{{else if}}`,
+/// definitions at the end. What it prints compiles to the same template.
+impl std::fmt::Display for Template {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        print::print(f, &self.text, &self.tree)
     }
 }
 

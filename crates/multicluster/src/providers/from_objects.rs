@@ -1,0 +1,301 @@
+//! Clusters that objects of a hub cluster stand for.
+//!
+//! ```text
+//!   watch of a kind on the hub ──▶ ready? ──▶ kubeconfig of the object ──▶ endpoint and cluster
+//!                                                │ cannot be had            ▲ another content: engaged anew
+//!                                                ▼                          │
+//!                                             Failing, tried again ─────────┘
+//! ```
+
+mod progress;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_client::{Client, Object, Resource, Server};
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, FuturesUnordered};
+use futures::{FutureExt, StreamExt};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::roll::{Id, Roll};
+use super::teller::{Teller, unusable};
+use crate::endpoint::{ClusterKey, Endpoint};
+use crate::event::{FleetEvent, Gone};
+use crate::name::{ClusterName, EndpointId};
+use crate::provider::Provider;
+use progress::{Progress, Step};
+
+/// How long the kubeconfig of one object may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type ReadyFn<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
+type KubeconfigFn<K> = Arc<dyn Fn(K, kube::Client) -> BoxFuture<'static, Result<String, BoxError>> + Send + Sync>;
+
+/// Every object of a kind on a hub cluster stands for a cluster: its kubeconfig comes from a function.
+///
+/// Clusters are called `<namespace>/<name>` after their objects, or just by name. One whose kubeconfig cannot be had or used harms
+/// nobody else: it is told with [`FleetEvent::Failing`] and tried again. An object that was ready once stays engaged until it is deleted;
+/// another kubeconfig engages it anew.
+///
+/// ```
+/// # use carrick_multicluster::providers::FromObjects;
+/// # use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+/// # fn provider(hub: kube::Client) -> FromObjects<DynamicObject> {
+/// let shoots = ApiResource::from_gvk(&GroupVersionKind::gvk("core.gardener.cloud", "v1beta1", "Shoot"));
+/// FromObjects::new_with(hub, &shoots, |shoot: DynamicObject, _hub| async move {
+///     let kubeconfig = shoot.data["spec"]["kubeconfig"].as_str().ok_or("there is none yet")?;
+///     Ok(kubeconfig.to_owned())
+/// })
+/// .ready(|shoot: &DynamicObject| shoot.data["status"]["lastOperation"]["state"] == "Succeeded")
+/// # }
+/// ```
+pub struct FromObjects<K> {
+    hub: Client,
+    resource: Resource,
+    options: WatchOptions,
+    ready: ReadyFn<K>,
+    kubeconfig: KubeconfigFn<K>,
+    refresh: Option<Duration>,
+    bare_names: bool,
+}
+
+impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + 'static> FromObjects<K> {
+    /// All objects of a kind, each with its kubeconfig as YAML.
+    pub fn new<F>(hub: impl Into<Client>, kubeconfig: impl Fn(K, kube::Client) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<String, BoxError>> + Send + 'static,
+    {
+        Self::new_with(hub, &(), kubeconfig)
+    }
+}
+
+impl<K: kube::Resource + DeserializeOwned + 'static> FromObjects<K> {
+    /// All objects of a kind that is known only at run time.
+    pub fn new_with<F>(
+        hub: impl Into<Client>,
+        dyntype: &K::DynamicType,
+        kubeconfig: impl Fn(K, kube::Client) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<String, BoxError>> + Send + 'static,
+    {
+        let (group, version, kind) = (K::group(dyntype), K::version(dyntype), K::kind(dyntype));
+        Self {
+            hub: hub.into(),
+            resource: Resource::namespaced(&group, &version, &kind, &K::plural(dyntype)),
+            options: WatchOptions::default(),
+            ready: Arc::new(|_| true),
+            kubeconfig: Arc::new(move |object, hub| kubeconfig(object, hub).boxed()),
+            refresh: None,
+            bare_names: false,
+        }
+    }
+
+    /// Only objects of this namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.options.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Only objects with these labels.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.options.select.label_selector = Some(selector.into());
+        self
+    }
+
+    /// Which objects stand for clusters that can be used.
+    #[must_use]
+    pub fn ready(mut self, ready: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        self.ready = Arc::new(ready);
+        self
+    }
+
+    /// Asks for kubeconfigs again after this long, for kubeconfigs that change without their objects.
+    #[must_use]
+    pub fn refresh(mut self, interval: Duration) -> Self {
+        self.refresh = Some(interval.max(Duration::from_secs(1)));
+        self
+    }
+
+    /// Calls clusters by the names of their objects alone. For objects of one namespace only.
+    #[must_use]
+    pub fn bare_names(mut self) -> Self {
+        self.bare_names = true;
+        self
+    }
+}
+
+impl<K> Clone for FromObjects<K> {
+    fn clone(&self) -> Self {
+        Self {
+            hub: self.hub.clone(),
+            resource: self.resource.clone(),
+            options: self.options.clone(),
+            ready: self.ready.clone(),
+            kubeconfig: self.kubeconfig.clone(),
+            refresh: self.refresh,
+            bare_names: self.bare_names,
+        }
+    }
+}
+
+impl<K> fmt::Debug for FromObjects<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromObjects").field("hub", &self.hub).field("resource", &self.resource).finish_non_exhaustive()
+    }
+}
+
+impl<K: DeserializeOwned + Send + 'static> Provider for FromObjects<K> {
+    fn events(&self) -> BoxStream<'static, FleetEvent> {
+        let objects = watch(self.hub.clone(), self.resource.clone(), self.options.clone()).boxed();
+        let state = State {
+            provider: self.clone(),
+            start: Instant::now(),
+            objects,
+            asking: FuturesUnordered::new(),
+            roll: Roll::default(),
+            progress: Progress::new(self.refresh),
+            teller: Teller::default(),
+            told: VecDeque::new(),
+        };
+        futures::stream::unfold(state, |mut state| async move {
+            let event = state.next().await?;
+            Some((event, state))
+        })
+        .boxed()
+    }
+}
+
+/// The answer to a question about an object.
+type Answer = (Id, u64, Result<Arc<str>, String>);
+
+struct State<K> {
+    provider: FromObjects<K>,
+    start: Instant,
+    objects: BoxStream<'static, Event>,
+    asking: FuturesUnordered<BoxFuture<'static, Answer>>,
+    roll: Roll,
+    progress: Progress,
+    teller: Teller,
+    told: VecDeque<FleetEvent>,
+}
+
+impl<K: DeserializeOwned + Send + 'static> State<K> {
+    async fn next(&mut self) -> Option<FleetEvent> {
+        loop {
+            if let Some(event) = self.told.pop_front() {
+                return Some(event);
+            }
+            let look = self.progress.next_look().map(|at| self.start + at);
+            let steps = tokio::select! {
+                event = self.objects.next() => self.take_in(event?),
+                Some((id, number, answer)) = self.asking.next() => {
+                    self.progress.on_answer(&id, number, answer, self.start.elapsed())
+                }
+                () = sleep_until(look) => self.progress.on_time(self.start.elapsed()),
+            };
+            for step in steps {
+                self.act(step);
+            }
+        }
+    }
+
+    fn take_in(&mut self, event: Event) -> Vec<Step> {
+        let source = || format!("{} of {}", self.provider.resource, self.provider.hub.url()).into();
+        match event {
+            Event::Failing(error) => self.told.push_back(FleetEvent::Failing { source: source(), error }),
+            Event::Recovered => self.told.push_back(FleetEvent::Recovered { source: source() }),
+            event => {
+                let ready = self.provider.ready.clone();
+                // An object that cannot be read is asked about anyway: that tells what is wrong with it.
+                let ready = |object: &Object| {
+                    object.decode::<K>().is_ok_and(|object| ready(&object)) || object.decode::<K>().is_err()
+                };
+                let entries = self.roll.take_in(event);
+                return entries.into_iter().flat_map(|entry| self.progress.on_entry(entry, ready)).collect();
+            }
+        }
+        Vec::new()
+    }
+
+    fn act(&mut self, step: Step) {
+        match step {
+            Step::Ask { id, number, object } => {
+                let question = ask(&self.provider, &object);
+                self.asking.push(async move { (id, number, question.await) }.boxed());
+            }
+            Step::Engage { id, kubeconfig } => {
+                let Some(name) = self.name(&id) else { return };
+                match Server::from_kubeconfig_yaml(&kubeconfig) {
+                    Ok(server) => {
+                        let (client, endpoint) = (server.client(), EndpointId::new(name.to_arc()));
+                        let key = ClusterKey::Fixed(name.clone());
+                        let up = Endpoint { id: endpoint.clone(), client: client.clone(), key };
+                        self.told.push_back(FleetEvent::EndpointUp(up));
+                        let engaged = self.teller.engage(name, endpoint, client, None);
+                        self.told.push_back(engaged);
+                    }
+                    // Checked before, unless a file it names has changed in between.
+                    Err(error) => self.fail(&id, error.to_string()),
+                }
+            }
+            Step::Disengage { id } => {
+                let Some(name) = self.name(&id) else { return };
+                if let Some(event) = self.teller.disengage(&name, Gone::Removed) {
+                    self.told.push_back(event);
+                    self.told.push_back(FleetEvent::EndpointDown(EndpointId::new(name.to_arc())));
+                }
+            }
+            Step::Broken { id, problem } => self.fail(&id, problem),
+            Step::Mended { id } => self.told.push_back(FleetEvent::Recovered { source: self.shown(&id) }),
+            Step::Synced => self.told.push_back(FleetEvent::Synced),
+        }
+    }
+
+    fn fail(&mut self, id: &Id, problem: String) {
+        let source = self.shown(id);
+        let error = unusable(&source, problem);
+        self.told.push_back(FleetEvent::Failing { source, error });
+    }
+
+    fn name(&self, (namespace, name): &Id) -> Option<ClusterName> {
+        let bare = self.provider.bare_names || namespace.is_empty();
+        if bare { ClusterName::new(name.clone()).ok() } else { ClusterName::new(format!("{namespace}/{name}")).ok() }
+    }
+
+    fn shown(&self, (namespace, name): &Id) -> Arc<str> {
+        let kind = &self.provider.resource.kind;
+        if namespace.is_empty() { format!("{kind} {name}").into() } else { format!("{kind} {namespace}/{name}").into() }
+    }
+}
+
+/// Asks for the kubeconfig of an object and sees whether it can be used.
+fn ask<K: DeserializeOwned + 'static>(
+    provider: &FromObjects<K>,
+    object: &Object,
+) -> impl Future<Output = Result<Arc<str>, String>> + Send + 'static {
+    let question = object.decode::<K>().map(|object| (provider.kubeconfig)(object, provider.hub.kube()));
+    async move {
+        let question = question.map_err(|error| format!("cannot be read: {error}"))?;
+        let answer = tokio::time::timeout(PATIENCE, question).await;
+        let answer = answer.map_err(|_| format!("no kubeconfig within {} s", PATIENCE.as_secs()))?;
+        let kubeconfig = answer.map_err(|error| error.to_string())?;
+        Server::from_kubeconfig_yaml(&kubeconfig).map_err(|error| error.to_string())?;
+        Ok(kubeconfig.into())
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => futures::future::pending().await,
+    }
+}

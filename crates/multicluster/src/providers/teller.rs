@@ -1,0 +1,72 @@
+//! From names to events: each stream of a provider engages clusters of its own, under epochs of their own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use carrick_client::{Client, Error};
+
+use crate::cluster::Cluster;
+use crate::event::{FleetEvent, Gone};
+use crate::name::{ClusterName, EndpointId};
+
+/// Remembers the epoch under which each cluster is engaged.
+#[derive(Debug, Default)]
+pub(super) struct Teller {
+    epochs: HashMap<ClusterName, u64>,
+}
+
+impl Teller {
+    pub(super) fn engage(
+        &mut self,
+        name: ClusterName,
+        endpoint: EndpointId,
+        client: Client,
+        path: Option<Arc<str>>,
+    ) -> FleetEvent {
+        let cluster = Cluster::new(name.clone(), endpoint, client);
+        let cluster = path.into_iter().fold(cluster, Cluster::with_path);
+        self.epochs.insert(name, cluster.epoch());
+        FleetEvent::Engage(cluster)
+    }
+
+    /// Nothing if the cluster is not engaged.
+    pub(super) fn disengage(&mut self, name: &ClusterName, why: Gone) -> Option<FleetEvent> {
+        let epoch = self.epochs.remove(name)?;
+        Some(FleetEvent::Disengage { name: name.clone(), epoch, why })
+    }
+
+    pub(super) fn is_engaged(&self, name: &ClusterName) -> bool {
+        self.epochs.contains_key(name)
+    }
+}
+
+/// Something that stands for a cluster cannot be used.
+pub(super) fn unusable(what: &str, problem: impl ToString) -> Error {
+    Error::Request { request: format!("requests to the cluster of {what}"), problem: problem.to_string() }
+}
+
+/// Events in words, for tests.
+#[cfg(test)]
+pub(super) fn words(event: &FleetEvent) -> String {
+    match event {
+        FleetEvent::EndpointUp(endpoint) => format!("up {}", endpoint.id),
+        FleetEvent::EndpointDown(id) => format!("down {id}"),
+        FleetEvent::Engage(cluster) => match cluster.path() {
+            Some(path) => format!("engage {} at {} path {path}", cluster.name(), cluster.endpoint()),
+            None => format!("engage {} at {}", cluster.name(), cluster.endpoint()),
+        },
+        FleetEvent::Disengage { name, .. } => format!("disengage {name}"),
+        FleetEvent::Path { name, path } => format!("path {name} {path}"),
+        FleetEvent::ApisChanged { name } => format!("apis of {name}"),
+        FleetEvent::Synced => "synced".to_owned(),
+        FleetEvent::Failing { source, .. } => format!("failing {source}"),
+        FleetEvent::Recovered { source } => format!("recovered {source}"),
+    }
+}
+
+/// A client that nobody sends anything with.
+#[cfg(test)]
+pub(super) fn idle_client() -> Client {
+    let config = kube::Config::new("https://127.0.0.1:1".parse().unwrap());
+    Client::try_from(config).unwrap()
+}

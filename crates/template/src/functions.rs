@@ -174,12 +174,20 @@ pub(crate) enum Dialect {
     Html,
 }
 
-/// Finds a function; sprig's win over Go's own of the same name (`slice`).
+/// All functions by name; sprig's win over Go's own of the same name (`slice`).
+static TABLE: LazyLock<HashMap<&str, &Function>> = LazyLock::new(|| {
+    let groups = std::iter::once(builtin::FUNCTIONS).chain(sprig::GROUPS.iter().copied());
+    groups.flatten().map(|function| (function.name, function)).collect()
+});
+
+/// The names of all functions.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.keys().copied()
+}
+
+/// Finds a function.
 pub(crate) fn lookup(name: &str, dialect: Dialect) -> Option<&'static Function> {
-    static TABLE: LazyLock<HashMap<&str, &Function>> = LazyLock::new(|| {
-        let groups = std::iter::once(builtin::FUNCTIONS).chain(sprig::GROUPS.iter().copied());
-        groups.flatten().map(|function| (function.name, function)).collect()
-    });
     if dialect == Dialect::Html && sprig::OF_THE_AGENT.contains(&name) {
         return None;
     }

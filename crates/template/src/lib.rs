@@ -46,6 +46,7 @@ mod named;
 mod parse;
 mod position;
 mod print;
+pub mod reference;
 mod runes;
 mod semver;
 mod sprig;

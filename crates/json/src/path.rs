@@ -42,6 +42,7 @@ pub fn get(json: &Value, path: &str) -> Found<'static> {
 }
 
 /// Sets the value at `path`, see [`text::set`].
+#[allow(clippy::needless_pass_by_value)] // callers have no more use for it
 pub fn set(json: &mut Value, path: &str, value: Value) -> Result<(), PathError> {
     let raw = match &value {
         Value::String(text) => text::quoted(text),

@@ -194,7 +194,7 @@ fn paths_that_multiply_their_result_end_early() {
     let json = r#"{"a":[1,2,3,4,5,6,7,8]}"#;
     for path in [
         vec!["[@this,@this]"; 60].join("|"),
-        vec!["@dig:@dig:@dig:@dig:@dig:@dig:@dig:@dig"; 8].join("|"),
+        ["@dig:@dig:@dig:@dig:@dig:@dig:@dig:@dig"; 8].join("|"),
         vec!["@tostr"; 60].join("|"),
         format!("a.#(%\"{}b\")", "*a".repeat(5_000)),
     ] {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use super::limits::MAX_DEPTH;
-use super::text::{self, number, plain_float, quoted};
+use super::text::{self, number, quoted};
 use super::{PathError, Problem};
 use crate::go;
 
@@ -34,7 +34,7 @@ fn as_go_writes(value: &str) -> Result<String, PathError> {
     let text = value.get();
     match text.as_bytes().first() {
         Some(b'"') => Ok(quoted(&serde_json::from_str::<String>(text).map_err(invalid)?)),
-        Some(b'-' | b'0'..=b'9') => Ok(number(text, plain_float).into_owned()),
+        Some(b'-' | b'0'..=b'9') => Ok(number(text, go::plain_float).into_owned()),
         _ => {
             let mut out = String::with_capacity(text.len());
             encode(text, &mut out, 0).map_err(invalid)?;

@@ -28,13 +28,11 @@ pub(super) enum Step<'a, 'p> {
 impl<'a, 'p> Step<'a, 'p> {
     /// Text that was made from the source, and what follows in the path; other than a dot or a pipe it is ignored.
     pub fn made(text: Cow<'a, str>, source: Source<'_>, rest: &'p str) -> Self {
-        match rest.as_bytes().first() {
-            Some(b'.' | b'|') => Step::Next(text, &rest[1..]),
-            _ => {
-                let at = source.at.filter(|_| matches!(text, Cow::Borrowed(_)));
-                Step::Done(Found::parse(text, at))
-            }
+        if rest.starts_with(['.', '|']) {
+            return Step::Next(text, &rest[1..]);
         }
+        let at = source.at.filter(|_| matches!(text, Cow::Borrowed(_)));
+        Step::Done(Found::parse(text, at))
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::scan::{self, Members, Start, Token};
 use super::{component, text};
+use crate::go;
 
 /// The result of reading a path; gjson's `Result`.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,7 +167,7 @@ impl<'a> Found<'a> {
             Kind::Number => {
                 let digits = self.raw.strip_prefix('-').unwrap_or(&self.raw);
                 let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-                if plain { self.raw.to_string() } else { text::plain_float(self.num()) }
+                if plain { self.raw.to_string() } else { go::plain_float(self.num()) }
             }
         }
     }
@@ -262,11 +263,11 @@ pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
                 let Some(first) = bytes.get(at..at + 4).map(hex) else { break };
                 at += 4;
                 let mut code = first;
-                if (0xD800..0xE000).contains(&first) {
-                    if let Some([b'\\', b'u', second @ ..]) = bytes.get(at..at + 6) {
-                        code = from_surrogates(first, hex(second));
-                        at += 6;
-                    }
+                if (0xD800..0xE000).contains(&first)
+                    && let Some([b'\\', b'u', second @ ..]) = bytes.get(at..at + 6)
+                {
+                    code = from_surrogates(first, hex(second));
+                    at += 6;
                 }
                 let c = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
@@ -351,7 +352,7 @@ pub(super) fn parse_bool(text: &str) -> Option<bool> {
 /// The integer part of a float whose integers are exact.
 fn cut(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_991.0;
-    (!(value < -EXACT || value > EXACT)).then(|| truncated(value))
+    (value.is_nan() || (-EXACT..=EXACT).contains(&value)).then(|| truncated(value))
 }
 
 /// The integer part; the smallest integer for what does not fit, as processors answer.

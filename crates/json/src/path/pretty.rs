@@ -40,15 +40,23 @@ fn whitespace(text: &str) -> String {
 pub(super) fn pretty(json: &str, argument: &str, scope: Scope<'_>) -> String {
     let options = Options::parse(argument);
     let mut writer = Writer { json, out: options.prefix.clone(), line: 0, options };
-    if let Some(value) = scan::next_value(json.as_bytes(), 0) {
-        if writer.value(value, 0, scope).is_none() {
-            return String::new();
-        }
+    if let Some(value) = scan::next_value(json.as_bytes(), 0)
+        && writer.value(value, 0, scope).is_none()
+    {
+        return String::new();
     }
     if !writer.out.is_empty() {
         writer.out.push('\n');
     }
     writer.out
+}
+
+/// A member of an object that was written, and where.
+struct Member<'a> {
+    key: &'a str,
+    start: usize,
+    value_start: usize,
+    end: usize,
 }
 
 struct Writer<'a> {
@@ -139,31 +147,30 @@ impl Writer<'_> {
         let mut written = Vec::with_capacity(members.len());
         for (index, (key, item)) in members.iter().enumerate() {
             self.new_line(index > 0, level + 1);
-            let key = key.map_or("", |key| &self.json[key.start..key.end]);
             let start = self.line + 1;
+            let key = key.map_or("", |key| &self.json[key.start..key.end]);
             self.out.push_str(key);
             self.out.push_str(": ");
             let value_start = self.out.len();
             self.value(*item, level + 1, scope)?;
-            written.push((key.to_owned(), value_start - start, start..self.out.len()));
+            written.push(Member { key, start, value_start, end: self.out.len() });
         }
         if self.options.sort_keys {
-            if let (Some(first), Some(last)) = (written.first(), written.last()) {
-                let (from, to) = (first.2.start, last.2.end);
-                let mut parts: Vec<(String, &str, &str)> = written
-                    .iter()
-                    .map(|(key, value_at, range)| {
-                        let part = &self.out[range.clone()];
-                        (key.clone(), part, part[*value_at..].trim())
-                    })
-                    .collect();
-                parts.sort_by(|a, b| order(&a.0, &b.0).then_with(|| order(a.2, b.2)));
-                let sorted = parts.iter().map(|(_, part, _)| *part).collect::<Vec<_>>().join(",\n");
-                self.out.replace_range(from..to, &sorted);
-            }
+            self.sort(&written);
         }
         self.close(members.is_empty(), level, '}');
         Some(())
+    }
+
+    /// Brings members that were just written into the order of their keys; among equal keys, of their values.
+    fn sort(&mut self, written: &[Member<'_>]) {
+        let (Some(first), Some(last)) = (written.first(), written.last()) else { return };
+        let mut sorted: Vec<&Member<'_>> = written.iter().collect();
+        let value = |member: &Member<'_>| self.out[member.value_start..member.end].trim();
+        sorted.sort_by(|a, b| order(a.key, b.key).then_with(|| order(value(a), value(b))));
+        let parts: Vec<&str> = sorted.iter().map(|member| &self.out[member.start..member.end]).collect();
+        let text = parts.join(",\n");
+        self.out.replace_range(first.start..last.end, &text);
     }
 
     /// A comma if wanted, and a new line with its indentation.

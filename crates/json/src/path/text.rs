@@ -45,14 +45,6 @@ pub(super) fn quoted(text: &str) -> String {
     if text.bytes().all(plain) { format!("\"{text}\"") } else { go::to_string(text).unwrap_or_default() }
 }
 
-/// A float without exponent, as Go formats it with `'f'`.
-pub(super) fn plain_float(value: f64) -> String {
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    value.to_string()
-}
-
 /// A number as Go writes it after reading it as a float, by `format`; one that no float holds stays as it is written.
 pub(super) fn number(literal: &str, format: fn(f64) -> String) -> Cow<'_, str> {
     let written = format(parse_float(literal));

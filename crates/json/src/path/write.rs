@@ -53,9 +53,9 @@ fn spliced(json: &str, range: &Range<usize>, new: &str) -> String {
 /// Replaces what a complex path found. The document itself, and what was computed, cannot be replaced.
 fn replace(json: &str, found: &Found<'_>, raw: &str) -> String {
     let mut places = match &found.place {
-        Place::At(at) if *at > 0 => vec![*at..at + found.raw().len()],
+        Place::At(0) | Place::Nowhere => return json.to_owned(),
+        Place::At(at) => return spliced(json, &(*at..at + found.raw().len()), raw),
         Place::Each(places) => places.clone(),
-        Place::At(_) | Place::Nowhere => Vec::new(),
     };
     places.sort_by_key(|place| place.start);
     let mut out = String::with_capacity(json.len());

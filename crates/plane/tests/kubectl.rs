@@ -177,6 +177,7 @@ async fn built_in_kinds_work_as_a_user_expects() {
     shell
         .shows(&format!("get deployment api -o jsonpath={}", made.replace(' ', "_")), "", "3_example/api:1_8080_api")
         .await;
+    shell.shows("explain deployment.spec.template.spec.containers.ports --recursive", "", "containerPort").await;
     shell.shows("scale deployment api --replicas=5", "", "deployment.apps/api scaled").await;
     shell.shows("get deployment api -o jsonpath={.spec.replicas}", "", "5").await;
     shell.shows("expose deployment api --port=80 --target-port=http", "", "service/api exposed").await;

@@ -85,10 +85,11 @@ pub(super) fn prepare(
         rbac(object);
     } else if is(resource, "", "services") {
         default_text(object, "/spec", "type", "ClusterIP");
-    } else if *resource.group == *"apps" && matches!(&*resource.kind, "Deployment" | "ReplicaSet" | "StatefulSet") {
-        if let Some(Value::Object(spec)) = object.get_mut("spec") {
-            spec.entry("replicas").or_insert_with(|| 1.into());
-        }
+    } else if *resource.group == *"apps"
+        && matches!(&*resource.kind, "Deployment" | "ReplicaSet" | "StatefulSet")
+        && let Some(Value::Object(spec)) = object.get_mut("spec")
+    {
+        spec.entry("replicas").or_insert_with(|| 1.into());
     }
     Ok(())
 }

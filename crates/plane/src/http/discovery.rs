@@ -196,6 +196,6 @@ pub(super) fn group_version_paths(api: &Api, root: &Root) -> Vec<String> {
 pub(super) fn paths(api: &Api, root: &Root) -> Vec<String> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     paths.extend(group_version_paths(api, root).into_iter().map(|path| format!("/{path}")));
-    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
     paths
 }

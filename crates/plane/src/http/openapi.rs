@@ -1,6 +1,8 @@
-//! OpenAPI v3: one document per group version, made from the schemas as written.
+//! OpenAPI: one document of version 3 per group version, made from the schemas as written; version 2 is made of them all.
 
 mod meta;
+mod v2;
+mod workloads;
 
 use std::sync::Arc;
 
@@ -14,7 +16,8 @@ use super::reply::{self, Reply};
 use super::request::Query;
 use super::route::Root;
 use crate::api::Api;
-use crate::resource::{Resource, Version};
+use crate::plane::Mode;
+use crate::resource::{Origin, Resource, Version};
 use crate::status::Status;
 
 /// `/openapi/v3`.
@@ -70,6 +73,24 @@ pub(super) fn document(
     }
 }
 
+/// `/openapi/v2`; in kcp of built-in kinds only.
+pub(super) fn older(api: &Api, root: &Root, headers: &HeaderMap) -> Reply {
+    let resources: Vec<Arc<Resource>> = root
+        .resources(api)
+        .into_iter()
+        .filter(|resource| api.mode == Mode::Kube || resource.origin == Origin::Builtin)
+        .collect();
+    let paths = discovery::group_version_paths(api, root);
+    let document = v2::merge(paths.iter().map(|path| build(&resources, path)));
+    let accepted: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let wants = |media: &str| accepted.iter().any(|text| text.contains(media));
+    if wants(v2::MEDIA) || wants(v2::OLD_MEDIA) {
+        reply::raw(200, v2::MEDIA, v2::encode(&document))
+    } else {
+        reply::object(200, &document, Format::Json)
+    }
+}
+
 fn hash(document: &Value) -> String {
     data_encoding::HEXUPPER.encode(&Sha512::digest(document.to_string().as_bytes()))
 }
@@ -84,9 +105,10 @@ fn build(resources: &[Arc<Resource>], path: &str) -> Value {
     let mut paths = Map::new();
     for resource in resources.iter().filter(|resource| *resource.group == *group && resource.established) {
         let Some(found) = resource.version(version).filter(|found| found.served) else { continue };
-        let name = schema_name(group, version, &resource.kind);
-        schemas.insert(name.clone(), object_schema(resource, found));
-        let list = schema_name(group, version, &resource.list_kind);
+        let name = schema_name(resource, version, &resource.kind);
+        let schema = object_schema(resource, found, &mut schemas);
+        schemas.insert(name.clone(), schema);
+        let list = schema_name(resource, version, &resource.list_kind);
         schemas.insert(list.clone(), list_schema(resource, found, &name));
         add_paths(&mut paths, path, resource, found, &name, &list);
     }
@@ -98,21 +120,34 @@ fn build(resources: &[Arc<Resource>], path: &str) -> Value {
     })
 }
 
-/// `io.example.v1.Widget`; core kinds are named as Kubernetes names them.
-fn schema_name(group: &str, version: &str, kind: &str) -> String {
-    let reversed = match group {
-        "" => "io.k8s.api.core".to_owned(),
-        _ => group.split('.').rev().collect::<Vec<_>>().join("."),
+/// `io.example.v1.Widget`; built-in kinds are named as Kubernetes names them.
+fn schema_name(resource: &Resource, version: &str, kind: &str) -> String {
+    let reversed = match &*resource.group {
+        "apiextensions.k8s.io" => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions".to_owned(),
+        _ if resource.origin == Origin::Builtin => format!("io.k8s.api.{}", package(resource)),
+        group => group.split('.').rev().collect::<Vec<_>>().join("."),
     };
     format!("{reversed}.{version}.{kind}")
+}
+
+/// The short name of a built-in group.
+fn package(resource: &Resource) -> &str {
+    resource.group.split('.').next().filter(|first| !first.is_empty()).unwrap_or("core")
 }
 
 fn identity(resource: &Resource, version: &Version) -> Value {
     json!({"group": &*resource.group, "version": &*version.name, "kind": &*resource.kind})
 }
 
-fn object_schema(resource: &Resource, version: &Version) -> Value {
-    let mut schema = if version.openapi.is_object() { Value::clone(&version.openapi) } else { open_schema() };
+fn object_schema(resource: &Resource, version: &Version, schemas: &mut Map<String, Value>) -> Value {
+    let mut schema = match resource.origin {
+        _ if version.openapi.is_object() => Value::clone(&version.openapi),
+        Origin::Builtin => {
+            let message = format!("{}.{}", package(resource), resource.kind);
+            workloads::schema(&message, schemas).unwrap_or_else(open_schema)
+        }
+        _ => open_schema(),
+    };
     let properties = &mut schema["properties"];
     if !properties.is_object() {
         *properties = json!({});

@@ -10,7 +10,9 @@ use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
 
 use crate::status::Status;
-use messages::{Field, Form, message};
+use messages::message;
+pub(super) use messages::{Field, Form};
+pub(super) use workloads::named;
 
 /// The media type of such bodies.
 pub(super) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
@@ -138,7 +140,7 @@ fn value(wire: &Wire<'_>, form: &Form, depth: usize) -> Option<Option<Value>> {
         (Form::Text, Wire::Bytes(bytes)) => Some(text(bytes)?).filter(|text| !text.is_empty()).map(Value::from),
         // Lists keep their empty texts: the core API group is one.
         (Form::ItemText, Wire::Bytes(bytes)) => Some(text(bytes)?.into()),
-        (Form::Number, Wire::Number(number)) => Some(i64::from_ne_bytes(number.to_ne_bytes()).into()),
+        (Form::Number | Form::Int32, Wire::Number(number)) => Some(i64::from_ne_bytes(number.to_ne_bytes()).into()),
         (Form::Flag, Wire::Number(number)) => Some((*number != 0).into()),
         (Form::Time | Form::MicroTime, Wire::Bytes(bytes)) => time(bytes, matches!(form, Form::MicroTime))?,
         (Form::Json, Wire::Bytes(bytes)) => {

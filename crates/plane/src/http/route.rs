@@ -207,6 +207,7 @@ fn other(api: &Api, root: &Root, query: &Query, headers: &http::HeaderMap, forma
     match root.rest.trim_end_matches('/') {
         "/version" => Ok(reply::object(200, &version(api.mode), format)),
         "" => Ok(reply::object(200, &json!({"paths": discovery::paths(api, root)}), format)),
+        "/openapi/v2" if !root.is_virtual() => Ok(openapi::older(api, root, headers)),
         "/openapi/v3" => Ok(reply::object(200, &openapi::index(api, root), format)),
         rest => match rest.strip_prefix("/openapi/v3/") {
             Some(document) => openapi::document(api, root, document, query, headers, format),

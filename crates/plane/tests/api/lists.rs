@@ -132,3 +132,32 @@ async fn discovery_comes_in_one_document_for_those_who_ask() {
         "APIGroupList"
     );
 }
+
+#[tokio::test]
+async fn older_clients_get_openapi_in_one_document() {
+    let world = World::with_widgets().await;
+    let document = world.admin.get("/openapi/v2").await.expect(200);
+    assert_eq!(document["swagger"], "2.0");
+    let definitions = &document["definitions"];
+    let widget = &definitions["io.example.v1.Widget"];
+    assert_eq!(widget["x-kubernetes-group-version-kind"][0]["kind"], "Widget");
+    assert_eq!(
+        widget["properties"]["metadata"]["$ref"],
+        "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+    );
+    let spec = &definitions["io.k8s.api.apps.v1.Deployment"]["properties"]["spec"]["$ref"];
+    assert_eq!(spec, "#/definitions/io.k8s.api.apps.v1.DeploymentSpec");
+    let pod = &definitions["io.k8s.api.core.v1.PodSpec"]["properties"];
+    assert_eq!(pod["containers"]["items"]["$ref"], "#/definitions/io.k8s.api.core.v1.Container");
+    // Every reference leads somewhere.
+    let text = document.to_string();
+    for target in text.split("#/definitions/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(definitions[target].is_object(), "{target}");
+    }
+    let media = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let encoded = world.admin.call("GET", "/openapi/v2", &[("accept", media)], Vec::new()).await;
+    assert_eq!((encoded.code, encoded.headers["content-type"].to_str().unwrap()), (200, media));
+    let kcp = World::kcp(&[]).await;
+    let document = kcp.admin.get("/clusters/root/openapi/v2").await.expect(200);
+    assert!(document["definitions"]["io.k8s.api.core.v1.Secret"].is_object());
+}

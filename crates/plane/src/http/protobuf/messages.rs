@@ -1,12 +1,14 @@
 //! The messages of built-in kinds: field numbers as Kubernetes publishes them.
 
 /// How a field is encoded, and what it is in JSON.
-pub(super) enum Form {
+pub(in crate::http) enum Form {
     /// A text; empty counts as absent.
     Text,
     /// A text in a list.
     ItemText,
     Number,
+    /// A number of 32 bits.
+    Int32,
     Flag,
     /// Seconds and nanoseconds.
     Time,
@@ -33,13 +35,13 @@ pub(super) enum Form {
 }
 
 /// One field of a message.
-pub(super) struct Field {
+pub(in crate::http) struct Field {
     pub(super) number: u64,
-    pub(super) name: &'static str,
-    pub(super) form: Form,
-    pub(super) repeated: bool,
+    pub(in crate::http) name: &'static str,
+    pub(in crate::http) form: Form,
+    pub(in crate::http) repeated: bool,
     /// Its own fields belong to the message around it.
-    pub(super) inline: bool,
+    pub(in crate::http) inline: bool,
     /// Go sends zero for "unset".
     pub(super) zero_is_absent: bool,
 }

@@ -10,7 +10,7 @@ const TABLE: &str = include_str!("workloads.txt");
 static MESSAGES: LazyLock<HashMap<&str, Vec<Field>>> = LazyLock::new(|| TABLE.lines().filter_map(message).collect());
 
 /// The fields of a message such as `apps.Deployment`.
-pub(super) fn named(name: &str) -> Option<&'static [Field]> {
+pub(in crate::http) fn named(name: &str) -> Option<&'static [Field]> {
     if name == "meta.ObjectMeta" { Some(META) } else { MESSAGES.get(name).map(Vec::as_slice) }
 }
 
@@ -40,7 +40,8 @@ fn field(text: &'static str) -> Option<Field> {
         ("quantity", _, true) => Form::QuantityMap,
         (_, _, true) => Form::Unknown,
         ("text", ..) => Form::Text,
-        ("number", ..) => Form::Number,
+        ("int64", ..) => Form::Number,
+        ("int32", ..) => Form::Int32,
         ("flag", ..) => Form::Flag,
         ("bytes", ..) => Form::Bytes,
         ("time", ..) => Form::Time,

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use cel::Env;
 
-use crate::functions;
-use crate::signature::{Overload, Row, overloads};
+use crate::functions::LIBRARIES;
+use crate::signature::{Overload, overloads};
 use crate::types::Type;
 
 /// What expressions of one kind may refer to.
@@ -19,8 +19,9 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    fn new(variables: &'static [&'static str], kubernetes: bool, libraries: &[&[Row]]) -> Self {
-        let functions = libraries.iter().copied().flatten().flat_map(overloads).collect();
+    fn new(variables: &'static [&'static str], kubernetes: bool) -> Self {
+        let known = LIBRARIES.iter().filter(|library| if kubernetes { library.rules } else { library.mutations });
+        let functions = known.flat_map(|library| library.rows).flat_map(overloads).collect();
         Self { parser: Env::default().with_optional_support(kubernetes), variables, kubernetes, functions }
     }
 
@@ -37,14 +38,12 @@ impl Environment {
 
 /// The environment of mutations: `value`, `self`, `other`; standard functions, string and list extensions.
 pub(crate) fn mutation() -> &'static Environment {
-    static MUTATION: LazyLock<Environment> =
-        LazyLock::new(|| Environment::new(&["value", "self", "other"], false, &functions::mutation()));
+    static MUTATION: LazyLock<Environment> = LazyLock::new(|| Environment::new(&["value", "self", "other"], false));
     &MUTATION
 }
 
 /// The environment of validation rules: `self`, `oldSelf`; everything the API server has.
 pub(crate) fn rule() -> &'static Environment {
-    static RULE: LazyLock<Environment> =
-        LazyLock::new(|| Environment::new(&["self", "oldSelf"], true, &functions::rule()));
+    static RULE: LazyLock<Environment> = LazyLock::new(|| Environment::new(&["self", "oldSelf"], true));
     &RULE
 }

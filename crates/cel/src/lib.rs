@@ -55,6 +55,7 @@ mod key;
 mod macros;
 mod mutation;
 mod node;
+pub mod reference;
 mod rule;
 mod schema;
 mod signature;

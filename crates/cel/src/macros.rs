@@ -8,37 +8,52 @@ use crate::node::{Access, Fold, FoldKind, Node};
 use crate::types::Type;
 
 /// A macro call: what it does, how many variables it binds, and whether it filters.
-struct Shape {
-    kind: FoldKind,
-    variables: usize,
-    filtered: bool,
+pub(crate) struct Shape {
+    pub name: &'static str,
+    pub kind: FoldKind,
+    pub variables: usize,
+    pub filtered: bool,
+    /// Whether only rules have it.
+    pub rules: bool,
+}
+
+const fn shape(name: &'static str, kind: FoldKind, variables: usize, filtered: bool, rules: bool) -> Shape {
+    Shape { name, kind, variables, filtered, rules }
+}
+
+/// All macros but `has`, which binds nothing.
+pub(crate) const SHAPES: &[Shape] = &[
+    shape("all", FoldKind::All, 1, false, false),
+    shape("exists", FoldKind::Exists, 1, false, false),
+    shape("exists_one", FoldKind::ExistsOne, 1, false, false),
+    shape("map", FoldKind::Map, 1, false, false),
+    shape("map", FoldKind::Map, 1, true, false),
+    shape("filter", FoldKind::Filter, 1, false, false),
+    shape("sortBy", FoldKind::SortBy, 1, false, false),
+    shape("all", FoldKind::All, 2, false, true),
+    shape("exists", FoldKind::Exists, 2, false, true),
+    shape("exists_one", FoldKind::ExistsOne, 2, false, true),
+    shape("existsOne", FoldKind::ExistsOne, 2, false, true),
+    shape("transformList", FoldKind::Map, 2, false, true),
+    shape("transformList", FoldKind::Map, 2, true, true),
+    shape("transformMap", FoldKind::Values, 2, false, true),
+    shape("transformMap", FoldKind::Values, 2, true, true),
+    shape("transformMapEntry", FoldKind::Entries, 2, false, true),
+    shape("transformMapEntry", FoldKind::Entries, 2, true, true),
+    shape("optMap", FoldKind::OptMap, 1, false, true),
+    shape("optFlatMap", FoldKind::OptFlatMap, 1, false, true),
+];
+
+impl Shape {
+    /// How many arguments the call has.
+    pub fn arguments(&self) -> usize {
+        self.variables + 1 + usize::from(self.filtered)
+    }
 }
 
 /// What a call of this name with so many arguments is.
-fn shape(name: &str, arguments: usize, kubernetes: bool) -> Option<Shape> {
-    let (kind, variables, filtered) = match (name, arguments) {
-        ("all", 2) => (FoldKind::All, 1, false),
-        ("exists", 2) => (FoldKind::Exists, 1, false),
-        ("exists_one", 2) => (FoldKind::ExistsOne, 1, false),
-        ("map", 2) => (FoldKind::Map, 1, false),
-        ("map", 3) => (FoldKind::Map, 1, true),
-        ("filter", 2) => (FoldKind::Filter, 1, false),
-        ("sortBy", 2) => (FoldKind::SortBy, 1, false),
-        _ if !kubernetes => return None,
-        ("all", 3) => (FoldKind::All, 2, false),
-        ("exists", 3) => (FoldKind::Exists, 2, false),
-        ("exists_one" | "existsOne", 3) => (FoldKind::ExistsOne, 2, false),
-        ("transformList", 3) => (FoldKind::Map, 2, false),
-        ("transformList", 4) => (FoldKind::Map, 2, true),
-        ("transformMap", 3) => (FoldKind::Values, 2, false),
-        ("transformMap", 4) => (FoldKind::Values, 2, true),
-        ("transformMapEntry", 3) => (FoldKind::Entries, 2, false),
-        ("transformMapEntry", 4) => (FoldKind::Entries, 2, true),
-        ("optMap", 2) => (FoldKind::OptMap, 1, false),
-        ("optFlatMap", 2) => (FoldKind::OptFlatMap, 1, false),
-        _ => return None,
-    };
-    Some(Shape { kind, variables, filtered })
+fn known(name: &str, arguments: usize, kubernetes: bool) -> Option<&'static Shape> {
+    SHAPES.iter().find(|shape| shape.name == name && shape.arguments() == arguments && (kubernetes || !shape.rules))
 }
 
 impl Checker<'_> {
@@ -50,11 +65,11 @@ impl Checker<'_> {
                 _ => Ok(None),
             };
         };
-        let Some(shape) = shape(&call.func_name, call.args.len(), self.environment.kubernetes) else {
+        let Some(shape) = known(&call.func_name, call.args.len(), self.environment.kubernetes) else {
             return Ok(None);
         };
         let (range, range_type) = self.visit(target, depth + 1)?;
-        let types = self.bound_types(&shape, &range_type, target.id)?;
+        let types = self.bound_types(shape, &range_type, target.id)?;
         let mut names: Vec<String> = Vec::new();
         for argument in &call.args[..shape.variables] {
             match &argument.expr {
@@ -66,10 +81,10 @@ impl Checker<'_> {
         self.crossing = true;
         let outer = self.scope.len();
         self.scope.extend(names.into_iter().zip(types));
-        let parts = self.parts(&shape, &call.args[shape.variables..], id, depth);
+        let parts = self.parts(shape, &call.args[shape.variables..], id, depth);
         self.scope.truncate(outer);
         let (filter, (body, body_type)) = parts?;
-        let result = self.result(&shape, &range_type, body_type, id)?;
+        let result = self.result(shape, &range_type, body_type, id)?;
         let fold = Fold { kind: shape.kind, range, pairs: shape.variables == 2, filter, body };
         Ok(Some((Node::Fold(Box::new(fold)), result)))
     }

@@ -31,7 +31,7 @@ pub(crate) const ROWS: &[Row] = &[
     ("string.format(list(dyn)): string", format),
 ];
 
-/// Not in the version of the library that the API server has.
+/// Turns text around.
 pub(crate) const REVERSE_ROWS: &[Row] = &[("string.reverse(): string", |arguments, budget| {
     change("reverse", arguments, budget, |text| text.chars().rev().collect())
 })];

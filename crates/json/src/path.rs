@@ -22,6 +22,7 @@ mod modifier;
 mod multipath;
 mod pretty;
 mod query;
+pub mod reference;
 mod scan;
 pub mod text;
 mod wildcard;

@@ -11,6 +11,7 @@ use crate::{
     heap::{Failure, Heap, Outcome},
     lex::Span,
     limits,
+    needs::Needs,
     position::{Position, excerpt},
     runes,
     tree::{Branch, Node, Pipe, Tree},
@@ -29,10 +30,10 @@ pub(crate) enum Data<'d> {
 }
 
 /// Renders a tree.
-pub(crate) fn render(text: &str, tree: &Tree, data: Data<'_>) -> Result<String, RenderError> {
+pub(crate) fn render(text: &str, tree: &Tree, needs: &Needs, data: Data<'_>) -> Result<String, RenderError> {
     let heap = Heap::default();
     let mut evaluator = Evaluator { tree, heap: &heap, variables: Vec::new(), output: Vec::new() };
-    let outcome = evaluator.run(data);
+    let outcome = evaluator.run(needs, data);
     match outcome {
         Ok(()) => {
             let bytes = std::mem::take(&mut evaluator.output);
@@ -92,13 +93,13 @@ struct Evaluator<'t, 'h> {
 }
 
 impl<'t> Evaluator<'t, '_> {
-    fn run(&mut self, data: Data<'_>) -> Step<()> {
+    fn run(&mut self, needs: &Needs, data: Data<'_>) -> Step<()> {
         let root = match data {
-            Data::Fields(fields) => self.heap.import_root(fields, None),
+            Data::Fields(fields) => self.heap.import_root(fields, needs, None),
             // At the root a null is no value at all.
-            Data::Value(json) => self.heap.import(json).map(concrete),
+            Data::Value(json) => self.heap.import(json, needs).map(concrete),
             Data::Mutation { value, get, fields, is_map } => {
-                let root = self.heap.import_root(fields, Some(Found::new(value.cloned(), get)));
+                let root = self.heap.import_root(fields, needs, Some(Found::new(value.cloned(), get)));
                 root.map(|root| match root {
                     Value::Root(map) if is_map => Value::Map(map),
                     other => other,

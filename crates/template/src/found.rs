@@ -8,6 +8,7 @@ use crate::{
     fmt::float,
     heap::{Heap, Outcome},
     named::Named,
+    needs::Needs,
     sprig,
     time::Time,
     value::{Elem, Str, Value},
@@ -90,7 +91,7 @@ impl Found {
     pub(crate) fn raw(&self, heap: &Heap) -> Outcome<Str> {
         match &self.json {
             None => Ok("".into()),
-            Some(json) => sprig::json(heap, &heap.import(json)?),
+            Some(json) => sprig::json(heap, &heap.import(json, &Needs::all())?),
         }
     }
 

@@ -11,6 +11,7 @@ use serde_json::{Number, Value as Json};
 use crate::{
     found::Found,
     limits,
+    needs::Needs,
     sprig::Compiled,
     value::{Elem, List, Map, Str, Value},
 };
@@ -180,12 +181,24 @@ impl Heap {
         Builder { heap: self, bytes: Vec::new() }
     }
 
-    /// Turns JSON into values: integers become `int64`, other numbers `float64`. The data is the caller's, so it costs no budget.
-    pub(crate) fn import(&self, json: &Json) -> Outcome<Value> {
-        self.import_with(json, |number| match number.as_i64() {
-            Some(int) => Value::Int64(int),
-            None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-        })
+    /// Turns what is needed of JSON into values: integers become `int64`, other numbers `float64`. The data is the caller's, so
+    /// it costs no budget.
+    pub(crate) fn import(&self, json: &Json, needs: &Needs) -> Outcome<Value> {
+        match json {
+            Json::Object(fields) if !needs.whole => {
+                let mut entries = BTreeMap::new();
+                for (name, needs) in &needs.fields {
+                    if let Some(value) = fields.get(name) {
+                        entries.insert(Str::from(name.as_str()), self.import(value, needs)?);
+                    }
+                }
+                Ok(self.keep(Value::Map(Map::new(Elem::Any, false, entries))))
+            }
+            _ => self.import_with(json, |number| match number.as_i64() {
+                Some(int) => Value::Int64(int),
+                None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+            }),
+        }
     }
 
     /// Turns JSON into values as Go's decoder does: all numbers become `float64`.
@@ -220,11 +233,23 @@ impl Heap {
     }
 
     /// Turns the fields of the root into the root struct; what a mutation found becomes its field `Value`.
-    pub(crate) fn import_root(&self, fields: &serde_json::Map<String, Json>, found: Option<Found>) -> Outcome<Value> {
-        let mut fields: BTreeMap<_, _> = fields
-            .iter()
-            .map(|(key, value)| Ok((Str::from(key.as_str()), self.import(value)?)))
-            .collect::<Outcome<_>>()?;
+    pub(crate) fn import_root(
+        &self,
+        fields: &serde_json::Map<String, Json>,
+        needs: &Needs,
+        found: Option<Found>,
+    ) -> Outcome<Value> {
+        let whole = Needs::all();
+        let import = |(key, value): (&String, &Json)| {
+            let value = match needs.fields.get(key) {
+                _ if needs.whole => self.import(value, &whole)?,
+                Some(needs) => self.import(value, needs)?,
+                // It is not looked at, but messages list the names of all fields.
+                None => Value::Nil,
+            };
+            Ok((Str::from(key.as_str()), value))
+        };
+        let mut fields: BTreeMap<_, _> = fields.iter().map(import).collect::<Outcome<_>>()?;
         if let Some(found) = found {
             fields.insert("Value".into(), Value::Found(Rc::new(found)));
         }

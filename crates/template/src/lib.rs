@@ -5,7 +5,7 @@
 //!            │        └─ functions (names)      │
 //!            └─ literal (constants)             ├─ html (escapers by context, for HTML only)
 //!                                               ▼
-//!  data ──▶ heap (Go-typed values, budgets) ─▶ eval ──▶ output   render: many times
+//!  data ──▶ heap (Go-typed values, budgets) ─▶ eval ──▶ output   render: many times, of the data only what `needs` found
 //!                                               ├─ builtin, sprig/* (functions), methods, found (gjson results)
 //!                                               └─ fmt (how Go prints values)
 //! ```
@@ -43,6 +43,7 @@ pub mod limits;
 mod literal;
 mod methods;
 mod named;
+mod needs;
 mod parse;
 mod position;
 mod print;
@@ -69,31 +70,34 @@ pub use position::Position;
 pub struct Template {
     text: Arc<str>,
     tree: Arc<tree::Tree>,
+    needs: Arc<needs::Needs>,
 }
 
 impl Template {
     /// Parses a template text; unknown functions are refused here.
     pub fn compile(text: &str) -> Result<Template, CompileError> {
-        let tree = parse(text, Dialect::Text)?;
-        Ok(Template { text: text.into(), tree: Arc::new(tree) })
+        Ok(Template::new(text, parse(text, Dialect::Text)?))
     }
 
     /// Parses a template text whose output is HTML: values are escaped by the place where they stand, absent values print nothing,
     /// and there are no functions besides Go's and sprig's. A text that leaves a tag, an attribute or a script open is refused.
     pub fn compile_html(text: &str) -> Result<Template, CompileError> {
-        let tree = html::escape(text, &parse(text, Dialect::Html)?)?;
-        Ok(Template { text: text.into(), tree: Arc::new(tree) })
+        Ok(Template::new(text, html::escape(text, &parse(text, Dialect::Html)?)?))
+    }
+
+    fn new(text: &str, tree: tree::Tree) -> Template {
+        Template { text: text.into(), needs: Arc::new(needs::Needs::of(&tree)), tree: Arc::new(tree) }
     }
 
     /// Renders with a struct at the root, whose fields are the entries: an unknown root field is an error, a missing key further
     /// down prints `<no value>`. The output is not trimmed.
     pub fn render(&self, data: &Map<String, Value>) -> Result<String, RenderError> {
-        eval::render(&self.text, &self.tree, Data::Fields(data))
+        eval::render(&self.text, &self.tree, &self.needs, Data::Fields(data))
     }
 
     /// Renders with any value at the root; an object is a map, so that missing root keys print `<no value>` as well.
     pub fn render_value(&self, data: &Value) -> Result<String, RenderError> {
-        eval::render(&self.text, &self.tree, Data::Value(data))
+        eval::render(&self.text, &self.tree, &self.needs, Data::Value(data))
     }
 
     /// Renders the template of a mutation: the root is a struct of the given fields and of `Value`, which is what the path of
@@ -104,7 +108,7 @@ impl Template {
         get: Get,
         data: &Map<String, Value>,
     ) -> Result<String, RenderError> {
-        eval::render(&self.text, &self.tree, Data::Mutation { value, get, fields: data, is_map: false })
+        eval::render(&self.text, &self.tree, &self.needs, Data::Mutation { value, get, fields: data, is_map: false })
     }
 
     /// Renders as [`Template::render_mutation`] does, with a map at the root: missing root keys are no errors, as in
@@ -115,7 +119,7 @@ impl Template {
         get: Get,
         data: &Map<String, Value>,
     ) -> Result<String, RenderError> {
-        eval::render(&self.text, &self.tree, Data::Mutation { value, get, fields: data, is_map: true })
+        eval::render(&self.text, &self.tree, &self.needs, Data::Mutation { value, get, fields: data, is_map: true })
     }
 
     /// The text it was compiled from.

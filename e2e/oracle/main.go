@@ -8,7 +8,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,7 +24,10 @@ func main() {
 		"path":     answerPath,
 	}
 	if len(os.Args) == 2 && os.Args[1] == "bench" {
-		bench(os.Stdout)
+		if err := bench(os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "oracle:", err)
+			os.Exit(1)
+		}
 		return
 	}
 	if len(os.Args) != 2 || questions[os.Args[1]] == nil {
@@ -76,11 +78,4 @@ func safely(line []byte, ask func([]byte) (answer, error)) (given answer) {
 		return answer{"error": err.Error()}
 	}
 	return given
-}
-
-// decode reads a question, whose numbers stay as they are written until it is known what they are for.
-func decode(line []byte, question any) error {
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.UseNumber()
-	return decoder.Decode(question)
 }

@@ -53,9 +53,9 @@ func answerTemplate(line []byte) (answer, error) {
 
 func compileTemplate(text string, html bool) (executor, error) {
 	if html {
-		return htmltemplate.New("mutation").Funcs(sprig.TxtFuncMap()).Parse(text)
+		return htmltemplate.New("mutation").Funcs(htmlFunctions).Parse(text)
 	}
-	return template.New("inline").Funcs(textFunctions()).Parse(text)
+	return template.New("inline").Funcs(textFunctions).Parse(text)
 }
 
 // templateData decodes as Kubernetes does: whole numbers are int64.
@@ -81,9 +81,13 @@ func templateData(raw json.RawMessage, path *string) (any, error) {
 	return fields, nil
 }
 
-// textFunctions are sprig's and the three of the agent.
-func textFunctions() template.FuncMap {
-	functions := sprig.TxtFuncMap()
+// htmlFunctions are sprig's; textFunctions are those and the three of the agent.
+var (
+	htmlFunctions = sprig.TxtFuncMap()
+	textFunctions = withHashes(sprig.TxtFuncMap())
+)
+
+func withHashes(functions template.FuncMap) template.FuncMap {
 	functions["sha3sum"] = sha3sum
 	functions["sha3short"] = func(text string, lengths ...int) (string, error) {
 		length := 20

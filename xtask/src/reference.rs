@@ -1,6 +1,159 @@
-//! Reference pages.
+//! The reference pages, made from the tables of the crates.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use carrick_json::path::reference as paths;
+
+use crate::tools;
+
+/// One row of a page.
+struct Entry {
+    group: &'static str,
+    usage: &'static str,
+    summary: &'static str,
+    example: Option<(&'static str, &'static str)>,
+}
+
+/// The crates have an entry type each, with the same fields; the second one is what to call an entry by.
+macro_rules! rows {
+    ($entries:expr, $usage:ident) => {
+        $entries
+            .into_iter()
+            .map(|e| Entry { group: e.group, usage: e.$usage, summary: e.summary, example: e.example })
+            .collect::<Vec<Entry>>()
+    };
+}
 
 /// Writes the pages.
 pub fn write() -> anyhow::Result<()> {
+    for (file, page) in pages() {
+        fs::write(&file, page).with_context(|| format!("cannot write {}", file.display()))?;
+        println!("wrote {}", file.strip_prefix(tools::root()).unwrap_or(&file).display());
+    }
     Ok(())
+}
+
+/// Every page and where it belongs.
+fn pages() -> Vec<(PathBuf, String)> {
+    let folder = tools::root().join("docs/reference");
+    let documents = [
+        ("reading", paths::DOCUMENT, "and lead to what is behind the arrow"),
+        ("writing", paths::SMALL, "and leave behind what is behind the arrow"),
+    ];
+    let documents = documents.map(|(what, document, result)| {
+        format!("Examples of {what} start from this document, {result}:\n\n```json\n{document}\n```\n")
+    });
+    vec![
+        (folder.join("templates.md"), page(TEMPLATES, &rows!(carrick_template::reference::entries(), usage))),
+        (folder.join("cel.md"), page(CEL, &rows!(carrick_cel::reference::entries(), usage))),
+        (folder.join("paths.md"), page(&format!("{PATHS}\n{}", documents.join("\n")), &rows!(paths::entries(), name))),
+    ]
+}
+
+const MADE: &str = "<!-- Made by `cargo xtask reference` from the tables that implement the language. Edit those. -->";
+
+const TEMPLATES: &str = "\
+# Functions of templates
+
+Templates are Go's [text/template](https://pkg.go.dev/text/template), with the functions below: Go's own, those of
+[sprig](https://masterminds.github.io/sprig/), and three for hashes. Templates of mutations are Go's
+[html/template](https://pkg.go.dev/html/template): values are escaped for HTML, and the three for hashes are missing.
+
+| rule of a PublishedResource | fields of the data |
+| --- | --- |
+| `naming` | `.Object`, `.ClusterName`, `.ClusterPath` |
+| `related[].object.template`, `related[].object.namespace.template` | `.Side` (`kcp` or `service`), `.Object`, `.ClusterName`, `.ClusterPath` |
+| labels of selectors | `.LocalObject`, `.RemoteObject`, `.ClusterName`, `.ClusterPath` |
+| `rewrite.template` | `.Value`, `.RelatedObject`, `.LocalObject`, `.RemoteObject`, `.ClusterName`, `.ClusterPath` |
+| `mutation` | `.Value` (what the path leads to), `.LocalObject` (the object that is changed), `.RemoteObject` (the other one) |
+
+Try one: `carrick toolkit template --data object.yaml '{{ .Object.metadata.name | sha3short }}'` ([more](../toolkit.md)).
+";
+
+const CEL: &str = "\
+# Functions of CEL expressions
+
+Expressions of mutations have the variables `value` (what is at the path), `self` (the object that is changed) and `other` (the
+object on the other side); their result is written to the path. Validation rules of CRDs have `self` and `oldSelf` and give a boolean.
+Numbers of `value` are doubles where that works, and integers otherwise.
+
+Try one: `carrick toolkit cel --self object.yaml 'self.spec.replicas + 1'` ([more](../toolkit.md)).
+";
+
+const PATHS: &str = "\
+# Paths
+
+Paths say where in an object a mutation or reference finds its value. Reading follows [gjson](https://github.com/tidwall/gjson),
+writing and deleting follow [sjson](https://github.com/tidwall/sjson).
+
+Try one: `carrick toolkit path get --data object.yaml 'spec.items.#.name'` ([more](../toolkit.md)).
+";
+
+/// An introduction and a table for each group, in the order in which the groups begin.
+fn page(introduction: &str, entries: &[Entry]) -> String {
+    let mut groups: Vec<&str> = Vec::new();
+    for entry in entries {
+        if !groups.contains(&entry.group) {
+            groups.push(entry.group);
+        }
+    }
+    let mut page = format!("{MADE}\n\n{introduction}");
+    for group in groups {
+        page += &["\n## ", &capital(group), "\n\n| use | what it does |\n| --- | --- |\n"].concat();
+        for entry in entries.iter().filter(|entry| entry.group == group) {
+            let usage: Vec<String> = entry.usage.lines().map(code).collect();
+            let example = entry.example.map(|(input, output)| format!("<br>{} → {}", code(input), code(output)));
+            let example = example.unwrap_or_default();
+            page += &["| ", &usage.join("<br>"), " | ", &sentence(entry.summary), &example, " |\n"].concat();
+        }
+    }
+    page
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// A sentence in a table.
+fn sentence(text: &str) -> String {
+    let text = capital(text).replace('|', "\\|").replace('\n', " ");
+    let text = if text.contains('`') { text } else { text.replace('<', "&lt;") };
+    if text.ends_with('.') { text } else { text + "." }
+}
+
+/// Code in a table. Ends of lines are shown.
+fn code(text: &str) -> String {
+    if text.is_empty() {
+        return "*nothing*".to_owned();
+    }
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
+    let text = text.replace('|', "\\|").replace('\n', "↵").replace('\t', "⇥");
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pages_are_those_that_the_code_makes() {
+        for (file, page) in pages() {
+            let committed = fs::read_to_string(&file).unwrap_or_default();
+            assert!(committed == page, "{} is stale: run `cargo xtask reference`", file.display());
+        }
+    }
+
+    #[test]
+    fn code_survives_tables() {
+        for (text, wanted) in
+            [("a | b", "`a \\| b`"), ("`a`", "`` `a` ``"), ("", "*nothing*"), ("a\nb", "`a↵b`"), (" a", "`  a `")]
+        {
+            assert_eq!(code(text), wanted);
+        }
+    }
 }

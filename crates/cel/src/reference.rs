@@ -86,6 +86,7 @@ mod tests {
     use crate::convert::to_json;
     use crate::environment;
     use crate::expression::Expression;
+    use crate::value::Value;
 
     #[test]
     fn everything_that_can_be_called_is_described_once() {
@@ -107,10 +108,9 @@ mod tests {
                 (environment::mutation(), !rules_only),
             ] {
                 if known {
-                    let value = Expression::compile(input, environment, &[]).and_then(|compiled| {
-                        Ok(compiled.eval(|_| Ok(crate::value::Value::Null)).and_then(|value| to_json(&value)))
-                    });
-                    assert_eq!(value.unwrap().unwrap().to_string(), output, "{input}");
+                    let compiled = Expression::compile(input, environment, &[]).unwrap();
+                    let value = compiled.eval(|_| Ok(Value::Null)).and_then(|value| to_json(&value));
+                    assert_eq!(value.unwrap().to_string(), output, "{input}");
                 }
             }
         }

@@ -342,14 +342,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
 
 impl<K: Eq + Hash + Clone> Lane<K> {
     fn new(id: u64) -> Self {
-        Self {
-            id,
-            waiting: Default::default(),
-            has_turn: [false; 3],
-            entries: HashMap::new(),
-            queued: 0,
-            running: 0,
-        }
+        Self { id, waiting: Default::default(), has_turn: [false; 3], entries: HashMap::new(), queued: 0, running: 0 }
     }
 
     /// Takes the first key in line that still waits there, and makes it run.

@@ -1,0 +1,258 @@
+//! Errors, retries, panics, hand-overs and the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_multicluster::{
+    Action, Cluster, ClusterError, Config, Context, Coordinator, Fleet, MultiClusterController, Ownership,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::controller::Action as KubeAction;
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+
+use crate::fake::Fake;
+use crate::world::{Script, Words, data, eventually, poll};
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("it is {0}")]
+    Broken(&'static str),
+    #[error("no cluster")]
+    Cluster(#[source] ClusterError),
+    #[error("no answer")]
+    Kube(#[source] kube::Error),
+}
+
+fn config() -> watcher::Config {
+    watcher::Config::default()
+}
+
+fn one_object(cluster: &str) -> (Fake, Script) {
+    let fake = Fake::default();
+    fake.put("configmaps", cluster, "default", "x", &data("x"));
+    let script = Script::with("e", &fake, &[cluster]);
+    (fake, script)
+}
+
+#[tokio::test]
+async fn failures_and_panics_are_reported_and_tried_again_with_growing_pauses() {
+    let (_fake, script) = one_object("c");
+    let seen = Words::default();
+    let reconcile = |_: Arc<ConfigMap>, context: Context<Words>| {
+        context.data.say(format!("attempt {} because {}", context.attempt, context.reason.as_str()));
+        // A panic before the first await must be caught too.
+        assert!(context.attempt != 1, "out of luck");
+        async move { if context.attempt < 3 { Err(Failure::Broken("broken")) } else { Ok(KubeAction::await_change()) } }
+    };
+    let controller = MultiClusterController::<ConfigMap>::new(script, config());
+    let (_task, errors) = poll(controller.run(reconcile, |_, _, _| Action::backoff(), Arc::new(seen.clone())));
+    seen.hear("attempt 3 because retried").await;
+    assert_eq!(seen.all()[1..], ["attempt 1", "attempt 2", "attempt 3"].map(|text| format!("{text} because retried")));
+    let wanted = [
+        "cannot reconcile cluster://c/default/x: it is broken",
+        "the reconciler panicked over cluster://c/default/x: out of luck",
+        "cannot reconcile cluster://c/default/x: it is broken",
+    ];
+    assert_eq!(errors.all(), wanted);
+}
+
+#[tokio::test]
+async fn a_missing_cluster_is_waited_for_and_a_gone_one_is_forgotten() {
+    let (fake, script) = one_object("c");
+    let gone = script.engage("left", "e", &fake);
+    let seen = Words::default();
+    let fleet = Fleet::from(script.clone());
+    let reconcile = |_: Arc<ConfigMap>, context: Context<Words>| async move {
+        let wanted = if context.fleet.cluster("later").is_ok() { "left" } else { "later" };
+        context.data.say(format!("looks for {wanted}"));
+        context.fleet.cluster(wanted).map_err(Failure::Cluster)?;
+        Ok(Action::await_change())
+    };
+    let controller = MultiClusterController::<ConfigMap>::on(&fleet, config())
+        .with_config(Config::default().retry_unknown_cluster_after(Duration::from_millis(1)));
+    script.disengage(&gone);
+    eventually(|| fleet.cluster("left").is_err(), || "the cluster to leave".to_owned()).await;
+    let policy = |_: Arc<ConfigMap>, _: &Failure, _: Context<Words>| -> Action { panic!("no failure") };
+    let (_task, errors) = poll(controller.run(reconcile, policy, Arc::new(seen.clone())));
+    eventually(|| seen.count("looks for later") > 3, || "retries".to_owned()).await;
+    let waiting = tokio::spawn({
+        let fleet = fleet.clone();
+        async move { fleet.wait_cluster("later", Duration::from_secs(60)).await }
+    });
+    script.engage("later", "e", &fake);
+    assert_eq!(*waiting.await.unwrap().unwrap().name(), "later");
+    seen.hear("looks for left").await;
+    seen.take();
+    fake.put("configmaps", "c", "default", "x", &data("y"));
+    seen.hear("looks for left").await;
+    assert_eq!(seen.all(), ["looks for left"], "once per change, never again by itself");
+    assert!(errors.all().is_empty());
+    let timeout = fleet.wait_cluster("never", Duration::from_millis(1)).await;
+    assert_eq!(timeout, Err(ClusterError::Unknown { cluster: "never".into() }));
+}
+
+#[tokio::test]
+async fn a_refusal_by_a_cluster_that_is_just_leaving_is_no_failure() {
+    let (fake, script) = one_object("c");
+    fake.put("configmaps", "d", "default", "x", &data("x"));
+    let leaving = script.engage("c", "e", &fake);
+    script.engage("d", "e", &fake);
+    fake.forbid("c");
+    fake.forbid("d");
+    let seen = Words::default();
+    let reconcile = |object: Arc<ConfigMap>, context: Context<Words>| async move {
+        let api: Api<ConfigMap> = Api::namespaced(context.cluster.client(), "default");
+        let result = api.get(&object.name_any()).await;
+        context.data.say(format!("{} refuses", context.cluster.name()));
+        result.map(|_| Action::await_change()).map_err(Failure::Kube)
+    };
+    let controller = MultiClusterController::<ConfigMap>::new(script.clone(), config());
+    let policy = |_: Arc<ConfigMap>, _: &Failure, _: Context<Words>| Action::await_change();
+    let (_task, errors) = poll(controller.run(reconcile, policy, Arc::new(seen.clone())));
+    seen.hear("c refuses").await;
+    script.disengage(&leaving);
+    // The other one stays, so its refusal is a failure.
+    errors.hear_many(1).await;
+    assert_eq!(errors.all(), ["cannot reconcile cluster://d/default/x: no answer"]);
+}
+
+#[tokio::test]
+async fn an_unchanged_reconciler_of_kube_runs_in_every_cluster_with_its_client() {
+    struct Ctx {
+        client: kube::Client,
+        seen: Words,
+    }
+    async fn reconcile(object: Arc<ConfigMap>, ctx: Arc<Ctx>) -> Result<KubeAction, kube::Error> {
+        let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &object.namespace().unwrap_or_default());
+        let here = api.get(&object.name_any()).await?;
+        ctx.seen.say(format!("{} {}", object.name_any(), here.annotations()["kcp.io/cluster"]));
+        Ok(KubeAction::requeue(Duration::from_secs(3600)))
+    }
+    fn error_policy(_: Arc<ConfigMap>, _: &kube::Error, _: Arc<Ctx>) -> KubeAction {
+        KubeAction::requeue(Duration::from_secs(5))
+    }
+    let fake = Fake::default();
+    for cluster in ["a", "b"] {
+        for name in ["x", "y"] {
+            fake.put("configmaps", cluster, "default", name, &data("x"));
+        }
+    }
+    let (seen, made) = (Words::default(), Words::default());
+    let (told, making) = (seen.clone(), made.clone());
+    let make = move |cluster: &Cluster| {
+        making.say(cluster.name().to_string());
+        Arc::new(Ctx { client: cluster.client(), seen: told.clone() })
+    };
+    let controller = MultiClusterController::<ConfigMap>::new(Script::with("e", &fake, &["a", "b"]), config());
+    let (_task, errors) = poll(controller.run_uniform(make, reconcile, error_policy));
+    seen.hear_many(4).await;
+    assert_eq!(seen.sorted(), ["x a", "x b", "y a", "y b"]);
+    assert_eq!(made.sorted(), ["a", "b"]);
+    assert!(errors.all().is_empty());
+}
+
+/// A coordinator that the test drives.
+struct Manual {
+    ownership: watch::Sender<Ownership>,
+    drained: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Coordinator for Manual {
+    fn ownership(&self) -> watch::Receiver<Ownership> {
+        self.ownership.subscribe()
+    }
+
+    fn drained(&self, version: u64) {
+        self.drained.lock().push(version);
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_is_handed_over_only_after_its_work_has_ended() {
+    let fake = Fake::default();
+    for cluster in ["a", "b"] {
+        fake.put("configmaps", cluster, "default", "x", &data("x"));
+    }
+    let ownership = watch::Sender::new(Ownership::new(1, |name| *name == "a"));
+    let drained = Arc::new(Mutex::new(Vec::new()));
+    let coordinator = Manual { ownership: ownership.clone(), drained: drained.clone() };
+    let fleet = Fleet::builder(Script::with("e", &fake, &["a", "b"])).coordinator(coordinator).build();
+    let (seen, permits) = (Words::default(), Arc::new(Semaphore::new(0)));
+    let reconcile = |_: Arc<ConfigMap>, context: Context<(Words, Arc<Semaphore>)>| async move {
+        context.data.0.say(format!("began {}", context.cluster.name()));
+        context.data.1.acquire().await.unwrap().forget();
+        context.data.0.say(format!("ended {}", context.cluster.name()));
+        Ok::<_, Failure>(Action::await_change())
+    };
+    let controller = MultiClusterController::<ConfigMap>::on(&fleet, config());
+    let context = Arc::new((seen.clone(), permits.clone()));
+    let _running = poll(controller.run(reconcile, |_, _, _| Action::backoff(), context));
+    seen.hear("began a").await;
+    eventually(|| *drained.lock() == [1], || format!("{:?}", drained.lock())).await;
+    ownership.send_replace(Ownership::new(2, |name| *name == "b"));
+    seen.hear("began b").await;
+    assert_eq!(*drained.lock(), [1], "a still runs");
+    permits.add_permits(1);
+    eventually(|| drained.lock().last() == Some(&2), || format!("{:?}", drained.lock())).await;
+    assert!(seen.count("ended a") == 1 || seen.count("ended b") == 1);
+    // And back: everything is looked at again.
+    seen.take();
+    permits.add_permits(10);
+    ownership.send_replace(Ownership::all(3));
+    seen.hear("ended a").await;
+}
+
+#[tokio::test]
+async fn a_graceful_shutdown_starts_nothing_new_and_lets_work_end() {
+    let fake = Fake::default();
+    for name in ["x", "y"] {
+        fake.put("configmaps", "c", "default", name, &data("x"));
+    }
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (seen, permits) = (Words::default(), Arc::new(Semaphore::new(0)));
+    let reconcile = |_: Arc<ConfigMap>, context: Context<(Words, Arc<Semaphore>)>| async move {
+        context.data.0.say("began");
+        context.stop.cancelled().await;
+        context.data.1.acquire().await.unwrap().forget();
+        context.data.0.say("ended");
+        Ok::<_, Failure>(Action::await_change())
+    };
+    let controller = MultiClusterController::<ConfigMap>::new(Script::with("e", &fake, &["c"]), config())
+        .with_config(Config::default().concurrency(1))
+        .graceful_shutdown_on(async move { drop(stopped.await) });
+    let context = Arc::new((seen.clone(), permits.clone()));
+    let (task, _) = poll(controller.run(reconcile, |_, _, _| Action::backoff(), context));
+    seen.hear("began").await;
+    stop.send(()).unwrap();
+    permits.add_permits(1);
+    task.await.unwrap();
+    assert_eq!(seen.all(), ["began", "ended"]);
+}
+
+#[tokio::test]
+async fn one_object_never_runs_twice_at_once() {
+    let (fake, script) = one_object("c");
+    let (seen, permits) = (Words::default(), Arc::new(Semaphore::new(0)));
+    let reconcile = |object: Arc<ConfigMap>, context: Context<(Words, Arc<Semaphore>)>| async move {
+        context.data.0.say(object.data.as_ref().unwrap()["value"].clone());
+        context.data.1.acquire().await.unwrap().forget();
+        Ok::<_, Failure>(Action::await_change())
+    };
+    let controller = MultiClusterController::<ConfigMap>::new(script, config());
+    let store = controller.store();
+    let context = Arc::new((seen.clone(), permits.clone()));
+    let _running = poll(controller.run(reconcile, |_, _, _| Action::backoff(), context));
+    seen.hear("x").await;
+    for value in ["1", "2", "3"] {
+        fake.put("configmaps", "c", "default", "x", &data(value));
+    }
+    let value = || store.get("c", "default", "x").is_some_and(|object| object.data.as_ref().unwrap()["value"] == "3");
+    eventually(value, || "the last change".to_owned()).await;
+    assert_eq!(seen.all(), ["x"]);
+    permits.add_permits(10);
+    seen.hear("3").await;
+    assert_eq!(seen.all(), ["x", "3"], "three changes, one more look");
+}

@@ -14,6 +14,7 @@ mod complaint;
 mod path;
 mod source;
 mod template;
+mod suggest;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -84,7 +84,7 @@ fn errors_point_at_the_faulty_place() {
     let cases: &[(&[&str], &str)] = &[
         (
             &["template", "-d", "-", "a\n{{ .Object.kind | uper }}"],
-            "error: function \"uper\" does not exist\n --> template:2:19\n  |\n2 | {{ .Object.kind | uper }}\n  |                   ^^^^\n",
+            "error: function \"uper\" does not exist\n --> template:2:19\n  |\n2 | {{ .Object.kind | uper }}\n  |                   ^^^^\n  = there is a function upper\n",
         ),
         (&["template", "-d", "-", "{{ .Nope }}"], "1 | {{ .Nope }}\n  |    ^^^^^\n"),
         (&["template", "-d", "-", "{{ .Object.nope | upper }}"], "^^^^^\n  = what it gets is missing in the data; "),
@@ -94,7 +94,7 @@ fn errors_point_at_the_faulty_place() {
         (&["template", "-d", "a: [", "x"], "1 | a: [\n  |    ^\n"),
         (&["cel", "self.a +"], "1 | self.a +\n  |         ^\n"),
         (&["cel", "'e' + self.upper()"], "1 | 'e' + self.upper()\n  |            ^^^^^\n"),
-        (&["cel", "selv.a"], "1 | selv.a\n  | ^^^^\n"),
+        (&["cel", "selv.a"], "1 | selv.a\n  | ^^^^\n  = there is self\n"),
         (&["cel", "1 / 0"], "error: division by zero\n"),
         (&["cel", "--value", "word", "value"], "error: cannot read word: "),
         (

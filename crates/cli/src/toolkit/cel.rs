@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::batch::{self, Answer};
 use super::complaint::Complaint;
 use super::source::{self, Text};
+use super::suggest;
 
 /// Evaluate the CEL expression of a mutation.
 ///
@@ -76,13 +77,13 @@ fn refused(text: &Text, error: &CompileError) -> Complaint {
     let complaint = Complaint::new(error.message());
     let Some(at) = error.position() else { return complaint };
     let offset = text.offset(at.line, at.column);
-    match error {
-        // The place of a call is its parenthesis; the name is before.
-        CompileError::Undeclared { name, .. } if text.content[..offset].ends_with(name) => {
-            complaint.at(text, offset - name.len(), name.len())
-        }
-        CompileError::Undeclared { name, .. } => complaint.at(text, offset, name.len()),
-        _ => complaint.at(text, offset, 1),
+    let CompileError::Undeclared { name, .. } = error else { return complaint.at(text, offset, 1) };
+    // The place of a call is its parenthesis; the name is before.
+    let start = if text.content[..offset].ends_with(name) { offset - name.len() } else { offset };
+    let functions = carrick_cel::reference::entries().into_iter().map(|entry| entry.name);
+    match suggest::nearest(name, functions.chain(["self", "other", "value"])) {
+        Some(meant) => complaint.at(text, start, name.len()).hint(format!("there is {meant}")),
+        None => complaint.at(text, start, name.len()),
     }
 }
 

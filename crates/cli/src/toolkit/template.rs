@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::batch::{self, Answer};
 use super::complaint::Complaint;
 use super::source::{self, Text};
+use super::suggest;
 
 /// Render a Go template with the functions of sprig.
 #[derive(Debug, clap::Args)]
@@ -141,8 +142,18 @@ fn get(value: &Value, path: &str) -> Option<Value> {
 
 fn refused(text: &Text, error: &CompileError) -> Complaint {
     let complaint = Complaint::new(error.message());
-    match error.position() {
+    let complaint = match error.position() {
         Some(at) => complaint.at(text, at.offset, at.length),
+        None => complaint,
+    };
+    let meant = match error {
+        CompileError::UnknownFunction { name, .. } => {
+            suggest::nearest(name, carrick_template::reference::entries().into_iter().map(|entry| entry.name))
+        }
+        _ => None,
+    };
+    match meant {
+        Some(name) => complaint.hint(format!("there is a function {name}")),
         None => complaint,
     }
 }

@@ -92,6 +92,7 @@ impl Client {
     }
 
     /// A client below the base URL, such as at `/clusters/root:a`.
+    #[must_use]
     pub fn below(&self, path: &str) -> Self {
         let path = path.trim_matches('/');
         let slash = if path.is_empty() { "" } else { "/" };
@@ -99,6 +100,7 @@ impl Client {
     }
 
     /// The same client with another default namespace.
+    #[must_use]
     pub fn with_default_namespace(&self, namespace: &str) -> Self {
         Self::on(self.inner.channel.clone(), self.inner.url.clone(), namespace.into())
     }

@@ -33,7 +33,7 @@ fn as_go_writes(value: &str) -> Result<String, PathError> {
     let value: &RawValue = serde_json::from_str(value).map_err(invalid)?;
     let text = value.get();
     match text.as_bytes().first() {
-        Some(b'"') => Ok(quoted(&serde_json::from_str::<String>(text).map_err(invalid)?)),
+        Some(b'"') => Ok(quoted(&string(text))),
         Some(b'-' | b'0'..=b'9') => Ok(number(text, go::plain_float).into_owned()),
         _ => {
             let mut out = String::with_capacity(text.len());
@@ -41,6 +41,11 @@ fn as_go_writes(value: &str) -> Result<String, PathError> {
             Ok(out)
         }
     }
+}
+
+/// The text of a JSON string. Halves of surrogate pairs become U+FFFD.
+fn string(json: &str) -> String {
+    serde_json::from_str(json).unwrap_or_else(|_| super::modifier::parse(json).str().into_owned())
 }
 
 /// Writes JSON as `json.Marshal` does.
@@ -69,7 +74,7 @@ fn encode(json: &str, out: &mut String, depth: usize) -> Result<(), serde_json::
             }
             out.push(']');
         }
-        Some(b'"') => out.push_str(&go::to_string(&serde_json::from_str::<String>(json)?).unwrap_or_default()),
+        Some(b'"') => out.push_str(&go::to_string(&string(json)).unwrap_or_default()),
         Some(b'-' | b'0'..=b'9') => out.push_str(&number(json, go::float)),
         _ => out.push_str(json),
     }

@@ -75,11 +75,17 @@ pub(crate) fn to_json(value: &Cel) -> Result<Value, EvalError> {
     })
 }
 
-/// Whole doubles become integers: that is how Go writes them, and how everyone reads them back.
+/// Whole doubles become integers: that is how Go writes them, with the fewest digits that tell them apart and then
+/// zeros, and how everyone reads them back.
 fn double(value: f64) -> Result<Value, EvalError> {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // exact below 2^53
-    if value.fract() == 0.0 && value.abs() <= EXACT as f64 {
-        return Ok((value as i64).into());
+    if value.fract() == 0.0 {
+        let digits = format!("{value}");
+        if let Ok(whole) = digits.parse::<i64>() {
+            return Ok(whole.into());
+        }
+        if let Ok(whole) = digits.parse::<u64>() {
+            return Ok(whole.into());
+        }
     }
     Number::from_f64(value).map(Value::Number).ok_or(EvalError::NotJson("double that is infinite or not a number"))
 }

@@ -48,7 +48,8 @@ pub fn all() -> Vec<Scenario> {
     scenarios! {
         publish:
             a_crd_is_published_under_its_well_known_name_and_can_be_bound
-            a_changed_crd_yields_a_new_schema_beside_the_old_one;
+            a_changed_crd_yields_a_new_schema_beside_the_old_one
+            kinds_that_come_with_kubernetes_are_published_without_a_crd;
         objects:
             an_order_is_placed_on_the_service_cluster
             orders_of_the_same_name_in_two_workspaces_stay_apart
@@ -73,7 +74,8 @@ pub fn all() -> Vec<Scenario> {
             the_documented_rights_are_enough_for_an_order_with_a_secret;
         broken:
             a_broken_published_resource_harms_only_itself_and_says_so
-            a_repaired_published_resource_works_without_a_restart;
+            a_repaired_published_resource_works_without_a_restart
+            of_two_for_one_resource_the_first_is_published_and_the_other_says_so;
         startup:
             an_agent_that_starts_before_its_slice_recovers_by_itself
             an_agent_that_starts_before_its_crd_recovers_by_itself

@@ -6,15 +6,16 @@
 //!                       └─ batch       one JSON question per line, one JSON answer per line
 //! ```
 //!
-//! Nothing here talks to a network, so nothing here needs the asynchronous runtime.
+//! Only `crd` talks to a network, and has a small asynchronous runtime of its own for it.
 
 mod batch;
 mod cel;
 mod complaint;
+mod crd;
 mod path;
 mod source;
-mod template;
 mod suggest;
+mod template;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ Each has more in its own --help. Exit codes: 0 an answer, 1 an error in the expr
 enum Language {
     Template(template::Args),
     Cel(cel::Args),
+    Crd(crd::Args),
     Path(path::Args),
 }
 
@@ -53,6 +55,7 @@ pub fn run(args: Args) -> ExitCode {
     let answered = match args.language {
         Language::Template(args) => template::run(args),
         Language::Cel(args) => cel::run(args),
+        Language::Crd(args) => crd::run(&args),
         Language::Path(args) => path::run(args),
     };
     match answered {

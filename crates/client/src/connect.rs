@@ -17,6 +17,8 @@ pub struct Overrides {
     pub host: Option<String>,
     /// CA bundle to trust instead of the kubeconfig's.
     pub ca_file: Option<PathBuf>,
+    /// Context to use instead of the current one.
+    pub context: Option<String>,
 }
 
 /// Why no connection to a server could be prepared.
@@ -184,6 +186,9 @@ fn from_kubeconfig(
     mut files: Vec<PathBuf>,
     overrides: &Overrides,
 ) -> Result<Loaded, ConnectError> {
+    if let Some(context) = overrides.context.as_deref().filter(|context| !context.is_empty()) {
+        kubeconfig.current_context = Some(context.to_owned());
+    }
     if kubeconfig.current_context.as_deref().unwrap_or_default().is_empty() {
         return Err(ConnectError::NoCurrentContext { origin });
     }

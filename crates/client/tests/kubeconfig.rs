@@ -93,11 +93,12 @@ fn overrides_replace_the_url_and_the_ca() -> Result<(), ConnectError> {
     let path = folder.file("k", &kubeconfig("c", "server: 'https://a', certificate-authority: nope"));
     let ca_file = folder.file("ca.pem", &ca());
     for (host, wanted) in [("b.example:6443", "https://b.example:6443"), ("http://c/d", "http://c/d")] {
-        let overrides = Overrides { host: Some(host.to_owned()), ca_file: Some(ca_file.clone()) };
+        let overrides =
+            Overrides { host: Some(host.to_owned()), ca_file: Some(ca_file.clone()), ..Overrides::default() };
         assert_eq!(Server::from_kubeconfig(&path, &overrides)?.url(), wanted);
     }
     for text in ["", "no certificate", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"] {
-        let overrides = Overrides { host: None, ca_file: Some(folder.file("bad.pem", text)) };
+        let overrides = Overrides { ca_file: Some(folder.file("bad.pem", text)), ..Overrides::default() };
         let text = problem(&path, &overrides);
         assert!(text.contains("bad.pem"), "{text}");
     }

@@ -36,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use catalog::Catalog;
 use connect::{ConnectError, Places, SliceRef};
 use events::Recorder;
+use export::Exported;
 use health::{Health, Part};
 use http::{HttpError, Pages};
 use leader::{Election, LeaderError};
@@ -243,6 +244,7 @@ impl Agent {
         let config = &self.config;
         let local = config.local.client();
         let (sender, receiver) = watch::channel(Arc::new(Catalog::default()));
+        let (tell_exported, exported) = watch::channel(Exported::default());
         let mut parts = JoinSet::new();
 
         let catalog = catalog::run(
@@ -267,6 +269,8 @@ impl Agent {
                 recorder: self.recorder.of(schemas::CONTROLLER),
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),
+                exported,
+                syncs: !config.disabled.contains(&Controller::Sync),
             };
             let running = schemas.run(receiver.clone(), halt.clone());
             parts.spawn(async move {
@@ -282,6 +286,8 @@ impl Agent {
                 recorder: self.recorder.of(export::CONTROLLER),
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),
+                exported: tell_exported,
+                warned: parking_lot::Mutex::default(),
             };
             let running = export.run(receiver.clone(), halt.clone());
             parts.spawn(async move {

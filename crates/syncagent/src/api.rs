@@ -4,12 +4,13 @@ mod crd;
 mod mutation;
 mod published_resource;
 mod related;
+mod schema;
 
 pub use crd::crd;
 pub use mutation::{CelMutation, DeleteMutation, Mutation, RegexMutation, ResourceMutation, TemplateMutation};
 pub use published_resource::{
-    Filter, LabelSelector, Meta, Naming, Projection, PublishedResource, PublishedResourceSpec, PublishedResourceStatus,
-    SelectorRequirement, SourceResource, Synchronization,
+    Condition, Filter, LabelSelector, Meta, Naming, Projection, PublishedResource, PublishedResourceSpec,
+    PublishedResourceStatus, SelectorRequirement, SourceResource, Synchronization,
 };
 pub use related::{
     Origin, Reference, RegexRule, RelatedProjection, RelatedResource, Rewrite, Selection, SelectionSelector,

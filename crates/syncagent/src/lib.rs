@@ -7,6 +7,7 @@
 //!               └─▶ decide  pure: source + copy + state + rules ─▶ steps
 //!  api       the PublishedResource kind and its CRD
 //!  logging   how log lines look
+//!  toolkit   what would be published, without an agent
 //! ```
 
 pub mod agent;
@@ -15,6 +16,7 @@ pub mod decide;
 pub mod logging;
 pub mod options;
 pub mod rules;
+pub mod toolkit;
 
 /// Version of the agent.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

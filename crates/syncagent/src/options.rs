@@ -197,6 +197,7 @@ impl Options {
         let overrides = Overrides {
             host: non_empty(self.kubeconfig_host_override),
             ca_file: non_empty(self.kubeconfig_ca_file_override).map(PathBuf::from),
+            context: None,
         };
         let kubeconfig = non_empty(self.kubeconfig).map(PathBuf::from);
         let local = Server::infer(kubeconfig.as_deref(), &overrides)?;

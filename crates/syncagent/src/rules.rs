@@ -11,6 +11,7 @@ pub mod export;
 pub mod metadata;
 pub mod mutation;
 pub mod naming;
+pub mod openapi;
 pub mod projection;
 mod raw_json;
 pub mod related;

@@ -95,8 +95,8 @@ fn mistakes_in_flags_are_worded_as_before_and_end_with_two() {
         (&["--nope"][..], "unknown flag: --nope"),
         (&["--nope=1"], "unknown flag: --nope"),
         (
-            &["--apiexportslice-ref=a"],
-            "unknown flag: --apiexportslice-ref (did you mean --apiexportendpointslice-ref?)",
+            &["--apiexportendpointslice=a"],
+            "unknown flag: --apiexportendpointslice (did you mean --apiexportendpointslice-ref?)",
         ),
         (&["--namespaec=a"], "unknown flag: --namespaec (did you mean --namespace?)"),
         (

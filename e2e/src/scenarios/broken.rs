@@ -107,3 +107,57 @@ pub(super) async fn a_repaired_published_resource_works_without_a_restart(world:
     ensure!(source["spec"]["size"] == 4, "{}", shown(&source));
     agent.stop().await
 }
+
+pub(super) async fn of_two_for_one_resource_the_first_is_published_and_the_other_says_so(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let agent = stage.start_agent()?;
+    let first = stage.published_name("Bucket");
+    let resources = kinds::published_resources();
+    let at = |name| (&stage.service, &resources, None, name);
+    let settled = stage
+        .object("the first one is published, exported and at work", at(&first), |published| {
+            ["RulesValid", "SchemaPublished", "ExportUpdated", "Syncing"]
+                .iter()
+                .all(|kind| condition(published, kind)["status"] == "True")
+        })
+        .await?;
+
+    let second = format!("second-{}", stage.id);
+    let rival = json!({
+        "apiVersion": settled["apiVersion"],
+        "kind": "PublishedResource",
+        "metadata": { "name": second, "labels": { "stage": stage.id } },
+        "spec": { "resource": settled["spec"]["resource"], "projection": { "scope": "Cluster" } },
+    });
+    stage.service.create(&resources, None, &rival).await?;
+    let loser = stage
+        .object("the second one names the first", at(&second), |published| {
+            condition(published, "RulesValid")["reason"] == "Conflict"
+        })
+        .await?;
+    let message = condition(&loser, "RulesValid")["message"].as_str().unwrap_or_default().to_owned();
+    ensure!(message.contains(&first) && message.contains("spec.projection"), "{message}");
+    ensure!(condition(&loser, "Syncing")["status"] == "False", "{}", shown(&loser));
+    let export = stage.export().await?;
+    ensure!(
+        export["spec"]["latestResourceSchemas"] == json!([settled["status"]["resourceSchemaName"]]),
+        "{}",
+        shown(&export)
+    );
+    stage.order(&stage.team_a, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the first one goes on working", &stage.team_a, "bucket", |_| true).await?;
+
+    // What the second one lacked was another name.
+    let elsewhere = json!({ "spec": { "projection": { "plural": "vessels" } } });
+    stage.service.merge_patch(&resources, None, &second, &elsewhere).await?;
+    stage
+        .object("the second one is exported too", at(&second), |published| {
+            condition(published, "ExportUpdated")["status"] == "True"
+        })
+        .await?;
+    let export = stage.export().await?;
+    ensure!(export["spec"]["latestResourceSchemas"].as_array().is_some_and(|all| all.len() == 2), "{}", shown(&export));
+    agent.stop().await
+}

@@ -8,7 +8,7 @@ use carrick_kcp::kinds::{API_BINDING_V2, API_RESOURCE_SCHEMA};
 use carrick_syncagent::api;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, shown};
+use crate::stage::{NAMESPACE, Stage, shown};
 use crate::world::World;
 use crate::{fixtures, kinds};
 
@@ -92,6 +92,59 @@ pub(super) async fn a_changed_crd_yields_a_new_schema_beside_the_old_one(world: 
             copy["spec"] == json!({ "size": 1, "color": "blue" })
         })
         .await?;
+    agent.stop().await
+}
+
+pub(super) async fn kinds_that_come_with_kubernetes_are_published_without_a_crd(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    stage.create_export().await?;
+    stage.bind(&stage.team_a).await?;
+    let group = stage.group.as_str();
+    for (name, api_group, kind, projection) in [
+        ("role", "rbac.authorization.k8s.io", "Role", json!({ "group": group })),
+        ("config", "", "ConfigMap", json!({ "group": group, "kind": "KubeConfigMap" })),
+    ] {
+        let published = json!({
+            "apiVersion": format!("{}/{}", api::GROUP, api::VERSION),
+            "kind": "PublishedResource",
+            "metadata": { "name": format!("{name}-{}", stage.id), "labels": { "stage": stage.id } },
+            "spec": { "resource": { "apiGroup": api_group, "kind": kind }, "projection": projection },
+        });
+        stage.service.create(&kinds::published_resources(), None, &published).await?;
+    }
+    let agent = stage.start_agent()?;
+    stage
+        .eventually("the export lists both kinds", async || {
+            let export = stage.export().await?;
+            let names = export["spec"]["latestResourceSchemas"].as_array().cloned().unwrap_or_default();
+            let ends = |name: &Value, end: &str| name.as_str().is_some_and(|name| name.ends_with(end));
+            for end in [format!(".roles.{group}"), format!(".kubeconfigmaps.{group}")] {
+                ensure!(names.iter().any(|name| ends(name, &end)), "{end} is not in {names:?}");
+            }
+            Ok(())
+        })
+        .await?;
+
+    let kind = carrick_client::Resource::namespaced(group, "v1", "KubeConfigMap", "kubeconfigmaps");
+    let order = json!({
+        "apiVersion": kind.api_version(), "kind": "KubeConfigMap",
+        "metadata": { "name": "settings", "namespace": NAMESPACE }, "data": { "colour": "blue" },
+    });
+    let team = &stage.team_a;
+    stage
+        .eventually("a KubeConfigMap can be created", async || {
+            Ok(team.client.create(&kind, Some(NAMESPACE), &order).await?)
+        })
+        .await?;
+    let config_maps = carrick_client::Resource::namespaced("", "v1", "ConfigMap", "configmaps");
+    let copy = stage
+        .copy_of_kind_is("the ConfigMap is there", (&config_maps, team, "settings"), |copy| {
+            copy["data"] == json!({ "colour": "blue" })
+        })
+        .await?;
+    ensure!(copy["apiVersion"] == "v1", "{}", shown(&copy));
     agent.stop().await
 }
 

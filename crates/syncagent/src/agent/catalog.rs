@@ -3,7 +3,8 @@
 //! ```text
 //!  watch of PublishedResources ─┐
 //!                               ├─▶ build (pure) ─▶ Catalog ─▶ schemas, export and object controllers
-//!  watch of CRDs ───────────────┘
+//!  watch of CRDs ───────────────┤
+//!  discovery and OpenAPI ───────┘   for kinds without a CRD
 //! ```
 //!
 //! Each PublishedResource stands for itself: what is wrong with one is noted beside it and changes nothing for the others. An edit that
@@ -11,6 +12,7 @@
 
 mod build;
 mod cache;
+mod kinds;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -21,7 +23,8 @@ use crate::rules::Rules;
 use crate::rules::crd::Crd;
 
 pub(crate) use build::Origin;
-pub(crate) use watch::{published_resources, run};
+pub(crate) use kinds::describe;
+pub(crate) use watch::{fetch as fetch_crd, published_resources, run};
 
 /// Everything the agent was told to publish, at one moment.
 #[derive(Debug, Default)]
@@ -60,4 +63,11 @@ pub struct Problem {
     pub reason: &'static str,
     /// What is wrong and how to put it right.
     pub message: String,
+}
+
+impl Problem {
+    /// Nothing is known yet, so there is nothing to tell either.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.reason == "Pending"
+    }
 }

@@ -1,5 +1,6 @@
 //! The export controller: keeps the APIExport's schemas and permission claims in line with the catalog.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +9,9 @@ use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error};
 use carrick_kcp::kinds::API_EXPORT;
 use futures::StreamExt;
+use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::watch::Receiver;
+use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +30,25 @@ pub(crate) const CONTROLLER: &str = "syncagent-apiexport";
 /// After so long without a write, nobody is fighting.
 const CALM: Duration = Duration::from_mins(1);
 
+/// What the export is known to hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Exported {
+    /// Names of the schemas it lists; nothing while it was not seen.
+    schemas: Option<BTreeSet<String>>,
+    /// Why it could not be written.
+    problem: Option<String>,
+}
+
+impl Exported {
+    /// Whether it lists a schema, or why not; nothing while that may still come.
+    pub(crate) fn lists(&self, schema: &str) -> Option<Result<(), String>> {
+        if self.schemas.as_ref()?.contains(schema) {
+            return Some(Ok(()));
+        }
+        self.problem.clone().map(Err)
+    }
+}
+
 /// What the controller works with.
 pub(crate) struct Export {
     /// The workspace of the APIExport.
@@ -42,6 +63,10 @@ pub(crate) struct Export {
     pub(crate) metrics: Arc<Metrics>,
     /// Where to tell whether the watch works.
     pub(crate) health: Arc<Health>,
+    /// Where to tell what the export holds.
+    pub(crate) exported: Sender<Exported>,
+    /// Claims that were warned of.
+    pub(crate) warned: Mutex<Vec<String>>,
 }
 
 impl Export {
@@ -95,6 +120,7 @@ impl Export {
                         pace.wrote();
                         seen.take(newer);
                     }
+                    self.show(seen.export.as_ref(), None);
                 }
                 Err(error) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Error);
@@ -102,7 +128,9 @@ impl Export {
                         // The watch brings the newer object any moment; if it came already, this catches up with it.
                         seen.refresh(self.client.get(&resource(&API_EXPORT), None, &self.name).await);
                     } else {
-                        writes.fails(&format!("APIExport {}: {error}", self.name));
+                        let problem = format!("APIExport {}: {error}{}", self.name, hint(&error));
+                        writes.fails(&problem);
+                        self.show(seen.export.as_ref(), Some(problem));
                     }
                     retry = Some(Instant::now() + backoff.pause());
                 }
@@ -113,6 +141,7 @@ impl Export {
     /// Writes the export if it is not what it shall be; returns what the server made of it.
     async fn reconcile(&self, export: &Value, catalog: &Catalog) -> Result<Option<Value>, Error> {
         let change = apply(export, &self.agent_name, &published(catalog));
+        self.warn(export, &change.narrow_claims);
         if !change.changed {
             return Ok(None);
         }
@@ -135,6 +164,41 @@ impl Export {
         );
         self.tell(&written, &change);
         Ok(Some(written))
+    }
+
+    /// Tells once that claims exist but are not enough: they are not ours to change.
+    fn warn(&self, export: &Value, claims: &[String]) {
+        let mut warned = self.warned.lock();
+        if *warned == claims {
+            return;
+        }
+        *warned = claims.to_vec();
+        if !claims.is_empty() {
+            let claims = claims.join(", ");
+            let message = format!(
+                "Permission claim(s) for {claims} exist, but not for all objects or with another identityHash, and are left as they \
+                 are; remove them from the APIExport to let the agent claim what it needs."
+            );
+            tracing::warn!(
+                logger = CONTROLLER,
+                apiexport = self.name,
+                claims,
+                "Existing permission claims are not enough."
+            );
+            self.recorder.event(&self.client, export, Type::Warning, "NarrowPermissionClaims", &message);
+        }
+    }
+
+    /// Tells the other controllers what the export holds.
+    fn show(&self, export: Option<&Value>, problem: Option<String>) {
+        let names = export.and_then(|export| export["spec"]["latestResourceSchemas"].as_array());
+        let names = names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+        let now = Exported { schemas: export.map(|_| names.collect()), problem };
+        self.exported.send_if_modified(|before| {
+            let changed = *before != now;
+            *before = now;
+            changed
+        });
     }
 
     fn tell(&self, export: &Value, change: &ExportChange) {
@@ -233,6 +297,14 @@ impl Seen {
         if let Ok(Some(newer)) = answer {
             self.take(newer);
         }
+    }
+}
+
+fn hint(error: &Error) -> &'static str {
+    match error.status().map(|status| status.code) {
+        Some(403) => "; grant the agent get, list, watch, patch and update on this APIExport",
+        Some(422) => "; kcp does not accept it, correct the APIExport or the PublishedResources",
+        _ => "",
     }
 }
 

@@ -21,11 +21,13 @@ use super::backoff::Backoff;
 use super::catalog::{Catalog, Entry, Problem, published_resources};
 use super::connect::resource;
 use super::events::{Recorder, Type};
+use super::export::Exported;
 use super::health::Health;
 use super::metrics::{Metrics, Outcome};
 use crate::api::{AGENT_NAME, GROUP, PublishedResource, VERSION};
 use crate::rules::metadata::{annotation, label, set};
 use crate::rules::schema::{self, SchemaError};
+use status::Syncing;
 
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-apiresourceschema";
@@ -89,6 +91,10 @@ pub(crate) struct Schemas {
     pub(crate) metrics: Arc<Metrics>,
     /// Where to tell what does not work.
     pub(crate) health: Arc<Health>,
+    /// What the export lists; nobody tells if its controller does not run.
+    pub(crate) exported: Receiver<Exported>,
+    /// Whether this agent synchronises objects at all.
+    pub(crate) syncs: bool,
 }
 
 impl Schemas {
@@ -125,16 +131,18 @@ impl Schemas {
 
     /// Keeps one PublishedResource's schema and status right until it is gone.
     async fn take_care_of(&self, name: &str, mut catalog: Receiver<Arc<Catalog>>, workers: &Semaphore) {
+        let mut exported = self.exported.clone();
         let part = self.health.part(format!("schema and status of PublishedResource {name}"));
         let mut backoff = Backoff::for_objects();
         let mut done: Option<Case> = None;
         let mut told = None;
         loop {
             let now = Arc::clone(&catalog.borrow_and_update());
-            let Some(case) = Case::of(&now, name) else { return };
+            let Some(case) = Case::of(&now, &exported.borrow_and_update(), name) else { return };
             let mut pause = None;
             let mut outage = None;
-            if done.as_ref() != Some(&case) && case.pr.metadata.deletion_timestamp.is_none() {
+            let settled = case.pr.metadata.deletion_timestamp.is_some() || case.is_pending();
+            if done.as_ref() != Some(&case) && !settled {
                 let Ok(_permit) = workers.acquire().await else { return };
                 match self.reconcile(&case).await {
                     Ok(()) => {
@@ -178,8 +186,14 @@ impl Schemas {
                     None => std::future::pending().await,
                 }
             };
+            let exports = async {
+                if exported.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
             tokio::select! {
                 changed = catalog.changed() => if changed.is_err() { return },
+                () = exports => {}
                 () = again => {}
             }
         }
@@ -200,6 +214,8 @@ impl Schemas {
             schema_name: published.as_ref().ok().copied().flatten().map(|entry| entry.schema_name.as_str()),
             failure: published.as_ref().err().map(ToString::to_string),
             problem: case.problem.as_ref(),
+            exported: case.exported.clone(),
+            syncing: self.syncing(case),
         };
         // The status is written even when publishing failed: that is where people look.
         let written = self.write_status(case, &report).await;
@@ -208,6 +224,17 @@ impl Schemas {
         match &case.problem {
             Some(problem) => Err(SchemasError::Invalid(problem.message.clone())),
             None => Ok(()),
+        }
+    }
+
+    fn syncing(&self, case: &Case) -> Syncing {
+        let entry = case.entry.as_ref().filter(|entry| entry.rules.is_ok());
+        match entry {
+            _ if !self.syncs => Syncing::SwitchedOff,
+            _ if !case.pr.is_synchronized() => Syncing::Disabled,
+            None => Syncing::NoRules,
+            Some(entry) if entry.pr.metadata.generation == case.pr.metadata.generation => Syncing::Current,
+            Some(entry) => Syncing::Earlier(entry.pr.metadata.generation),
         }
     }
 
@@ -257,17 +284,24 @@ struct Case {
     pr: Arc<PublishedResource>,
     entry: Option<Entry>,
     problem: Option<Problem>,
+    exported: Option<Result<(), String>>,
     conditions: bool,
 }
 
 impl Case {
-    fn of(catalog: &Catalog, name: &str) -> Option<Self> {
+    fn of(catalog: &Catalog, exported: &Exported, name: &str) -> Option<Self> {
+        let entry = catalog.entries.get(name).cloned();
         Some(Self {
             pr: Arc::clone(catalog.resources.get(name)?),
-            entry: catalog.entries.get(name).cloned(),
+            exported: entry.as_ref().and_then(|entry| exported.lists(&entry.schema_name)),
+            entry,
             problem: catalog.problems.get(name).cloned(),
             conditions: catalog.conditions,
         })
+    }
+
+    fn is_pending(&self) -> bool {
+        self.problem.as_ref().is_some_and(Problem::is_pending)
     }
 }
 
@@ -280,6 +314,7 @@ impl PartialEq for Case {
             && self.pr.status == other.pr.status
             && schema(self) == schema(other)
             && self.problem == other.problem
+            && self.exported == other.exported
             && self.conditions == other.conditions
     }
 }

@@ -1,61 +1,62 @@
-//! The CustomResourceDefinition of the PublishedResource kind.
+//! The CustomResourceDefinition of the PublishedResource kind, made from its types.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::schema::{Described, object};
+use super::{GROUP, PublishedResourceSpec, PublishedResourceStatus, VERSION};
 
 /// The CRD document, ready to be applied to a service cluster.
 pub fn crd() -> Value {
-    // The document is part of this crate and parsed by the tests below, so a failure cannot reach a user.
-    serde_saphyr::from_str(include_str!("crd.yaml")).unwrap_or_default()
+    let status_of = |condition: &str| format!(".status.conditions[?(@.type==\"{condition}\")].status");
+    let column = |name: &str, path: &str| json!({ "name": name, "type": "string", "jsonPath": path });
+    let wide = |name: &str, path: &str| json!({ "name": name, "type": "string", "jsonPath": path, "priority": 1 });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("publishedresources.{GROUP}") },
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster",
+            "names": {
+                "kind": "PublishedResource",
+                "listKind": "PublishedResourceList",
+                "plural": "publishedresources",
+                "singular": "publishedresource",
+            },
+            "versions": [{
+                "name": VERSION,
+                "served": true,
+                "storage": true,
+                "subresources": { "status": {} },
+                "additionalPrinterColumns": [
+                    column("Kind", ".spec.resource.kind"),
+                    wide("Group", ".spec.resource.apiGroup"),
+                    column("Schema", ".status.resourceSchemaName"),
+                    column("Valid", &status_of("RulesValid")),
+                    column("Published", &status_of("SchemaPublished")),
+                    column("Exported", &status_of("ExportUpdated")),
+                    column("Syncing", &status_of("Syncing")),
+                    { "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" },
+                ],
+                "schema": { "openAPIV3Schema": schema() },
+            }],
+        },
+    })
+}
+
+fn schema() -> Value {
+    let mut schema =
+        object(&[], "An order to publish one kind of this cluster in kcp, and how its objects travel.", None);
+    schema["required"] = json!(["spec"]);
+    schema["properties"] = json!({
+        "apiVersion": { "type": "string", "description": "API group and version of this object." },
+        "kind": { "type": "string", "description": "Kind of this object." },
+        "metadata": { "type": "object" },
+        "spec": PublishedResourceSpec::schema(),
+        "status": PublishedResourceStatus::schema(),
+    });
+    schema
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::PublishedResource;
-
-    #[test]
-    fn the_crd_is_complete_and_of_the_right_name() {
-        let crd = crd();
-        assert_eq!(crd["metadata"]["name"], "publishedresources.syncagent.kcp.io");
-        assert_eq!(crd["spec"]["versions"][0]["name"], "v1alpha1");
-    }
-
-    /// Walks the schema and makes an object with every field set, which the types must read and write back unchanged.
-    #[test]
-    fn every_field_of_the_schema_has_a_place_in_the_types() {
-        fn sample(schema: &Value) -> Value {
-            if let Some(values) = schema["enum"].as_array() {
-                return values[0].clone();
-            }
-            match schema["type"].as_str() {
-                Some("object") => {
-                    if let Some(properties) = schema["properties"].as_object() {
-                        properties.iter().map(|(k, v)| (k.clone(), sample(v))).collect()
-                    } else if schema["additionalProperties"].is_object() {
-                        serde_json::json!({ "key": sample(&schema["additionalProperties"]) })
-                    } else {
-                        serde_json::json!({})
-                    }
-                }
-                Some("array") => Value::Array(vec![sample(&schema["items"])]),
-                Some("boolean") => Value::Bool(true),
-                Some("integer") => 1.into(),
-                _ => "text".into(),
-            }
-        }
-        fn assert_holds(all: &Value, part: &Value, path: &str) {
-            match part {
-                Value::Object(map) => map.iter().for_each(|(k, v)| assert_holds(&all[k], v, &format!("{path}.{k}"))),
-                Value::Array(list) => {
-                    list.iter().enumerate().for_each(|(i, v)| assert_holds(&all[i], v, &format!("{path}[{i}]")));
-                }
-                _ => assert_eq!(all, part, "{path}"),
-            }
-        }
-        let crd = crd();
-        let spec = sample(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]);
-        assert!(spec["related"][0]["object"]["namespace"]["selector"]["rewrite"]["regex"].is_object());
-        let read: PublishedResource = serde_json::from_value(serde_json::json!({ "spec": spec })).unwrap();
-        assert_holds(&serde_json::to_value(&read).unwrap()["spec"], &spec, "spec");
-    }
-}
+mod tests;

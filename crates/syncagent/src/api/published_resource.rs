@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::schema::{Described, described};
 use super::{Mutation, RelatedResource};
 
 /// A provider's order to publish one kind of the service cluster in kcp.
@@ -37,122 +38,135 @@ pub struct Meta {
     pub deletion_timestamp: Option<String>,
 }
 
-/// `spec` of a PublishedResource.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PublishedResourceSpec {
-    /// The kind on the service cluster.
-    pub resource: SourceResource,
-    /// Which consumers' objects take part.
-    pub filter: Option<Filter>,
-    /// How copies are named.
-    pub naming: Option<Naming>,
-    /// Whether workspace paths are fetched and made known to templates and copies.
-    pub enable_workspace_paths: bool,
+described! {
+    /// What to publish, and how its objects travel.
+    pub struct PublishedResourceSpec {
+        /// The kind to publish.
+        @required
+        pub resource: SourceResource,
+        /// Which of the consumers' objects take part. Absent means all.
+        pub filter: Option<Filter>,
+        /// How copies are named on the service cluster. Objects of the same name exist in many workspaces: the names must keep them apart.
+        pub naming: Option<Naming>,
+        /// Make workspace paths known to templates and copies.
+        pub enable_workspace_paths: bool,
+        /// How the kind looks in kcp. Absent fields stay as they are on the service cluster.
+        pub projection: Option<Projection>,
+        /// Changes to objects on their way.
+        pub mutation: Option<Mutation>,
+        /// Objects that travel with the primary.
+        pub related: Vec<RelatedResource>,
+        /// Whether objects are synchronised. Absent means that they are.
+        pub synchronization: Option<Synchronization>,
+    }
+
+    /// The published kind on the service cluster.
+    pub struct SourceResource {
+        /// API group; empty for core.
+        @required
+        pub api_group: String,
+        /// Kind.
+        @required
+        pub kind: String,
+        /// Versions to publish. Empty means all.
+        pub versions: Vec<String>,
+        /// Deprecated: use versions. One version to publish.
+        pub version: String,
+    }
+
+    /// Which of the consumers' objects take part.
+    pub struct Filter {
+        /// Selector on the labels of the namespace in kcp.
+        pub namespace: Option<LabelSelector>,
+        /// Selector on the labels of the object in kcp.
+        pub resource: Option<LabelSelector>,
+    }
+
+    /// A label selector. All requirements must hold; an empty one selects everything.
+    with json!({ "x-kubernetes-map-type": "atomic" });
+    pub struct LabelSelector {
+        /// Labels that must be equal.
+        pub match_labels: BTreeMap<String, String>,
+        /// Set-based requirements.
+        pub match_expressions: Vec<SelectorRequirement> = json!({ "x-kubernetes-list-type": "atomic" }),
+    }
+
+    /// One set-based requirement of a label selector.
+    pub struct SelectorRequirement {
+        /// Label key.
+        @required
+        pub key: String,
+        /// In, NotIn, Exists or DoesNotExist.
+        @required
+        pub operator: String,
+        /// Values for In and NotIn.
+        pub values: Vec<String> = json!({ "x-kubernetes-list-type": "atomic" }),
+    }
+
+    /// How copies are named on the service cluster.
+    pub struct Naming {
+        /// Go template for the name. Absent means one made of hashes of namespace and name.
+        pub name: String,
+        /// Go template for the namespace. Absent means the name of the consumer's logical cluster.
+        pub namespace: String,
+    }
+
     /// How the kind looks in kcp.
-    pub projection: Option<Projection>,
-    /// Changes on the way down (spec) and up (status).
-    pub mutation: Option<Mutation>,
-    /// Objects that travel with the primary.
-    pub related: Vec<RelatedResource>,
-    /// Whether objects are synchronised at all.
-    pub synchronization: Option<Synchronization>,
+    pub struct Projection {
+        /// New API group.
+        pub group: String,
+        /// New names of versions, by their old ones.
+        pub versions: BTreeMap<String, String>,
+        /// Deprecated: use versions. New name of the one version.
+        pub version: String,
+        /// New scope.
+        pub scope: String = json!({ "enum": ["Cluster", "Namespaced"] }),
+        /// New kind. It changes singular and plural too.
+        pub kind: String,
+        /// New plural.
+        pub plural: String,
+        /// New short names. An empty list removes them all.
+        pub short_names: Option<Vec<String>>,
+        /// New categories. An empty list removes them all.
+        pub categories: Option<Vec<String>>,
+    }
+
+    /// Whether objects are synchronised.
+    pub struct Synchronization {
+        /// False publishes the schema only.
+        @required
+        pub enabled: bool,
+    }
+
+    /// What the agent says about a PublishedResource.
+    pub struct PublishedResourceStatus {
+        /// Name of the APIResourceSchema that represents this PublishedResource.
+        pub resource_schema_name: String,
+        /// RulesValid, SchemaPublished, ExportUpdated and Syncing; where one is false, its message says what to do.
+        pub conditions: Vec<Condition> = json!({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] }),
+    }
 }
 
-/// The published kind on the service cluster.
+/// A condition, kept as it is: others may have added theirs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct SourceResource {
-    /// API group, empty for core.
-    pub api_group: String,
-    /// Kind.
-    pub kind: String,
-    /// Versions to publish; empty means all.
-    pub versions: Vec<String>,
-    /// Deprecated form of `versions` with one entry.
-    pub version: String,
-}
+#[serde(transparent)]
+pub struct Condition(pub Value);
 
-/// Which consumers' objects take part.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Filter {
-    /// Selector on the labels of the namespace in kcp.
-    pub namespace: Option<LabelSelector>,
-    /// Selector on the labels of the object in kcp.
-    pub resource: Option<LabelSelector>,
-}
-
-/// A Kubernetes label selector.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct LabelSelector {
-    /// Labels that must be equal.
-    pub match_labels: BTreeMap<String, String>,
-    /// Set-based requirements.
-    pub match_expressions: Vec<SelectorRequirement>,
-}
-
-/// One set-based requirement of a label selector.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SelectorRequirement {
-    /// Label key.
-    pub key: String,
-    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
-    pub operator: String,
-    /// Values for `In` and `NotIn`.
-    pub values: Vec<String>,
-}
-
-/// How copies are named on the service cluster.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Naming {
-    /// Template or placeholder pattern for the name.
-    pub name: String,
-    /// Template or placeholder pattern for the namespace.
-    pub namespace: String,
-}
-
-/// How the kind looks in kcp.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Projection {
-    /// New API group.
-    pub group: String,
-    /// New names of versions.
-    pub versions: BTreeMap<String, String>,
-    /// Deprecated: new name of the one version.
-    pub version: String,
-    /// New scope, `Cluster` or `Namespaced`.
-    pub scope: String,
-    /// New kind.
-    pub kind: String,
-    /// New plural.
-    pub plural: String,
-    /// New short names; absent keeps the old ones.
-    pub short_names: Option<Vec<String>>,
-    /// New categories; absent keeps the old ones.
-    pub categories: Option<Vec<String>>,
-}
-
-/// Whether objects are synchronised.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Synchronization {
-    /// False publishes the schema only.
-    pub enabled: bool,
-}
-
-/// `status` of a PublishedResource.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PublishedResourceStatus {
-    /// Name of the APIResourceSchema that represents this PublishedResource.
-    pub resource_schema_name: String,
-    /// Conditions, kept as they are.
-    pub conditions: Vec<Value>,
+impl Described for Condition {
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "required": ["type", "status"],
+            "properties": {
+                "type": { "type": "string", "description": "What the condition is about." },
+                "status": { "type": "string", "description": "True, False or Unknown." },
+                "reason": { "type": "string", "description": "One word for machines." },
+                "message": { "type": "string", "description": "What is wrong and how to put it right." },
+                "lastTransitionTime": { "type": "string", "format": "date-time", "description": "Since when the status is what it is." },
+                "observedGeneration": { "type": "integer", "format": "int64", "description": "Generation of the spec that this is about." },
+            },
+        })
+    }
 }
 
 impl PublishedResource {

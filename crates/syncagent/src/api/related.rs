@@ -3,39 +3,138 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
+use super::schema::{Described, described, object};
 use super::{LabelSelector, Mutation, SelectorRequirement};
 
-/// One kind of objects that travels with the primary.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RelatedResource {
-    /// Unique name within the PublishedResource.
-    pub identifier: String,
-    /// Side that holds the truth.
-    pub origin: Origin,
-    /// API group on the origin side.
-    pub group: String,
-    /// API version on the origin side.
-    pub version: String,
-    /// Plural resource name on the origin side.
-    pub resource: String,
-    /// Deprecated: `ConfigMap` or `Secret`.
-    pub kind: String,
-    /// Identity of the foreign export that owns the resource in kcp.
-    pub identity_hash: String,
-    /// Whether copies are deleted with the primary.
-    pub cleanup: bool,
-    /// How the resource is called on the destination side.
-    pub projection: Option<RelatedProjection>,
-    /// Which objects.
-    pub object: Selection,
-    /// Changes on the way.
-    pub mutation: Option<Mutation>,
+described! {
+    /// One kind of objects that travels with the primary.
+    with rules(&[
+        (
+            "must specify either kind (deprecated) or group, version, resource",
+            "has(self.kind) != (has(self.version) || has(self.resource))",
+        ),
+        ("resource and version must be configured together or not at all", "has(self.resource) == has(self.version)"),
+        (
+            "configuring a group also requires a version and resource",
+            "!has(self.group) || (has(self.version) && has(self.resource))",
+        ),
+        (
+            "identity hashes can only be used with GVRs",
+            "!has(self.identityHash) || (has(self.group) && has(self.version) && has(self.resource))",
+        ),
+        (
+            "watch must be configured when origin is service and syncStatus is true",
+            "!(self.origin == \"service\" && has(self.syncStatus) && self.syncStatus) || has(self.watch)",
+        ),
+    ]);
+    pub struct RelatedResource {
+        /// Unique name within this PublishedResource.
+        @required
+        pub identifier: String,
+        /// Side that holds the truth.
+        @required
+        pub origin: Origin,
+        /// API group on the origin side.
+        pub group: String,
+        /// API version on the origin side.
+        pub version: String,
+        /// Plural resource name on the origin side.
+        pub resource: String,
+        /// Deprecated: use version and resource. Short for core/v1 configmaps or secrets.
+        pub kind: String = json!({ "enum": ["ConfigMap", "Secret"] }),
+        /// Identity of the foreign export that owns the resource in kcp.
+        pub identity_hash: String,
+        /// Delete copies together with the primary.
+        pub cleanup: bool,
+        /// How the resource is called on the destination side.
+        pub projection: Option<RelatedProjection>,
+        /// Which objects.
+        @required
+        pub object: Selection,
+        /// Changes to the related objects on their way.
+        pub mutation: Option<Mutation>,
+        /// How a change of a related object finds its primary.
+        pub watch: Option<Watch>,
+        /// Carry the status from origin to destination.
+        pub sync_status: bool,
+    }
+
+    /// Names of the related resource on the destination side.
+    pub struct RelatedProjection {
+        /// API group.
+        pub group: Option<String>,
+        /// API version.
+        pub version: Option<String>,
+        /// Plural resource name.
+        pub resource: Option<String>,
+    }
+
+    /// How names (or namespaces) of related objects are found.
+    pub struct Selection {
+        /// Labels of the related objects on the origin side.
+        pub selector: Option<SelectionSelector>,
+        /// A path in the primary object.
+        pub reference: Option<Reference>,
+        /// A template, rendered once for each side.
+        pub template: Option<TemplateExpression>,
+        /// Namespace of the objects. Absent means that of the primary.
+        pub namespace: Option<Box<Selection>>,
+    }
+
+    /// A path in the primary, with an optional rewrite.
+    pub struct Reference {
+        /// Path in the primary object.
+        @required
+        pub path: String,
+        /// Rewrite of the value.
+        pub regex: Option<RegexRule>,
+    }
+
+    /// A search pattern and its replacement.
+    pub struct RegexRule {
+        /// Pattern in RE2 syntax; empty yields the replacement as it is.
+        pub pattern: String,
+        /// Replacement, with $1 and ${name}.
+        pub replacement: String,
+    }
+
+    /// A Go template.
+    pub struct TemplateExpression {
+        /// Go template.
+        @required
+        pub template: String,
+    }
+
+    /// Labels of related objects on the origin side and the names they get on the destination side.
+    with json!({ "x-kubernetes-map-type": "atomic" });
+    pub struct SelectionSelector {
+        /// Labels that must be equal. Keys and values may be templates.
+        pub match_labels: BTreeMap<String, String>,
+        /// Set-based requirements.
+        pub match_expressions: Vec<SelectorRequirement> = json!({ "x-kubernetes-list-type": "atomic" }),
+        /// How a name on the origin side becomes one on the destination side.
+        @required
+        pub rewrite: Rewrite,
+    }
+
+    /// How a name on the origin side becomes one on the destination side.
+    pub struct Rewrite {
+        /// By search and replace.
+        pub regex: Option<RegexRule>,
+        /// By a template.
+        pub template: Option<TemplateExpression>,
+    }
+
     /// How a change of a related object finds its primary.
-    pub watch: Option<Watch>,
-    /// Whether the status travels from origin to destination.
-    pub sync_status: bool,
+    with rules(&[("exactly one of byOwner or bySelector must be set", "has(self.byOwner) != has(self.bySelector)")]);
+    pub struct Watch {
+        /// By owner reference.
+        pub by_owner: Option<Map<String, Value>>,
+        /// By the labels of the primaries.
+        pub by_selector: Option<LabelSelector>,
+    }
 }
 
 /// Side that holds the truth of a related object.
@@ -49,88 +148,23 @@ pub enum Origin {
     Kcp,
 }
 
-/// Names of the related resource on the destination side.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RelatedProjection {
-    /// API group.
-    pub group: Option<String>,
-    /// API version.
-    pub version: Option<String>,
-    /// Plural resource name.
-    pub resource: Option<String>,
+impl Described for Origin {
+    fn schema() -> Value {
+        json!({ "type": "string", "enum": ["service", "kcp"] })
+    }
 }
 
-/// How names (or namespaces) of related objects are found.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Selection {
-    /// By labels.
-    pub selector: Option<SelectionSelector>,
-    /// By a path in the primary.
-    pub reference: Option<Reference>,
-    /// By a template.
-    pub template: Option<TemplateExpression>,
-    /// The same three ways for the namespace; absent means the primary's.
-    pub namespace: Option<Box<Selection>>,
+/// A namespace is found like a name, but has no namespace itself.
+impl Described for Box<Selection> {
+    fn schema() -> Value {
+        let mut fields = Selection::fields();
+        fields.retain(|field| field.name != "namespace");
+        object(&fields, "", None)
+    }
 }
 
-/// A path in the primary, with an optional rewrite.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Reference {
-    /// Path of the value.
-    pub path: String,
-    /// Rewrite of the value.
-    pub regex: Option<RegexRule>,
-}
-
-/// A search pattern and its replacement.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RegexRule {
-    /// Pattern; empty yields the replacement as it is.
-    pub pattern: String,
-    /// Replacement, with `$1` and `${name}`.
-    pub replacement: String,
-}
-
-/// A Go template.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TemplateExpression {
-    /// The template.
-    pub template: String,
-}
-
-/// Labels of related objects on the origin side and the names they get on the destination side.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct SelectionSelector {
-    /// Labels that must be equal; keys and values may be templates.
-    pub match_labels: BTreeMap<String, String>,
-    /// Set-based requirements.
-    pub match_expressions: Vec<SelectorRequirement>,
-    /// How a name on the origin side becomes one on the destination side.
-    pub rewrite: Rewrite,
-}
-
-/// How a name on the origin side becomes one on the destination side.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Rewrite {
-    /// By search and replace.
-    pub regex: Option<RegexRule>,
-    /// By a template.
-    pub template: Option<TemplateExpression>,
-}
-
-/// How a change of a related object finds its primary.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Watch {
-    /// By owner reference.
-    pub by_owner: Option<serde_json::Map<String, serde_json::Value>>,
-    /// By the primaries' labels.
-    pub by_selector: Option<LabelSelector>,
+/// Validation rules, each a message and a CEL expression.
+fn rules(rules: &[(&str, &str)]) -> Value {
+    let rules: Vec<Value> = rules.iter().map(|(message, rule)| json!({ "rule": rule, "message": message })).collect();
+    json!({ "x-kubernetes-validations": rules })
 }

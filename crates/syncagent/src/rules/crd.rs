@@ -11,6 +11,9 @@ use thiserror::Error;
 
 use super::raw_json::RawJson;
 
+/// Annotation that says who approved a kind of one of Kubernetes' own groups.
+pub const API_APPROVED: &str = "api-approved.kubernetes.io";
+
 /// Why a CRD cannot be read.
 #[derive(Debug, Error)]
 pub enum CrdError {
@@ -395,7 +398,7 @@ impl Crd {
         Self {
             name: metadata["name"].as_str().unwrap_or_default().to_owned(),
             generation: metadata["generation"].as_i64().unwrap_or_default(),
-            approved: metadata["annotations"]["api-approved.kubernetes.io"].as_str().map(str::to_owned),
+            approved: metadata["annotations"][API_APPROVED].as_str().map(str::to_owned),
             spec,
         }
     }

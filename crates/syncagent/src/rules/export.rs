@@ -34,6 +34,8 @@ pub struct ExportChange {
     pub removed_schemas: Vec<String>,
     /// Claims that come in, as `group/resource` (core: `resource`).
     pub added_claims: Vec<String>,
+    /// Claims that are there but do not give what the rules need: one for some objects only, or of another identity.
+    pub narrow_claims: Vec<String>,
 }
 
 /// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed.
@@ -45,7 +47,7 @@ pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> E
     let all = published.iter().map(|p| p.schema_name);
     let own: BTreeSet<(String, String)> =
         spec.latest_resource_schemas.iter().map(String::as_str).chain(all).filter_map(group_resource).collect();
-    let (claims, added) = merge_claims(&spec.permission_claims, required_claims(published, &own));
+    let Merged { claims, added, narrow } = merge_claims(&spec.permission_claims, required_claims(published, &own));
 
     let mut object = export.clone();
     set(&mut object, "annotations", AGENT_NAME, agent_name);
@@ -63,6 +65,7 @@ pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> E
         added_schemas: missing(&schemas, &spec.latest_resource_schemas),
         removed_schemas: missing(&spec.latest_resource_schemas, &schemas),
         added_claims: added,
+        narrow_claims: narrow,
         object,
     }
 }
@@ -114,22 +117,36 @@ fn required_claims(
     claims
 }
 
-/// Adds missing claims; whatever exists for a group and resource stays as it is, because kcp allows one entry for each.
-fn merge_claims(
-    existing: &[PermissionClaim],
-    required: BTreeMap<(String, String), String>,
-) -> (Vec<PermissionClaim>, Vec<String>) {
-    let mut claims = existing.to_vec();
-    let mut added = Vec::new();
+/// Claims as they shall be, and what is to be said about them.
+struct Merged {
+    claims: Vec<PermissionClaim>,
+    added: Vec<String>,
+    narrow: Vec<String>,
+}
+
+/// Adds missing claims; whatever exists for a group and resource stays as it is, because kcp allows one entry for each, and it may be an
+/// administrator's decision.
+fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String), String>) -> Merged {
+    let mut merged = Merged { claims: existing.to_vec(), added: Vec::new(), narrow: Vec::new() };
     for ((group, resource), identity_hash) in required {
-        if existing.iter().any(|c| c.group == group && c.resource == resource) {
-            continue;
+        let shown = if group.is_empty() { resource.clone() } else { format!("{group}/{resource}") };
+        match existing.iter().find(|claim| claim.group == group && claim.resource == resource) {
+            Some(claim) if claim.all && claim.resource_selector.is_empty() && claim.identity_hash == identity_hash => {}
+            Some(_) => merged.narrow.push(shown),
+            None => {
+                merged.added.push(shown);
+                merged.claims.push(PermissionClaim {
+                    group,
+                    resource,
+                    all: true,
+                    identity_hash,
+                    resource_selector: Vec::new(),
+                });
+            }
         }
-        added.push(if group.is_empty() { resource.clone() } else { format!("{group}/{resource}") });
-        claims.push(PermissionClaim { group, resource, all: true, identity_hash, resource_selector: Vec::new() });
     }
-    claims.sort_by(|a, b| (&a.group, &a.resource).cmp(&(&b.group, &b.resource)));
-    (claims, added)
+    merged.claims.sort_by(|a, b| (&a.group, &a.resource).cmp(&(&b.group, &b.resource)));
+    merged
 }
 
 #[cfg(test)]
@@ -184,6 +201,24 @@ mod tests {
         assert_eq!(claims(&change), ["configmaps", "events", "namespaces", "secrets", "backups"]);
         assert_eq!(change.added_claims, ["events", "namespaces", "secrets", "x.io/backups"]);
         assert_eq!(change.object["spec"]["permissionClaims"][4]["identityHash"], "abc");
+    }
+
+    #[test]
+    fn claims_that_give_less_than_needed_stay_and_are_told() {
+        let related = pr(json!({"related": [
+            {"identifier": "a", "origin": "service", "kind": "Secret", "object": {}},
+            {"identifier": "b", "origin": "kcp", "group": "x.io", "version": "v1", "resource": "backups", "identityHash": "new", "object": {}},
+        ]}));
+        let existing = json!([
+            {"resource": "events", "all": true},
+            {"resource": "namespaces", "all": true},
+            {"resource": "secrets", "resourceSelector": [{"name": "one", "namespace": "a"}]},
+            {"group": "x.io", "resource": "backups", "all": true, "identityHash": "old"},
+        ]);
+        let change = run(&json!({"spec": {"permissionClaims": existing}}), &[(&related, "v1.crontabs.example.com")]);
+        assert_eq!(change.object["spec"]["permissionClaims"], existing);
+        assert!(change.added_claims.is_empty());
+        assert_eq!(change.narrow_claims, ["secrets", "x.io/backups"]);
     }
 
     #[test]

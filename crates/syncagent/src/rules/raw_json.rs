@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 pub struct RawJson(Box<RawValue>);
 
 impl RawJson {
-    fn new(text: &str) -> Result<Self, serde_json::Error> {
+    pub(super) fn new(text: &str) -> Result<Self, serde_json::Error> {
         let mut compact = String::with_capacity(text.len());
         let (mut in_string, mut escaped) = (false, false);
         for c in text.chars() {

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 use thiserror::Error;
 
-use super::crd::{Crd, Version};
+use super::crd::{API_APPROVED, Crd, Version};
 use super::hex;
+use super::openapi::is_protected;
 use crate::api::{AGENT_NAME, SOURCE_GENERATION};
 
 /// Why a projected CRD cannot become an APIResourceSchema.
@@ -21,6 +22,12 @@ pub enum SchemaError {
     /// The core group cannot be published under its own name.
     #[error("the core group cannot be published as it is; set spec.projection.group of the PublishedResource")]
     CoreGroup,
+    /// The group belongs to Kubernetes, and nothing says that this kind may be in it.
+    #[error(
+        "kcp refuses kinds of the group {0:?}, which belongs to Kubernetes, without an approval; choose another group with \
+         spec.projection.group, or set the annotation api-approved.kubernetes.io of the CRD"
+    )]
+    Protected(String),
     /// The schema cannot be written as JSON.
     #[error("schema cannot be encoded: {0}")]
     Encode(#[from] serde_json::Error),
@@ -34,6 +41,9 @@ pub fn name(projected: &Crd) -> Result<String, SchemaError> {
     let spec = &projected.spec;
     if spec.group.is_empty() {
         return Err(SchemaError::CoreGroup);
+    }
+    if is_protected(&spec.group) && projected.approved.is_none() {
+        return Err(SchemaError::Protected(spec.group.clone()));
     }
     let crd_name = format!("{}.{}", spec.names.plural, spec.group);
     if !is_dns_subdomain(&format!("irrelevant.{crd_name}")) {
@@ -57,6 +67,9 @@ pub fn build(projected: &Crd, agent_name: &str) -> Result<Value, SchemaError> {
         },
         "spec": { "group": spec.group, "names": spec.names, "scope": spec.scope, "versions": versions },
     });
+    if let Some(approval) = projected.approved.as_deref().filter(|_| is_protected(&spec.group)) {
+        object["metadata"]["annotations"][API_APPROVED] = approval.into();
+    }
     if versions.len() > 1 {
         object["spec"]["conversion"] = json!({ "strategy": "None" });
     }
@@ -125,6 +138,17 @@ mod tests {
             "integer"
         );
         assert_eq!(ars["spec"].get("conversion"), None);
+    }
+
+    #[test]
+    fn kinds_of_kubernetes_own_groups_carry_their_approval() {
+        let mut crd = crontab();
+        crd.spec.group = "batch.k8s.io".into();
+        assert!(matches!(name(&crd), Err(SchemaError::Protected(group)) if group == "batch.k8s.io"));
+        crd.approved = Some("https://example.com/approval".into());
+        let annotations = &build(&crd, "agent").unwrap()["metadata"]["annotations"];
+        assert_eq!(annotations[API_APPROVED], "https://example.com/approval");
+        assert_eq!(build(&crontab(), "agent").unwrap()["metadata"]["annotations"].get(API_APPROVED), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) struct Known {
     /// Version of the stored object.
     pub(super) resource_version: String,
     /// Its content, kept only while somebody publishes it; or why it cannot be read.
-    pub(super) crd: Option<Result<Arc<Crd>, String>>,
+    pub(super) crd: Option<Result<Arc<Crd>, Problem>>,
 }
 
 /// What an entry was made from: the same origin makes the same entry.
@@ -111,15 +111,14 @@ fn entry(
     let known = find(crds, &wanted.api_group, &wanted.kind).ok_or_else(|| Problem {
         reason: "KindNotFound",
         message: format!(
-            "failed to discover resource defined in PublishedResource: could not find {}.{} in APIs: it \
-             is not defined by a CustomResourceDefinition; install its CRD, or correct spec.resource (kinds built into \
-             the API server itself cannot be published)",
+            "failed to discover resource defined in PublishedResource: could not find {}.{} in APIs: \
+             neither a CustomResourceDefinition nor an API server defines it; install its CRD, or correct spec.resource",
             wanted.kind, wanted.api_group
         ),
     })?;
     let crd = match &known.crd {
         Some(Ok(crd)) => Arc::clone(crd),
-        Some(Err(problem)) => return Err(Problem { reason: "InvalidCRD", message: problem.clone() }),
+        Some(Err(problem)) => return Err(problem.clone()),
         None => {
             let message = format!("{}.{} is being read", wanted.kind, wanted.api_group);
             return Err(Problem { reason: "Pending", message });

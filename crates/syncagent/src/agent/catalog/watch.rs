@@ -1,5 +1,6 @@
 //! The task that keeps the catalog up to date.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -10,9 +11,10 @@ use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Catalog;
 use super::build::{Known, Listed, build};
 use super::cache::Cache;
+use super::kinds::{Kinds, Wanted};
+use super::{Catalog, Problem};
 use crate::agent::backoff::Backoff;
 use crate::agent::health::{Health, Part};
 use crate::agent::metrics::Metrics;
@@ -26,7 +28,8 @@ pub(crate) fn published_resources() -> Resource {
     Resource::cluster_wide(GROUP, VERSION, "PublishedResource", "publishedresources")
 }
 
-fn crds() -> Resource {
+/// CRDs as the client knows them.
+pub(super) fn crds() -> Resource {
     Resource::cluster_wide("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
 }
 
@@ -47,6 +50,7 @@ pub(crate) async fn run(
     let options = WatchOptions { select, ..WatchOptions::default() };
     let mut pr_events = pin!(watch(local.clone(), published_resources(), options));
     let mut crd_events = pin!(watch(local.clone(), crds(), WatchOptions::default()));
+    let mut kinds = Kinds::default();
     let mut shelf = Shelf { local, resources: Cache::default(), crds: Cache::default(), conditions: false };
     let mut backoff = Backoff::for_servers();
     let mut retry: Option<Instant> = None;
@@ -61,6 +65,7 @@ pub(crate) async fn run(
             () = stop.cancelled() => return,
             Some(event) = pr_events.next() => shelf.on_pr(event, &pr_part),
             Some(event) = crd_events.next() => shelf.on_crd(event, &crd_part),
+            () = kinds.changed() => {}
             () = again => {}
         }
         // What has arrived already is taken along, so that a list of a thousand objects is looked at once.
@@ -89,7 +94,11 @@ pub(crate) async fn run(
             }
         };
         metrics.set_published_resources(shelf.resources.objects().len());
-        let mut next = build(&catalog.borrow(), shelf.resources.objects(), shelf.crds.objects(), &agent_name);
+        kinds.want(&shelf.local, &shelf.without_crd());
+        let known = shelf.crds.objects().iter().map(|(name, known)| (name.clone(), known.clone()));
+        let known =
+            known.filter(|(_, known)| shelf.is_wanted(&known.group, &known.kind)).chain(kinds.as_crds()).collect();
+        let mut next = build(&catalog.borrow(), shelf.resources.objects(), &known, &agent_name);
         next.conditions = shelf.conditions;
         catalog.send_replace(Arc::new(next));
     }
@@ -159,6 +168,16 @@ impl Shelf {
         })
     }
 
+    /// Published kinds that no CRD defines.
+    fn without_crd(&self) -> BTreeSet<Wanted> {
+        let wanted = self.resources.objects().values().filter_map(|listed| listed.pr.as_ref().ok());
+        let wanted = wanted.map(|pr| (pr.spec.resource.api_group.clone(), pr.spec.resource.kind.clone()));
+        let defined = |(group, kind): &Wanted| {
+            self.crds.objects().values().any(|known| known.group == *group && known.kind == *kind)
+        };
+        wanted.filter(|kind| !defined(kind)).collect()
+    }
+
     /// Reads the CRDs that are wanted but were not when the watch told about them, and forgets those nobody wants any more.
     async fn read_missing(&mut self) -> Result<(), Error> {
         let names: Vec<String> = self.crds.objects().keys().cloned().collect();
@@ -200,8 +219,9 @@ struct HeaderNames {
     kind: String,
 }
 
-fn read(object: &Object) -> Result<Arc<Crd>, String> {
-    Crd::from_text(object.bytes()).map(Arc::new).map_err(|error| error.to_string())
+fn read(object: &Object) -> Result<Arc<Crd>, Problem> {
+    let crd = Crd::from_text(object.bytes()).map(Arc::new);
+    crd.map_err(|error| Problem { reason: "InvalidCRD", message: error.to_string() })
 }
 
 fn listed(object: &Object) -> Listed {
@@ -221,7 +241,7 @@ fn has_conditions(crd: &Object) -> bool {
 }
 
 /// Reads one CRD as text: the order of keys in defaults is part of the schema's name, so decoded JSON will not do.
-async fn fetch(local: &Client, name: &str) -> Result<Option<Object>, Error> {
+pub(crate) async fn fetch(local: &Client, name: &str) -> Result<Option<Object>, Error> {
     let mut events = pin!(watch(local.clone(), crds(), WatchOptions::fields(format!("metadata.name={name}"))));
     while let Some(event) = events.next().await {
         match event {

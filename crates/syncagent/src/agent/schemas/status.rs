@@ -13,6 +13,25 @@ pub(super) struct Report<'a> {
     pub(super) failure: Option<String>,
     /// What is wrong with the PublishedResource.
     pub(super) problem: Option<&'a Problem>,
+    /// Whether the export lists the schema, or why not; nothing while that is not known.
+    pub(super) exported: Option<Result<(), String>>,
+    /// Whether objects travel.
+    pub(super) syncing: Syncing,
+}
+
+/// Whether objects travel, and by which rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syncing {
+    /// By the rules of the PublishedResource as it is now.
+    Current,
+    /// By those of an earlier generation, because the current ones are not valid.
+    Earlier(i64),
+    /// Not at all: there are no valid rules.
+    NoRules,
+    /// Not at all, because the PublishedResource says so.
+    Disabled,
+    /// Not at all, because the agent was started without that part.
+    SwitchedOff,
 }
 
 /// The merge patch that makes the status say so; `None` if it does already.
@@ -25,8 +44,11 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
     }
     let mut body = json!({});
     if conditions {
-        let wanted = merged(pr, &[rules_valid(report), schema_published(report)], now);
-        if wanted != pr.status.conditions {
+        let old: Vec<Value> = pr.status.conditions.iter().map(|condition| condition.0.clone()).collect();
+        let ours =
+            [Some(rules_valid(report)), Some(schema_published(report)), export_updated(report), Some(syncing(report))];
+        let wanted = merged(pr, old.clone(), ours.into_iter().flatten(), now);
+        if wanted != old {
             status.insert("conditions".to_owned(), json!(wanted));
             // Lists are replaced as a whole, so nobody may have changed it in between.
             body["metadata"] = json!({ "resourceVersion": pr.metadata.resource_version });
@@ -43,7 +65,7 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
 struct Condition {
     kind: &'static str,
     holds: bool,
-    reason: String,
+    reason: &'static str,
     message: String,
 }
 
@@ -52,7 +74,7 @@ fn rules_valid(report: &Report<'_>) -> Condition {
         None => (true, "Valid", "All rules are valid.".to_owned()),
         Some(problem) => (false, problem.reason, problem.message.clone()),
     };
-    Condition { kind: "RulesValid", holds, reason: reason.to_owned(), message }
+    Condition { kind: "RulesValid", holds, reason, message }
 }
 
 fn schema_published(report: &Report<'_>) -> Condition {
@@ -62,12 +84,50 @@ fn schema_published(report: &Report<'_>) -> Condition {
         (None, None, Some(problem)) => (false, problem.reason, problem.message.clone()),
         (None, None, None) => (false, "Pending", "Not published yet.".to_owned()),
     };
-    Condition { kind: "SchemaPublished", holds, reason: reason.to_owned(), message }
+    Condition { kind: "SchemaPublished", holds, reason, message }
+}
+
+fn export_updated(report: &Report<'_>) -> Option<Condition> {
+    let kind = "ExportUpdated";
+    let (holds, reason, message) = match (report.schema_name, &report.exported) {
+        (None, _) => (false, "NotPublished", "There is no schema to export; see SchemaPublished.".to_owned()),
+        (Some(name), Some(Ok(()))) => (true, "Exported", format!("The APIExport lists {name}.")),
+        (Some(_), Some(Err(problem))) => (false, "UpdateFailed", problem.clone()),
+        (Some(_), None) => return None,
+    };
+    Some(Condition { kind, holds, reason, message })
+}
+
+fn syncing(report: &Report<'_>) -> Condition {
+    let (holds, reason, message) = match (report.syncing, report.problem) {
+        (Syncing::Disabled, _) => {
+            (false, "Disabled", "Only the schema is published: spec.synchronization.enabled is false.".to_owned())
+        }
+        (Syncing::SwitchedOff, _) => {
+            (false, "SwitchedOff", "The agent runs with --disabled-controllers=sync; remove the flag.".to_owned())
+        }
+        (Syncing::NoRules, Some(problem)) => (false, problem.reason, problem.message.clone()),
+        (Syncing::NoRules, None) => (false, "Pending", "Not published yet.".to_owned()),
+        _ if report.schema_name.is_none() => {
+            (false, "NotPublished", "There is no schema in kcp yet; see SchemaPublished.".to_owned())
+        }
+        (Syncing::Earlier(generation), _) => {
+            let message =
+                format!("By the rules of generation {generation}, because later ones are not valid; see RulesValid.");
+            (true, "EarlierRules", message)
+        }
+        (Syncing::Current, _) => (true, "Running", "Objects are synchronized.".to_owned()),
+    };
+    Condition { kind: "Syncing", holds, reason, message }
 }
 
 /// The conditions of the PublishedResource with ours set; those of others stay, and times change only with the answer.
-fn merged(pr: &PublishedResource, ours: &[Condition], now: &str) -> Vec<Value> {
-    let mut conditions = pr.status.conditions.clone();
+fn merged(
+    pr: &PublishedResource,
+    mut conditions: Vec<Value>,
+    ours: impl Iterator<Item = Condition>,
+    now: &str,
+) -> Vec<Value> {
     for condition in ours {
         let status = if condition.holds { "True" } else { "False" };
         let old = conditions.iter().position(|old| old["type"] == condition.kind);
@@ -105,7 +165,13 @@ mod tests {
     }
 
     fn good() -> Report<'static> {
-        Report { schema_name: Some("v1.as.x"), failure: None, problem: None }
+        Report {
+            schema_name: Some("v1.as.x"),
+            failure: None,
+            problem: None,
+            exported: Some(Ok(())),
+            syncing: Syncing::Current,
+        }
     }
 
     #[test]
@@ -114,6 +180,8 @@ mod tests {
         let first = patch(&published(&json!([])), &good(), true, "then").unwrap();
         let settled = published(&first["status"]["conditions"]);
         assert_eq!(patch(&settled, &good(), true, "now"), None);
+        // What is not known changes nothing.
+        assert_eq!(patch(&settled, &Report { exported: None, ..good() }, true, "now"), None);
     }
 
     #[test]
@@ -142,5 +210,42 @@ mod tests {
             })
         );
         assert_eq!(conditions[2]["lastTransitionTime"], "then");
+    }
+
+    #[test]
+    fn each_condition_tells_its_own_story() {
+        let problem = Problem { reason: "InvalidRules", message: "spec.naming.name is wrong".to_owned() };
+        let nothing = || Report { schema_name: None, exported: None, syncing: Syncing::NoRules, ..good() };
+        let cases = [
+            (good(), ["Valid", "Published", "Exported", "Running"]),
+            (Report { syncing: Syncing::Disabled, ..good() }, ["Valid", "Published", "Exported", "Disabled"]),
+            (Report { syncing: Syncing::SwitchedOff, ..good() }, ["Valid", "Published", "Exported", "SwitchedOff"]),
+            (
+                Report { problem: Some(&problem), syncing: Syncing::Earlier(1), ..good() },
+                ["InvalidRules", "Published", "Exported", "EarlierRules"],
+            ),
+            (
+                Report { problem: Some(&problem), syncing: Syncing::NoRules, ..good() },
+                ["InvalidRules", "Published", "Exported", "InvalidRules"],
+            ),
+            (
+                Report { exported: Some(Err("forbidden".to_owned())), ..good() },
+                ["Valid", "Published", "UpdateFailed", "Running"],
+            ),
+            (
+                Report { failure: Some("refused".to_owned()), syncing: Syncing::Current, ..nothing() },
+                ["Valid", "PublishingFailed", "NotPublished", "NotPublished"],
+            ),
+            (
+                Report { problem: Some(&problem), ..nothing() },
+                ["InvalidRules", "InvalidRules", "NotPublished", "InvalidRules"],
+            ),
+        ];
+        for (report, wanted) in cases {
+            let patch = patch(&published(&json!([])), &report, true, "now").unwrap();
+            let conditions = patch["status"]["conditions"].as_array().unwrap();
+            let reasons: Vec<_> = conditions.iter().map(|condition| condition["reason"].as_str().unwrap()).collect();
+            assert_eq!(reasons, wanted);
+        }
     }
 }

@@ -1,0 +1,64 @@
+//! `carrick toolkit crd`.
+
+use std::path::PathBuf;
+
+use carrick_client::{Overrides, Server};
+use carrick_syncagent::toolkit;
+
+use super::complaint::Complaint;
+use super::source;
+
+/// Print the CRD that a PublishedResource publishes, as it will look in kcp.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Args {
+    /// File with one PublishedResource, in YAML or JSON; - is standard input.
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// Show the CRD as it is on the service cluster.
+    #[arg(long)]
+    no_projection: bool,
+    /// Show the APIResourceSchema that the agent creates in kcp instead.
+    #[arg(long)]
+    ars: bool,
+    /// Kubeconfig of the service cluster; else $KUBECONFIG.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; else the current one.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  carrick toolkit crd --kubeconfig service.kubeconfig published-resource.yaml
+  carrick toolkit crd --ars published-resource.yaml
+      the schema in kcp, under the name the agent gives it
+  carrick toolkit crd --no-projection published-resource.yaml
+      also for kinds that have no CRD, such as Deployments";
+
+/// Prints the answer as YAML.
+pub fn run(args: &Args) -> Result<(), Complaint> {
+    let document = source::data_text(&args.file)?;
+    let pr = toolkit::parse(&document.content).map_err(complain)?;
+    let nothing = args.kubeconfig.is_none() && std::env::var_os("KUBECONFIG").is_none_or(|value| value.is_empty());
+    if nothing {
+        return Err(Complaint::new("--kubeconfig or $KUBECONFIG are required for this command"));
+    }
+    let overrides = Overrides { context: args.context.clone(), ..Overrides::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(complain)?;
+    let answer = runtime.block_on(async {
+        let client = Server::infer(args.kubeconfig.as_deref(), &overrides).map_err(complain)?.client();
+        let answer = if args.ars {
+            toolkit::resource_schema(&client, &pr, !args.no_projection).await
+        } else {
+            toolkit::crd(&client, &pr, !args.no_projection).await
+        };
+        answer.map_err(complain)
+    })?;
+    super::print(&serde_saphyr::to_string(&answer).map_err(complain)?)
+}
+
+fn complain(error: impl std::fmt::Display) -> Complaint {
+    Complaint::new(error.to_string())
+}

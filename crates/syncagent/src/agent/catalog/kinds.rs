@@ -1,0 +1,190 @@
+//! Kinds without a CRD, found by asking the API server: those that come with Kubernetes, and those of aggregated APIs.
+//!
+//! Every kind is asked for on its own and on the side, so that an API that hangs or fails harms nobody else. Nothing tells when such a kind
+//! changes, therefore it is asked for again now and then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_client::discovery::{Found, find_kind};
+use carrick_client::{Client, Error};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use sha1::{Digest, Sha1};
+use tokio::time::Instant;
+
+use super::Problem;
+use super::build::Known;
+use super::watch::crds;
+use crate::rules::crd::{Crd, Names};
+use crate::rules::hex;
+use crate::rules::openapi::{self, Models, Served};
+
+/// When to look again at a kind that is not there, or could not be read.
+const SOON: Duration = Duration::from_secs(10);
+/// When to look again at a kind that is there: it changes only when the API server is replaced.
+const LATER: Duration = Duration::from_mins(5);
+
+/// Group and kind.
+pub(super) type Wanted = (String, String);
+
+/// The kinds that were asked for.
+#[derive(Default)]
+pub(super) struct Kinds {
+    known: BTreeMap<Wanted, Asked>,
+    asking: FuturesUnordered<BoxFuture<'static, (Wanted, Answer)>>,
+}
+
+struct Asked {
+    /// What was answered last; nothing yet while it is asked for the first time.
+    answer: Option<Answer>,
+    /// When to ask again; never while an answer is awaited.
+    due: Option<Instant>,
+}
+
+/// What the API server says about a kind.
+enum Answer {
+    /// It is served, and looks like this.
+    Served(Arc<Crd>),
+    /// It has a CRD, which the watch will bring.
+    HasCrd,
+    /// It is not served.
+    Absent,
+    /// The server did not tell, or nothing can be made of it.
+    Failed(String),
+}
+
+impl Kinds {
+    /// Asks for these kinds, unless they were asked for lately, and forgets all others.
+    pub(super) fn want(&mut self, local: &Client, wanted: &BTreeSet<Wanted>) {
+        self.known.retain(|kind, _| wanted.contains(kind));
+        let now = Instant::now();
+        for kind in wanted {
+            let asked = self.known.entry(kind.clone()).or_insert(Asked { answer: None, due: Some(now) });
+            if asked.due.is_some_and(|due| due <= now) {
+                asked.due = None;
+                let (local, kind) = (local.clone(), kind.clone());
+                self.asking.push(Box::pin(async move {
+                    let answer = ask(&local, &kind.0, &kind.1).await;
+                    (kind, answer)
+                }));
+            }
+        }
+    }
+
+    /// Waits until there is something new: an answer, or the time to ask again.
+    pub(super) async fn changed(&mut self) {
+        let due = self.known.values().filter_map(|asked| asked.due).min();
+        let again = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        let answered = async {
+            match self.asking.next().await {
+                Some(answered) => answered,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = again => {}
+            (kind, answer) = answered => {
+                let Some(asked) = self.known.get_mut(&kind) else { return };
+                let pause = if matches!(answer, Answer::Served(_)) { LATER } else { SOON };
+                asked.due = Some(Instant::now() + pause);
+                // A server that does not answer now takes nothing back of what it said before.
+                if !matches!((&asked.answer, &answer), (Some(Answer::Served(_)), Answer::Failed(_))) {
+                    asked.answer = Some(answer);
+                }
+            }
+        }
+    }
+
+    /// What is known, in the form of CRDs.
+    pub(super) fn as_crds(&self) -> impl Iterator<Item = (String, Known)> {
+        self.known.iter().filter_map(|((group, kind), asked)| {
+            let (resource_version, crd) = match &asked.answer {
+                Some(Answer::Absent) => return None,
+                Some(Answer::HasCrd) | None => (String::new(), None),
+                Some(Answer::Served(crd)) => (fingerprint(crd), Some(Ok(Arc::clone(crd)))),
+                Some(Answer::Failed(problem)) => {
+                    let message = format!("failed to discover resource defined in PublishedResource: {problem}");
+                    (String::new(), Some(Err(Problem { reason: "DiscoveryFailed", message })))
+                }
+            };
+            let known = Known { group: group.clone(), kind: kind.clone(), resource_version, crd };
+            // Never the name of a CRD, which has no upper case.
+            Some((format!("{kind}.{group}"), known))
+        })
+    }
+}
+
+fn fingerprint(crd: &Crd) -> String {
+    let text = carrick_json::go::to_line(&crd.spec).unwrap_or_default();
+    hex(&Sha1::digest(text.as_bytes()))
+}
+
+async fn ask(local: &Client, group: &str, kind: &str) -> Answer {
+    match read(local, group, kind).await {
+        Ok(answer) => answer,
+        Err(error) => Answer::Failed(format!("{error}; is the API server of group {group:?} healthy?")),
+    }
+}
+
+async fn read(local: &Client, group: &str, kind: &str) -> Result<Answer, Error> {
+    let Some(found) = find_kind(local, group, kind).await? else { return Ok(Answer::Absent) };
+    if !group.is_empty() && local.get(&crds(), None, &format!("{}.{group}", found.plural)).await?.is_some() {
+        return Ok(Answer::HasCrd);
+    }
+    read_served(local, found).await
+}
+
+/// A kind as the server describes it in OpenAPI, in the form of a CRD; `Err` with the reason if nothing can be made of it.
+pub(crate) async fn describe(local: &Client, found: Found) -> Result<Result<Crd, String>, Error> {
+    let mut models = BTreeMap::new();
+    for version in &found.versions {
+        models.insert(version.name.clone(), models_of(local, &found.group, &version.name).await?);
+    }
+    Ok(openapi::crd(&served(found), &models).map_err(|error| error.to_string()))
+}
+
+async fn read_served(local: &Client, found: Found) -> Result<Answer, Error> {
+    Ok(match describe(local, found).await? {
+        Ok(crd) => Answer::Served(Arc::new(crd)),
+        Err(problem) => Answer::Failed(problem),
+    })
+}
+
+/// Version 3 has one document for each version of a group, so that a broken API spoils only its own. Servers without it have one for all.
+async fn models_of(local: &Client, group: &str, version: &str) -> Result<Models, Error> {
+    let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+    match local.raw_get(&format!("/openapi/v3/{path}")).await {
+        Ok(document) => Ok(Models::of(document)),
+        Err(error) if error.is_not_found() => local.raw_get("/openapi/v2").await.map(Models::of),
+        Err(error) => Err(error),
+    }
+}
+
+fn served(found: Found) -> Served {
+    Served {
+        versions: found
+            .versions
+            .into_iter()
+            .map(|version| (version.name, version.subresources.contains("status")))
+            .collect(),
+        names: Names {
+            plural: found.plural,
+            singular: found.singular,
+            short_names: found.short_names,
+            kind: found.kind,
+            list_kind: String::new(),
+            categories: found.categories,
+        },
+        group: found.group,
+        namespaced: found.namespaced,
+        preferred: found.preferred,
+    }
+}

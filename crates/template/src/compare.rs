@@ -14,6 +14,7 @@ enum Basic {
     Bool,
     Integer,
     Float,
+    Complex,
     Str,
     /// Lists, maps and the like.
     Other,
@@ -24,6 +25,7 @@ fn basic(value: &Value) -> Basic {
         Value::Bool(_) => Basic::Bool,
         Value::Int(_) | Value::Int64(_) | Value::Uint(..) | Value::Named(_) => Basic::Integer,
         Value::Float(_) => Basic::Float,
+        Value::Complex(..) => Basic::Complex,
         Value::Str(_) => Basic::Str,
         _ => Basic::Other,
     }
@@ -66,6 +68,7 @@ pub(crate) fn equal(a: &Value, b: &Value) -> Outcome<bool> {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => Ok(a == b),
         (Value::Float(a), Value::Float(b)) => Ok(same_float(*a, *b)),
+        (Value::Complex(a, b), Value::Complex(c, d)) => Ok(same_float(*a, *c) && same_float(*b, *d)),
         (Value::Str(a), Value::Str(b)) => Ok(a == b),
         (Value::Time(a), Value::Time(b)) => Ok(a == b),
         (Value::Certificate(a), Value::Certificate(b)) => Ok(a == b),
@@ -121,6 +124,7 @@ pub(crate) fn deep_equal(heap: &Heap, a: &Value, b: &Value) -> Outcome<bool> {
         (Value::Int(a), Value::Int(b)) | (Value::Int64(a), Value::Int64(b)) => a == b,
         (Value::Uint(kind, a), Value::Uint(other, b)) => kind == other && a == b,
         (Value::Float(a), Value::Float(b)) => same_float(*a, *b),
+        (Value::Complex(a, b), Value::Complex(c, d)) => same_float(*a, *c) && same_float(*b, *d),
         (Value::Str(a), Value::Str(b)) => {
             heap.scan(a.len())?;
             a == b

@@ -118,6 +118,7 @@ impl<'h> Printer<'h> {
             Value::Int(i) | Value::Int64(i) => self.integer(value, i.unsigned_abs(), *i < 0, verb),
             Value::Uint(_, u) => self.unsigned(value, *u, verb),
             Value::Float(f) => self.float(value, *f, verb),
+            Value::Complex(real, imaginary) => self.complex(value, *real, *imaginary, verb),
             Value::Str(text) if matches!(verb, 'v' | 's' | 'x' | 'X' | 'q') => self.string(text.as_bytes(), verb),
             Value::Time(time) if self.flags.sharp_v => self.out.text(&time.expression()),
             // Inside a container Go shows where the version lies in memory, which is a new place every time.

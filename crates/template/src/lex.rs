@@ -313,8 +313,12 @@ impl Lexer<'_> {
     }
 
     fn number(&mut self) -> Result<(), String> {
-        let well_formed = self.scan_number();
-        if !well_formed || self.peek().is_some_and(|c| c == '+' || c == '-') {
+        let mut well_formed = self.scan_number();
+        // A complex number such as `1+2i`.
+        if well_formed && self.peek().is_some_and(|c| c == '+' || c == '-') {
+            well_formed = self.scan_number() && self.text[..self.pos].ends_with('i');
+        }
+        if !well_formed {
             return Err(format!("bad number syntax: {:?}", &self.text[self.start..self.pos]));
         }
         self.emit(Kind::Number);

@@ -14,10 +14,20 @@
 //! `int`, `eq 1 1.0` is an error, a float of a million prints as `1e+06`. Strings are bytes. Maps are shared, so `set` is seen
 //! everywhere.
 //!
-//! What differs from Go on purpose: `env`, `expandenv` and `getHostByName` yield nothing, local time is UTC, `keys` and
-//! `values` come sorted, there are no complex numbers, keys on the curves P-224 and P-521 and RSA keys below 2048 bits cannot sign certificates,
-//! a template called twice in HTML is escaped the same way both times (Go forgets where it ends), errors of HTML show when
-//! compiling instead of at the first rendering, and everything is bounded by [`limits`].
+//! # What differs from Go
+//!
+//! - `env`, `expandenv` and `getHostByName` yield nothing: templates see neither the environment nor the network.
+//! - Local time is UTC, and time zones come from a database inside the crate.
+//! - `keys` and `values` come sorted; in Go their order is random.
+//! - Everything is bounded by [`limits`]; what exceeds them is an error.
+//! - Errors have our own words, and errors of HTML show when compiling instead of at the first rendering.
+//! - In HTML, a template called twice is escaped the same way both times; Go forgets where it ends.
+//! - Output is UTF-8: every byte that is not becomes a replacement character, as it would in Go's JSON.
+//! - What Go shows of its memory cannot be the same: `%p`, `%d` of a time, and pointers inside `%#v`. Nor can random values,
+//!   salted hashes, and the place of a gjson result in the original text (`.Value.Index`).
+//! - Methods of times and versions are the usual ones, not all; no data holds a function to `call`.
+//! - Keys on the curves P-224 and P-521, and RSA keys below 2048 bits, are read but cannot sign certificates.
+//! - Dates are exact for some 290 000 years around 1970 only; Go's arithmetic wraps around beyond.
 //!
 //! ```
 //! use carrick_template::Template;

@@ -5,8 +5,8 @@ use crate::tree::Number;
 /// Reads a numeric constant.
 pub(crate) fn number(text: &str) -> Result<Number, String> {
     let illegal = || format!("illegal number syntax: {text:?}");
-    if text.ends_with('i') {
-        return Err(format!("complex constant {text} is not supported; use a real number"));
+    if let Some(text) = text.strip_suffix('i') {
+        return complex(text).ok_or_else(illegal);
     }
     let hexadecimal = text.starts_with("0x") || text.starts_with("0X");
     let mut number = Number {
@@ -35,6 +35,23 @@ pub(crate) fn number(text: &str) -> Result<Number, String> {
         number.uint = number.int.and_then(|int| u64::try_from(int).ok());
     }
     Ok(number)
+}
+
+/// Reads a complex constant without its `i`, such as `2` or `1+2`.
+fn complex(text: &str) -> Option<Number> {
+    let before_sign = |at: &usize| !text[..*at].ends_with(['e', 'E', 'p', 'P']);
+    let sign = text.rmatch_indices(['+', '-']).map(|(at, _)| at).find(before_sign).filter(|at| *at > 0);
+    let (real, imaginary) = match sign {
+        Some(at) => (float(&text[..at])?, float(&text[at..])?),
+        None => (0.0, float(text)?),
+    };
+    let mut number = Number { complex: Some((real, imaginary)), ..Number::default() };
+    if imaginary == 0.0 {
+        number.float = Some(real);
+        number.int = whole(real);
+        number.uint = number.int.and_then(|int| u64::try_from(int).ok());
+    }
+    Some(number)
 }
 
 /// The integer that a float is, if it is one.
@@ -131,7 +148,7 @@ pub(crate) fn character(text: &str) -> Result<Number, String> {
         int: Some(i64::from(code)),
         uint: Some(u64::from(code)),
         float: Some(f64::from(code)),
-        written_as_float: false,
+        ..Number::default()
     })
 }
 

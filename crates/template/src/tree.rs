@@ -96,6 +96,7 @@ pub(crate) struct Number {
     pub(crate) int: Option<i64>,
     pub(crate) uint: Option<u64>,
     pub(crate) float: Option<f64>,
+    pub(crate) complex: Option<(f64, f64)>,
     /// Written like a float, so it is one where the type is open.
     pub(crate) written_as_float: bool,
 }

@@ -236,6 +236,7 @@ impl<'t> Evaluator<'t, '_> {
 /// A constant where the type is open.
 fn constant(number: &Number) -> Outcome<Value> {
     match number {
+        Number { complex: Some((real, imaginary)), .. } => Ok(Value::Complex(*real, *imaginary)),
         Number { float: Some(float), written_as_float: true, .. } => Ok(Value::Float(*float)),
         Number { int: Some(int), .. } => Ok(Value::Int(*int)),
         _ => Err("constant overflows int".into()),

@@ -139,6 +139,18 @@ impl Printer<'_> {
         self.pad_without_zeros(text.as_bytes())
     }
 
+    pub(super) fn complex(&mut self, value: &Value, real: f64, imaginary: f64, verb: char) -> Outcome<()> {
+        if !matches!(verb, 'v' | 'b' | 'g' | 'G' | 'x' | 'X' | 'f' | 'F' | 'e' | 'E') {
+            return self.bad_verb(value, verb);
+        }
+        self.out.text("(")?;
+        self.float(value, real, verb)?;
+        let plus = std::mem::replace(&mut self.flags.plus, true);
+        self.float(value, imaginary, verb)?;
+        self.flags.plus = plus;
+        self.out.text("i)")
+    }
+
     pub(super) fn float(&mut self, value: &Value, number: f64, verb: char) -> Outcome<()> {
         let (format, default) = match verb {
             'v' => ('g', None),

@@ -78,6 +78,7 @@ impl Encoder<'_> {
             Value::Uint(_, u) => self.out.text(&u.to_string()),
             Value::Float(f) if !f.is_finite() => Err(format!("json: unsupported value: {f}").into()),
             Value::Float(f) => self.out.text(&float::json(*f)),
+            Value::Complex(..) => Err("json: unsupported type: complex128".into()),
             Value::Str(text) => self.string(text.as_bytes()),
             Value::Time(time) => self.string(time.json().as_bytes()),
             Value::Version(version) => self.string(version.to_string().as_bytes()),

@@ -1,6 +1,6 @@
 //! Regular expressions.
 
-use std::rc::Rc;
+use std::{borrow::Cow, rc::Rc};
 
 use regex::bytes::{Captures, Match, Regex, RegexBuilder};
 
@@ -76,13 +76,55 @@ fn compile(heap: &Heap, expression: &[u8]) -> Outcome<Rc<Compiled>> {
     Ok(compiled)
 }
 
+/// The text that an expression runs over. Go takes every byte that is not UTF-8 for a replacement character, so the expression
+/// sees one.
+struct Subject<'t> {
+    original: &'t [u8],
+    seen: Cow<'t, [u8]>,
+    /// Where the bytes of `seen` come from, where that differs from the original.
+    origins: Vec<usize>,
+}
+
+impl<'t> Subject<'t> {
+    fn new(heap: &Heap, original: &'t [u8]) -> Outcome<Subject<'t>> {
+        if std::str::from_utf8(original).is_ok() {
+            return Ok(Subject { original, seen: Cow::Borrowed(original), origins: Vec::new() });
+        }
+        heap.take(32 * original.len())?;
+        let (mut seen, mut origins, mut at) = (Vec::new(), Vec::new(), 0);
+        for (c, piece) in runes::pieces(original) {
+            seen.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            origins.resize(seen.len(), at);
+            at += piece.len();
+        }
+        origins.push(at);
+        Ok(Subject { original, seen: Cow::Owned(seen), origins })
+    }
+
+    /// A place in the original.
+    fn origin(&self, at: usize) -> usize {
+        self.origins.get(at).copied().unwrap_or(at)
+    }
+
+    /// A part of the original.
+    fn part(&self, start: usize, end: usize) -> &'t [u8] {
+        &self.original[self.origin(start)..self.origin(end)]
+    }
+
+    fn matched(&self, found: &Match<'_>) -> &'t [u8] {
+        self.part(found.start(), found.end())
+    }
+}
+
 fn is_match(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
-    Ok(compiled(heap, args)?.regex.is_match(args.bytes(1)?).into())
+    let subject = Subject::new(heap, args.bytes(1)?)?;
+    Ok(compiled(heap, args)?.regex.is_match(&subject.seen).into())
 }
 
 fn find(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let compiled = compiled(heap, args)?;
-    heap.str(compiled.regex.find(args.bytes(1)?).map_or(b"".as_slice(), |found| found.as_bytes()))
+    let subject = Subject::new(heap, args.bytes(1)?)?;
+    heap.str(compiled.regex.find(&subject.seen).map_or(b"".as_slice(), |found| subject.matched(&found)))
 }
 
 /// Whether a match is one in Go as well: an empty one never lies inside a character there.
@@ -99,37 +141,38 @@ fn most(count: i64) -> usize {
 fn find_all(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let compiled = compiled(heap, args)?;
     let mut all = Vec::new();
-    let text = args.bytes(1)?;
-    let matches = compiled.regex.find_iter(text).filter(|found| counts(text, found));
+    let subject = Subject::new(heap, args.bytes(1)?)?;
+    let matches = compiled.regex.find_iter(&subject.seen).filter(|found| counts(&subject.seen, found));
     for found in matches.take(most(args.int(2)?)) {
         heap.step(1)?;
-        all.push(value::Str::from(found.as_bytes()));
+        all.push(value::Str::from(subject.matched(&found)));
     }
     if all.is_empty() { Ok(heap.nil_list(Elem::Str)) } else { heap.str_list(all) }
 }
 
 fn replace(heap: &Heap, args: Args<'_>, literal: bool) -> Outcome<Value> {
     let compiled = compiled(heap, args)?;
-    let (text, replacement) = (args.bytes(1)?, args.bytes(2)?);
+    let (subject, replacement) = (Subject::new(heap, args.bytes(1)?)?, args.bytes(2)?);
+    let text: &[u8] = &subject.seen;
     let mut out = heap.builder();
     let mut start = 0;
     for captures in compiled.regex.captures_iter(text) {
         heap.step(1)?;
         let Some(whole) = captures.get(0).filter(|found| counts(text, found)) else { continue };
-        out.push(&text[start..whole.start()])?;
+        out.push(subject.part(start, whole.start()))?;
         if literal {
             out.push(replacement)?;
         } else {
-            expand(&mut out, replacement, &captures, &compiled.names)?;
+            expand(&mut out, replacement, |name| group(name, &subject, &captures, &compiled.names))?;
         }
         start = whole.end();
     }
-    out.push(&text[start..])?;
+    out.push(subject.part(start, text.len()))?;
     out.value()
 }
 
 /// Writes a replacement with `$1`, `$name` and `${name}` filled in.
-fn expand(out: &mut Builder<'_>, replacement: &[u8], captures: &Captures<'_>, names: &[Option<String>]) -> Outcome<()> {
+fn expand<'t>(out: &mut Builder<'_>, replacement: &[u8], group: impl Fn(&[u8]) -> &'t [u8]) -> Outcome<()> {
     let mut rest = replacement;
     while let Some(dollar) = rest.iter().position(|b| *b == b'$') {
         out.push(&rest[..dollar])?;
@@ -141,7 +184,7 @@ fn expand(out: &mut Builder<'_>, replacement: &[u8], captures: &Captures<'_>, na
         }
         match reference(rest) {
             Some((name, tail)) => {
-                out.push(group(name, captures, names))?;
+                out.push(group(name))?;
                 rest = tail;
             }
             // Malformed, so the dollar stands for itself.
@@ -165,8 +208,8 @@ fn reference(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// What a group matched; nothing when there is no such group.
-fn group<'t>(name: &[u8], captures: &Captures<'t>, names: &[Option<String>]) -> &'t [u8] {
-    let text = |index: usize| captures.get(index).map(|found| found.as_bytes());
+fn group<'t>(name: &[u8], subject: &Subject<'t>, captures: &Captures<'_>, names: &[Option<String>]) -> &'t [u8] {
+    let text = |index: usize| captures.get(index).map(|found| subject.matched(&found));
     let numeric = name.iter().all(u8::is_ascii_digit) && (name == b"0" || !name.starts_with(b"0"));
     if numeric {
         let number = std::str::from_utf8(name).ok().and_then(|digits| digits.parse().ok());
@@ -178,7 +221,8 @@ fn group<'t>(name: &[u8], captures: &Captures<'t>, names: &[Option<String>]) -> 
 
 fn split(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     let compiled = compiled(heap, args)?;
-    let text = args.bytes(1)?;
+    let subject = Subject::new(heap, args.bytes(1)?)?;
+    let text: &[u8] = &subject.seen;
     let most = most(args.int(2)?);
     if most == 0 {
         return Ok(heap.nil_list(Elem::Str));
@@ -197,12 +241,12 @@ fn split(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
         end = found.start();
         // An empty match at the very beginning splits nothing off.
         if found.end() != 0 {
-            parts.push(value::Str::from(&text[start..end]));
+            parts.push(value::Str::from(subject.part(start, end)));
         }
         start = found.end();
     }
     if end != text.len() {
-        parts.push(value::Str::from(&text[start..]));
+        parts.push(value::Str::from(subject.part(start, text.len())));
     }
     heap.str_list(parts)
 }

@@ -113,18 +113,18 @@ pub(super) async fn of_two_for_one_resource_the_first_is_published_and_the_other
 ) -> anyhow::Result<()> {
     let stage = Stage::set(world).await?;
     let agent = stage.start_agent()?;
-    let first = stage.published_name("Bucket");
+    let names = (stage.published_name("Bucket"), format!("second-{}", stage.id));
+    let (first, second) = (names.0.as_str(), names.1.as_str());
     let resources = kinds::published_resources();
     let at = |name| (&stage.service, &resources, None, name);
     let settled = stage
-        .object("the first one is published, exported and at work", at(&first), |published| {
+        .object("the first one is published, exported and at work", at(first), |published| {
             ["RulesValid", "SchemaPublished", "ExportUpdated", "Syncing"]
                 .iter()
                 .all(|kind| condition(published, kind)["status"] == "True")
         })
         .await?;
 
-    let second = format!("second-{}", stage.id);
     let rival = json!({
         "apiVersion": settled["apiVersion"],
         "kind": "PublishedResource",
@@ -133,12 +133,12 @@ pub(super) async fn of_two_for_one_resource_the_first_is_published_and_the_other
     });
     stage.service.create(&resources, None, &rival).await?;
     let loser = stage
-        .object("the second one names the first", at(&second), |published| {
+        .object("the second one names the first", at(second), |published| {
             condition(published, "RulesValid")["reason"] == "Conflict"
         })
         .await?;
     let message = condition(&loser, "RulesValid")["message"].as_str().unwrap_or_default().to_owned();
-    ensure!(message.contains(&first) && message.contains("spec.projection"), "{message}");
+    ensure!(message.contains(first) && message.contains("spec.projection"), "{message}");
     ensure!(condition(&loser, "Syncing")["status"] == "False", "{}", shown(&loser));
     let export = stage.export().await?;
     ensure!(
@@ -151,9 +151,9 @@ pub(super) async fn of_two_for_one_resource_the_first_is_published_and_the_other
 
     // What the second one lacked was another name.
     let elsewhere = json!({ "spec": { "projection": { "plural": "vessels" } } });
-    stage.service.merge_patch(&resources, None, &second, &elsewhere).await?;
+    stage.service.merge_patch(&resources, None, second, &elsewhere).await?;
     stage
-        .object("the second one is exported too", at(&second), |published| {
+        .object("the second one is exported too", at(second), |published| {
             condition(published, "ExportUpdated")["status"] == "True"
         })
         .await?;

@@ -59,7 +59,7 @@ pub(super) const GO: &[Row] = &[
         Some((r#"{{ println 1 "a" | quote }}"#, r#""1 a\n""#)),
     ),
     Row("html", "html VALUE…", "escapes text for HTML", Some((r#"{{ html "<b>" }}"#, "&lt;b&gt;"))),
-    Row("js", "js VALUE…", "escapes text for JavaScript", Some((r#"{{ js "it's" }}"#, r#"it\'s"#))),
+    Row("js", "js VALUE…", "escapes text for JavaScript", Some((r#"{{ js "it's" }}"#, r"it\'s"))),
     Row(
         "urlquery",
         "urlquery VALUE…",

@@ -262,7 +262,7 @@ pub(super) const STRINGS: &[Row] = &[
         "regexQuoteMeta",
         "regexQuoteMeta TEXT",
         "escapes what has a meaning in regular expressions",
-        Some((r#"{{ regexQuoteMeta "1.2" }}"#, r#"1\.2"#)),
+        Some((r#"{{ regexQuoteMeta "1.2" }}"#, r"1\.2")),
     ),
     Row("hello", "hello", "a greeting, to see whether the functions are there", Some(("{{ hello }}", "Hello!"))),
 ];

@@ -32,8 +32,8 @@
 //! * Numbers are never rounded. Go reads the value to set as a float; here a number that no float holds, such as
 //!   9007199254740993, is set as it is written. Others get Go's form (`1.50` is set as `1.5`).
 //! * sjson finds out where results are by comparing memory addresses, and loses track behind pipes, multipaths,
-//!   modifiers and in nested `#`: it then overwrites other parts of the document. Here `a.#(q).b.#.c`, `a.#.b.#.c` and
-//!   `a.#.@this` write to the right places, and what is behind a pipe or computed is left alone.
+//!   modifiers and in nested `#`: it then overwrites other parts of the document. Here `a|#.b`, `a.#(q).b.#.c`,
+//!   `a.#.b.#.c` and `a.#.@this` write to the right places, and what was computed is left alone.
 //! * sjson looks for brackets inside of strings when a path leads through one: setting `s.0` in `{"s":"[1,2]"}` changes
 //!   the text. Here a string gives way to an object or array like any other scalar, and deleting does nothing.
 //! * Some paths make sjson panic; none does here.

@@ -129,9 +129,12 @@ fn results_tell_where_they_are() {
 fn writes_that_go_garbles_are_done_right_or_not_at_all() {
     let json = r#"{"z":0,"l":[{"n":1,"i":[{"v":1},{"v":2}]},{"n":2,"i":[{"v":3}]}],"s":"[1,2]","e":[1,2]}"#;
     for (path, want) in [
-        ("l|#.n", json.to_owned()),
+        ("l|#.n", json.replace(r#""n":1"#, r#""n":"X""#).replace(r#""n":2"#, r#""n":"X""#)),
+        ("l|0", json.to_owned()),
+        ("@this|l.#.n", json.to_owned()),
         ("{l}.l.#.n", json.to_owned()),
         ("l.#.@keys", json.to_owned()),
+        ("l.#(n==2).@this.n", json.replace(r#""n":2"#, r#""n":"X""#)),
         ("l.#(n==1).i.#.v", json.replace(r#""v":1"#, r#""v":"X""#).replace(r#""v":2"#, r#""v":"X""#)),
         (
             "l.#.i.#.v",

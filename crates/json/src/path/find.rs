@@ -21,17 +21,25 @@ pub(super) struct Source<'a> {
 pub(super) enum Step<'a, 'p> {
     /// The path ends here.
     Done(Found<'a>),
-    /// The rest of the path starts anew with this text.
-    Next(Cow<'a, str>, &'p str),
+    /// The rest of the path starts anew with this text, which may still be a part of the document.
+    Next(Cow<'a, str>, Option<usize>, &'p str, Passed),
+}
+
+/// What a path passed before it started anew.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Passed {
+    Pipe,
+    /// A modifier or multipath: from there on nothing can be written.
+    Modifier,
 }
 
 impl<'a, 'p> Step<'a, 'p> {
     /// Text that was made from the source, and what follows in the path; other than a dot or a pipe it is ignored.
     pub fn made(text: Cow<'a, str>, source: Source<'_>, rest: &'p str) -> Self {
-        if rest.starts_with(['.', '|']) {
-            return Step::Next(text, &rest[1..]);
-        }
         let at = source.at.filter(|_| matches!(text, Cow::Borrowed(_)));
+        if rest.starts_with(['.', '|']) {
+            return Step::Next(text, at, &rest[1..], Passed::Modifier);
+        }
         Step::Done(Found::parse(text, at))
     }
 }
@@ -40,16 +48,32 @@ impl<'a, 'p> Step<'a, 'p> {
 pub(super) fn find<'a>(source: Source<'a>, path: &str, scope: Scope<'_>) -> Found<'a> {
     let Some(scope) = scope.deeper() else { return Found::nothing() };
     let mut step = first(source, path, scope);
+    let mut passed = None;
     loop {
         step = match step {
-            Step::Done(found) => return found,
-            Step::Next(Cow::Borrowed(text), rest) => first(Source { text, at: None }, rest, scope),
-            Step::Next(Cow::Owned(text), rest) => match first(Source { text: &text, at: None }, rest, scope) {
-                Step::Done(found) => return found.into_owned(),
-                Step::Next(next, rest) => Step::Next(Cow::Owned(next.into_owned()), rest),
-            },
+            Step::Done(found) => return seen_from_behind(found, passed),
+            Step::Next(text, at, rest, now) => {
+                passed = if passed == Some(Passed::Modifier) { passed } else { Some(now) };
+                match text {
+                    Cow::Borrowed(text) => first(Source { text, at }, rest, scope),
+                    Cow::Owned(text) => match first(Source { text: &text, at: None }, rest, scope) {
+                        Step::Done(found) => return found.into_owned(),
+                        Step::Next(next, _, rest, now) => Step::Next(Cow::Owned(next.into_owned()), None, rest, now),
+                    },
+                }
+            }
         };
     }
+}
+
+/// A result with the place that counts after what the path passed.
+fn seen_from_behind(mut found: Found<'_>, passed: Option<Passed>) -> Found<'_> {
+    found.place = match (passed, found.place) {
+        (Some(_), Place::At(at)) => Place::Piped(at),
+        (Some(Passed::Modifier), Place::Each(_)) => Place::Nowhere,
+        (_, place) => place,
+    };
+    found
 }
 
 fn first<'a, 'p>(source: Source<'a>, path: &'p str, scope: Scope<'_>) -> Step<'a, 'p> {
@@ -103,7 +127,10 @@ impl<'a, 'p> Walk<'a, 'p> {
         };
         let found = hit.or(self.kept).unwrap_or_else(Found::nothing);
         match self.pipe {
-            Some(rest) => Step::Next(found.into_raw(), rest),
+            Some(rest) => {
+                let at = found.place.start();
+                Step::Next(found.into_raw(), at, rest, Passed::Pipe)
+            }
             None => Step::Done(found),
         }
     }
@@ -274,7 +301,9 @@ impl<'a, 'p> Walk<'a, 'p> {
             if query.all {
                 all.add(&result);
             } else {
-                hit = Some(result);
+                // an element found by itself counts, however the path went on inside of it
+                let place = result.place.start().map_or(result.place.clone(), Place::At);
+                hit = Some(Found { place, ..result });
             }
             hit.is_none()
         });
@@ -305,7 +334,7 @@ impl Collected {
         }
         self.raw.push_str(found.raw());
         match (&mut self.place, found.place.clone()) {
-            (Place::Each(places), Place::At(at)) => places.push(at..at + found.raw().len()),
+            (Place::Each(places), Place::At(at) | Place::Piped(at)) => places.push(at..at + found.raw().len()),
             (Place::Each(places), Place::Each(inner)) => places.extend(inner),
             (place, _) => *place = Place::Nowhere,
         }

@@ -13,8 +13,8 @@ use crate::go;
 /// The result of reading a path; gjson's `Result`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found<'a> {
-    kind: Kind,
-    raw: Cow<'a, str>,
+    pub(super) kind: Kind,
+    pub(super) raw: Cow<'a, str>,
     pub(super) place: Place,
 }
 
@@ -51,12 +51,24 @@ impl fmt::Display for Kind {
 /// Where in the document a result is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Place {
-    /// Nowhere: it was computed, or is behind a pipe.
+    /// Nowhere: it was computed.
     Nowhere,
     /// It starts at this byte.
     At(usize),
+    /// It starts at this byte, but a pipe led there. That is for reading only, unless it happened inside of an element.
+    Piped(usize),
     /// It is an array of what is at these places.
     Each(Vec<Range<usize>>),
+}
+
+impl Place {
+    /// The byte at which it starts, if it is at one place.
+    pub fn start(&self) -> Option<usize> {
+        match self {
+            Place::At(at) | Place::Piped(at) => Some(*at),
+            Place::Nowhere | Place::Each(_) => None,
+        }
+    }
 }
 
 impl<'a> Found<'a> {
@@ -137,7 +149,7 @@ impl<'a> Found<'a> {
     pub fn indexes(&self) -> Option<Vec<usize>> {
         match &self.place {
             Place::Each(places) => Some(places.iter().map(|place| place.start).collect()),
-            Place::Nowhere | Place::At(_) => None,
+            Place::Nowhere | Place::At(_) | Place::Piped(_) => None,
         }
     }
 
@@ -196,7 +208,7 @@ impl<'a> Found<'a> {
 
     /// The keys and values of an object, or the values of an array; nothing for others.
     pub(super) fn members(&self) -> impl Iterator<Item = (Option<Found<'_>>, Found<'_>)> {
-        let at = if let Place::At(at) = self.place { Some(at) } else { None };
+        let at = self.place.start();
         let text = if self.kind == Kind::Json { self.raw.as_ref() } else { "" };
         let found = move |token| Found::token(text, at, token);
         Members::of(text).map(move |(key, value)| (key.map(found), found(value)))

@@ -53,7 +53,7 @@ fn spliced(json: &str, range: &Range<usize>, new: &str) -> String {
 /// Replaces what a complex path found. The document itself, and what was computed, cannot be replaced.
 fn replace(json: &str, found: &Found<'_>, raw: &str) -> String {
     let mut places = match &found.place {
-        Place::At(0) | Place::Nowhere => return json.to_owned(),
+        Place::At(0) | Place::Piped(_) | Place::Nowhere => return json.to_owned(),
         Place::At(at) => return spliced(json, &(*at..at + found.raw().len()), raw),
         Place::Each(places) => places.clone(),
     };

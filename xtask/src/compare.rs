@@ -79,14 +79,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut different = 0;
     for language in Language::value_variants() {
         if args.language.is_none_or(|only| only == *language) {
-            let file = |what: &str| folder.join(format!("{}.{what}.jsonl", language.name()));
-            let ours = Program {
-                program: &carrick,
-                arguments: vec!["toolkit", language.name(), "--batch"],
-                answers: file("carrick"),
-            };
-            let theirs = Program { program: &oracle, arguments: vec![language.name()], answers: file("go") };
-            different += compare(*language, args, &ours, &theirs, &file("questions"))?;
+            let ours =
+                Program { name: "carrick", program: &carrick, arguments: vec!["toolkit", language.name(), "--batch"] };
+            let theirs = Program { name: "go", program: &oracle, arguments: vec![language.name()] };
+            let file = folder.join(language.name()).with_extension("jsonl");
+            different += compare(*language, args, &ours, &theirs, &file)?;
         }
     }
     if different > 0 {
@@ -108,15 +105,21 @@ fn compare(language: Language, args: &Args, ours: &Program, theirs: &Program, fi
         |at: &usize| deviations::reason(language, &questions[*at], &our_answers[*at], &their_answers[*at]).is_some();
     let unequal = (0..questions.len()).filter(|at| !equal(&our_answers[*at], &their_answers[*at]));
     let (on_purpose, suspects): (Vec<usize>, Vec<usize>) = unequal.partition(listed);
-    let asked_again: Vec<Value> =
-        suspects.iter().flat_map(|at| std::iter::repeat_n(questions[*at].clone(), AGAIN)).collect();
-    let again = theirs.ask(&asked_again, &file.with_extension("again.jsonl"))?;
-    let steady = |(index, at): &(usize, &usize)| {
-        again[index * AGAIN..][..AGAIN].iter().all(|answer| equal(answer, &their_answers[**at]))
+    // Both are asked again: an answer that depends on the time has to be given at the same time.
+    let repeated = |times: usize| -> Vec<Value> {
+        suspects.iter().flat_map(|at| std::iter::repeat_n(questions[*at].clone(), times)).collect()
     };
-    let different: Vec<usize> = suspects.iter().enumerate().filter(steady).map(|(_, at)| *at).collect();
+    let file = file.with_extension("again.jsonl");
+    let (ours_again, theirs_again) = (ours.ask(&repeated(1), &file)?, theirs.ask(&repeated(AGAIN), &file)?);
+    let differs = |index: usize| {
+        let answers = &theirs_again[index * AGAIN..][..AGAIN];
+        let steady = answers.iter().all(|answer| equal(answer, &answers[0]));
+        steady && !equal(&ours_again[index], &answers[0])
+    };
+    let different: Vec<usize> =
+        (0..suspects.len()).filter(|index| differs(*index)).map(|index| suspects[index]).collect();
     println!(
-        "{}: {} questions, Go answers {answered} of them without error; {} deviations on purpose, {} answered by Go at random, {} differences",
+        "{}: {} questions, Go answers {answered} of them without error; {} deviations on purpose, {} that depend on time or chance, {} differences",
         language.name(),
         questions.len(),
         on_purpose.len(),
@@ -134,24 +137,25 @@ fn compare(language: Language, args: &Args, ours: &Program, theirs: &Program, fi
     Ok(different.len())
 }
 
-/// A program that answers questions, and where its answers go.
+/// A program that answers questions.
 struct Program<'a> {
+    name: &'static str,
     program: &'a Path,
     arguments: Vec<&'a str>,
-    answers: PathBuf,
 }
 
 impl Program<'_> {
     fn ask(&self, questions: &[Value], file: &Path) -> anyhow::Result<Vec<Value>> {
+        let answers = file.with_extension(format!("{}.jsonl", self.name));
         let lines: Vec<String> = questions.iter().map(|question| format!("{question}\n")).collect();
         fs::write(file, lines.concat())?;
         tools::run(
             Command::new(self.program)
                 .args(&self.arguments)
                 .stdin(Stdio::from(File::open(file)?))
-                .stdout(Stdio::from(File::create(&self.answers)?)),
+                .stdout(Stdio::from(File::create(&answers)?)),
         )?;
-        let told = fs::read_to_string(&self.answers)?;
+        let told = fs::read_to_string(&answers)?;
         let answers: Vec<Value> =
             told.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("an answer is no JSON")?;
         ensure!(

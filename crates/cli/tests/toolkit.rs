@@ -87,7 +87,7 @@ fn errors_point_at_the_faulty_place() {
             "error: function \"uper\" does not exist\n --> template:2:19\n  |\n2 | {{ .Object.kind | uper }}\n  |                   ^^^^\n  = there is a function upper\n",
         ),
         (&["template", "-d", "-", "{{ .Nope }}"], "1 | {{ .Nope }}\n  |    ^^^^^\n"),
-        (&["template", "-d", "-", "{{ .Object.nope | upper }}"], "^^^^^\n  = what it gets is missing in the data; "),
+        (&["template", "-d", "-", "{{ .Object.nope | upper }}"], "^^^^^\n  = the data lacks what it is given; "),
         (&["template", "{{ .a }}"], "  = there is no data: give some with --data\n"),
         (&["template", "-d", "-", "--path", "kind", "<a {{ .Value }}"], " --> template:1:"),
         (&["template", "-d", "-", "-f", "no-such-file"], "error: cannot read no-such-file: "),

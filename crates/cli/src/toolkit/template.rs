@@ -168,7 +168,7 @@ fn failed(text: &Text, data: &Value, error: &RenderError) -> Complaint {
     if data.as_object().is_some_and(Map::is_empty) {
         complaint.hint("there is no data: give some with --data")
     } else if message.starts_with("invalid value") {
-        complaint.hint("what it gets is missing in the data; | default \"…\" before it helps")
+        complaint.hint("the data lacks what it is given; default \"…\" before it stands in for that")
     } else {
         complaint
     }

@@ -283,7 +283,7 @@ where
         self
     }
 
-    /// Works only on some clusters. The function is asked once per engagement.
+    /// Works only on some clusters. The function is asked once per engagement; the path may not be known by then.
     #[must_use]
     pub fn clusters(mut self, filter: impl Fn(&Cluster) -> bool + Send + Sync + 'static) -> Self {
         self.filters.push(Box::new(filter));

@@ -71,6 +71,7 @@ struct State {
 /// A controller on the fleet.
 struct Controller {
     news: mpsc::UnboundedSender<News>,
+    #[cfg_attr(not(feature = "metrics"), allow(dead_code))] // shown by the feature only
     stats: Arc<ControllerStats>,
     /// The ownership it has followed: nothing else is worked on any more.
     drained: u64,
@@ -212,7 +213,8 @@ impl Fleet {
         self.watch(resource, config.into(), FleetStore::compact)
     }
 
-    /// The objects of a kind that is watched, by a controller or through [`Fleet::informer`].
+    /// The objects of a kind that is watched, by a controller or through [`Fleet::informer`]. If it is watched in several
+    /// ways, with selectors say, any of them is meant.
     pub fn store<K: Send + Sync + 'static>(&self) -> Option<FleetStore<K>> {
         let state = self.inner.state.lock();
         let mut informers = state.informers.iter().filter(|((kind, ..), _)| *kind == TypeId::of::<K>());
@@ -236,7 +238,9 @@ impl Fleet {
                 endpoint.watches.push(watch);
             }
         }
-        let (synced, failing) = (state.roster.is_synced(), state.roster.failing().clone());
+        let failing =
+            state.roster.failing().iter().map(|(source, error)| (source.clone(), error.to_string())).collect();
+        let synced = state.roster.is_synced();
         Health { synced, clusters, endpoints, failing }
     }
 
@@ -256,6 +260,7 @@ impl Fleet {
     }
 
     /// Numbers about the controllers on this fleet.
+    #[cfg(feature = "metrics")]
     pub(crate) fn stats(&self) -> Vec<Arc<ControllerStats>> {
         let state = self.inner.state.lock();
         let mut all: Vec<_> = state.controllers.values().map(|controller| controller.stats.clone()).collect();
@@ -287,7 +292,7 @@ impl Fleet {
     }
 
     /// Registers a controller: it hears the fleet as it is, then every change.
-    pub(crate) fn register(&self, news: mpsc::UnboundedSender<News>, stats: Arc<ControllerStats>) -> Registration {
+    pub(crate) fn register(&self, news: mpsc::UnboundedSender<News>, numbers: Arc<ControllerStats>) -> Registration {
         let mut state = self.inner.state.lock();
         let _ = news.send(News::Ownership(state.ownership.clone()));
         for event in state.roster.replay() {
@@ -296,7 +301,7 @@ impl Fleet {
         state.next_controller += 1;
         let id = state.next_controller;
         let drained = state.ownership.version();
-        state.controllers.insert(id, Controller { news, stats, drained });
+        state.controllers.insert(id, Controller { news, stats: numbers, drained });
         Registration { inner: self.inner.clone(), id }
     }
 }
@@ -351,19 +356,19 @@ impl Inner {
         for event in state.roster.apply(event) {
             log(&event);
             let informers = state.informers();
-            match &event {
-                FleetEvent::EndpointUp(endpoint) => {
-                    informers.iter().for_each(|informer| informer.endpoint_up(endpoint))
-                }
-                FleetEvent::EndpointDown(id) => informers.iter().for_each(|informer| informer.endpoint_down(id)),
-                FleetEvent::Engage(cluster) => informers.iter().for_each(|informer| informer.engage(cluster)),
-                FleetEvent::Disengage { name, .. } => informers.iter().for_each(|informer| informer.disengage(name)),
-                FleetEvent::ApisChanged { name } => {
-                    if let Ok(cluster) = state.roster.find(name) {
-                        informers.iter().for_each(|informer| informer.apis_changed(cluster.endpoint()));
+            for informer in &informers {
+                match &event {
+                    FleetEvent::EndpointUp(endpoint) => informer.endpoint_up(endpoint),
+                    FleetEvent::EndpointDown(id) => informer.endpoint_down(id),
+                    FleetEvent::Engage(cluster) => informer.engage(cluster),
+                    FleetEvent::Disengage { name, .. } => informer.disengage(name),
+                    FleetEvent::ApisChanged { name } => {
+                        if let Ok(cluster) = state.roster.find(name) {
+                            informer.apis_changed(cluster.endpoint());
+                        }
                     }
+                    _ => {}
                 }
-                _ => {}
             }
             for controller in state.controllers.values() {
                 let _ = controller.news.send(News::Fleet(event.clone()));
@@ -429,15 +434,15 @@ async fn follow_ownership(inner: Arc<Inner>, mut ownership: watch::Receiver<Owne
 
 fn log(event: &FleetEvent) {
     match event {
-        FleetEvent::EndpointUp(endpoint) => tracing::info!(endpoint = %endpoint.id, "endpoint up"),
-        FleetEvent::EndpointDown(endpoint) => tracing::info!(%endpoint, "endpoint down"),
+        FleetEvent::EndpointUp(endpoint) => tracing::debug!(endpoint = %endpoint.id, "endpoint up"),
+        FleetEvent::EndpointDown(endpoint) => tracing::debug!(%endpoint, "endpoint down"),
         FleetEvent::Engage(cluster) => {
             let path = cluster.path();
-            tracing::info!(cluster = %cluster.name(), path = path.as_deref(), endpoint = %cluster.endpoint(), "cluster engaged");
+            tracing::debug!(cluster = %cluster.name(), path = path.as_deref(), endpoint = %cluster.endpoint(), "cluster engaged");
         }
-        FleetEvent::Disengage { name, why, .. } => tracing::info!(cluster = %name, %why, "cluster disengaged"),
-        FleetEvent::Failing { source, error } => tracing::warn!(source = &**source, %error, "cannot follow the fleet"),
-        FleetEvent::Recovered { source } => tracing::info!(source = &**source, "following the fleet again"),
+        FleetEvent::Disengage { name, why, .. } => tracing::debug!(cluster = %name, %why, "cluster disengaged"),
+        FleetEvent::Failing { source, error } => tracing::debug!(source = &**source, %error, "cannot follow the fleet"),
+        FleetEvent::Recovered { source } => tracing::debug!(source = &**source, "following the fleet again"),
         FleetEvent::Path { .. } | FleetEvent::ApisChanged { .. } | FleetEvent::Synced => {}
     }
 }

@@ -12,7 +12,7 @@ mod pump;
 mod state;
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -22,6 +22,7 @@ use carrick_client::watch::{Event, WatchOptions};
 use kube::runtime::reflector::Lookup;
 use kube::runtime::watcher::{Config, InitialListStrategy};
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
@@ -123,12 +124,20 @@ pub(crate) struct Shared<K> {
     store: FleetStore<K>,
     routes: RwLock<Vec<Weak<dyn Route<K>>>>,
     progress: Mutex<HashMap<EndpointId, Progress>>,
+    /// Grows with every change of a state.
+    changes: watch::Sender<u64>,
 }
 
 impl<K: Send + Sync + 'static> Informer<K> {
     pub(crate) fn new(resource: Resource, config: WatchConfig, store: FleetStore<K>) -> Self {
-        let shared =
-            Shared { resource, options: config.0, store, routes: RwLock::default(), progress: Mutex::default() };
+        let shared = Shared {
+            resource,
+            options: config.0,
+            store,
+            routes: RwLock::default(),
+            progress: Mutex::default(),
+            changes: watch::Sender::new(0),
+        };
         Self(Arc::new(Inner { shared: Arc::new(shared), pumps: Mutex::default() }))
     }
 
@@ -140,6 +149,16 @@ impl<K: Send + Sync + 'static> Informer<K> {
     /// What is watched.
     pub fn resource(&self) -> &Resource {
         &self.0.shared.resource
+    }
+
+    /// How the watch of each endpoint is doing.
+    pub fn health(&self) -> BTreeMap<EndpointId, WatchHealth> {
+        AnyInformer::health(&*self.0).into_iter().collect()
+    }
+
+    /// Changes whenever [`Informer::health`] does.
+    pub fn health_changes(&self) -> watch::Receiver<u64> {
+        self.0.shared.changes.subscribe()
     }
 
     /// Adds a route, which is then told the endpoints that have been listed before. It gets no word about objects that
@@ -182,12 +201,14 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
         self.shared.progress.lock().insert(endpoint.id.clone(), Progress::default());
         let pump = Pump::start(self.shared.clone(), endpoint.clone());
         self.pumps.lock().insert(endpoint.id.clone(), pump);
+        self.shared.changed();
     }
 
     fn endpoint_down(&self, id: &EndpointId) {
         self.pumps.lock().remove(id);
         self.shared.progress.lock().remove(id);
         self.shared.store.forget_endpoint(id);
+        self.shared.changed();
     }
 
     fn engage(&self, cluster: &Cluster) {
@@ -226,18 +247,23 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
 impl<K: Send + Sync> Shared<K> {
     /// Takes in one event of one watch.
     fn take(&self, endpoint: &Endpoint, event: Event) {
-        if let Some(progress) = self.progress.lock().get_mut(&endpoint.id)
-            && progress.take(&event, Instant::now())
-        {
-            self.log(endpoint, &progress.state);
-        }
+        let mut progress = self.progress.lock();
+        let state = progress
+            .get_mut(&endpoint.id)
+            .and_then(|progress| progress.take(&event, Instant::now()).then(|| progress.state.clone()));
+        drop(progress);
         let listed = matches!(event, Event::Synced);
         let applied = self.store.apply(&endpoint.id, &endpoint.key, event);
+        // Whoever hears that a watch is live shall find its objects in the store.
+        if let Some(state) = state {
+            self.log(endpoint, &state);
+            self.changed();
+        }
         if applied.unkeyed {
             tracing::debug!(endpoint = %endpoint.id, resource = %self.resource, "skipping an object of no cluster");
         }
         if let Some(object) = &applied.undecodable {
-            tracing::warn!(cluster = %object.key.cluster, object = %object.key, resource = %self.resource,
+            tracing::debug!(cluster = %object.key.cluster, object = %object.key, resource = %self.resource,
                 problem = object.problem, "skipping an object that cannot be understood");
         }
         for route in self.routes.read().iter().filter_map(Weak::upgrade) {
@@ -256,12 +282,15 @@ impl<K: Send + Sync> Shared<K> {
     fn log(&self, endpoint: &Endpoint, state: &WatchState) {
         let (endpoint, resource) = (&endpoint.id, &self.resource);
         match state {
-            WatchState::Failing { error, .. } if error.is_not_found() => {
-                tracing::debug!(%endpoint, %resource, "not served here yet");
+            WatchState::Failing { error, .. } => {
+                tracing::debug!(%endpoint, %resource, %error, "watch fails, trying on")
             }
-            WatchState::Failing { error, .. } => tracing::warn!(%endpoint, %resource, %error, "watch fails, trying on"),
             state => tracing::debug!(%endpoint, %resource, state = state.as_str(), "watch"),
         }
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
     fn reopened(&self, endpoint: &EndpointId) {

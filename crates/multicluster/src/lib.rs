@@ -28,6 +28,7 @@ mod priority;
 mod provider;
 mod queue;
 mod request;
+#[cfg_attr(not(feature = "metrics"), allow(dead_code))] // always counted, shown by the feature only
 mod stats;
 mod store;
 #[cfg(test)]

@@ -64,7 +64,8 @@ impl<K: Lookup> Request<K> {
         Key::new(self.cluster.clone(), namespace, self.obj.name.as_str())
     }
 
-    pub(crate) fn from_key(key: &Key, dyntype: K::DynamicType) -> Self {
+    /// A request for the object of a key.
+    pub fn from_key(key: &Key, dyntype: K::DynamicType) -> Self {
         let obj = ObjectRef::new_with(&key.name, dyntype);
         let obj = if key.namespace.is_empty() { obj } else { obj.within(&key.namespace) };
         Self { cluster: key.cluster.clone(), obj }

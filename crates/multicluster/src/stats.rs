@@ -124,18 +124,16 @@ impl Histogram {
     }
 
     /// Bounds and how many durations are within each, smaller ones included.
-    #[cfg(feature = "metrics")]
     pub(crate) fn cumulative(&self) -> Vec<(f64, u64)> {
         let mut total = 0;
-        let mut add = |bucket: &AtomicU64| {
+        let add = |bucket: &AtomicU64| {
             total += bucket.load(Ordering::Relaxed);
             total
         };
-        Self::BOUNDS.iter().copied().zip(self.buckets.iter().map(|bucket| add(bucket))).collect()
+        Self::BOUNDS.iter().copied().zip(self.buckets.iter().map(add)).collect()
     }
 
     /// How many durations, and their sum in seconds.
-    #[cfg(feature = "metrics")]
     pub(crate) fn total(&self) -> (u64, f64) {
         let sum = Duration::from_micros(self.micros.load(Ordering::Relaxed));
         (self.count.load(Ordering::Relaxed), sum.as_secs_f64())

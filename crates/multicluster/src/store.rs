@@ -19,6 +19,7 @@ use carrick_client::Object;
 use carrick_client::watch::Event;
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 use crate::endpoint::ClusterKey;
 use crate::name::{ClusterName, EndpointId};
@@ -95,11 +96,13 @@ type Decode<K> = dyn Fn(&Object) -> Result<K, serde_json::Error> + Send + Sync;
 pub struct FleetStore<K> {
     decode: Arc<Decode<K>>,
     state: Arc<RwLock<State<K>>>,
+    /// Grows with every event, for those who wait for one.
+    events: Arc<watch::Sender<u64>>,
 }
 
 impl<K> Clone for FleetStore<K> {
     fn clone(&self) -> Self {
-        Self { decode: self.decode.clone(), state: self.state.clone() }
+        Self { decode: self.decode.clone(), state: self.state.clone(), events: self.events.clone() }
     }
 }
 
@@ -120,7 +123,7 @@ impl FleetStore<Object> {
 impl<K> FleetStore<K> {
     /// An empty store of whatever a function makes of objects.
     pub fn with(decode: impl Fn(&Object) -> Result<K, serde_json::Error> + Send + Sync + 'static) -> Self {
-        Self { decode: Arc::new(decode), state: Arc::default() }
+        Self { decode: Arc::new(decode), state: Arc::default(), events: Arc::new(watch::Sender::new(0)) }
     }
 
     /// Takes in one event of the watch of an endpoint and says what changed.
@@ -143,7 +146,18 @@ impl<K> FleetStore<K> {
             },
             Event::Failing(_) | Event::Recovered => {}
         }
+        self.events.send_modify(|events| *events += 1);
         applied
+    }
+
+    /// Waits until the store shows something: what was just written, say. Best with a time limit.
+    pub async fn wait_until(&self, mut condition: impl FnMut(&Self) -> bool) {
+        let mut events = self.events.subscribe();
+        while !condition(self) {
+            if events.changed().await.is_err() {
+                futures::future::pending::<()>().await;
+            }
+        }
     }
 
     fn upsert(&self, endpoint: &EndpointId, key: &ClusterKey, object: Object, listed: bool, applied: &mut Applied<K>) {

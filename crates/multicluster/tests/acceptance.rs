@@ -13,6 +13,9 @@ mod clusters;
 mod controller;
 #[path = "acceptance/fairness.rs"]
 mod fairness;
+#[cfg(feature = "metrics")]
+#[path = "acceptance/metrics.rs"]
+mod metrics;
 #[path = "acceptance/moving.rs"]
 mod moving;
 #[path = "acceptance/outages.rs"]

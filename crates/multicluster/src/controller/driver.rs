@@ -285,15 +285,15 @@ where
                 self.reports.push_back(Ok((self.request(&key), action)));
                 ended
             }
-            Outcome::Gone => {
-                lease.done();
-                Ended::Gone
-            }
             // Asked the old endpoint of a cluster that has moved: the new one may know better.
-            Outcome::Failed { .. } if moved => {
+            Outcome::Failed { .. } | Outcome::Gone if moved => {
                 drop(lease);
                 queue.add_with(key, Priority::Normal, Reason::Retried);
                 Ended::Later
+            }
+            Outcome::Gone => {
+                lease.done();
+                Ended::Gone
             }
             Outcome::Later => {
                 queue.add_after(key, self.parts.config.later);

@@ -185,10 +185,12 @@ where
     }
 }
 
+type MakeContext<C> = Box<dyn Fn(&Cluster) -> Arc<C> + Send + Sync>;
+
 /// The contexts of a uniform reconciler, one per cluster.
 struct Contexts<C> {
     made: Mutex<HashMap<ClusterName, (u64, Arc<C>)>>,
-    make: Box<dyn Fn(&Cluster) -> Arc<C> + Send + Sync>,
+    make: MakeContext<C>,
 }
 
 impl<C> Contexts<C> {

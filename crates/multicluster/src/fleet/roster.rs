@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
+use carrick_client::Error;
+
 use crate::cluster::Cluster;
 use crate::endpoint::Endpoint;
 use crate::error::ClusterError;
@@ -20,7 +22,7 @@ pub(super) struct Roster {
     /// Names and paths of clusters that have left, oldest first.
     left: VecDeque<Arc<str>>,
     /// What the provider cannot see at the moment, and why.
-    failing: BTreeMap<Arc<str>, String>,
+    failing: BTreeMap<Arc<str>, Error>,
     synced: bool,
 }
 
@@ -84,7 +86,7 @@ impl Roster {
                 vec![FleetEvent::Synced]
             }
             FleetEvent::Failing { source, error } => {
-                self.failing.insert(source.clone(), error.to_string());
+                self.failing.insert(source.clone(), error.clone());
                 vec![FleetEvent::Failing { source, error }]
             }
             FleetEvent::Recovered { source } => {
@@ -100,6 +102,11 @@ impl Roster {
         let mut events: Vec<FleetEvent> = self.endpoints.values().cloned().map(FleetEvent::EndpointUp).collect();
         events.extend(self.clusters.values().cloned().map(FleetEvent::Engage));
         events.extend(self.synced.then_some(FleetEvent::Synced));
+        let failing = |(source, error): (&Arc<str>, &Error)| {
+            let (source, error) = (source.clone(), error.clone());
+            FleetEvent::Failing { source, error }
+        };
+        events.extend(self.failing.iter().map(failing));
         events
     }
 
@@ -127,7 +134,7 @@ impl Roster {
         self.endpoints.values()
     }
 
-    pub(super) fn failing(&self) -> &BTreeMap<Arc<str>, String> {
+    pub(super) fn failing(&self) -> &BTreeMap<Arc<str>, Error> {
         &self.failing
     }
 

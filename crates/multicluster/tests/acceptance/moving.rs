@@ -116,3 +116,30 @@ async fn what_was_deleted_on_the_way_is_told_once_the_new_endpoint_is_listed() {
     world.seen.hear("y deleted at new").await;
     assert!(world.fleet.store::<ConfigMap>().unwrap().get("c", "default", "x").is_some());
 }
+
+#[tokio::test]
+async fn work_that_the_old_endpoint_refuses_after_a_move_is_done_again_at_the_new_one() {
+    let (old, new) = (Fake::default(), Fake::default());
+    for fake in [&old, &new] {
+        fake.put("configmaps", "c", "default", "x", &data("1"));
+    }
+    let script = Script::with("old", &old, &["c"]);
+    script.up("new", &new);
+    let seen = Words::default();
+    let reconcile = |_: Arc<ConfigMap>, context: Context<Words>| async move {
+        context.data.say(format!("began at {}", context.cluster.endpoint()));
+        if *context.cluster.endpoint() == "old" {
+            context.cluster.gone().cancelled().await;
+            let client = kube::Api::<ConfigMap>::namespaced(context.cluster.client(), "default");
+            client.get("x").await?;
+        }
+        Ok::<_, kube::Error>(Action::await_change())
+    };
+    let controller = MultiClusterController::<ConfigMap>::new(script.clone(), watcher::Config::default());
+    let (_task, errors) = poll(controller.run(reconcile, |_, _, _| Action::await_change(), Arc::new(seen.clone())));
+    seen.hear("began at old").await;
+    old.forbid("c");
+    script.engage("c", "new", &new);
+    seen.hear("began at new").await;
+    assert!(errors.all().is_empty());
+}

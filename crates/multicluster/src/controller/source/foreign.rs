@@ -66,7 +66,7 @@ impl<O: Send + Sync + 'static> Source for Foreign<O> {
     fn ready(&self) -> Option<BoxFuture<'static, ()>> {
         let (fleet, informer, listed) = (self.fleet.clone(), self.informer.clone(), self.listed.clone());
         let ready = async move {
-            let mut changes = fleet.changes();
+            let mut fleet_news = fleet.changes();
             loop {
                 let news = listed.notified();
                 if fleet.is_synced() && fleet.endpoints().iter().all(|id| informer.store().is_synced(id)) {
@@ -74,7 +74,7 @@ impl<O: Send + Sync + 'static> Source for Foreign<O> {
                 }
                 tokio::select! {
                     () = news => {}
-                    changed = changes.changed() => if changed.is_err() { return },
+                    changed = fleet_news.changed() => if changed.is_err() { return },
                 }
             }
         };

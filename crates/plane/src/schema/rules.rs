@@ -177,3 +177,43 @@ impl Spot {
         if self.path.is_empty() { "<nil>" } else { &self.path }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn faults(rules: &Value, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let spec = json!({
+            "type": "object", "x-kubernetes-validations": rules,
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "l": {"type": "array", "items": {"type": "integer"}}},
+        });
+        let schema = Schema::compile(&json!({"type": "object", "properties": {"spec": spec}})).expect("compiles");
+        schema.check_rules(object, old, &[]).into_iter().map(|fault| fault.message).collect()
+    }
+
+    #[test]
+    fn what_was_accepted_before_is_refused_only_when_it_changes() {
+        let (before, after) = (json!({"spec": {"a": 9, "b": 1}}), json!({"spec": {"a": 9, "b": 2}}));
+        let rules = json!([{"rule": "self.a < 5"}]);
+        assert!(faults(&rules, &before, Some(&before)).is_empty());
+        let refused = ["Invalid value: \"object\": failed rule: self.a < 5"];
+        assert_eq!(faults(&rules, &after, Some(&before)), refused);
+        assert_eq!(faults(&rules, &before, None), refused);
+        // a rule about the change itself is always asked
+        assert_eq!(
+            faults(&json!([{"rule": "self != oldSelf", "message": "no change"}]), &before, Some(&before)).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn rules_that_take_too_long_end_the_check() {
+        let list: Vec<u32> = (0..1_000).collect();
+        let endless = "self.l.all(x, self.l.all(y, self.l.all(z, x + y + z >= 0)))";
+        let got = faults(&json!([{"rule": endless}, {"rule": "false"}]), &json!({"spec": {"l": list}}), None);
+        assert_eq!(got.len(), 1);
+        assert!(got[0].contains("'operation cancelled: actual cost limit exceeded'"), "{}", got[0]);
+    }
+}

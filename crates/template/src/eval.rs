@@ -1,13 +1,14 @@
 //! Walks a tree and writes the output.
 
 mod expression;
+mod root;
 
-use serde_json::Value as Json;
+pub(crate) use root::Data;
+use root::Root;
 
 use crate::{
     error::RenderError,
     fmt,
-    found::{Found, Get},
     heap::{Failure, Heap, Outcome},
     lex::Span,
     limits,
@@ -18,28 +19,17 @@ use crate::{
     value::Value,
 };
 
-/// What the data at the root is.
-#[derive(Clone, Copy)]
-pub(crate) enum Data<'d> {
-    /// A struct with these fields.
-    Fields(&'d serde_json::Map<String, Json>),
-    /// Any value.
-    Value(&'d Json),
-    /// A struct or a map with these fields and `Value`, a gjson result.
-    Mutation { value: Option<&'d Json>, get: Get, fields: &'d serde_json::Map<String, Json>, is_map: bool },
-}
-
 /// Renders a tree.
 pub(crate) fn render(text: &str, tree: &Tree, needs: &Needs, data: Data<'_>) -> Result<String, RenderError> {
     let heap = Heap::default();
-    let mut evaluator = Evaluator { tree, heap: &heap, variables: Vec::new(), output: Vec::new() };
-    let outcome = evaluator.run(needs, data);
+    let outcome = Root::new(&heap, needs, data).at(Span::default()).and_then(|root| {
+        let mut evaluator = Evaluator { tree, heap: &heap, root, variables: Vec::new(), output: Vec::new() };
+        evaluator.run()?;
+        Ok(evaluator.output)
+    });
     match outcome {
-        Ok(()) => {
-            let bytes = std::mem::take(&mut evaluator.output);
-            // Every byte that is not UTF-8 becomes a replacement character, as it would in Go's JSON.
-            Ok(String::from_utf8(bytes).unwrap_or_else(|error| runes::chars(error.as_bytes()).collect()))
-        }
+        // Every byte that is not UTF-8 becomes a replacement character, as it would in Go's JSON.
+        Ok(bytes) => Ok(String::from_utf8(bytes).unwrap_or_else(|error| runes::chars(error.as_bytes()).collect())),
         Err(Fault { span, failure }) => Err(match failure {
             Failure::Limit { what, limit } => {
                 let position = (span.end > 0).then(|| Position::of(text, span));
@@ -87,26 +77,15 @@ enum Flow {
 struct Evaluator<'t, 'h> {
     tree: &'t Tree,
     heap: &'h Heap,
+    root: Root<'h>,
     /// Variables in scope, innermost last.
     variables: Vec<(&'t str, Value)>,
     output: Vec<u8>,
 }
 
 impl<'t> Evaluator<'t, '_> {
-    fn run(&mut self, needs: &Needs, data: Data<'_>) -> Step<()> {
-        let root = match data {
-            Data::Fields(fields) => self.heap.import_root(fields, needs, None),
-            // At the root a null is no value at all.
-            Data::Value(json) => self.heap.import(json, needs).map(concrete),
-            Data::Mutation { value, get, fields, is_map } => {
-                let root = self.heap.import_root(fields, needs, Some(Found::new(value.cloned(), get)));
-                root.map(|root| match root {
-                    Value::Root(map) if is_map => Value::Map(map),
-                    other => other,
-                })
-            }
-        };
-        let root = root.at(Span::default())?;
+    fn run(&mut self) -> Step<()> {
+        let root = self.root.value.clone();
         self.variables.push(("$", root.clone()));
         let tree = self.tree;
         self.walk(&root, &tree.body)?;

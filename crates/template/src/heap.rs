@@ -6,10 +6,9 @@ use std::{
     rc::Rc,
 };
 
-use serde_json::{Number, Value as Json};
+use serde_json::Value as Json;
 
 use crate::{
-    found::Found,
     limits,
     needs::Needs,
     sprig::Compiled,
@@ -111,7 +110,8 @@ impl Heap {
         Ok(Level(self))
     }
 
-    fn keep(&self, value: Value) -> Value {
+    /// Remembers a container until the rendering is over.
+    pub(crate) fn keep(&self, value: Value) -> Value {
         self.made.borrow_mut().push(value.clone());
         value
     }
@@ -194,66 +194,78 @@ impl Heap {
                 }
                 Ok(self.keep(Value::Map(Map::new(Elem::Any, false, entries))))
             }
-            _ => self.import_with(json, |number| match number.as_i64() {
-                Some(int) => Value::Int64(int),
-                None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-            }),
+            _ => self.import_with(json, Heap::scalar),
         }
     }
 
     /// Turns JSON into values as Go's decoder does: all numbers become `float64`.
     pub(crate) fn import_floats(&self, json: &Json) -> Outcome<Value> {
-        self.import_with(json, |number| Value::Float(number.as_f64().unwrap_or(f64::NAN)))
+        self.import_with(json, |json| match json {
+            Json::Number(number) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+            other => Heap::scalar(other),
+        })
     }
 
-    fn import_with(&self, json: &Json, number: fn(&Number) -> Value) -> Outcome<Value> {
+    fn import_with(&self, json: &Json, scalar: fn(&Json) -> Value) -> Outcome<Value> {
         Ok(match json {
-            Json::Null => Value::Nil,
-            Json::Bool(b) => Value::Bool(*b),
-            Json::Number(n) => number(n),
-            Json::String(s) => Value::Str(s.as_str().into()),
             Json::Array(items) => {
                 let _level = self.enter()?;
-                let items = items.iter().map(|item| self.import_with(item, number)).collect::<Outcome<_>>()?;
+                let items = items.iter().map(|item| self.import_with(item, scalar)).collect::<Outcome<_>>()?;
                 self.keep(Value::List(List::new(Elem::Any, false, items)))
             }
             Json::Object(fields) => {
                 let _level = self.enter()?;
-                self.keep(Value::Map(self.import_map(fields, number)?))
+                self.keep(Value::Map(self.import_map(fields, scalar)?))
             }
+            _ => scalar(json),
         })
     }
 
-    fn import_map(&self, fields: &serde_json::Map<String, Json>, number: fn(&Number) -> Value) -> Outcome<Map> {
+    fn import_map(&self, fields: &serde_json::Map<String, Json>, scalar: fn(&Json) -> Value) -> Outcome<Map> {
         let entries = fields
             .iter()
-            .map(|(key, value)| Ok((Str::from(key.as_str()), self.import_with(value, number)?)))
+            .map(|(key, value)| Ok((Str::from(key.as_str()), self.import_with(value, scalar)?)))
             .collect::<Outcome<_>>()?;
         Ok(Map::new(Elem::Any, false, entries))
     }
 
-    /// Turns the fields of the root into the root struct; what a mutation found becomes its field `Value`.
-    pub(crate) fn import_root(
+    /// Turns the fields of the root into values; what a mutation found becomes `Value`.
+    pub(crate) fn import_fields(
         &self,
         fields: &serde_json::Map<String, Json>,
         needs: &Needs,
-        found: Option<Found>,
-    ) -> Outcome<Value> {
+        is_map: bool,
+        found: Option<Value>,
+    ) -> Outcome<BTreeMap<Str, Value>> {
         let whole = Needs::all();
-        let import = |(key, value): (&String, &Json)| {
+        let mut entries = BTreeMap::new();
+        for (key, value) in fields {
             let value = match needs.fields.get(key) {
                 _ if needs.whole => self.import(value, &whole)?,
                 Some(needs) => self.import(value, needs)?,
+                None if is_map => continue,
                 // It is not looked at, but messages list the names of all fields.
                 None => Value::Nil,
             };
-            Ok((Str::from(key.as_str()), value))
-        };
-        let mut fields: BTreeMap<_, _> = fields.iter().map(import).collect::<Outcome<_>>()?;
-        if let Some(found) = found {
-            fields.insert("Value".into(), Value::Found(Rc::new(found)));
+            entries.insert(Str::from(key.as_str()), value);
         }
-        Ok(self.keep(Value::Root(Map::new(Elem::Any, false, fields))))
+        if let Some(found) = found {
+            entries.insert("Value".into(), found);
+        }
+        Ok(entries)
+    }
+
+    /// A string, number or truth value of the data; integers become `int64`.
+    pub(crate) fn scalar(json: &Json) -> Value {
+        match json {
+            Json::Bool(b) => Value::Bool(*b),
+            Json::Number(number) => match number.as_i64() {
+                Some(int) => Value::Int64(int),
+                None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Json::String(text) => Value::Str(text.as_str().into()),
+            _ => Value::Nil,
+        }
     }
 }
 

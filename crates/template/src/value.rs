@@ -5,7 +5,7 @@
 //! nesting can leak or exhaust the stack.
 
 use std::{
-    borrow::Cow,
+    borrow::{Borrow, Cow},
     cell::{Ref, RefCell},
     collections::BTreeMap,
     rc::Rc,
@@ -29,6 +29,13 @@ impl Str {
     /// The text, with the replacement character for bytes that are not UTF-8.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
+    }
+}
+
+/// Maps can be searched for bytes that are no `Str` yet.
+impl Borrow<[u8]> for Str {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 
@@ -163,6 +170,11 @@ impl Map {
         self.entries().get(key).cloned()
     }
 
+    /// The value of a key that a template names.
+    pub(crate) fn field(&self, name: &str) -> Option<Value> {
+        self.entries().get(name.as_bytes()).cloned()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries().len()
     }
@@ -173,6 +185,16 @@ impl Map {
 
     pub(crate) fn remove(&self, key: &Str) {
         self.0.entries.borrow_mut().remove(key);
+    }
+
+    /// Puts all entries in at once.
+    pub(crate) fn fill(&self, entries: BTreeMap<Str, Value>) {
+        *self.0.entries.borrow_mut() = entries;
+    }
+
+    /// Whether this is the same map, not one that is equal.
+    pub(crate) fn is(&self, other: &Map) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
     }
 
     /// Takes the entries out, when the rendering is over.

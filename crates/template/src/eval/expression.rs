@@ -7,7 +7,7 @@ use crate::{
     lex::Span,
     methods,
     tree::{Command, Number, Operand, Pipe, Term},
-    value::{Elem, Str, Uint, Value},
+    value::{Elem, Uint, Value},
 };
 
 /// The rest of a command behind its first operand.
@@ -112,8 +112,20 @@ impl<'t> Evaluator<'t, '_> {
 
     /// Follows fields; the last one gets the arguments.
     fn path(&mut self, dot: &Value, receiver: Value, path: &'t [String], call: Call<'t>) -> Step<Value> {
-        let Some((last, inner)) = path.split_last() else { return Ok(receiver) };
+        let Some((last, mut inner)) = path.split_last() else { return Ok(receiver) };
         let mut receiver = receiver;
+        if self.root.is(&receiver) {
+            self.heap.step(path.len()).at(call.span)?;
+            if let Some((first, rest)) = inner.split_first()
+                && let Some(found) = self.root.found(first)
+            {
+                (receiver, inner) = (found, rest);
+            } else if let Some(value) = self.root.scalar(path).filter(|_| !call.has_arguments()) {
+                return Ok(value);
+            } else {
+                self.root.fill(self.heap).at(call.span)?;
+            }
+        }
         for name in inner {
             receiver = self.field(dot, receiver, name, Call::bare(call.span))?;
         }
@@ -130,12 +142,12 @@ impl<'t> Evaluator<'t, '_> {
             Value::Missing => Ok(Value::Missing),
             Value::Nil => fail(span, format!("nil pointer evaluating interface {{}}.{name}")),
             Value::Map(_) if call.has_arguments() => fail(span, format!("{name} is not a method but has arguments")),
-            Value::Map(map) => Ok(map.get(&Str::from(name)).unwrap_or(Value::Missing)),
+            Value::Map(map) => Ok(map.field(name).unwrap_or(Value::Missing)),
             Value::Root(_) if call.has_arguments() => {
                 fail(span, format!("{name} has arguments but cannot be invoked as function"))
             }
             Value::Root(fields) => {
-                if let Some(value) = fields.get(&Str::from(name)) {
+                if let Some(value) = fields.field(name) {
                     return Ok(value);
                 }
                 let known: Vec<_> = fields.entries().keys().map(|k| k.text().into_owned()).collect();

@@ -80,8 +80,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for language in Language::value_variants() {
         if args.language.is_none_or(|only| only == *language) {
             let ours =
-                Program { name: "carrick", program: &carrick, arguments: vec!["toolkit", language.name(), "--batch"] };
-            let theirs = Program { name: "go", program: &oracle, arguments: vec![language.name()] };
+                Program { name: "carrick", file: &carrick, arguments: vec!["toolkit", language.name(), "--batch"] };
+            let theirs = Program { name: "go", file: &oracle, arguments: vec![language.name()] };
             let file = folder.join(language.name()).with_extension("jsonl");
             different += compare(*language, args, &ours, &theirs, &file)?;
         }
@@ -140,7 +140,7 @@ fn compare(language: Language, args: &Args, ours: &Program, theirs: &Program, fi
 /// A program that answers questions.
 struct Program<'a> {
     name: &'static str,
-    program: &'a Path,
+    file: &'a Path,
     arguments: Vec<&'a str>,
 }
 
@@ -150,7 +150,7 @@ impl Program<'_> {
         let lines: Vec<String> = questions.iter().map(|question| format!("{question}\n")).collect();
         fs::write(file, lines.concat())?;
         tools::run(
-            Command::new(self.program)
+            Command::new(self.file)
                 .args(&self.arguments)
                 .stdin(Stdio::from(File::open(file)?))
                 .stdout(Stdio::from(File::create(&answers)?)),

@@ -44,7 +44,10 @@ impl Pool {
             let at = random.below(text.len());
             match random.below(10) {
                 // A token of the same kind keeps most texts correct.
-                0..=6 if !text.is_empty() => text[at] = random.pick(self.of(&text[at].clone())).clone(),
+                0..=6 if !text.is_empty() => {
+                    let token = text[at].clone();
+                    text[at].clone_from(random.pick(self.of(&token)));
+                }
                 7 if !text.is_empty() => drop(text.remove(at)),
                 8 => {
                     let kinds: [&[String]; 3] = [&self.words, &self.literals, &self.rest];

@@ -12,6 +12,29 @@
 //!     └─ controllers/           namespaces, CRD clean-up, owner references
 //! ```
 //!
+//! In a test:
+//!
+//! ```no_run
+//! # async fn test() -> Result<(), carrick_plane::PlaneError> {
+//! use carrick_plane::{Config, Mode, Plane};
+//!
+//! let plane = Plane::start(Config::new(Mode::Kcp)).await?;
+//! let kubeconfig = plane.kubeconfig("kcp-admin", Some("root"));
+//! // ... run a client with it, with faults on purpose if you like: see `faults` ...
+//! plane.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What holds:
+//!
+//! - **Durability.** Without a data folder everything is gone at the end. With one, a write is acknowledged after it was handed
+//!   to the operating system: killing the process at any moment loses no acknowledged write. Losing power may, unless
+//!   [`Durability::fsync`] is on. The file is compacted at each start and beside running writes when it has grown.
+//! - **Bounds.** Bodies, the log for watchers (in changes and bytes) and the time an event waits for its reader are
+//!   bounded by [`Limits`]; who reads too slowly is cut off and lists again. What is stored is not bounded.
+//! - **Shards.** [`Config::shards`] spreads workspaces over several endpoints that can be stopped and started one by one.
+//!
 //! Nothing here is meant for production: one process, one copy of the data.
 
 pub mod api;

@@ -169,10 +169,16 @@ fn topics(key: &Key) -> [Topic; 2] {
 /// About how many bytes a value takes in memory.
 fn weight(value: &Value) -> usize {
     const NODE: usize = size_of::<Value>();
+    // Maps take room for about a dozen entries at a time, however few they have.
+    const ENTRIES: usize = 11;
+    const PAGE: usize = ENTRIES * (size_of::<String>() + NODE);
     match value {
         Value::String(text) => NODE + text.len(),
         Value::Array(list) => NODE + list.iter().map(weight).sum::<usize>(),
-        Value::Object(map) => NODE + map.iter().map(|(key, value)| 2 * NODE + key.len() + weight(value)).sum::<usize>(),
+        Value::Object(map) => {
+            let content = map.iter().map(|(key, value)| key.len() + weight(value) - NODE).sum::<usize>();
+            NODE + map.len().div_ceil(ENTRIES) * PAGE + content
+        }
         _ => NODE,
     }
 }

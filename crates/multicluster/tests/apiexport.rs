@@ -47,7 +47,7 @@ async fn the_provider_follows_the_slice_to_its_bindings() {
     let server = TestServer::start(vec![]).await;
     let client = server.server().at_path("/clusters/root:prov");
     let url = client.url().replace("/clusters/root:prov", "/services/apiexport/p/ex");
-    let mut fleet = ApiExport::new(client, "s").events();
+    let mut fleet = ApiExport::new(client, "s").grace(Duration::ZERO).events();
     server.then(Answer::Watch(vec![event("ADDED", &slice(&[&url])), end_of_list(5)], Then::Hold));
     // A URL may be published a moment before it is served.
     server.then(refused(404, "NotFound"));
@@ -87,7 +87,7 @@ async fn an_endpoint_that_leaves_the_slice_is_not_watched_any_more() {
     let server = TestServer::start(vec![]).await;
     let client = server.server().at_path("/clusters/root:prov");
     let url = client.url().replace("/clusters/root:prov", "/ex");
-    let mut fleet = ApiExport::new(client, "s").events();
+    let mut fleet = ApiExport::new(client, "s").grace(Duration::ZERO).events();
     let slices = |answer| server.then(Answer::For("apiexportendpointslices", Box::new(answer)));
     slices(Answer::Watch(vec![event("ADDED", &slice(&[&url])), end_of_list(5)], Then::End));
     let bindings = Answer::Watch(vec![event("ADDED", &binding("one")), end_of_list(8)], Then::Hold);

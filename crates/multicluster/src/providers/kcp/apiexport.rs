@@ -1,173 +1,131 @@
 //! The fleet of one kcp APIExport: every workspace that binds it.
-//!
-//! ```text
-//!   APIExportEndpointSlice ──▶ endpoint URLs, one per shard
-//!                                   │ watch <url>/clusters/* for APIBindings
-//!                                   ▼
-//!   first Ready binding of a cluster ──▶ Engaged        last one gone ──▶ Disengaged
-//! ```
 
-mod engagement;
-
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
-use carrick_client::watch::{Event, WatchOptions, watch};
-use carrick_client::{Client, Error, Resource};
+use carrick_client::{Client, ConnectError, Object, Resource};
 use carrick_kcp::kinds::{API_BINDING, API_EXPORT_ENDPOINT_SLICE, Kind};
-use carrick_kcp::url::in_endpoint;
-use futures::StreamExt;
-use futures::stream::{AbortHandle, BoxStream, SelectAll, abortable};
+use futures::FutureExt;
+use futures::stream::BoxStream;
 
+use super::binding::ApiBinding;
+use super::endpoints::{GRACE, Setup, status_urls};
+use super::engagement::{Rules, Stage};
 use crate::cluster::Cluster;
-use crate::endpoint::{ClusterKey, Endpoint};
+use crate::endpoint::ClusterKey;
 use crate::event::FleetEvent;
-use crate::name::{ClusterName, EndpointId};
 use crate::provider::Provider;
-use engagement::{Engagement, Told};
 
-/// Provider of the clusters that bind an APIExport.
+/// Decides whether a binding makes its workspace take part.
+pub(super) type Filter = Arc<dyn Fn(&ApiBinding) -> bool + Send + Sync>;
+
+/// Provider of the workspaces that bind an APIExport. A slice without endpoints, or no slice at all, is a fleet without clusters.
+///
+/// Clusters have the names of their logical clusters, and are found by workspace path as well. A workspace takes part from the moment its
+/// binding is ready first until its last binding is deleted: one that is being deleted still serves finalizers.
 #[derive(Clone, Debug)]
 pub struct ApiExport {
-    workspace: Client,
-    slice: String,
+    setup: Setup,
 }
 
 impl ApiExport {
-    /// The clusters behind an APIExportEndpointSlice, given a client of the slice's workspace.
+    /// The workspaces behind an APIExportEndpointSlice, given a client of the slice's workspace. A [`kube::Client`] will not do, because
+    /// the slice may lead to other hosts: see [`ApiExport::from_config`].
     pub fn new(workspace: Client, slice: impl Into<String>) -> Self {
-        Self { workspace, slice: slice.into() }
+        let setup = Setup {
+            workspace,
+            listing: resource(API_EXPORT_ENDPOINT_SLICE),
+            name: slice.into(),
+            engaged: resource(API_BINDING),
+            rules: Arc::new(|| rules(None)),
+            rewrite: None,
+            hook: None,
+            grace: GRACE,
+        };
+        Self { setup }
+    }
+
+    /// The same, given the configuration of a client of the slice's workspace.
+    pub fn from_config(config: kube::Config, slice: impl Into<String>) -> Result<Self, ConnectError> {
+        Ok(Self::new(Client::try_from(config)?, slice))
+    }
+
+    /// Which bindings make their workspaces take part; those that are ready, unless said otherwise. Once is enough: later answers do not
+    /// matter. Bindings to other exports, which are visible if the export claims `apibindings`, never count.
+    #[must_use]
+    pub fn filter(mut self, filter: impl Fn(&ApiBinding) -> bool + Send + Sync + 'static) -> Self {
+        let filter: Filter = Arc::new(filter);
+        self.setup.rules = Arc::new(move || rules(Some(filter.clone())));
+        self
+    }
+
+    /// Changes URLs before they are used, for servers that publish addresses that do not lead there from here.
+    #[must_use]
+    pub fn rewrite_url(mut self, rewrite: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        self.setup.rewrite = Some(Arc::new(rewrite));
+        self
+    }
+
+    /// How long workspaces stay after their endpoint has left the slice; five seconds, unless said otherwise.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.setup.grace = grace;
+        self
+    }
+
+    /// Calls for every binding that counts when it appears, changes and goes. Calls follow one another and delay nothing else.
+    #[must_use]
+    pub fn hooks<F>(mut self, hook: impl Fn(Cluster, ApiBinding, Stage) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.setup.hook = Some(Arc::new(move |cluster, object, stage| {
+            let binding = object.decode().unwrap_or_default();
+            hook(cluster, binding, stage).boxed()
+        }));
+        self
+    }
+
+    /// The version in which bindings are watched; `v1alpha1`, which all releases of kcp serve, unless said otherwise.
+    #[must_use]
+    pub fn binding_version(mut self, version: &str) -> Self {
+        self.setup.engaged.version = version.into();
+        self
     }
 }
 
 impl Provider for ApiExport {
-    /// A slice without endpoints, or no slice at all, is a fleet without clusters.
     fn events(&self) -> BoxStream<'static, FleetEvent> {
-        let events = futures::stream::unfold(Watches::new(self), |mut watches| async move {
-            let event = watches.next().await?;
-            Some((event, watches))
-        });
-        events.boxed()
+        self.setup.events()
     }
 }
 
-/// Where a watch event came from.
-#[derive(Clone)]
-enum Source {
-    Slice,
-    Endpoint(Arc<str>),
+/// How bindings are understood.
+pub(super) fn rules(filter: Option<Filter>) -> Rules {
+    let counts = move |binding: &Object, url: &str| {
+        let Ok(decoded) = binding.decode::<ApiBinding>() else { return false };
+        let wanted = filter.as_ref().map_or_else(|| decoded.is_ready(), |filter| filter(&decoded));
+        wanted && binds_export_of(&decoded, url)
+    };
+    Rules {
+        urls: Box::new(|slice| status_urls(&slice.value())),
+        counts: Box::new(counts),
+        apis: Box::new(|binding| binding.value()["status"]["boundResources"].to_string()),
+        key: ClusterKey::KCP,
+        grace: GRACE,
+        meet: false,
+    }
 }
 
-struct Watches {
-    workspace: Client,
-    watches: SelectAll<BoxStream<'static, (Source, Event)>>,
-    endpoints: HashMap<Arc<str>, AbortHandle>,
-    /// The epoch under which each cluster is engaged.
-    epochs: HashMap<Arc<str>, u64>,
-    engagement: Engagement,
-    ready: VecDeque<FleetEvent>,
-}
-
-impl Watches {
-    fn new(provider: &ApiExport) -> Self {
-        let options = WatchOptions::fields(format!("metadata.name={}", provider.slice));
-        let slice = watch(provider.workspace.clone(), resource(API_EXPORT_ENDPOINT_SLICE), options);
-        let mut watches = SelectAll::new();
-        watches.push(slice.map(|event| (Source::Slice, event)).boxed());
-        Self {
-            workspace: provider.workspace.clone(),
-            watches,
-            endpoints: HashMap::new(),
-            epochs: HashMap::new(),
-            engagement: Engagement::default(),
-            ready: VecDeque::new(),
-        }
-    }
-
-    async fn next(&mut self) -> Option<FleetEvent> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(event);
-            }
-            let (source, event) = self.watches.next().await?;
-            let told = match (source, event) {
-                (source, Event::Failing(error)) => {
-                    self.ready.push_back(FleetEvent::Failing { source: self.url_of(source), error });
-                    continue;
-                }
-                (source, Event::Recovered) => {
-                    self.ready.push_back(FleetEvent::Recovered { source: self.url_of(source) });
-                    continue;
-                }
-                (Source::Slice, event) => self.engagement.on_slice(event),
-                (Source::Endpoint(url), event) => self.engagement.on_binding(&url, event),
-            };
-            for told in told {
-                match self.tell(told) {
-                    Ok(event) => self.ready.extend(event),
-                    Err((source, error)) => self.ready.push_back(FleetEvent::Failing { source, error }),
-                }
-            }
-        }
-    }
-
-    /// Turns names into clients, and follows endpoints with watches of their bindings.
-    fn tell(&mut self, told: Told) -> Result<Option<FleetEvent>, (Arc<str>, Error)> {
-        Ok(Some(match told {
-            Told::Up(url) => {
-                let client = self.client(&url, "*")?;
-                let source = Source::Endpoint(url.clone());
-                let bindings = watch(client.clone(), resource(API_BINDING), WatchOptions::default());
-                let (bindings, handle) = abortable(bindings.map(move |event| (source.clone(), event)));
-                self.watches.push(bindings.boxed());
-                self.endpoints.insert(url.clone(), handle);
-                FleetEvent::EndpointUp(Endpoint::new(url, client, ClusterKey::KCP))
-            }
-            Told::Down(url) => {
-                let Some(handle) = self.endpoints.remove(&url) else { return Ok(None) };
-                handle.abort();
-                FleetEvent::EndpointDown(url.into())
-            }
-            Told::Engaged { cluster, endpoint, path } => {
-                let Ok(name) = ClusterName::new(cluster.clone()) else { return Ok(None) };
-                let client = self.client(&endpoint, &name)?;
-                let mut engaged = Cluster::new(name, EndpointId::new(endpoint), client);
-                if let Some(path) = path {
-                    engaged = engaged.with_path(path);
-                }
-                self.epochs.insert(cluster, engaged.epoch());
-                FleetEvent::Engage(engaged)
-            }
-            Told::Path { cluster, path } => {
-                let Ok(name) = ClusterName::new(cluster) else { return Ok(None) };
-                FleetEvent::Path { name, path }
-            }
-            Told::ApisChanged { cluster } => {
-                let Ok(name) = ClusterName::new(cluster) else { return Ok(None) };
-                FleetEvent::ApisChanged { name }
-            }
-            Told::Disengaged { cluster, why } => {
-                let Some(epoch) = self.epochs.remove(&cluster) else { return Ok(None) };
-                let Ok(name) = ClusterName::new(cluster) else { return Ok(None) };
-                FleetEvent::Disengage { name, epoch, why }
-            }
-            Told::Synced => FleetEvent::Synced,
-        }))
-    }
-
-    fn client(&self, endpoint: &Arc<str>, cluster: &str) -> Result<Client, (Arc<str>, Error)> {
-        self.workspace.at_url(&in_endpoint(endpoint, cluster)).map_err(|problem| {
-            let request = format!("requests to {endpoint}");
-            (endpoint.clone(), Error::Request { request, problem: problem.to_string() })
-        })
-    }
-
-    fn url_of(&self, source: Source) -> Arc<str> {
-        match source {
-            Source::Slice => self.workspace.url().into(),
-            Source::Endpoint(url) => url,
-        }
-    }
+/// If the export claims APIBindings, consumers' bindings to other exports are visible too. Endpoint URLs of another
+/// shape than kcp's, and bindings that do not say, are taken as they come.
+fn binds_export_of(binding: &ApiBinding, url: &str) -> bool {
+    let Some((cluster, export)) = url.split_once("/services/apiexport/").and_then(|(_, rest)| rest.split_once('/'))
+    else {
+        return true;
+    };
+    let says = |text: &str, wanted: &str| text.is_empty() || text == wanted;
+    says(&binding.spec.reference.export.name, export) && says(&binding.status.api_export_cluster_name, cluster)
 }
 
 fn resource(kind: Kind) -> Resource {

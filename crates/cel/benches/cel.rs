@@ -85,14 +85,14 @@ const HOSTILE: [(&str, &str); 10] = [
     ("hidden loops", "value.exists(a, value.exists(b, value.exists(c, a == b + c)) || false) || true"),
     (
         "doubled text",
-        "[value.join('')].map(a, a + a + a + a).map(a, a + a + a + a).map(a, a + a + a + a).map(a, a + a + a)",
+        "[value.join('')].map(a, a + a + a + a).map(a, a + a + a + a).map(a, a + a + a + a).map(a, a + a + a + a)",
     ),
     (
         "replaced text",
         "'aaaaaaaaaaaaaaaa'.replace('a', 'aaaaaaaaaaaaaaaa').replace('a', 'aaaaaaaaaaaaaaaa').replace('a', 'aaaaaaaaaaaaaaaa').replace('a', 'aaaaaaaaaaaaaaaa').replace('a', 'aaaaaaaaaaaaaaaa').replace('a', 'aaaaaaaaaaaaaaaa')",
     ),
     ("patterns", "value.map(a, value.map(b, b.matches('(' + a + '|x*)*$')))"),
-    ("large patterns", "value.all(a, a.matches('((((x{9}){9}){9}){9})' + a) || true)"),
+    ("large patterns", "value.all(a, a.matches('((x{9}){9}){9}' + a) || true)"),
     ("huge ranges", "lists.range(900000).map(a, lists.range(900000))"),
     ("quadratic", "lists.range(900).map(a, lists.range(900)).flatten().distinct()"),
     ("comparisons", "value.all(a, value.all(b, value == value.map(c, c)))"),
@@ -105,5 +105,6 @@ fn hostile(bencher: Bencher<'_, '_>, name: &str) {
     let mutation = Mutation::compile(expression.expect("listed")).expect("compiles");
     let words: Vec<String> = (0..2_000).map(|n| format!("word-{n}")).collect();
     let value = json!(words);
-    bencher.bench(|| mutation.eval(black_box(&value), &Value::Null, &Value::Null).expect_err("stops"));
+    assert!(mutation.eval(&value, &Value::Null, &Value::Null).is_err(), "{name} must be stopped");
+    bencher.bench(|| mutation.eval(black_box(&value), &Value::Null, &Value::Null));
 }

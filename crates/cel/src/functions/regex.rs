@@ -28,7 +28,8 @@ const COMPILING: u64 = 1_000;
 
 /// Compiles a pattern.
 pub(crate) fn compile(pattern: &str, budget: &Budget) -> Result<Regex, EvalError> {
-    budget.charge(COMPILING + pattern.len() as u64 * 10)?;
+    let weight = weight(pattern).ok_or_else(|| failed("matches"))?;
+    budget.charge(COMPILING + (pattern.len() as u64).saturating_add(weight) * 10)?;
     let translated = translate(pattern).ok_or_else(|| failed("matches"))?;
     RegexBuilder::new(&translated).size_limit(SIZE).build().map_err(|_| failed("matches"))
 }
@@ -187,6 +188,68 @@ fn translate(pattern: &str) -> Option<String> {
     Some(out)
 }
 
+/// A group while it is read.
+#[derive(Default)]
+struct Group {
+    sum: u64,
+    /// The last item, which a repetition multiplies.
+    last: u64,
+    /// How often the last item is repeated in all, and the most of all items.
+    repeated: u32,
+    most: u32,
+}
+
+impl Group {
+    fn item(&mut self, weight: u64, repeated: u32) {
+        self.sum = self.sum.saturating_add(self.last);
+        (self.last, self.repeated) = (weight, repeated);
+        self.most = self.most.max(repeated);
+    }
+}
+
+/// How large a pattern becomes when it is compiled, roughly; none when repetitions within each other are too many.
+fn weight(pattern: &str) -> Option<u64> {
+    let mut groups = vec![Group::default()];
+    let mut rest = pattern.chars().peekable();
+    while let Some(c) = rest.next() {
+        let mut closed = None;
+        let group = groups.last_mut()?;
+        match c {
+            '(' => groups.push(Group::default()),
+            ')' => closed = groups.pop(),
+            '\\' => match rest.next() {
+                // a class of Unicode
+                Some('p' | 'P') => group.item(300, 1),
+                _ => group.item(1, 1),
+            },
+            '[' => {
+                let mut length = 0;
+                while let Some(c) = rest.next().filter(|c| *c != ']' || length == 0) {
+                    length += 1;
+                    if c == '\\' {
+                        rest.next();
+                    }
+                }
+                group.item(3, 1);
+            }
+            '.' => group.item(5, 1),
+            '{' => {
+                let inside: String = rest.clone().take_while(|c| *c != '}').collect();
+                if let Some(times) = repetition(&inside, true).map(|times| times.max(1)) {
+                    group.last = group.last.saturating_mul(u64::from(times));
+                    group.repeated = group.repeated.checked_mul(times).filter(|all| *all <= MAX_REPETITION)?;
+                    group.most = group.most.max(group.repeated);
+                }
+            }
+            _ => group.item(1, 1),
+        }
+        if let (Some(closed), Some(group)) = (closed, groups.last_mut()) {
+            group.item(closed.sum.saturating_add(closed.last), closed.most.max(1));
+        }
+    }
+    groups.iter().map(|group| group.sum.saturating_add(group.last)).reduce(u64::saturating_add)
+}
+
 /// The most repetitions that RE2 accepts.
 const MAX_REPETITION: u32 = 1_000;
 
@@ -229,10 +292,12 @@ mod tests {
             (r"^[[:alpha:]]+$", "abc", true),
             (r"^(?i)abc$", "ABC", true),
             (r"^.$", "é", true),
+            (r"^[a-z]{1,63}(\.[a-z]{1,63})*$", "a.b", true),
+            (r"^(a{100}){10}$", "a", false),
         ] {
             assert_eq!(compile(pattern, &Budget::new()).unwrap().is_match(text), want, "{pattern} on {text}");
         }
-        for wrong in ["[", "(", "a**b(", r"\", r"(?=a)"] {
+        for wrong in ["[", "(", "a**b(", r"\", r"(?=a)", "((((x{9}){9}){9}){9})", "(a{101}){10}"] {
             assert!(compile(wrong, &Budget::new()).is_err(), "{wrong}");
         }
     }

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!  Catalog ──▶ manager ──▶ one Syncer per PublishedResource, its rules swapped in place when they change
-//!  fleet   ──▶    │            sources   one watch per endpoint, at <endpoint>/clusters/*
+//!  fleets  ──▶    │            sources   one watch per endpoint, at <endpoint>/clusters/*
 //!  (endpoints)    │            copies    one watch on the service cluster
 //!                 │            related   one watch per origin kind
-//!                 │               └──▶ queue ──▶ workers ──▶ reconcile: see, decide, execute
+//!                 │               └──▶ controller ──▶ reconcile: see, decide, execute
 //!                 └──▶ states: what was last written, from Secrets
 //! ```
 
@@ -29,7 +29,7 @@ use super::catalog::Catalog;
 use super::events::Recorder;
 use super::health::Health;
 use super::metrics::Metrics;
-use fleet::Fleet;
+use fleet::Fleets;
 use states::States;
 use syncer::Syncer;
 
@@ -61,11 +61,11 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
     if !states.load(&part, &stop).await {
         return;
     }
-    let fleet = Fleet::start(&context, stop.clone());
+    let fleets = Fleets::start(&context, stop.clone());
     let mut syncers: HashMap<String, Syncer> = HashMap::new();
     loop {
         let current = catalog.borrow_and_update().clone();
-        adjust(&context, &states, &fleet, &current, &mut syncers, &stop).await;
+        adjust(&context, &states, &fleets, &current, &mut syncers, &stop).await;
         tokio::select! {
             () = stop.cancelled() => break,
             changed = catalog.changed() => if changed.is_err() { break },
@@ -80,7 +80,7 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
 async fn adjust(
     context: &Arc<Context>,
     states: &Arc<States>,
-    fleet: &Fleet,
+    fleets: &Fleets,
     catalog: &Catalog,
     syncers: &mut HashMap<String, Syncer>,
     stop: &CancellationToken,
@@ -113,7 +113,7 @@ async fn adjust(
             syncer.set_rules(rules);
         } else {
             tracing::info!(publishedresource = name.as_str(), "Starting to synchronize objects…");
-            let syncer = Syncer::start(context.clone(), states.clone(), fleet.clone(), rules.clone(), stop);
+            let syncer = Syncer::start(context.clone(), states.clone(), fleets, rules.clone(), stop);
             syncers.insert(name.clone(), syncer);
         }
     }

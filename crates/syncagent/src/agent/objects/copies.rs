@@ -11,12 +11,11 @@ use crate::rules::metadata::{Link, SourceKey};
 
 const BY_SOURCE: &str = "source";
 
-/// Name of the service cluster and of its one endpoint.
+/// Name of the service cluster.
 pub(super) const SERVICE: &str = "service";
 
-/// A store of copies with an index by source.
-pub(super) fn store() -> FleetStore<Object> {
-    let store = FleetStore::compact();
+/// Lets a store of copies find them by source.
+pub(super) fn index(store: &FleetStore<Object>) {
     store.index(BY_SOURCE, |copy| {
         let label = |key| copy.label(key);
         match (label(REMOTE_CLUSTER), label(REMOTE_NAME_HASH)) {
@@ -26,7 +25,6 @@ pub(super) fn store() -> FleetStore<Object> {
             _ => Vec::new(),
         }
     });
-    store
 }
 
 /// All copies of a source; more than one is an error somewhere.

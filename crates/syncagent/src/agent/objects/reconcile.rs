@@ -30,9 +30,6 @@ const CATCH_UP: Duration = Duration::from_secs(2);
 /// Why an object could not be processed.
 #[derive(Debug, Error)]
 pub(super) enum ReconcileError {
-    /// No endpoint serves the workspace at the moment.
-    #[error("no endpoint serves logical cluster {0}")]
-    NoEndpoint(ClusterName),
     /// Something that the rules need cannot be read in the workspace.
     #[error("cannot read {what} in logical cluster {cluster}: {source}")]
     Read {
@@ -65,21 +62,25 @@ impl ReconcileError {
 }
 
 /// Brings one object in line, and tells its owner if that fails.
-pub(super) async fn reconcile(shared: &Shared, request: &Key) -> Result<Next, ReconcileError> {
-    let Some(source) = shared.sources.lookup(request) else {
+pub(super) async fn reconcile(
+    shared: &Shared,
+    request: &Key,
+    source: Option<Arc<Object>>,
+    client: &Client,
+) -> Result<Next, ReconcileError> {
+    let Some(source) = source else {
         shared.interest.set(request, Vec::new());
         return Ok(Next::OnChange);
     };
-    let client = shared.client(&request.cluster).ok_or_else(|| ReconcileError::NoEndpoint(request.cluster.clone()))?;
     let source = source.value();
     // A panic is a defect, but one object must not take the others down with it.
-    let result = AssertUnwindSafe(process(shared, request, &client, &source)).catch_unwind().await;
+    let result = AssertUnwindSafe(process(shared, request, client, &source)).catch_unwind().await;
     let result = result.unwrap_or(Err(ReconcileError::Panic));
     if let Err(error) = &result
         && !error.is_race()
     {
         let message = "Failed to process object: a provider-side issue has occurred.";
-        shared.context.recorder.event(&client, &source, Type::Warning, "ReconcilingError", message);
+        shared.context.recorder.event(client, &source, Type::Warning, "ReconcilingError", message);
     }
     result
 }
@@ -147,9 +148,9 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
     let catch_up = async {
         for (at, object) in &executor.objects {
             if *at.kind == rules.remote && at.side == Side::Kcp {
-                seen_in(shared, &shared.sources, &request.cluster, at, object, true).await;
+                seen_in(&shared.sources, &request.cluster, at, object, true).await;
             } else if *at.kind == rules.local && at.side == Side::Service {
-                seen_in(shared, &shared.copies, copies::SERVICE, at, object, !found.is_empty()).await;
+                seen_in(&shared.copies, copies::SERVICE, at, object, !found.is_empty()).await;
             }
         }
     };
@@ -159,18 +160,16 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
 }
 
 /// Waits until a cache shows a version of the object that is at least as new.
-async fn seen_in(shared: &Shared, store: &FleetStore<Object>, cluster: &str, at: &Place, object: &Value, existed: bool) {
+async fn seen_in(store: &FleetStore<Object>, cluster: &str, at: &Place, object: &Value, existed: bool) {
     let number = |version: &str| version.parse::<u64>().unwrap_or(u64::MAX);
     let written = number(object["metadata"]["resourceVersion"].as_str().unwrap_or_default());
-    loop {
-        let news = shared.seen.notified();
-        match store.get(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name) {
-            Some(cached) if number(&cached.resource_version) >= written => return,
+    let is_seen =
+        |store: &FleetStore<Object>| match store.get(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name) {
+            Some(cached) => number(&cached.resource_version) >= written,
             // It was there before and is gone: the cache is ahead.
-            None if existed => return,
-            _ => news.await,
-        }
-    }
+            None => existed,
+        };
+    store.wait_until(is_seen).await;
 }
 
 /// The namespace of the object in kcp, if the rules filter by it.

@@ -1,23 +1,27 @@
 //! One syncer: all objects of one PublishedResource.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
-use carrick_client::{Client, Object};
-use carrick_multicluster::{ClusterKey, ClusterName, EndpointId, FleetStore, Key, Queue, QueueConfig};
-use futures::StreamExt;
+use carrick_client::{Client, Object, Resource};
+use carrick_multicluster::{
+    Action, ClusterName, Config, Context as Reconcile, EndpointId, Error, FleetEvent, FleetStore, Informer, Key,
+    MultiClusterController, Request, WatchState,
+};
+use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch as channel};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::execute::Namespaces;
-use super::fleet::Fleet;
+use super::fleet::Fleets;
 use super::kinds::{Kinds, resource};
+use super::reconcile::ReconcileError;
 use super::related::{SharedInterest, owner, watched};
 use super::states::States;
 use super::{CONTROLLER, Context, copies, reconcile};
@@ -33,9 +37,12 @@ use crate::rules::related::{Gvr, RelatedWatch};
 const WORKERS: usize = 32;
 /// When an object is looked at again although no watch reported anything.
 const REQUEUE: Duration = Duration::from_secs(5);
-/// How long changes of consumers' APIs are collected before objects are listed anew.
+/// How long changes of consumers' APIs are collected before related objects are listed anew.
 const NEW_APIS: Duration = Duration::from_secs(1);
+const FIRST_RETRY: Duration = Duration::from_millis(5);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
+/// How long running work may take to come to its end.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// A running syncer.
 pub(super) struct Syncer {
@@ -48,28 +55,16 @@ pub(super) struct Syncer {
 pub(super) struct Shared {
     pub context: Arc<Context>,
     pub states: Arc<States>,
-    pub fleet: Fleet,
     pub sources: FleetStore<Object>,
     pub copies: FleetStore<Object>,
     pub kinds: Kinds,
     pub interest: SharedInterest,
     pub namespaces: Namespaces,
-    /// Wakes whoever waits for a cache to catch up.
-    pub seen: Notify,
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<ClusterName, String>>,
-    /// What was said last about each object that fails, so that it is said once.
-    told: Mutex<HashMap<Key, String>>,
     rules: Mutex<Arc<Rules>>,
-    queue: Queue<Key>,
-    /// Endpoint of each cluster, and the client for it.
-    homes: Mutex<HashMap<Arc<str>, Home>>,
-}
-
-/// Where a cluster is served.
-struct Home {
-    endpoint: Arc<str>,
-    client: Client,
+    /// Objects to look at although they have not changed themselves.
+    looks: mpsc::UnboundedSender<Key>,
 }
 
 impl Syncer {
@@ -77,37 +72,50 @@ impl Syncer {
     pub fn start(
         context: Arc<Context>,
         states: Arc<States>,
-        fleet: Fleet,
+        fleets: &Fleets,
         rules: Arc<Rules>,
         stop: &CancellationToken,
     ) -> Self {
+        let remote = resource(&rules.remote);
+        // Virtual workspaces of some kcp versions never finish a streaming list.
+        let paged = WatchOptions { streaming_lists: false, ..WatchOptions::default() };
+        let sources = fleets.consumers.informer_compact(remote.clone(), paged.clone());
+        let labelled = WatchOptions::labels(format!("{AGENT_NAME}={}", rules.agent_name));
+        let copies = fleets.service.informer_compact(resource(&rules.local), labelled);
+        copies::index(copies.store());
+        let (looks, to_look_at) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             context,
             states,
-            fleet,
-            sources: FleetStore::compact(),
-            copies: copies::store(),
+            sources: sources.store().clone(),
+            copies: copies.store().clone(),
             kinds: Kinds::default(),
             interest: SharedInterest::default(),
             namespaces: Namespaces::default(),
-            seen: Notify::new(),
             paths: Mutex::default(),
-            told: Mutex::default(),
-            queue: Queue::new(QueueConfig { longest_retry: LONGEST_RETRY, ..QueueConfig::default() }),
-            homes: Mutex::default(),
             rules: Mutex::new(rules),
+            looks,
         });
         let stop = stop.child_token();
         let mut tasks = JoinSet::new();
-        let (synced, ready) = channel::channel(false);
-        tasks.spawn(until(stop.clone(), watch_copies(shared.clone(), synced)));
-        tasks.spawn(until(stop.clone(), watch_endpoints(shared.clone())));
+        let controller = MultiClusterController::compact(&fleets.consumers, paged, remote.clone())
+            .named(CONTROLLER)
+            .with_config(
+                Config::default().concurrency(WORKERS).per_cluster(0).backoff(FIRST_RETRY, LONGEST_RETRY).grace(GRACE),
+            )
+            .trigger(requests(to_look_at, remote.clone()))
+            .watches_informer_from(fleets.service.clone(), copies.clone(), move |_, copy: &Object| {
+                copies::source_of(&copy.value()).map(|key| Request::from_key(&key, remote.clone()))
+            })
+            .graceful_shutdown_on(stop.clone().cancelled_owned());
+        let reports = controller.run_keyed(look, |_, _, _| Action::backoff(), shared.clone());
+        tasks.spawn(report(shared.clone(), reports));
+        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), sources, Side::Kcp)));
+        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies, Side::Service)));
+        tasks.spawn(until(stop.clone(), watch_endpoints(shared.clone(), fleets.clone())));
         for gvr in watched(&shared.rules().related, Origin::Service) {
             let client = shared.context.local.clone();
             tasks.spawn(until(stop.clone(), watch_related(shared.clone(), client, Side::Service, gvr)));
-        }
-        for _ in 0..WORKERS {
-            tasks.spawn(work(shared.clone(), ready.clone(), stop.clone()));
         }
         Self { shared, stop, tasks }
     }
@@ -129,14 +137,13 @@ impl Syncer {
         }
         *self.shared.rules.lock() = rules.clone();
         for (key, _) in self.shared.sources.list_all() {
-            self.shared.queue.add(key);
+            self.shared.look_at(key);
         }
     }
 
     /// Stops watching and lets running work come to its end.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        self.shared.queue.close();
         while self.tasks.join_next().await.is_some() {}
     }
 }
@@ -147,22 +154,20 @@ impl Shared {
         self.rules.lock().clone()
     }
 
-    /// A client for the workspace of a cluster; none while no endpoint serves it.
-    pub fn client(&self, cluster: &str) -> Option<Client> {
-        self.homes.lock().get(cluster).map(|home| home.client.clone())
+    /// Has an object looked at soon.
+    fn look_at(&self, key: Key) {
+        // Nobody listens any more when the syncer has stopped.
+        let _ = self.looks.send(key);
     }
+}
 
-    /// Takes note of the endpoint that serves a cluster.
-    fn settle(&self, cluster: &Arc<str>, endpoint: &Arc<str>) {
-        let mut homes = self.homes.lock();
-        if homes.get(cluster).is_some_and(|home| home.endpoint == *endpoint) {
-            return;
-        }
-        match self.fleet.client(endpoint, cluster) {
-            Ok(client) => drop(homes.insert(cluster.clone(), Home { endpoint: endpoint.clone(), client })),
-            Err(error) => tracing::error!(cluster = &**cluster, %error, "Cannot reach a workspace."),
-        }
-    }
+/// Requests of the objects to look at.
+fn requests(
+    mut keys: mpsc::UnboundedReceiver<Key>,
+    remote: Resource,
+) -> impl Stream<Item = Request<Object>> + Send + 'static {
+    let keys = futures::stream::poll_fn(move |context| keys.poll_recv(context));
+    keys.map(move |key| Request::from_key(&key, remote.clone()))
 }
 
 /// Runs a task until told to stop.
@@ -173,97 +178,125 @@ async fn until(stop: CancellationToken, task: impl Future<Output = ()>) {
     }
 }
 
-/// Feeds the store of copies and queues the sources of changed copies.
-async fn watch_copies(shared: Arc<Shared>, synced: channel::Sender<bool>) {
-    let rules = shared.rules();
-    let part = shared.context.health.part(format!("copies of PublishedResource {}", rules.name));
-    let options = WatchOptions::labels(format!("{AGENT_NAME}={}", rules.agent_name));
-    let mut events = pin!(watch(shared.context.local.clone(), resource(&rules.local), options));
-    let endpoint = EndpointId::new(copies::SERVICE);
-    let Ok(service) = ClusterName::new(copies::SERVICE) else { return };
-    let service = ClusterKey::Fixed(service);
-    while let Some(event) = events.next().await {
-        note(&part, &event, "the service cluster");
-        for update in shared.copies.apply(&endpoint, &service, event).updates {
-            if let Some(source) = copies::source_of(&update.change.object().value()) {
-                shared.queue.add(source);
+/// Looks at one object.
+async fn look(
+    request: Request<Object>,
+    source: Option<Arc<Object>>,
+    context: Reconcile<Shared>,
+) -> Result<Action, ReconcileError> {
+    let next = reconcile::reconcile(&context.data, &request.key(), source, context.cluster.json_client()).await?;
+    Ok(match next {
+        Next::OnChange => Action::await_change(),
+        Next::Soon => Action::requeue(REQUEUE),
+        Next::Now => Action::requeue(Duration::ZERO),
+    })
+}
+
+/// Counts what was done, and says what failed.
+async fn report(
+    shared: Arc<Shared>,
+    reports: impl Stream<Item = Result<(Request<Object>, Action), Error<Object, ReconcileError>>>,
+) {
+    // What was said last about each object that fails, so that it is said once.
+    let mut told: HashMap<Key, String> = HashMap::new();
+    let metrics = &shared.context.metrics;
+    let mut reports = pin!(reports);
+    while let Some(report) = reports.next().await {
+        let (request, error) = match report {
+            Ok((request, _)) => {
+                metrics.reconciled(CONTROLLER, Outcome::Success);
+                told.remove(&request.key());
+                continue;
             }
-        }
-        shared.seen.notify_waiters();
-        if shared.copies.is_synced(&endpoint) {
-            synced.send_replace(true);
+            Err(Error::Reconcile { request, error }) if error.is_race() => {
+                tracing::debug!(%request, %error, "Somebody else was faster, trying again.");
+                continue;
+            }
+            Err(Error::Reconcile { request, error }) => (request, error.to_string()),
+            Err(Error::Panic { request, message }) => (request, message),
+            Err(error @ Error::Undecodable(_)) => {
+                tracing::error!(%error, "Failed to read object.");
+                continue;
+            }
+        };
+        metrics.reconciled(CONTROLLER, Outcome::Error);
+        if told.insert(request.key(), error.clone()).as_ref() == Some(&error) {
+            tracing::debug!(object = %request, error, "Failed to process object again.");
+        } else {
+            tracing::error!(object = %request, error, "Failed to process object.");
         }
     }
 }
 
-/// Keeps one watch of the sources, and of related kinds whose truth is in kcp, for every endpoint.
-async fn watch_endpoints(shared: Arc<Shared>) {
-    let mut news = shared.fleet.subscribe();
-    let mut running: HashMap<Arc<str>, JoinSet<()>> = HashMap::new();
-    let (mut joined, mut apis) = (0, 0);
+/// Lets readiness follow the watches of one side.
+async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, side: Side) {
+    let name = shared.rules().name.clone();
+    let part = |endpoint: &EndpointId| {
+        shared.context.health.part(match side {
+            Side::Kcp => format!("objects of PublishedResource {name} at {endpoint}"),
+            Side::Service => format!("copies of PublishedResource {name}"),
+        })
+    };
+    let place = if side == Side::Kcp { "consumers' workspaces" } else { "the service cluster" };
+    let mut changes = informer.health_changes();
+    let mut parts: BTreeMap<EndpointId, Part> = BTreeMap::new();
+    loop {
+        changes.borrow_and_update();
+        let health = informer.health();
+        parts.retain(|endpoint, _| health.contains_key(endpoint));
+        for (endpoint, watch) in health {
+            let part = parts.entry(endpoint.clone()).or_insert_with(|| part(&endpoint));
+            match watch.state {
+                WatchState::Failing { error, .. } if error.is_not_found() => {
+                    part.waits(&format!("the API is not served in {place} yet"));
+                }
+                WatchState::Failing { error, .. } => part.fails(&error),
+                WatchState::Live => part.works(),
+                WatchState::Connecting | WatchState::Listing => {}
+            }
+        }
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Keeps one watch of each related kind whose truth is in kcp for every endpoint.
+async fn watch_endpoints(shared: Arc<Shared>, fleets: Fleets) {
+    let gvrs = watched(&shared.rules().related, Origin::Kcp);
+    if gvrs.is_empty() {
+        return;
+    }
+    let watch_all = |client: &Client| {
+        let mut tasks = JoinSet::new();
+        for gvr in &gvrs {
+            tasks.spawn(watch_related(shared.clone(), client.clone(), Side::Kcp, gvr.clone()));
+        }
+        tasks
+    };
+    let mut events = fleets.consumers.subscribe();
+    let mut running: HashMap<EndpointId, (Client, JoinSet<()>)> = HashMap::new();
     let mut refresh = None;
     loop {
-        let endpoints = news.borrow_and_update().clone();
-        running.retain(|url, _| {
-            let stays = endpoints.urls.contains(url);
-            if !stays {
-                shared.sources.forget_endpoint(&url.clone().into());
-                shared.homes.lock().retain(|_, home| home.endpoint != *url);
-            }
-            stays
-        });
-        // A workspace that has just joined may be the first to serve the API: do not wait for the next attempt.
-        if std::mem::replace(&mut joined, endpoints.joined) != endpoints.joined {
-            running.retain(|url, _| shared.sources.is_synced(&url.clone().into()));
-        }
-        // kcp goes on serving a watch under the schema it began with, so a new schema needs a new list and watch.
-        if std::mem::replace(&mut apis, endpoints.apis) != endpoints.apis {
-            refresh = Some(Instant::now() + NEW_APIS);
-        }
-        for url in &endpoints.urls {
-            running.entry(url.clone()).or_insert_with(|| watch_endpoint(&shared, url));
-        }
         tokio::select! {
-            changed = news.changed() => if changed.is_err() { return },
+            event = events.next() => match event {
+                Some(FleetEvent::EndpointUp(endpoint)) => {
+                    let tasks = watch_all(&endpoint.client);
+                    running.insert(endpoint.id, (endpoint.client, tasks));
+                }
+                Some(FleetEvent::EndpointDown(id)) => drop(running.remove(&id)),
+                // kcp goes on serving a watch under the schema it began with, so a new schema needs a new list and watch.
+                Some(FleetEvent::ApisChanged { .. }) => refresh = Some(Instant::now() + NEW_APIS),
+                Some(_) => {}
+                None => return,
+            },
             () = tokio::time::sleep_until(refresh.unwrap_or_else(Instant::now)), if refresh.is_some() => {
                 refresh = None;
-                running.clear();
+                for (client, tasks) in running.values_mut() {
+                    *tasks = watch_all(client);
+                }
             }
         }
-    }
-}
-
-fn watch_endpoint(shared: &Arc<Shared>, url: &Arc<str>) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    match shared.fleet.client(url, "*") {
-        Ok(client) => {
-            for gvr in watched(&shared.rules().related, Origin::Kcp) {
-                tasks.spawn(watch_related(shared.clone(), client.clone(), Side::Kcp, gvr));
-            }
-            tasks.spawn(watch_sources(shared.clone(), client, url.clone()));
-        }
-        Err(error) => tracing::error!(endpoint = &**url, %error, "Cannot use an endpoint of the APIExport."),
-    }
-    tasks
-}
-
-/// Feeds the store of sources and queues changed ones.
-async fn watch_sources(shared: Arc<Shared>, client: Client, endpoint: Arc<str>) {
-    let rules = shared.rules();
-    let part = shared.context.health.part(format!("objects of PublishedResource {} at {endpoint}", rules.name));
-    // Virtual workspaces of some kcp versions never finish a streaming list.
-    let options = WatchOptions { streaming_lists: false, ..WatchOptions::default() };
-    let mut events = pin!(watch(client, resource(&rules.remote), options));
-    let id = EndpointId::new(endpoint.clone());
-    while let Some(event) = events.next().await {
-        note(&part, &event, "consumers' workspaces");
-        if let Event::Listed(object) | Event::Applied(object) = &event {
-            shared.settle(&object.cluster, &endpoint);
-        }
-        for update in shared.sources.apply(&id, &ClusterKey::KCP, event).updates {
-            shared.queue.add(update.key);
-        }
-        shared.seen.notify_waiters();
     }
 }
 
@@ -296,7 +329,7 @@ async fn watch_related(shared: Arc<Shared>, client: Client, side: Side, gvr: Gvr
 
 fn related_changed(shared: &Shared, side: Side, gvr: &Gvr, object: &Object) {
     for primary in shared.interest.primaries(gvr, object) {
-        shared.queue.add(primary);
+        shared.look_at(primary);
     }
     let rules = shared.rules();
     let origin = if side == Side::Kcp { Origin::Kcp } else { Origin::Service };
@@ -306,77 +339,29 @@ fn related_changed(shared: &Shared, side: Side, gvr: &Gvr, object: &Object) {
             (Some(RelatedWatch::ByOwner), Side::Kcp) => {
                 let name = owner(&object.value(), &rules.remote.group, &rules.remote.kind);
                 if let (Some(name), Ok(cluster)) = (name, ClusterName::new(object.cluster.clone())) {
-                    shared.queue.add(Key::new(cluster, object.namespace.clone(), name));
+                    shared.look_at(Key::new(cluster, object.namespace.clone(), name));
                 }
             }
             (Some(RelatedWatch::ByOwner), Side::Service) => {
                 let name = owner(&object.value(), &rules.local.group, &rules.local.kind);
                 let copy = name.and_then(|name| shared.copies.get(copies::SERVICE, &object.namespace, &name));
                 if let Some(source) = copy.and_then(|copy| copies::source_of(&copy.value())) {
-                    shared.queue.add(source);
+                    shared.look_at(source);
                 }
             }
             (Some(RelatedWatch::BySelector(selector)), Side::Kcp) => {
                 let Ok(cluster) = ClusterName::new(object.cluster.clone()) else { continue };
                 for (key, source) in shared.sources.entries(&cluster) {
                     if selector.matches(&source.labels()) {
-                        shared.queue.add(key);
+                        shared.look_at(key);
                     }
                 }
             }
             (Some(RelatedWatch::BySelector(selector)), Side::Service) => {
                 for copy in shared.copies.list(copies::SERVICE).iter().filter(|copy| selector.matches(&copy.labels())) {
                     if let Some(source) = copies::source_of(&copy.value()) {
-                        shared.queue.add(source);
+                        shared.look_at(source);
                     }
-                }
-            }
-        }
-    }
-}
-
-/// Says once that a watch fails, and once that it works again.
-fn note(part: &Part, event: &Event, place: &str) {
-    match event {
-        Event::Failing(error) if error.is_not_found() => part.waits(&format!("the API is not served in {place} yet")),
-        Event::Failing(error) => part.fails(error),
-        Event::Synced | Event::Recovered => part.works(),
-        _ => {}
-    }
-}
-
-/// Works on one object after the other, once all copies are known.
-async fn work(shared: Arc<Shared>, mut ready: channel::Receiver<bool>, stop: CancellationToken) {
-    tokio::select! {
-        () = stop.cancelled() => return,
-        known = ready.wait_for(|ready| *ready) => if known.is_err() { return },
-    }
-    while let Some(lease) = shared.queue.next().await {
-        let request = lease.key().clone();
-        match reconcile::reconcile(&shared, &request).await {
-            Ok(next) => {
-                shared.context.metrics.reconciled(CONTROLLER, Outcome::Success);
-                shared.told.lock().remove(&request);
-                shared.queue.forget(&request);
-                drop(lease);
-                match next {
-                    Next::OnChange => {}
-                    Next::Soon => shared.queue.add_after(request, REQUEUE),
-                    Next::Now => shared.queue.add(request),
-                }
-            }
-            Err(error) => {
-                let pause = lease.retry();
-                if error.is_race() {
-                    tracing::debug!(%request, %error, "Somebody else was faster, trying again.");
-                    continue;
-                }
-                shared.context.metrics.reconciled(CONTROLLER, Outcome::Error);
-                let text = error.to_string();
-                if shared.told.lock().insert(request.clone(), text.clone()).as_ref() == Some(&text) {
-                    tracing::debug!(object = %request, %error, retry = ?pause, "Failed to process object again.");
-                } else {
-                    tracing::error!(object = %request, %error, retry = ?pause, "Failed to process object.");
                 }
             }
         }

@@ -123,21 +123,14 @@ pub(crate) struct Shared<K> {
     options: WatchOptions,
     store: FleetStore<K>,
     routes: RwLock<Vec<Weak<dyn Route<K>>>>,
-    progress: Mutex<HashMap<EndpointId, Progress>>,
     /// Grows with every change of a state.
     changes: watch::Sender<u64>,
 }
 
 impl<K: Send + Sync + 'static> Informer<K> {
     pub(crate) fn new(resource: Resource, config: WatchConfig, store: FleetStore<K>) -> Self {
-        let shared = Shared {
-            resource,
-            options: config.0,
-            store,
-            routes: RwLock::default(),
-            progress: Mutex::default(),
-            changes: watch::Sender::new(0),
-        };
+        let shared =
+            Shared { resource, options: config.0, store, routes: RwLock::default(), changes: watch::Sender::new(0) };
         Self(Arc::new(Inner { shared: Arc::new(shared), pumps: Mutex::default() }))
     }
 
@@ -198,15 +191,14 @@ impl<K> fmt::Debug for Informer<K> {
 
 impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
     fn endpoint_up(&self, endpoint: &Endpoint) {
-        self.shared.progress.lock().insert(endpoint.id.clone(), Progress::default());
         let pump = Pump::start(self.shared.clone(), endpoint.clone());
         self.pumps.lock().insert(endpoint.id.clone(), pump);
         self.shared.changed();
     }
 
     fn endpoint_down(&self, id: &EndpointId) {
-        self.pumps.lock().remove(id);
-        self.shared.progress.lock().remove(id);
+        // Dropped before the objects are: no late event brings them back.
+        drop(self.pumps.lock().remove(id));
         self.shared.store.forget_endpoint(id);
         self.shared.changed();
     }
@@ -234,27 +226,27 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
     }
 
     fn health(&self) -> Vec<(EndpointId, WatchHealth)> {
-        let progress = self.shared.progress.lock();
-        let health = |progress: &Progress| WatchHealth {
-            resource: self.shared.resource.clone(),
-            state: progress.state.clone(),
-            restarts: progress.lists.saturating_sub(1),
+        let pumps = self.pumps.lock();
+        let health = |pump: &Pump| {
+            let (state, lists) = pump.progress();
+            WatchHealth { resource: self.shared.resource.clone(), state, restarts: lists.saturating_sub(1) }
         };
-        progress.iter().map(|(endpoint, progress)| (endpoint.clone(), health(progress))).collect()
+        pumps.iter().map(|(endpoint, pump)| (endpoint.clone(), health(pump))).collect()
     }
 }
 
 impl<K: Send + Sync> Shared<K> {
-    /// Takes in one event of one watch.
-    fn take(&self, endpoint: &Endpoint, event: Event) {
-        let mut progress = self.progress.lock();
-        let state = progress
-            .get_mut(&endpoint.id)
-            .and_then(|progress| progress.take(&event, Instant::now()).then(|| progress.state.clone()));
-        drop(progress);
+    /// Takes in one event of one watch, unless that has ended.
+    fn take(&self, endpoint: &Endpoint, progress: &Mutex<Progress>, event: Event) {
+        let mut progress = progress.lock();
+        if progress.ended {
+            return;
+        }
         let listed = matches!(event, Event::Synced);
+        let changed = progress.take(&event, Instant::now());
         let applied = self.store.apply(&endpoint.id, &endpoint.key, event);
-        // Whoever hears that a watch is live shall find its objects in the store.
+        let state = changed.then(|| progress.state.clone());
+        drop(progress);
         if let Some(state) = state {
             self.log(endpoint, &state);
             self.changed();
@@ -291,17 +283,6 @@ impl<K: Send + Sync> Shared<K> {
 
     fn changed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
-    }
-
-    fn reopened(&self, endpoint: &EndpointId) {
-        if let Some(progress) = self.progress.lock().get_mut(endpoint) {
-            progress.reopened();
-        }
-    }
-
-    fn is_failing(&self, endpoint: &EndpointId) -> bool {
-        let progress = self.progress.lock();
-        progress.get(endpoint).is_some_and(|progress| matches!(progress.state, WatchState::Failing { .. }))
     }
 }
 

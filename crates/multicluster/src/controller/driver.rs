@@ -170,6 +170,8 @@ where
             }
             News::Fleet(_) => Vec::new(),
             News::Ownership(ownership) => self.gate.own(ownership),
+            // An endpoint may have left, and even come back, since this was said.
+            News::Listed { source, endpoint } if !self.parts.sources[source].is_listed(&endpoint) => Vec::new(),
             News::Listed { source, endpoint } => self.gate.listed(source, &endpoint),
             News::ForeignReady { source } => self.gate.foreign_ready(source),
             News::Undecodable(object) => {

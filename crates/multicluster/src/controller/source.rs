@@ -30,6 +30,9 @@ pub(crate) trait Source: Send + Sync {
     /// Queues whatever concerns a cluster that has just been opened.
     fn replay(&self, cluster: &ClusterName);
 
+    /// Whether everything at an endpoint is known.
+    fn is_listed(&self, endpoint: &EndpointId) -> bool;
+
     /// Ends when everything is known, if the source watches another fleet.
     fn ready(&self) -> Option<BoxFuture<'static, ()>> {
         None
@@ -73,6 +76,10 @@ impl<K: Send + Sync + 'static> Source for Primary<K> {
         for (key, _) in self.informer.store().entries(cluster) {
             self.inlet.push(key, Priority::Low, Reason::Engaged);
         }
+    }
+
+    fn is_listed(&self, endpoint: &EndpointId) -> bool {
+        self.informer.store().is_synced(endpoint)
     }
 }
 
@@ -121,6 +128,10 @@ impl<O: Send + Sync + 'static> Source for Mapped<O> {
                 self.inlet.push(concerned, Priority::Low, Reason::Engaged);
             }
         }
+    }
+
+    fn is_listed(&self, endpoint: &EndpointId) -> bool {
+        self.informer.store().is_synced(endpoint)
     }
 }
 

@@ -47,20 +47,22 @@ pub(super) struct Progress {
     pub(super) state: WatchState,
     /// Lists that were begun.
     pub(super) lists: u64,
+    /// Whether the watch is over: nothing it still says counts.
+    pub(super) ended: bool,
     /// Whether the watch has told an outage whose end it will tell too.
     outage: bool,
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { state: WatchState::Connecting, lists: 0, outage: false }
+        Self { state: WatchState::Connecting, lists: 0, ended: false, outage: false }
     }
 }
 
 impl Progress {
     /// Takes in an event; true if the state changed.
     pub(super) fn take(&mut self, event: &Event, now: Instant) -> bool {
-        let failing = matches!(self.state, WatchState::Failing { .. });
+        let failing = self.is_failing();
         self.state = match event {
             Event::Begin => {
                 self.lists += 1;
@@ -87,6 +89,11 @@ impl Progress {
             _ => return false,
         };
         true
+    }
+
+    /// Whether an outage is going on.
+    pub(super) fn is_failing(&self) -> bool {
+        matches!(self.state, WatchState::Failing { .. })
     }
 
     /// The watch is opened anew, and knows nothing of outages told before.

@@ -63,6 +63,10 @@ impl<O: Send + Sync + 'static> Source for Foreign<O> {
         }
     }
 
+    fn is_listed(&self, endpoint: &EndpointId) -> bool {
+        self.informer.store().is_synced(endpoint)
+    }
+
     fn ready(&self) -> Option<BoxFuture<'static, ()>> {
         let (fleet, informer, listed) = (self.fleet.clone(), self.informer.clone(), self.listed.clone());
         let ready = async move {

@@ -152,7 +152,7 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
     };
 
     let recorder = Recorder::start("syncagent", &end);
-    let mut agent = Agent { recorder, config, places, health, metrics, kcp_part };
+    let mut agent = Agent { config, places, health, metrics, recorder, kcp_part };
     if agent.config.leader_election { agent.run_as_leader(&stop).await } else { agent.work(&stop).await }
 }
 

@@ -28,7 +28,7 @@ pub enum ToolkitError {
         /// API group.
         group: String,
         /// What went wrong.
-        source: Error,
+        source: Box<Error>,
     },
     /// The kind does not exist.
     #[error("could not find {kind}.{group} in APIs; install its CRD, or correct spec.resource")]
@@ -91,7 +91,7 @@ pub async fn resource_schema(local: &Client, pr: &PublishedResource, projected: 
 /// The CRD of the published kind, or one made from what the API server says about it.
 async fn definition(local: &Client, pr: &PublishedResource) -> Result<Crd, ToolkitError> {
     let (group, kind) = (&pr.spec.resource.api_group, &pr.spec.resource.kind);
-    let failed = |source| ToolkitError::Request { kind: kind.clone(), group: group.clone(), source };
+    let failed = |source| ToolkitError::Request { kind: kind.clone(), group: group.clone(), source: Box::new(source) };
     let found = find_kind(local, group, kind).await.map_err(failed)?;
     let found = found.ok_or_else(|| ToolkitError::Missing { kind: kind.clone(), group: group.clone() })?;
     if let Some(object) = fetch_crd(local, &format!("{}.{group}", found.plural)).await.map_err(failed)? {

@@ -70,10 +70,15 @@ impl SchemasError {
     /// on that PublishedResource alone.
     fn is_outage(&self) -> bool {
         match self {
-            Self::Kcp { source, .. } | Self::Status { source, .. } => source.is_transient() || source.is_forbidden(),
+            Self::Kcp { source, .. } | Self::Status { source, .. } => source.is_transient() || lacks_right(source),
             Self::Invalid(_) | Self::Schema(_) | Self::Stale(_) => false,
         }
     }
+}
+
+/// Whether a right is missing. kcp answers 403 as well when it does not like a schema.
+fn lacks_right(error: &Error) -> bool {
+    error.is_forbidden() && error.status().is_some_and(|status| status.message.contains(" cannot "))
 }
 
 /// What the controller works with.

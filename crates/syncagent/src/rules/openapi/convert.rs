@@ -78,7 +78,8 @@ impl<'a> Converter<'a> {
             _ => "",
         };
         let candidates = [given, held, text(model, "description")];
-        schema.description = candidates.into_iter().find(|text| !text.is_empty()).unwrap_or_default().to_owned();
+        let description = candidates.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+        description.clone_into(&mut schema.description);
         Ok(schema)
     }
 

@@ -19,7 +19,7 @@ fn thing() -> Served {
     Served { group: "x".into(), names, namespaced: true, preferred: "v1".into(), versions }
 }
 
-fn field(part: Value, others: &Value) -> Value {
+fn field(part: &Value, others: &Value) -> Value {
     let model = json!({"type": "object", "properties": {"f": part}});
     schema_of(model, others).unwrap()["properties"]["f"].clone()
 }
@@ -110,7 +110,7 @@ fn every_shape_becomes_what_other_agents_make_of_it() {
         ),
     ];
     for (given, wanted) in cases {
-        assert_eq!(field(given.clone(), &others), wanted, "{given}");
+        assert_eq!(field(&given, &others), wanted, "{given}");
     }
 }
 
@@ -120,7 +120,7 @@ fn keys_of_a_list_that_have_a_default_are_not_required() {
     let others = json!({"io.k8s.api.core.v1.ServicePort": port});
     let list = json!({"type": "array", "items": {"$ref": "#/definitions/io.k8s.api.core.v1.ServicePort"},
         "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"]});
-    let items = &field(list, &others)["items"];
+    let items = &field(&list, &others)["items"];
     assert_eq!(items["required"], json!(["port"]));
     assert_eq!(items["properties"]["protocol"]["default"], "TCP");
 }

@@ -167,9 +167,10 @@ mod tests {
     async fn a_burst_of_providers_blocks_nobody() {
         let multi = Multi::new();
         let mut events = multi.events();
+        let client = idle_client();
         let providers: Vec<Static> = (0..1000).map(|_| Static::new()).collect();
         for (n, provider) in providers.iter().enumerate() {
-            provider.insert("x", idle_client()).unwrap();
+            provider.insert("x", client.clone()).unwrap();
             multi.insert(&n.to_string(), provider.clone());
         }
         let mut engaged = std::collections::HashSet::new();

@@ -417,12 +417,12 @@ fn failure(write: &Write) -> Option<Answer> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn a_slot_never_has_two_owners_and_none_is_forgotten(
         speeds in prop::collection::vec(90_u64..110, 2..5),
-        script in prop::collection::vec(happens(), 0..600),
+        script in prop::collection::vec(happens(), 0..400),
     ) {
         let mut world = World::new(&speeds);
         for what in &script {

@@ -1,0 +1,235 @@
+//! The generic providers on the embedded plane.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use carrick_client::{Client, DeleteOptions, Resource, Server};
+use carrick_multicluster::providers::{
+    FromObjects, KubeconfigFiles, KubeconfigSecrets, Multi, Namespaces, Single, Static,
+};
+use carrick_multicluster::{Cluster, Fleet, FleetEvent, Provider};
+use carrick_plane::{Config, Mode, Plane};
+use data_encoding::BASE64;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Api;
+use serde_json::json;
+
+async fn plane() -> (Plane, Client) {
+    let plane = Plane::start(Config::new(Mode::Kube)).await.unwrap();
+    let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None)).unwrap().client();
+    (plane, client)
+}
+
+fn namespaces() -> Resource {
+    Resource::cluster_wide("", "v1", "Namespace", "namespaces")
+}
+
+fn secrets() -> Resource {
+    Resource::namespaced("", "v1", "Secret", "secrets")
+}
+
+async fn create_namespace(client: &Client, name: &str) {
+    client.create(&namespaces(), None, &json!({"metadata": {"name": name}})).await.unwrap();
+}
+
+/// What a provider tells, in words.
+struct Told {
+    events: BoxStream<'static, FleetEvent>,
+    engaged: Vec<Cluster>,
+}
+
+impl Told {
+    fn by(provider: &impl Provider) -> Self {
+        Self { events: provider.events(), engaged: Vec::new() }
+    }
+
+    async fn next(&mut self) -> String {
+        let event = tokio::time::timeout(Duration::from_secs(20), self.events.next()).await.unwrap().unwrap();
+        match event {
+            FleetEvent::EndpointUp(endpoint) => format!("up {}", endpoint.id),
+            FleetEvent::EndpointDown(id) => format!("down {id}"),
+            FleetEvent::Engage(cluster) => {
+                let text = format!("engage {}", cluster.name());
+                self.engaged.push(cluster);
+                text
+            }
+            FleetEvent::Disengage { name, .. } => format!("disengage {name}"),
+            FleetEvent::Synced => "synced".to_owned(),
+            FleetEvent::Failing { source, error } => format!("failing {source}: {error}"),
+            FleetEvent::Recovered { source } => format!("recovered {source}"),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// Everything up to an event.
+    async fn until(&mut self, last: &str) -> Vec<String> {
+        let mut told = Vec::new();
+        while told.last().is_none_or(|event| event != last) {
+            told.push(self.next().await);
+        }
+        told
+    }
+}
+
+/// Whether a cluster is the one of a plane that has this namespace.
+async fn has_namespace(cluster: &Cluster, name: &str) -> bool {
+    Api::<Namespace>::all(cluster.client()).get_opt(name).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn one_cluster_and_clusters_pushed_by_code_can_be_used() {
+    let (_plane, client) = plane().await;
+    let mut told = Told::by(&Single::new("local", client.kube()));
+    assert_eq!(told.until("synced").await, ["up local", "engage local", "synced"]);
+    assert!(has_namespace(&told.engaged[0], "default").await);
+    let pushed = Static::new();
+    let mut told = Told::by(&pushed);
+    pushed.insert("a", client).unwrap();
+    assert_eq!(told.until("engage a").await, ["synced", "up a", "engage a"]);
+    assert!(has_namespace(&told.engaged[0], "default").await);
+}
+
+#[tokio::test]
+async fn namespaces_pose_as_clusters() {
+    let (_plane, client) = plane().await;
+    let mut told = Told::by(&Namespaces::new(client.clone()));
+    let start = told.until("synced").await;
+    assert!(start[0] == "up namespaces" && start.contains(&"engage default".to_owned()), "{start:?}");
+    create_namespace(&client, "tenant").await;
+    assert_eq!(told.next().await, "engage tenant");
+    let tenant = told.engaged.last().unwrap();
+    assert_eq!(tenant.client().default_namespace(), "tenant");
+    assert!(
+        Api::<ConfigMap>::default_namespaced(tenant.client()).list(&kube::api::ListParams::default()).await.is_ok()
+    );
+    client.delete(&namespaces(), None, "tenant", &DeleteOptions::default()).await.unwrap();
+    assert_eq!(told.next().await, "disengage tenant");
+}
+
+fn secret(name: &str, kubeconfig: &str) -> serde_json::Value {
+    json!({
+        "metadata": {"name": name, "labels": {"sigs.k8s.io/multicluster-runtime-kubeconfig": "true"}},
+        "data": {"kubeconfig": BASE64.encode(kubeconfig.as_bytes())},
+    })
+}
+
+#[tokio::test]
+async fn kubeconfigs_in_secrets_come_change_and_go_and_a_broken_one_harms_only_itself() {
+    let (_hub_plane, hub) = plane().await;
+    let ((first, _), (second, second_client)) = (plane().await, plane().await);
+    create_namespace(&second_client, "only-in-second").await;
+    create_namespace(&hub, "fleet").await;
+    let create = async |object| hub.create(&secrets(), Some("fleet"), &object).await.unwrap();
+    create(secret("a", &first.kubeconfig("admin", None))).await;
+    create(secret("broken", "apiVersion: v1\nusers: [{name: x, user: {token: very-secret")).await;
+    create(json!({"metadata": {"name": "not-labelled"}, "data": {"kubeconfig": "YQ=="}})).await;
+
+    let mut told = Told::by(&KubeconfigSecrets::new(hub.clone(), "fleet"));
+    let mut start = told.until("synced").await;
+    start.sort();
+    assert_eq!(start[0], "engage a");
+    assert!(start[1].starts_with("failing Secret fleet/broken: ") && !start[1].contains("very-secret"), "{start:?}");
+    assert_eq!(start[2..], ["synced", "up a"]);
+    assert!(has_namespace(&told.engaged[0], "default").await);
+
+    let patch = |text: &str| json!({"data": {"kubeconfig": BASE64.encode(text.as_bytes())}});
+    let change = patch(&second.kubeconfig("admin", None));
+    hub.merge_patch(&secrets(), Some("fleet"), "a", &change).await.unwrap();
+    assert_eq!(told.until("engage a").await, ["up a", "engage a"]);
+    assert!(told.engaged[0].epoch() < told.engaged[1].epoch());
+    assert!(has_namespace(&told.engaged[1], "only-in-second").await);
+
+    hub.merge_patch(&secrets(), Some("fleet"), "broken", &change).await.unwrap();
+    let mended = ["recovered Secret fleet/broken", "up broken", "engage broken"];
+    assert_eq!(told.until("engage broken").await, mended);
+    hub.delete(&secrets(), Some("fleet"), "broken", &DeleteOptions::default()).await.unwrap();
+    assert_eq!(told.until("down broken").await, ["disengage broken", "down broken"]);
+}
+
+#[tokio::test]
+async fn any_object_can_stand_for_a_cluster_as_soon_as_it_is_ready() {
+    let (plane, hub) = plane().await;
+    let maps = Resource::namespaced("", "v1", "ConfigMap", "configmaps");
+    let data = json!({"kubeconfig": plane.kubeconfig("admin", None), "ready": "no"});
+    hub.create(&maps, Some("default"), &json!({"metadata": {"name": "m"}, "data": data})).await.unwrap();
+    let provider = FromObjects::new(hub.clone(), |map: ConfigMap, _| async move {
+        let kubeconfig = map.data.and_then(|mut data| data.remove("kubeconfig"));
+        kubeconfig.ok_or_else(|| "there is none".into())
+    });
+    let ready = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data.get("ready").is_some_and(|it| it == "yes"));
+    let mut told = Told::by(&provider.namespace("default").ready(ready));
+    assert_eq!(told.until("synced").await, ["synced"]);
+    let patch = json!({"data": {"ready": "yes"}});
+    hub.merge_patch(&maps, Some("default"), "m", &patch).await.unwrap();
+    assert_eq!(told.until("engage default/m").await, ["up default/m", "engage default/m"]);
+    assert!(has_namespace(&told.engaged[0], "default").await);
+}
+
+#[tokio::test]
+async fn contexts_of_kubeconfig_files_are_followed_through_links_as_mounted_secrets_have_them() {
+    let ((first, _), (second, second_client)) = (plane().await, plane().await);
+    create_namespace(&second_client, "only-in-second").await;
+    let folder: PathBuf = std::env::temp_dir().join(format!("carrick-files-{}", uuid::Uuid::new_v4()));
+    for (version, plane) in [("v1", &first), ("v2", &second)] {
+        std::fs::create_dir_all(folder.join(version)).unwrap();
+        std::fs::write(folder.join(version).join("kubeconfig"), plane.kubeconfig("admin", None)).unwrap();
+    }
+    // As the kubelet does it: the file is a link into a folder that is itself a link, which is replaced in one go.
+    let link = |to: &str| {
+        std::os::unix::fs::symlink(to, folder.join("..new")).unwrap();
+        std::fs::rename(folder.join("..new"), folder.join("..data")).unwrap();
+    };
+    link("v1");
+    std::os::unix::fs::symlink("..data/kubeconfig", folder.join("kubeconfig")).unwrap();
+
+    let missing = folder.join("later.kubeconfig");
+    let provider = KubeconfigFiles::new([folder.clone(), missing.clone()]).interval(Duration::from_millis(20));
+    let mut told = Told::by(&provider);
+    let start = told.until("synced").await;
+    assert_eq!(start.len(), 3, "{start:?}");
+    let name = told.engaged[0].name().clone();
+    assert!(name.starts_with(&format!("{}+", folder.join("kubeconfig").display())), "{name}");
+    assert!(!has_namespace(&told.engaged[0], "only-in-second").await);
+
+    link("v2");
+    assert_eq!(told.until(&format!("engage {name}")).await.len(), 2);
+    assert!(has_namespace(&told.engaged[1], "only-in-second").await);
+
+    std::fs::write(&missing, "clusters: [").unwrap();
+    assert!(told.next().await.starts_with(&format!("failing {}: ", missing.display())));
+    std::fs::remove_file(&missing).unwrap();
+    assert_eq!(told.next().await, format!("recovered {}", missing.display()));
+    std::fs::remove_file(folder.join("kubeconfig")).unwrap();
+    let end = format!("down {name}");
+    assert_eq!(told.until(&end).await, [format!("disengage {name}"), end.clone()]);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
+async fn several_providers_are_one_fleet_with_one_store() {
+    let ((_a, a), (_b, b)) = (plane().await, plane().await);
+    for (client, name) in [(&a, "in-a"), (&b, "in-b")] {
+        create_namespace(client, name).await;
+    }
+    let multi = Multi::new().with("a", Single::new("x", a)).with("tenants", Namespaces::new(b));
+    let fleet = Fleet::builder(multi.clone()).build();
+    let patience = Duration::from_secs(20);
+    let tenant = fleet.wait_cluster("tenants#in-b", patience).await.unwrap();
+    assert_eq!(tenant.client().default_namespace(), "in-b");
+    let x = fleet.wait_cluster("a#x", patience).await.unwrap();
+    assert!(has_namespace(&x, "in-a").await);
+    assert!(multi.remove("tenants"));
+    let mut events = fleet.subscribe();
+    tokio::time::timeout(patience, async {
+        while fleet.cluster("tenants#in-b").is_ok() {
+            events.next().await;
+        }
+    })
+    .await
+    .unwrap();
+    assert!(fleet.cluster("a#x").is_ok());
+}

@@ -20,11 +20,20 @@ const ERRORS: &[(Language, &str, &str)] = &[
     (Language::Cel, "too complex", "everything is bounded"),
 ];
 
+/// Parts of Go's error messages, and why there is an answer here.
+const ANSWERED: &[(Language, &str, &str)] = &[(
+    Language::Cel,
+    "arguments supplied to string.format",
+    "only rules of CRDs are refused for a format that does not use all its arguments",
+)];
+
 /// Why the answers to a question may differ.
-pub fn reason(language: Language, question: &Value, ours: &Value, _theirs: &Value) -> Option<&'static str> {
+pub fn reason(language: Language, question: &Value, ours: &Value, theirs: &Value) -> Option<&'static str> {
     let text = question["template"].as_str().or(question["expression"].as_str()).unwrap_or_default();
-    let error = ours["error"].as_str().unwrap_or_default();
+    let (error, their_error) =
+        (ours["error"].as_str().unwrap_or_default(), theirs["error"].as_str().unwrap_or_default());
     let word = WORDS.iter().find(|(only, word, _)| *only == language && text.contains(word));
     let limit = ERRORS.iter().find(|(only, part, _)| *only == language && error.contains(part));
-    word.or(limit).map(|(_, _, reason)| *reason)
+    let answered = ANSWERED.iter().find(|(only, part, _)| *only == language && their_error.contains(part));
+    word.or(limit).or(answered).map(|(_, _, reason)| *reason)
 }

@@ -42,6 +42,15 @@ async fn try_all(world: &World, roles: &BTreeMap<&str, Client>, tries: &[Try]) {
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
+const READERS: &[&str] = &["admin", "viewer", "editor", "owner"];
+const WRITERS: &[&str] = &["admin", "editor", "owner"];
+const OWNERS: &[&str] = &["admin", "owner"];
+const ADMIN: &[&str] = &["admin"];
+const KNOWN: &[&str] = &["admin", "viewer", "editor", "owner", "nobody", "account", "stranger"];
+const PROVIDERS: &[&str] = &["admin", "alice", "agent"];
+const WORKSPACE_OWNERS: [(&str, &[&str]); 3] =
+    [("prov", &["admin", "alice"]), ("cons", &["admin", "bob"]), ("other", &["admin", "carol"])];
+
 fn grant(kind: &str, name: &str, role: &str, subject: Value) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name},
@@ -97,11 +106,6 @@ async fn in_a_service_cluster() {
     roles.insert("stranger", Client::with_certificate(&world.plane, &certificate));
     rest(&world).await;
 
-    const READERS: &[&str] = &["admin", "viewer", "editor", "owner"];
-    const WRITERS: &[&str] = &["admin", "editor", "owner"];
-    const OWNERS: &[&str] = &["admin", "owner"];
-    const ADMIN: &[&str] = &["admin"];
-    const KNOWN: &[&str] = &["admin", "viewer", "editor", "owner", "nobody", "account", "stranger"];
     let dry = |what: &str| format!("{}?dryRun=All", default(what));
     let mut tries = vec![
         attempt("see the groups", "GET", "/apis", Value::Null, KNOWN),
@@ -238,12 +242,12 @@ async fn between_workspaces() {
     let export = json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": {"name": "example.io"},
         "spec": {"permissionClaims": claims, "resources": [{"name": "widgets", "group": "example.io", "schema": "v1.widgets.example.io", "storage": {"crd": {}}}]}});
     alice.post(&format!("{prov}/v1alpha2/apiexports"), export).await.expect(201);
-    let rules = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "agent"}, "rules": [
+    let content = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "agent"}, "rules": [
         {"apiGroups": ["apis.kcp.io"], "resources": ["apiexports/content"], "resourceNames": ["example.io"], "verbs": ["*"]},
         {"nonResourceURLs": ["/"], "verbs": ["access"]}]});
     let bind = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "bind"}, "rules": [
         {"apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": ["example.io"], "verbs": ["bind"]}]});
-    for (role, who) in [(rules, "agent"), (bind, "bob")] {
+    for (role, who) in [(content, "agent"), (bind, "bob")] {
         let name = role["metadata"]["name"].as_str().unwrap().to_owned();
         alice.post(&format!("/clusters/root:prov{RBAC}/clusterroles"), role).await.expect(201);
         let binding = grant("ClusterRoleBinding", &name, &name, user(who));
@@ -256,18 +260,18 @@ async fn between_workspaces() {
     let bindings = "/apis/apis.kcp.io/v1alpha2/apibindings";
     bob.post(&format!("/clusters/root:cons{bindings}"), binding.clone()).await.expect(201);
     bob.until(&format!("/clusters/root:cons{bindings}/example"), |a| a.body["status"]["phase"] == "Bound").await;
-    let mut roles = BTreeMap::from([
+    let mut everybody = BTreeMap::from([
         ("admin", world.admin.clone()),
         ("anonymous", world.with_token(None)),
         ("forger", world.with_token(Some("forged"))),
     ]);
     for name in people {
-        roles.insert(name, world.user(name));
+        everybody.insert(name, world.user(name));
     }
     for (role, workspace) in [("account of prov", "prov"), ("account of cons", "cons")] {
         let path = format!("/clusters/root:{workspace}/api/v1/namespaces/default/serviceaccounts/default/token");
         let token = world.admin.post(&path, json!({})).await.expect(201)["status"]["token"].clone();
-        roles.insert(role, world.with_token(token.as_str()));
+        everybody.insert(role, world.with_token(token.as_str()));
     }
     rest(&world).await;
 
@@ -303,9 +307,7 @@ async fn between_workspaces() {
             &["admin"],
         ),
     ];
-    const OWNERS: [(&str, &[&str]); 3] =
-        [("prov", &["admin", "alice"]), ("cons", &["admin", "bob"]), ("other", &["admin", "carol"])];
-    for (workspace, owners) in OWNERS {
+    for (workspace, owners) in WORKSPACE_OWNERS {
         let at = |path: &str| format!("/clusters/root:{workspace}{path}");
         let by_name = |path: &str| format!("/clusters/{}{path}", clusters[workspace]);
         let secrets = "/api/v1/namespaces/default/secrets";
@@ -362,7 +364,6 @@ async fn between_workspaces() {
     let widget = json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": "new"}});
     let widgets = "/apis/example.io/v1/namespaces/default/widgets";
     let maps = "/api/v1/namespaces/default/configmaps";
-    const PROVIDERS: &[&str] = &["admin", "alice", "agent"];
     tries.push(attempt(
         "list widgets of all",
         "GET",
@@ -423,7 +424,7 @@ async fn between_workspaces() {
         json!({"metadata": {"labels": {"a": "b"}}}),
         &[],
     ));
-    try_all(&world, &roles, &tries).await;
+    try_all(&world, &everybody, &tries).await;
     // Claimed but not granted objects do not show up among all either.
     let agent = world.user("agent");
     let secrets = agent.get(&inside("*", "/api/v1/secrets")).await.expect(200);

@@ -23,7 +23,8 @@ use crate::{
 pub(crate) fn render(text: &str, tree: &Tree, needs: &Needs, data: Data<'_>) -> Result<String, RenderError> {
     let heap = Heap::default();
     let outcome = Root::new(&heap, needs, data).at(Span::default()).and_then(|root| {
-        let mut evaluator = Evaluator { tree, heap: &heap, root, variables: Vec::new(), output: Vec::new() };
+        let mut evaluator =
+            Evaluator { tree, heap: &heap, root, variables: Vec::new(), stack: Vec::new(), output: Vec::new() };
         evaluator.run()?;
         Ok(evaluator.output)
     });
@@ -80,6 +81,8 @@ struct Evaluator<'t, 'h> {
     root: Root<'h>,
     /// Variables in scope, innermost last.
     variables: Vec<(&'t str, Value)>,
+    /// Arguments of the calls under way, innermost last.
+    stack: Vec<Value>,
     output: Vec<u8>,
 }
 

@@ -276,6 +276,11 @@ pub(crate) struct Builder<'h> {
 }
 
 impl Builder<'_> {
+    /// Makes room for about so many bytes, which exist already in another form.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Outcome<()> {
         self.heap.take(bytes.len())?;
         self.bytes.extend_from_slice(bytes);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{functions::Function, html::Escaper, lex::Span};
+use crate::{functions::Function, html::Escaper, lex::Span, value::Str};
 
 /// A whole template text: the main body and the bodies it defines.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub(crate) enum Term {
     Nil,
     Bool(bool),
     Number(Number),
-    Str(Vec<u8>),
+    Str(Str),
     /// `.a.b`
     Field(Vec<String>),
     /// `$x.a.b`

@@ -9,13 +9,14 @@ use std::{
     cell::{Ref, RefCell},
     collections::BTreeMap,
     rc::Rc,
+    sync::Arc,
 };
 
 use crate::{found::Found, named::Named, semver::Version, time::Time};
 
-/// A Go string: bytes that are usually, but not always, UTF-8.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Str(Rc<[u8]>);
+/// A Go string: bytes that are usually, but not always, UTF-8. Compiled templates hold constants of them, which threads share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Str(Arc<[u8]>);
 
 impl Str {
     pub(crate) fn as_bytes(&self) -> &[u8] {

@@ -80,7 +80,7 @@ impl<'t> Evaluator<'t, '_> {
             Term::Nil => Ok(Value::Nil),
             Term::Bool(b) => Ok(Value::Bool(*b)),
             Term::Number(number) => constant(number).at(operand.span),
-            Term::Str(bytes) => Ok(Value::Str(bytes.as_slice().into())),
+            Term::Str(text) => Ok(Value::Str(text.clone())),
             Term::Field(path) => self.path(dot, dot.clone(), path, Call::bare(operand.span)),
             Term::Variable(name, path) => {
                 let receiver = self.variable(name, operand.span)?;
@@ -180,23 +180,27 @@ impl<'t> Evaluator<'t, '_> {
             Run::Or => return self.short_circuit(dot, arguments, last, true),
         };
         let type_of = |index: usize| function.params.get(index).copied().or(function.rest).unwrap_or(Type::Any);
-        let mut values = Vec::with_capacity(given + 1);
-        values.extend(receiver);
+        let before = self.stack.len();
+        self.stack.extend(receiver);
         for (index, argument) in arguments.iter().enumerate() {
-            values.push(self.argument(dot, argument, type_of(index))?);
+            let value = self.argument(dot, argument, type_of(index))?;
+            self.stack.push(value);
         }
         if let Some(last) = last {
-            values.push(fit(self.heap, last, type_of(given - 1)).at(span)?);
+            self.stack.push(fit(self.heap, last, type_of(given - 1)).at(span)?);
         }
+        let values = &self.stack[before..];
         // Most functions read their strings; those that do more with them count that themselves.
         let bytes: usize = values.iter().map(|value| if let Value::Str(text) = value { text.len() } else { 0 }).sum();
         self.heap.step(1 + bytes / 256).at(span)?;
-        body(self.heap, Args(&values)).map_err(|failure| match failure {
+        let result = body(self.heap, Args(values)).map_err(|failure| match failure {
             Failure::Message(message) => {
                 Fault { span, failure: Failure::Message(format!("error calling {name}: {message}")) }
             }
             limit @ Failure::Limit { .. } => Fault { span, failure: limit },
-        })
+        })?;
+        self.stack.truncate(before);
+        Ok(result)
     }
 
     fn short_circuit(&mut self, dot: &Value, arguments: &'t [Operand], last: Option<Value>, stop: bool) -> Step<Value> {

@@ -160,7 +160,7 @@ impl Parser<'_> {
             Kind::False => Term::Bool(false),
             Kind::CharConstant => Term::Number(literal::character(text).or_else(|message| self.error(span, message))?),
             Kind::Number => Term::Number(literal::number(text).or_else(|message| self.error(span, message))?),
-            Kind::Str => Term::Str(self.string(&token)?),
+            Kind::Str => Term::Str(self.string(&token)?.into()),
             Kind::LeftParen => {
                 self.deeper(span)?;
                 let pipe = self.pipe("parenthesized pipeline", &Kind::RightParen)?;

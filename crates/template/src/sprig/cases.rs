@@ -34,6 +34,7 @@ fn single(c: char, mut mapped: impl ExactSizeIterator<Item = char>) -> char {
 /// Maps every character.
 pub(super) fn map(heap: &Heap, text: &[u8], change: impl Fn(char) -> char) -> Outcome<Value> {
     let mut out = heap.builder();
+    out.reserve(text.len());
     for c in runes::chars(text) {
         out.char(change(c))?;
     }

@@ -40,6 +40,8 @@ use roster::Roster;
 
 pub use health::{EndpointHealth, Health};
 
+const MOVE_GRACE: Duration = Duration::from_secs(5);
+
 /// All clusters of a provider. Cloning shares the fleet; it ends with the last clone.
 ///
 /// Controllers on one fleet share its watches: each kind is watched once per endpoint, whoever uses it.
@@ -52,6 +54,7 @@ pub struct Fleet {
 
 struct Inner {
     coordinator: Arc<dyn Coordinator>,
+    move_grace: Duration,
     state: Mutex<State>,
     /// Grows with every change, for those who wait for one.
     changes: watch::Sender<u64>,
@@ -98,6 +101,7 @@ pub(crate) enum News {
 pub struct FleetBuilder {
     provider: Arc<dyn Provider>,
     coordinator: Arc<dyn Coordinator>,
+    move_grace: Duration,
 }
 
 impl FleetBuilder {
@@ -105,6 +109,14 @@ impl FleetBuilder {
     #[must_use]
     pub fn coordinator(mut self, coordinator: impl Coordinator) -> Self {
         self.coordinator = Arc::new(coordinator);
+        self
+    }
+
+    /// How long the objects of a cluster that has moved to another endpoint may take to follow; 5 s if not set. What is
+    /// not there by then counts as deleted.
+    #[must_use]
+    pub fn move_grace(mut self, grace: Duration) -> Self {
+        self.move_grace = grace;
         self
     }
 
@@ -123,6 +135,7 @@ impl FleetBuilder {
         let coordinator = self.coordinator;
         let inner = Arc::new(Inner {
             coordinator: coordinator.clone(),
+            move_grace: self.move_grace,
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
         });
@@ -137,7 +150,7 @@ impl FleetBuilder {
 impl Fleet {
     /// A fleet of the clusters of a provider.
     pub fn builder(provider: impl Provider) -> FleetBuilder {
-        FleetBuilder { provider: Arc::new(provider), coordinator: Arc::new(All::default()) }
+        FleetBuilder { provider: Arc::new(provider), coordinator: Arc::new(All::default()), move_grace: MOVE_GRACE }
     }
 
     /// A cluster by name, or else by path.
@@ -279,7 +292,7 @@ impl Fleet {
         if let Some(informer) = state.informers.get(&key).and_then(downcast::<K>) {
             return informer;
         }
-        let informer = Informer::new(resource, config, store());
+        let informer = Informer::new(resource, config, store(), self.inner.move_grace);
         for cluster in state.roster.clusters() {
             informer.inner().engage(cluster);
         }

@@ -122,15 +122,23 @@ pub(crate) struct Shared<K> {
     resource: Resource,
     options: WatchOptions,
     store: FleetStore<K>,
+    /// How long objects of a cluster that has moved may take to follow.
+    move_grace: Duration,
     routes: RwLock<Vec<Weak<dyn Route<K>>>>,
     /// Grows with every change of a state.
     changes: watch::Sender<u64>,
 }
 
 impl<K: Send + Sync + 'static> Informer<K> {
-    pub(crate) fn new(resource: Resource, config: WatchConfig, store: FleetStore<K>) -> Self {
-        let shared =
-            Shared { resource, options: config.0, store, routes: RwLock::default(), changes: watch::Sender::new(0) };
+    pub(crate) fn new(resource: Resource, config: WatchConfig, store: FleetStore<K>, move_grace: Duration) -> Self {
+        let shared = Shared {
+            resource,
+            options: config.0,
+            store,
+            move_grace,
+            routes: RwLock::default(),
+            changes: watch::Sender::new(0),
+        };
         Self(Arc::new(Inner { shared: Arc::new(shared), pumps: Mutex::default() }))
     }
 
@@ -206,12 +214,15 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
     fn engage(&self, cluster: &Cluster) {
         let endpoint = cluster.endpoint();
         let moved = self.shared.store.settle(cluster.name(), endpoint);
-        // What the old endpoint delivered must be compared with a complete list of the new one. And a cluster that has
-        // just joined may be the first to serve the API: do not wait for the next attempt of a watch that was refused.
-        if (moved || !self.shared.store.is_synced(endpoint))
-            && let Some(pump) = self.pumps.lock().get(endpoint)
-        {
-            pump.reopen(moved, Instant::now());
+        let pumps = self.pumps.lock();
+        let Some(pump) = pumps.get(endpoint) else { return };
+        if moved {
+            // What the old endpoint had is compared with a list of the new one, once it has had time to arrive there.
+            pump.compare_in(self.shared.move_grace);
+        }
+        if !self.shared.store.is_synced(endpoint) {
+            // The cluster may be the first to serve the API: do not wait for the next attempt of a refused watch.
+            pump.try_again();
         }
     }
 
@@ -221,7 +232,7 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
 
     fn apis_changed(&self, endpoint: &EndpointId) {
         if let Some(pump) = self.pumps.lock().get(endpoint) {
-            pump.reopen(true, Instant::now() + NEW_APIS);
+            pump.relist_in(NEW_APIS);
         }
     }
 

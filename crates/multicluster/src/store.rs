@@ -177,12 +177,18 @@ impl<K> FleetStore<K> {
         }
     }
 
-    /// Says which endpoint serves a cluster from now on; others are not listened to any more for this cluster.
+    /// Says which endpoint serves a cluster from now on; those before are not listened to any more for this cluster.
     ///
-    /// Returns whether there are objects from another endpoint. They stay until the new endpoint has been listed: what
-    /// it does not have is then told as deleted.
+    /// Returns whether there are objects from another endpoint. They stay until [`FleetStore::expect_everything`], since
+    /// they may arrive at the new endpoint a while after the cluster does.
     pub fn settle(&self, cluster: &ClusterName, endpoint: &EndpointId) -> bool {
         self.state.write().settle(cluster, endpoint)
+    }
+
+    /// Says that everything of the clusters that have settled at an endpoint is there by now: what its next list does not
+    /// have is told as deleted.
+    pub fn expect_everything(&self, endpoint: &EndpointId) {
+        self.state.write().expect_everything(endpoint);
     }
 
     /// Ends what [`FleetStore::settle`] began: every endpoint is listened to again for this cluster.

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrick_client::watch::watch;
 use futures::StreamExt;
@@ -24,15 +25,25 @@ pub(super) struct Pump {
 /// The wish for a new list.
 #[derive(Default)]
 struct Wish {
-    at: Mutex<Option<Order>>,
+    orders: Mutex<Orders>,
     changed: Notify,
 }
 
-#[derive(Clone, Copy)]
-struct Order {
-    at: Instant,
-    /// Even if the watch is well.
-    always: bool,
+/// When to open a new watch, for each reason to do so.
+#[derive(Clone, Copy, Default)]
+struct Orders {
+    /// If the watch fails then.
+    if_failing: Option<Instant>,
+    /// In any case.
+    always: Option<Instant>,
+    /// In any case, and the list must hold everything that clusters brought along.
+    arrived: Option<Instant>,
+}
+
+impl Orders {
+    fn next(&self) -> Option<Instant> {
+        [self.if_failing, self.always, self.arrived].into_iter().flatten().min()
+    }
 }
 
 impl Pump {
@@ -50,14 +61,25 @@ impl Pump {
         (progress.state.clone(), progress.lists)
     }
 
-    /// Drops the watch and opens a new one, which lists everything; only if it fails now, unless `always`.
-    pub(super) fn reopen(&self, always: bool, at: Instant) {
-        let mut order = self.wish.at.lock();
-        *order = Some(match *order {
-            Some(other) => Order { at: other.at.min(at), always: always || other.always },
-            None => Order { at, always },
+    /// Opens a new watch at once, if this one fails.
+    pub(super) fn try_again(&self) {
+        self.order(|orders| orders.if_failing = Some(Instant::now()));
+    }
+
+    /// Opens a new watch, which lists everything, after a while. Wishes that come meanwhile are served along.
+    pub(super) fn relist_in(&self, delay: Duration) {
+        self.order(|orders| {
+            orders.always.get_or_insert_with(|| Instant::now() + delay);
         });
-        drop(order);
+    }
+
+    /// Lists everything once no cluster has moved here for a while.
+    pub(super) fn compare_in(&self, delay: Duration) {
+        self.order(|orders| orders.arrived = Some(Instant::now() + delay));
+    }
+
+    fn order(&self, give: impl FnOnce(&mut Orders)) {
+        give(&mut self.wish.orders.lock());
         self.wish.changed.notify_one();
     }
 }
@@ -80,7 +102,7 @@ async fn run<K: Send + Sync + 'static>(
         let mut events = pin!(watch(endpoint.client.clone(), shared.resource.clone(), shared.options.clone()));
         progress.lock().reopened();
         loop {
-            let due = wish.at.lock().map(|order| order.at);
+            let due = wish.orders.lock().next();
             tokio::select! {
                 event = events.next() => match event {
                     Some(event) => shared.take(&endpoint, &progress, event),
@@ -88,12 +110,25 @@ async fn run<K: Send + Sync + 'static>(
                 },
                 () = wish.changed.notified() => {}
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                    let order = wish.at.lock().take();
-                    if order.is_some_and(|order| order.always) || progress.lock().is_failing() {
+                    if is_wanted(&shared, &endpoint, &progress, &wish) {
                         break;
                     }
                 }
             }
         }
     }
+}
+
+/// Takes the orders that are due and says whether they want a new watch.
+fn is_wanted<K: Send + Sync>(shared: &Shared<K>, endpoint: &Endpoint, progress: &Mutex<Progress>, wish: &Wish) -> bool {
+    let now = Instant::now();
+    let mut orders = wish.orders.lock();
+    let due = |order: &mut Option<Instant>| order.take_if(|at| *at <= now).is_some();
+    let (if_failing, always, arrived) =
+        (due(&mut orders.if_failing), due(&mut orders.always), due(&mut orders.arrived));
+    drop(orders);
+    if arrived {
+        shared.store.expect_everything(&endpoint.id);
+    }
+    always || arrived || if_failing && progress.lock().is_failing()
 }

@@ -18,12 +18,22 @@ type Slot = u32;
 
 pub(super) struct State<K> {
     clusters: HashMap<ClusterName, Members<K>>,
-    /// The endpoint that alone may speak for a cluster.
-    homes: HashMap<ClusterName, Slot>,
+    /// Where clusters have settled.
+    homes: HashMap<ClusterName, Home>,
     endpoints: HashMap<EndpointId, Endpoint>,
     slots: Slot,
     indexes: HashMap<String, Index<K>>,
     len: usize,
+}
+
+/// The endpoint that serves a cluster.
+struct Home {
+    slot: Slot,
+    /// Endpoints it has moved away from: they have nothing to say any more. An endpoint that it will move to may well
+    /// speak before anybody knows of the move.
+    left: Vec<Slot>,
+    /// The first of its lists that must hold everything the endpoint before had; none before it is asked for.
+    complete_from: Option<u64>,
 }
 
 /// The objects of one cluster by namespace and name.
@@ -72,8 +82,12 @@ impl<K> State<K> {
         endpoint.synced = true;
         let (slot, list) = (endpoint.slot, endpoint.list);
         let gone = self.find(|home, stored| match home {
-            // What another endpoint delivered before the cluster moved here counts as well.
-            Some(home) => home == slot && (stored.endpoint != slot || stored.list < list),
+            Some(home) if home.slot != slot => false,
+            // What an endpoint delivered before the cluster moved away from it has had time to arrive here.
+            Some(home) if stored.endpoint != slot => {
+                home.left.contains(&stored.endpoint) && home.complete_from.is_some_and(|from| from <= list)
+            }
+            Some(_) => stored.list < list,
             None => stored.endpoint == slot && stored.list < list,
         });
         let deleted = |(key, item)| Update { key, change: Change::Deleted(item), priority: Priority::High };
@@ -152,12 +166,27 @@ impl<K> State<K> {
         Some(Update { key, change: Change::Deleted(last.unwrap_or(known)), priority: Priority::High })
     }
 
-    /// Makes an endpoint the only one to speak for a cluster; true if there are objects of another one.
+    /// Settles a cluster at an endpoint; true if there are objects of another one.
     pub(super) fn settle(&mut self, cluster: &ClusterName, endpoint: &EndpointId) -> bool {
         let slot = self.endpoint(endpoint).slot;
-        self.homes.insert(cluster.clone(), slot);
         let namespaces = self.clusters.get(cluster).into_iter().flat_map(HashMap::values);
-        namespaces.flat_map(HashMap::values).any(|stored| stored.endpoint != slot)
+        let mut left: Vec<Slot> = namespaces.flat_map(HashMap::values).map(|stored| stored.endpoint).collect();
+        left.sort_unstable();
+        left.dedup();
+        left.retain(|other| *other != slot);
+        let moved = !left.is_empty();
+        if let Some(old) = self.homes.remove(cluster) {
+            left.extend(old.left.into_iter().chain([old.slot]).filter(|other| *other != slot));
+        }
+        self.homes.insert(cluster.clone(), Home { slot, left, complete_from: None });
+        moved
+    }
+
+    pub(super) fn expect_everything(&mut self, endpoint: &EndpointId) {
+        let &mut Endpoint { slot, list, .. } = self.endpoint(endpoint);
+        for home in self.homes.values_mut().filter(|home| home.slot == slot) {
+            home.complete_from.get_or_insert(list + 1);
+        }
     }
 
     pub(super) fn unsettle(&mut self, cluster: &ClusterName) {
@@ -166,8 +195,8 @@ impl<K> State<K> {
 
     pub(super) fn forget_endpoint(&mut self, endpoint: &EndpointId) -> usize {
         let Some(Endpoint { slot, .. }) = self.endpoints.remove(endpoint) else { return 0 };
-        let gone = self.find(|home, stored| stored.endpoint == slot && home.is_none_or(|home| home == slot));
-        self.homes.retain(|_, home| *home != slot);
+        let gone = self.find(|home, stored| stored.endpoint == slot && home.is_none_or(|home| home.slot == slot));
+        self.homes.retain(|_, home| home.slot != slot);
         gone.iter().filter_map(|key| self.take(key)).count()
     }
 
@@ -250,14 +279,14 @@ impl<K> State<K> {
     /// The number and list of an endpoint, if it may speak for a cluster.
     fn speaker(&mut self, endpoint: &EndpointId, cluster: &ClusterName) -> Option<(Slot, u64)> {
         let &mut Endpoint { slot, list, .. } = self.endpoint(endpoint);
-        self.homes.get(cluster).is_none_or(|home| *home == slot).then_some((slot, list))
+        self.homes.get(cluster).is_none_or(|home| !home.left.contains(&slot)).then_some((slot, list))
     }
 
     /// Keys of all objects that match; the function gets the home of their cluster too.
-    fn find(&self, wanted: impl Fn(Option<Slot>, &Stored<K>) -> bool) -> Vec<Key> {
+    fn find(&self, wanted: impl Fn(Option<&Home>, &Stored<K>) -> bool) -> Vec<Key> {
         let mut keys = Vec::new();
         for (cluster, namespaces) in &self.clusters {
-            let home = self.homes.get(cluster).copied();
+            let home = self.homes.get(cluster);
             for (namespace, names) in namespaces {
                 for (name, _) in names.iter().filter(|(_, stored)| wanted(home, stored)) {
                     keys.push(Key::new(cluster.clone(), namespace.clone(), name.clone()));

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrick_multicluster::{Action, Cluster, Context, Fleet, FleetEvent, MultiClusterController, Request};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -22,6 +23,11 @@ struct World {
 
 /// A cluster with two objects at the old endpoint, reconciled there.
 async fn settled() -> World {
+    settled_with(Duration::from_secs(3600)).await
+}
+
+/// The same, in a fleet that gives moving objects some time.
+async fn settled_with(grace: Duration) -> World {
     let (old, new) = (Fake::default(), Fake::default());
     let script = Script::default();
     script.up("old", &old);
@@ -31,7 +37,7 @@ async fn settled() -> World {
     }
     let cluster = script.engage("c", "old", &old);
     script.send(FleetEvent::Synced);
-    let fleet = Fleet::from(script.clone());
+    let fleet = Fleet::builder(script.clone()).move_grace(grace).build();
     let seen = Words::default();
     let reconcile = |request: Request<ConfigMap>, object: Option<Arc<ConfigMap>>, context: Context<Words>| async move {
         let what = object.map_or_else(|| "deleted".to_owned(), |object| object.data.clone().unwrap()["value"].clone());
@@ -50,7 +56,7 @@ async fn settled() -> World {
 impl World {
     fn arrive(&self) {
         for name in ["x", "y"] {
-            self.new.put("configmaps", "c", "default", name, &data("1"));
+            self.new.put("configmaps", "c", "default", name, &data("arrived"));
         }
     }
 
@@ -77,6 +83,9 @@ impl World {
 async fn a_cluster_that_arrives_before_it_leaves_loses_nothing() {
     let world = settled().await;
     world.arrive();
+    // The new endpoint speaks before anybody knows of the move.
+    world.seen.hear_many(2).await;
+    assert_eq!(world.seen.sorted(), ["x arrived at old", "y arrived at old"]);
     let arrived = world.script.engage("c", "new", &world.new);
     world.leave();
     world.script.disengage(&world.cluster);
@@ -110,7 +119,7 @@ async fn a_cluster_that_leaves_before_it_arrives_loses_nothing() {
 
 #[tokio::test]
 async fn what_was_deleted_on_the_way_is_told_once_the_new_endpoint_is_listed() {
-    let world = settled().await;
+    let world = settled_with(Duration::from_millis(20)).await;
     world.new.put("configmaps", "c", "default", "x", &data("1"));
     world.script.engage("c", "new", &world.new);
     world.seen.hear("y deleted at new").await;

@@ -78,7 +78,7 @@ mod tests {
             Duration::from_nanos(5_000_001),
             Duration::from_secs(1),
             Duration::new(3, 141_592_653),
-            Duration::from_secs(3600),
+            Duration::from_hours(1),
             Duration::MAX,
         ];
         for delay in delays {

@@ -286,7 +286,7 @@ impl<K: Send + Sync> Shared<K> {
         let (endpoint, resource) = (&endpoint.id, &self.resource);
         match state {
             WatchState::Failing { error, .. } => {
-                tracing::debug!(%endpoint, %resource, %error, "watch fails, trying on")
+                tracing::debug!(%endpoint, %resource, %error, "watch fails, trying on");
             }
             state => tracing::debug!(%endpoint, %resource, state = state.as_str(), "watch"),
         }

@@ -130,7 +130,7 @@ mod tests {
         }
         // Opened anew, the list alone shows that all is well.
         progress.reopened();
-        assert!(progress.take(&Event::Begin, Instant::now()) == false && progress.take(&Event::Synced, Instant::now()));
+        assert!(!progress.take(&Event::Begin, Instant::now()) && progress.take(&Event::Synced, Instant::now()));
         assert_eq!((progress.state.as_str(), progress.lists), ("live", 4));
     }
 }

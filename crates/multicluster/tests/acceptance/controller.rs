@@ -80,7 +80,7 @@ async fn a_missing_cluster_is_waited_for_and_a_gone_one_is_forgotten() {
     eventually(|| seen.count("looks for later") > 3, || "retries".to_owned()).await;
     let waiting = tokio::spawn({
         let fleet = fleet.clone();
-        async move { fleet.wait_cluster("later", Duration::from_secs(60)).await }
+        async move { fleet.wait_cluster("later", Duration::from_mins(1)).await }
     });
     script.engage("later", "e", &fake);
     assert_eq!(*waiting.await.unwrap().unwrap().name(), "later");
@@ -129,7 +129,7 @@ async fn an_unchanged_reconciler_of_kube_runs_in_every_cluster_with_its_client()
         let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &object.namespace().unwrap_or_default());
         let here = api.get(&object.name_any()).await?;
         ctx.seen.say(format!("{} {}", object.name_any(), here.annotations()["kcp.io/cluster"]));
-        Ok(KubeAction::requeue(Duration::from_secs(3600)))
+        Ok(KubeAction::requeue(Duration::from_hours(1)))
     }
     fn error_policy(_: Arc<ConfigMap>, _: &kube::Error, _: Arc<Ctx>) -> KubeAction {
         KubeAction::requeue(Duration::from_secs(5))

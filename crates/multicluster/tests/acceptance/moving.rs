@@ -23,7 +23,7 @@ struct World {
 
 /// A cluster with two objects at the old endpoint, reconciled there.
 async fn settled() -> World {
-    settled_with(Duration::from_secs(3600)).await
+    settled_with(Duration::from_hours(1)).await
 }
 
 /// The same, in a fleet that gives moving objects some time.

@@ -22,6 +22,7 @@ async fn keyed(
     Ok(Action::await_change())
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // that is how policies are called
 fn policy(_: Request<ConfigMap>, error: &Infallible, _: Context<Words>) -> Action {
     match *error {}
 }

@@ -21,6 +21,7 @@ async fn named<K: kube::Resource>(object: Arc<K>, context: Context<Words>) -> Re
     Ok(Action::await_change())
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // that is how policies are called
 fn policy<K>(_: Arc<K>, error: &Infallible, _: Context<Words>) -> Action {
     match *error {}
 }

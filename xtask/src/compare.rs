@@ -105,16 +105,18 @@ fn compare(language: Language, args: &Args, ours: &Program, theirs: &Program, fi
         |at: &usize| deviations::reason(language, &questions[*at], &our_answers[*at], &their_answers[*at]).is_some();
     let unequal = (0..questions.len()).filter(|at| !equal(&our_answers[*at], &their_answers[*at]));
     let (on_purpose, suspects): (Vec<usize>, Vec<usize>) = unequal.partition(listed);
-    // Both are asked again: an answer that depends on the time has to be given at the same time.
+    // Both are asked again. What is different for us before and after Go has answered depends on the time.
     let repeated = |times: usize| -> Vec<Value> {
         suspects.iter().flat_map(|at| std::iter::repeat_n(questions[*at].clone(), times)).collect()
     };
     let file = file.with_extension("again.jsonl");
-    let (ours_again, theirs_again) = (ours.ask(&repeated(1), &file)?, theirs.ask(&repeated(AGAIN), &file)?);
+    let before = ours.ask(&repeated(1), &file)?;
+    let again = theirs.ask(&repeated(AGAIN), &file)?;
+    let after = ours.ask(&repeated(1), &file)?;
     let differs = |index: usize| {
-        let answers = &theirs_again[index * AGAIN..][..AGAIN];
-        let steady = answers.iter().all(|answer| equal(answer, &answers[0]));
-        steady && !equal(&ours_again[index], &answers[0])
+        let answers = &again[index * AGAIN..][..AGAIN];
+        let steady = answers.iter().all(|answer| equal(answer, &answers[0])) && equal(&before[index], &after[index]);
+        steady && !equal(&before[index], &answers[0])
     };
     let different: Vec<usize> =
         (0..suspects.len()).filter(|index| differs(*index)).map(|index| suspects[index]).collect();

@@ -2,6 +2,7 @@
 
 mod broken;
 mod collateral;
+mod fleet;
 mod leaders;
 mod objects;
 mod outages;
@@ -92,6 +93,9 @@ pub fn all() -> Vec<Scenario> {
         collateral:
             what_others_have_on_the_service_cluster_stays_untouched
             a_place_taken_by_someone_else_is_left_to_them;
+        fleet:
+            a_workspace_takes_part_from_its_first_binding_to_its_last
+            workspaces_wait_for_their_initializer_and_their_terminator;
         process:
             the_released_binary_carries_an_order_through_kill_and_sigterm;
     }

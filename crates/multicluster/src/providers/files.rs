@@ -135,7 +135,7 @@ impl State {
             }
             Step::Broken { path, problem } => {
                 let source = shown(&path);
-                let error = unusable(&source, problem);
+                let error = unusable(&source, &problem);
                 self.told.push_back(FleetEvent::Failing { source, error });
             }
             Step::Mended { path } => self.told.push_back(FleetEvent::Recovered { source: shown(&path) }),

@@ -244,7 +244,7 @@ impl<K: DeserializeOwned + Send + 'static> State<K> {
                         self.told.push_back(engaged);
                     }
                     // Checked before, unless a file it names has changed in between.
-                    Err(error) => self.fail(&id, error.to_string()),
+                    Err(error) => self.fail(&id, &error.to_string()),
                 }
             }
             Step::Disengage { id } => {
@@ -254,15 +254,15 @@ impl<K: DeserializeOwned + Send + 'static> State<K> {
                     self.told.push_back(FleetEvent::EndpointDown(EndpointId::new(name.to_arc())));
                 }
             }
-            Step::Broken { id, problem } => self.fail(&id, problem),
+            Step::Broken { id, problem } => self.fail(&id, &problem),
             Step::Mended { id } => self.told.push_back(FleetEvent::Recovered { source: self.shown(&id) }),
             Step::Synced => self.told.push_back(FleetEvent::Synced),
         }
     }
 
-    fn fail(&mut self, id: &Id, problem: String) {
+    fn fail(&mut self, id: &Id, problem: &str) {
         let source = self.shown(id);
-        let error = unusable(&source, problem);
+        let error = unusable(&source, &problem);
         self.told.push_back(FleetEvent::Failing { source, error });
     }
 

@@ -1,7 +1,6 @@
 //! Namespaces that pose as clusters.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Resource};
@@ -14,6 +13,9 @@ use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::{FleetEvent, Gone};
 use crate::name::{ClusterName, EndpointId};
 use crate::provider::Provider;
+
+/// The endpoint, and what fails when namespaces cannot be seen.
+const SOURCE: &str = "namespaces";
 
 /// Every namespace of a cluster poses as a cluster of its own: to try things out, or where namespaces are the tenants.
 ///
@@ -42,7 +44,7 @@ impl Provider for Namespaces {
     fn events(&self) -> BoxStream<'static, FleetEvent> {
         let resource = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
         let namespaces = watch(self.client.clone(), resource, self.options.clone()).boxed();
-        let id = EndpointId::new("namespaces");
+        let id = EndpointId::new(SOURCE);
         let up = FleetEvent::EndpointUp(Endpoint::new(&*id, self.client.clone(), ClusterKey::Namespace));
         let state = State {
             client: self.client.clone(),
@@ -78,8 +80,8 @@ impl State {
                 return Some(event);
             }
             match self.namespaces.next().await? {
-                Event::Failing(error) => return Some(FleetEvent::Failing { source: self.source(), error }),
-                Event::Recovered => return Some(FleetEvent::Recovered { source: self.source() }),
+                Event::Failing(error) => return Some(FleetEvent::Failing { source: SOURCE.into(), error }),
+                Event::Recovered => return Some(FleetEvent::Recovered { source: SOURCE.into() }),
                 event => {
                     for entry in self.roll.take_in(event) {
                         let event = self.tell(entry);
@@ -100,9 +102,5 @@ impl State {
             Entry::Gone((_, name)) => self.teller.disengage(&ClusterName::new(name).ok()?, Gone::Removed),
             Entry::Complete => (!std::mem::replace(&mut self.synced, true)).then_some(FleetEvent::Synced),
         }
-    }
-
-    fn source(&self) -> Arc<str> {
-        "namespaces".into()
     }
 }

@@ -41,7 +41,7 @@ impl Teller {
 }
 
 /// Something that stands for a cluster cannot be used.
-pub(super) fn unusable(what: &str, problem: impl ToString) -> Error {
+pub(super) fn unusable(what: &str, problem: &dyn std::fmt::Display) -> Error {
     Error::Request { request: format!("requests to the cluster of {what}"), problem: problem.to_string() }
 }
 

@@ -176,14 +176,14 @@ impl World {
         process
     }
 
-    fn put(&mut self, key: Key, holder: Option<Arc<str>>) -> u64 {
+    fn put(&mut self, key: &Key, holder: Option<&Arc<str>>) -> u64 {
         self.revision += 1;
-        match &holder {
+        match holder {
             Some(holder) => self.leases.insert(key.clone(), (self.revision, holder.clone())),
-            None => self.leases.remove(&key),
+            None => self.leases.remove(key),
         };
         for process in &mut self.processes {
-            process.events.push_back(Event { key: key.clone(), version: self.revision, holder: holder.clone() });
+            process.events.push_back(Event { key: key.clone(), version: self.revision, holder: holder.cloned() });
         }
         self.revision
     }
@@ -197,7 +197,7 @@ impl World {
         let id = self.processes[who].id.clone();
         match write {
             Write::Renew => {
-                let version = self.put(Key::Process(id.clone()), Some(id));
+                let version = self.put(&Key::Process(id.clone()), Some(&id));
                 Some(Answer::Renewed { begun, version })
             }
             Write::Take { slot, version, after, life } => {
@@ -213,20 +213,20 @@ impl World {
                 if self.version(&Key::Slot(*slot)) != *version {
                     return Some(Answer::Failed { slot: *slot });
                 }
-                let version = self.put(Key::Slot(*slot), Some(id));
+                let version = self.put(&Key::Slot(*slot), Some(&id));
                 Some(Answer::Taken { slot: *slot, life: *life, version })
             }
             Write::Release { slot, version } => {
                 if self.version(&Key::Slot(*slot)) != Some(*version) {
                     return Some(Answer::Failed { slot: *slot });
                 }
-                let version = self.put(Key::Slot(*slot), Some("".into()));
+                let version = self.put(&Key::Slot(*slot), Some(&"".into()));
                 Some(Answer::Released { slot: *slot, version })
             }
             Write::Forget { process, version } => {
                 let key = Key::Process(process.clone());
                 if self.version(&key) == Some(*version) {
-                    self.put(key, None);
+                    self.put(&key, None);
                 }
                 None
             }
@@ -259,7 +259,7 @@ impl World {
             }
             process.give_up(now);
             // Whatever comes first.
-            if traffic % 2 == 0 {
+            if traffic.is_multiple_of(2) {
                 process.decide(now);
             }
         }
@@ -417,7 +417,7 @@ fn failure(write: &Write) -> Option<Answer> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn a_slot_never_has_two_owners_and_none_is_forgotten(

@@ -277,14 +277,14 @@ impl View {
         if state.busy || now < state.not_before {
             return None;
         }
-        let held = state.holder.as_ref() == Some(&self.me);
+        let is_named = state.holder.as_ref() == Some(&self.me);
         let (step, hold) = match (state.hold, mine) {
             (Hold::Working, false) => (None, Hold::Stopping(self.version + 1)),
             (Hold::Stopping(_) | Hold::Drained, true) => (None, Hold::Working),
             (Hold::Drained, false) => (Some(Step::Release { slot, version: state.version? }), Hold::Drained),
-            (Hold::Not, false) if held => (Some(Step::Release { slot, version: state.version? }), Hold::Not),
+            (Hold::Not, false) if is_named => (Some(Step::Release { slot, version: state.version? }), Hold::Not),
             (Hold::Not, true) if !misfit => {
-                let after = match state.holder.clone().filter(|_| !held) {
+                let after = match state.holder.clone().filter(|_| !is_named) {
                     None => None,
                     Some(holder) => Some(self.dead(holder, now)?),
                 };

@@ -141,8 +141,8 @@ fn read_file(path: &Path) -> Result<File, String> {
 mod tests {
     use super::*;
 
-    fn file(contexts: &[(&str, &str)]) -> Result<File, String> {
-        Ok(contexts.iter().map(|(name, text)| ((*name).to_owned(), Arc::from(*text))).collect())
+    fn file(contexts: &[(&str, &str)]) -> File {
+        contexts.iter().map(|(name, text)| ((*name).to_owned(), Arc::from(*text))).collect()
     }
 
     fn run(script: Vec<Vec<(&str, Result<File, String>)>>) -> Vec<String> {
@@ -164,9 +164,9 @@ mod tests {
     #[test]
     fn contexts_come_change_and_go() {
         let script = vec![
-            vec![("a", file(&[("x", "1"), ("y", "1")])), ("b", file(&[("x", "1")]))],
-            vec![("a", file(&[("x", "1"), ("y", "2")])), ("b", file(&[("x", "1")]))],
-            vec![("a", file(&[("x", "1")])), ("c", file(&[("z", "1")]))],
+            vec![("a", Ok(file(&[("x", "1"), ("y", "1")]))), ("b", Ok(file(&[("x", "1")])))],
+            vec![("a", Ok(file(&[("x", "1"), ("y", "2")]))), ("b", Ok(file(&[("x", "1")])))],
+            vec![("a", Ok(file(&[("x", "1")]))), ("c", Ok(file(&[("z", "1")])))],
         ];
         let wanted = ["+a+x=1", "+a+y=1", "+b+x=1", "synced", "+a+y=2", "-b+x", "-a+y", "+c+z=1"];
         assert_eq!(run(script), wanted);
@@ -176,9 +176,9 @@ mod tests {
     fn a_broken_file_keeps_what_it_had_until_it_is_mended_or_gone() {
         let broken = || Err("bad".to_owned());
         let script = vec![
-            vec![("a", file(&[("x", "1")])), ("b", broken())],
+            vec![("a", Ok(file(&[("x", "1")]))), ("b", broken())],
             vec![("a", broken()), ("b", broken())],
-            vec![("a", file(&[("x", "2")]))],
+            vec![("a", Ok(file(&[("x", "2")])))],
             vec![("a", broken())],
             vec![],
         ];

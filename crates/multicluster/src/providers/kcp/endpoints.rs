@@ -34,6 +34,7 @@ use crate::provider::Provider;
 /// How long clusters stay after their endpoint is gone.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
+type UrlsFn = Arc<dyn Fn(&Value) -> Vec<String> + Send + Sync>;
 type RewriteFn = Arc<dyn Fn(&str) -> String + Send + Sync>;
 type RulesFn = Arc<dyn Fn() -> Rules + Send + Sync>;
 type HookFn = Arc<dyn Fn(Cluster, Object, Stage) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -79,7 +80,7 @@ impl fmt::Debug for Setup {
 #[derive(Clone)]
 pub struct EndpointObject {
     setup: Setup,
-    urls: Arc<dyn Fn(&Value) -> Vec<String> + Send + Sync>,
+    urls: UrlsFn,
     filter: Arc<dyn Fn(&Value) -> bool + Send + Sync>,
     key: ClusterKey,
 }

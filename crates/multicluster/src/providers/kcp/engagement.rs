@@ -47,12 +47,15 @@ pub enum Stage {
     Removed,
 }
 
+type UrlsFn = Box<dyn Fn(&Object) -> Vec<String> + Send>;
+type CountsFn = Box<dyn Fn(&Object, &str) -> bool + Send>;
+
 /// What tells one kind of provider from another.
 pub(super) struct Rules {
     /// The URLs of the endpoints that an object lists.
-    pub(super) urls: Box<dyn Fn(&Object) -> Vec<String> + Send>,
+    pub(super) urls: UrlsFn,
     /// Whether an object at an endpoint makes its cluster take part. Once is enough: later answers do not matter.
-    pub(super) counts: Box<dyn Fn(&Object, &str) -> bool + Send>,
+    pub(super) counts: CountsFn,
     /// What an object says about the APIs of its cluster.
     pub(super) apis: Box<dyn Fn(&Object) -> String + Send>,
     /// The cluster an object stands for.

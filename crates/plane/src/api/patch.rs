@@ -58,7 +58,12 @@ impl Api {
                     .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
                 self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
                     let mut object = current.clone();
-                    json_patch::patch(&mut object, &operations).map_err(|_| unapplicable())?;
+                    for operation in operations.iter() {
+                        if !finds_nothing_as_expected(operation, &object) {
+                            json_patch::patch(&mut object, std::slice::from_ref(operation))
+                                .map_err(|_| unapplicable())?;
+                        }
+                    }
                     Ok(object)
                 })
             }
@@ -72,6 +77,14 @@ fn object_patch(patch: &Value) -> Result<(), Status> {
     }
     let cause = Cause::invalid("patch", patch, "the patch must be an object");
     Err(Status::invalid("", "", "", &[cause]))
+}
+
+/// Whether it is a test for null at a key that its object does not have. Kubernetes lets these pass, the crate does not; clients add
+/// the first finalizer that way.
+fn finds_nothing_as_expected(operation: &json_patch::PatchOperation, object: &Value) -> bool {
+    let json_patch::PatchOperation::Test(test) = operation else { return false };
+    let parent = test.path.parent().and_then(|parent| parent.resolve(object).ok());
+    test.value.is_null() && parent.is_some_and(Value::is_object) && test.path.resolve(object).is_err()
 }
 
 /// A JSON patch whose test fails or whose path is missing.

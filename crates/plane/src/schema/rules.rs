@@ -130,13 +130,11 @@ impl Schema {
     fn place(&self, path: &str, relative: &str) -> String {
         let (mut here, mut place, mut rest) = (Some(self), path.to_owned(), relative);
         while !rest.is_empty() {
-            let (name, after) = match rest.strip_prefix("['").and_then(|rest| rest.split_once("']")) {
-                Some(found) => found,
-                None => {
-                    let plain = rest.trim_start_matches('.');
-                    plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()))
-                }
-            };
+            let quoted = rest.strip_prefix("['").and_then(|rest| rest.split_once("']"));
+            let (name, after) = quoted.unwrap_or_else(|| {
+                let plain = rest.trim_start_matches('.');
+                plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()))
+            });
             if name.is_empty() {
                 break;
             }

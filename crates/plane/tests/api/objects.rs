@@ -109,6 +109,16 @@ async fn patches_of_all_kinds_change_objects() {
     let replaced =
         client.patch(&path, "json", json!([{"op": "replace", "path": "/spec/size", "value": 5}])).await.expect(200);
     assert_eq!(replaced["spec"]["size"], 5);
+    // A test for null passes where there is nothing: that is how clients add the first finalizer.
+    let first = json!([
+        {"op": "test", "path": "/metadata/finalizers", "value": null},
+        {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/keep"]},
+    ]);
+    client.patch(&path, "json", first.clone()).await.expect(200);
+    client.patch(&path, "json", first).await.expect(422);
+    let missing = json!([{"op": "test", "path": "/nothing/here", "value": null}]);
+    client.patch(&path, "json", missing).await.expect(422);
+    client.patch(&path, "json", json!([{"op": "remove", "path": "/metadata/finalizers"}])).await.expect(200);
     client
         .patch(&path, "json", json!([{"op": "test", "path": "/spec/size", "value": 6}]))
         .await

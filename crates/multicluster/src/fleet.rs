@@ -9,6 +9,7 @@
 //! Events only change maps and start or stop tasks, so nothing here can block: an endpoint that is slow or dead delays
 //! nobody but its own clusters.
 
+mod builder;
 mod health;
 mod roster;
 
@@ -28,7 +29,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
-use crate::coordination::{All, Coordinator, Ownership};
+use crate::coordination::{Coordinator, Ownership};
 use crate::error::ClusterError;
 use crate::event::FleetEvent;
 use crate::informer::{AnyInformer, Informer, Inner as InformerInner, WatchConfig, resource_of};
@@ -38,9 +39,8 @@ use crate::stats::ControllerStats;
 use crate::store::{FleetStore, Undecodable};
 use roster::Roster;
 
+pub use builder::FleetBuilder;
 pub use health::{EndpointHealth, Health};
-
-const MOVE_GRACE: Duration = Duration::from_secs(5);
 
 /// All clusters of a provider. Cloning shares the fleet; it ends with the last clone.
 ///
@@ -97,60 +97,10 @@ pub(crate) enum News {
     Undecodable(Undecodable),
 }
 
-/// Prepares a [`Fleet`].
-pub struct FleetBuilder {
-    provider: Arc<dyn Provider>,
-    coordinator: Arc<dyn Coordinator>,
-    move_grace: Duration,
-}
-
-impl FleetBuilder {
-    /// Shares the clusters with other processes.
-    #[must_use]
-    pub fn coordinator(mut self, coordinator: impl Coordinator) -> Self {
-        self.coordinator = Arc::new(coordinator);
-        self
-    }
-
-    /// How long the objects of a cluster that has moved to another endpoint may take to follow; 5 s if not set. What is
-    /// not there by then counts as deleted.
-    #[must_use]
-    pub fn move_grace(mut self, grace: Duration) -> Self {
-        self.move_grace = grace;
-        self
-    }
-
-    /// Starts to follow the provider. Must be called inside a tokio runtime.
-    pub fn build(self) -> Fleet {
-        let ownership = self.coordinator.ownership();
-        let state = State {
-            roster: Roster::default(),
-            ownership: ownership.borrow().clone(),
-            informers: HashMap::new(),
-            subscribers: Vec::new(),
-            controllers: HashMap::new(),
-            next_controller: 0,
-            drained: 0,
-        };
-        let coordinator = self.coordinator;
-        let inner = Arc::new(Inner {
-            coordinator: coordinator.clone(),
-            move_grace: self.move_grace,
-            state: Mutex::new(state),
-            changes: watch::Sender::new(0),
-        });
-        let mut tasks = JoinSet::new();
-        tasks.spawn(follow_provider(inner.clone(), self.provider));
-        tasks.spawn(follow_ownership(inner.clone(), ownership));
-        tasks.spawn(coordinator.run());
-        Fleet { inner, _tasks: Arc::new(tasks) }
-    }
-}
-
 impl Fleet {
     /// A fleet of the clusters of a provider.
     pub fn builder(provider: impl Provider) -> FleetBuilder {
-        FleetBuilder { provider: Arc::new(provider), coordinator: Arc::new(All::default()), move_grace: MOVE_GRACE }
+        FleetBuilder::new(Arc::new(provider))
     }
 
     /// A cluster by name, or else by path.
@@ -367,7 +317,7 @@ impl Inner {
     fn event(&self, event: FleetEvent) {
         let mut state = self.state.lock();
         for event in state.roster.apply(event) {
-            log(&event);
+            builder::log(&event);
             let informers = state.informers();
             for informer in &informers {
                 match &event {
@@ -423,39 +373,4 @@ impl State {
 fn downcast<K: Send + Sync + 'static>(informer: &Weak<dyn AnyInformer>) -> Option<Informer<K>> {
     let informer: Arc<dyn Any + Send + Sync> = informer.upgrade()?;
     Some(Informer::from_inner(informer.downcast::<InformerInner<K>>().ok()?))
-}
-
-async fn follow_provider(inner: Arc<Inner>, provider: Arc<dyn Provider>) {
-    let mut events = provider.events();
-    while let Some(event) = events.next().await {
-        inner.event(event);
-    }
-}
-
-async fn follow_ownership(inner: Arc<Inner>, mut ownership: watch::Receiver<Ownership>) {
-    loop {
-        let latest = ownership.borrow_and_update().clone();
-        let known = inner.state.lock().ownership.version();
-        if latest.version() != known {
-            inner.own(latest);
-        }
-        if ownership.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
-fn log(event: &FleetEvent) {
-    match event {
-        FleetEvent::EndpointUp(endpoint) => tracing::debug!(endpoint = %endpoint.id, "endpoint up"),
-        FleetEvent::EndpointDown(endpoint) => tracing::debug!(%endpoint, "endpoint down"),
-        FleetEvent::Engage(cluster) => {
-            let path = cluster.path();
-            tracing::debug!(cluster = %cluster.name(), path = path.as_deref(), endpoint = %cluster.endpoint(), "cluster engaged");
-        }
-        FleetEvent::Disengage { name, why, .. } => tracing::debug!(cluster = %name, %why, "cluster disengaged"),
-        FleetEvent::Failing { source, error } => tracing::debug!(source = &**source, %error, "cannot follow the fleet"),
-        FleetEvent::Recovered { source } => tracing::debug!(source = &**source, "following the fleet again"),
-        FleetEvent::Path { .. } | FleetEvent::ApisChanged { .. } | FleetEvent::Synced => {}
-    }
 }

@@ -1,0 +1,108 @@
+//! How a fleet is made, and the tasks that keep it going.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::roster::Roster;
+use super::{Fleet, Inner, State};
+use crate::coordination::{All, Coordinator, Ownership};
+use crate::event::FleetEvent;
+use crate::provider::Provider;
+
+const MOVE_GRACE: Duration = Duration::from_secs(5);
+
+/// Prepares a [`Fleet`].
+pub struct FleetBuilder {
+    provider: Arc<dyn Provider>,
+    coordinator: Arc<dyn Coordinator>,
+    move_grace: Duration,
+}
+
+impl FleetBuilder {
+    pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
+        Self { provider, coordinator: Arc::new(All::default()), move_grace: MOVE_GRACE }
+    }
+
+    /// Shares the clusters with other processes.
+    #[must_use]
+    pub fn coordinator(mut self, coordinator: impl Coordinator) -> Self {
+        self.coordinator = Arc::new(coordinator);
+        self
+    }
+
+    /// How long the objects of a cluster that has moved to another endpoint may take to follow; 5 s if not set. What is
+    /// not there by then counts as deleted.
+    #[must_use]
+    pub fn move_grace(mut self, grace: Duration) -> Self {
+        self.move_grace = grace;
+        self
+    }
+
+    /// Starts to follow the provider. Must be called inside a tokio runtime.
+    pub fn build(self) -> Fleet {
+        let ownership = self.coordinator.ownership();
+        let state = State {
+            roster: Roster::default(),
+            ownership: ownership.borrow().clone(),
+            informers: HashMap::new(),
+            subscribers: Vec::new(),
+            controllers: HashMap::new(),
+            next_controller: 0,
+            drained: 0,
+        };
+        let coordinator = self.coordinator;
+        let inner = Arc::new(Inner {
+            coordinator: coordinator.clone(),
+            move_grace: self.move_grace,
+            state: Mutex::new(state),
+            changes: watch::Sender::new(0),
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(follow_provider(inner.clone(), self.provider));
+        tasks.spawn(follow_ownership(inner.clone(), ownership));
+        tasks.spawn(coordinator.run());
+        Fleet { inner, _tasks: Arc::new(tasks) }
+    }
+}
+
+async fn follow_provider(inner: Arc<Inner>, provider: Arc<dyn Provider>) {
+    let mut events = provider.events();
+    while let Some(event) = events.next().await {
+        inner.event(event);
+    }
+}
+
+async fn follow_ownership(inner: Arc<Inner>, mut ownership: watch::Receiver<Ownership>) {
+    loop {
+        let latest = ownership.borrow_and_update().clone();
+        let known = inner.state.lock().ownership.version();
+        if latest.version() != known {
+            inner.own(latest);
+        }
+        if ownership.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Says what happens, for those who look closely.
+pub(super) fn log(event: &FleetEvent) {
+    match event {
+        FleetEvent::EndpointUp(endpoint) => tracing::debug!(endpoint = %endpoint.id, "endpoint up"),
+        FleetEvent::EndpointDown(endpoint) => tracing::debug!(%endpoint, "endpoint down"),
+        FleetEvent::Engage(cluster) => {
+            let path = cluster.path();
+            tracing::debug!(cluster = %cluster.name(), path = path.as_deref(), endpoint = %cluster.endpoint(), "cluster engaged");
+        }
+        FleetEvent::Disengage { name, why, .. } => tracing::debug!(cluster = %name, %why, "cluster disengaged"),
+        FleetEvent::Failing { source, error } => tracing::debug!(source = &**source, %error, "cannot follow the fleet"),
+        FleetEvent::Recovered { source } => tracing::debug!(source = &**source, "following the fleet again"),
+        FleetEvent::Path { .. } | FleetEvent::ApisChanged { .. } | FleetEvent::Synced => {}
+    }
+}

@@ -140,9 +140,9 @@ impl Schema {
             }
             let field = here.and_then(|here| here.properties.get(name));
             match field {
-                None if here.is_some_and(|here| here.additional.is_some()) => place.push_str(&format!("[{name}]")),
+                None if here.is_some_and(|here| here.additional.is_some()) => place.extend(["[", name, "]"]),
                 _ if place.is_empty() => place.push_str(name),
-                _ => place.push_str(&format!(".{name}")),
+                _ => place.extend([".", name]),
             }
             here = field.or_else(|| here.and_then(|here| here.additional.as_deref()));
             rest = after;

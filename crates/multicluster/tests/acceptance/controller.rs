@@ -140,8 +140,8 @@ async fn an_unchanged_reconciler_of_kube_runs_in_every_cluster_with_its_client()
             fake.put("configmaps", cluster, "default", name, &data("x"));
         }
     }
-    let (seen, made) = (Words::default(), Words::default());
-    let (told, making) = (seen.clone(), made.clone());
+    let (seen, contexts) = (Words::default(), Words::default());
+    let (told, making) = (seen.clone(), contexts.clone());
     let make = move |cluster: &Cluster| {
         making.say(cluster.name().to_string());
         Arc::new(Ctx { client: cluster.client(), seen: told.clone() })
@@ -150,7 +150,7 @@ async fn an_unchanged_reconciler_of_kube_runs_in_every_cluster_with_its_client()
     let (_task, errors) = poll(controller.run_uniform(make, reconcile, error_policy));
     seen.hear_many(4).await;
     assert_eq!(seen.sorted(), ["x a", "x b", "y a", "y b"]);
-    assert_eq!(made.sorted(), ["a", "b"]);
+    assert_eq!(contexts.sorted(), ["a", "b"]);
     assert!(errors.all().is_empty());
 }
 

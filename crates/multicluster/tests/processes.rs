@@ -178,7 +178,7 @@ async fn of_three_processes_one_is_killed_and_no_object_is_reconciled_by_two_at_
     std::fs::write(folder.join("kubeconfig"), &kubeconfig).unwrap();
     let client = Server::from_kubeconfig_yaml(&kubeconfig).unwrap().client();
     let all = create_objects(&client).await;
-    let patience = Duration::from_secs(60);
+    let patience = Duration::from_mins(1);
 
     // The first has everything; the others join while it works, so that clusters are handed over.
     let mut processes = vec![Process::start("one", &folder)];

@@ -41,6 +41,7 @@ impl ApiExport {
             rewrite: None,
             hook: None,
             grace: GRACE,
+            may_leave: false,
         };
         Self { setup }
     }

@@ -15,9 +15,9 @@ use std::time::Duration;
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, ConnectError, Error, Object, Resource};
 use carrick_kcp::url::in_endpoint;
-use futures::StreamExt;
 use futures::future::BoxFuture;
-use futures::stream::{AbortHandle, BoxStream, SelectAll, abortable};
+use futures::stream::{AbortHandle, BoxStream, FuturesUnordered, SelectAll, abortable};
+use futures::{FutureExt, StreamExt};
 use kube::core::ApiResource;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use super::engagement::{Engagement, Rules, Stage, Told};
 use crate::cluster::Cluster;
 use crate::endpoint::{ClusterKey, Endpoint};
-use crate::event::FleetEvent;
+use crate::event::{FleetEvent, Gone};
 use crate::name::{ClusterName, EndpointId};
 use crate::provider::Provider;
 
@@ -50,6 +50,8 @@ pub(super) struct Setup {
     pub(super) rewrite: Option<RewriteFn>,
     pub(super) hook: Option<HookFn>,
     pub(super) grace: Duration,
+    /// Whether clusters leave as soon as somebody fires [`Cluster::gone`]: the server will say so later.
+    pub(super) may_leave: bool,
 }
 
 impl Setup {
@@ -103,6 +105,7 @@ impl EndpointObject {
             rewrite: None,
             hook: None,
             grace: GRACE,
+            may_leave: false,
         };
         Self { setup, urls: Arc::new(status_urls), filter: Arc::new(|_| true), key: ClusterKey::KCP }
     }
@@ -204,6 +207,8 @@ struct Engine {
     /// Endpoints whose outage has been told.
     failing: BTreeSet<Arc<str>>,
     hooks: Option<Hooks>,
+    /// Engagements that may be ended from here, by name and epoch.
+    leaving: FuturesUnordered<BoxFuture<'static, (ClusterName, u64)>>,
     ready: VecDeque<FleetEvent>,
 }
 
@@ -245,6 +250,7 @@ impl Engine {
             engagement: Engagement::new(rules),
             failing: BTreeSet::new(),
             hooks: setup.hook.clone().map(Hooks::new),
+            leaving: FuturesUnordered::new(),
             ready: VecDeque::new(),
             setup,
         }
@@ -260,6 +266,10 @@ impl Engine {
                 event = self.watches.next() => {
                     let (source, event) = event?;
                     self.hear(source, event)
+                }
+                Some((name, epoch)) = self.leaving.next() => {
+                    self.leave(&name, epoch);
+                    Vec::new()
                 }
                 () = tokio::time::sleep_until(look.unwrap_or(self.start)), if look.is_some() => {
                     self.engagement.on_time(self.start.elapsed())
@@ -336,6 +346,10 @@ impl Engine {
                 let client = self.client(&endpoint, &name)?;
                 let engaged = Cluster::new(name.clone(), EndpointId::new(endpoint), client);
                 let engaged = path.into_iter().fold(engaged, Cluster::with_path);
+                if self.setup.may_leave {
+                    let (gone, left) = (engaged.gone().cancelled_owned(), (name.clone(), engaged.epoch()));
+                    self.leaving.push(gone.map(|()| left).boxed());
+                }
                 self.clusters.insert(name, engaged.clone());
                 Some(FleetEvent::Engage(engaged))
             }
@@ -357,6 +371,14 @@ impl Engine {
             }
             Told::Synced => Some(FleetEvent::Synced),
         })
+    }
+
+    /// Somebody says that a cluster has left.
+    fn leave(&mut self, name: &ClusterName, epoch: u64) {
+        if self.clusters.get(name).is_some_and(|cluster| cluster.epoch() == epoch) {
+            self.clusters.remove(name);
+            self.ready.push_back(FleetEvent::Disengage { name: name.clone(), epoch, why: Gone::Removed });
+        }
     }
 
     fn client(&self, endpoint: &Arc<str>, cluster: &str) -> Result<Client, (Arc<str>, Error)> {

@@ -154,6 +154,7 @@ fn setup(workspace: Client, workspace_type: String, service: &'static str) -> Se
         rewrite: None,
         hook: None,
         grace: GRACE,
+        may_leave: true,
     }
 }
 

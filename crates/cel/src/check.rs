@@ -212,7 +212,7 @@ impl Checker<'_> {
     /// Refuses a literal template that does not fit the list literal it is filled with.
     fn check_format(&self, arguments: &[Typed], id: u64) -> Result<(), CompileError> {
         match arguments.first() {
-            Some((Node::Constant(Value::String(template)), _)) if self.environment.kubernetes => {
+            Some((Node::Constant(Value::String(template)), _)) => {
                 format::check(template, &self.elements, id).map_err(|(reason, at)| self.mismatch(reason, at))
             }
             _ => Ok(()),

@@ -8,7 +8,7 @@ use crate::key::{Key, Map};
 use crate::value::Value as Cel;
 
 /// What numbers without fraction become.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Integers {
     /// `int`, as they are written.
     Kept,

@@ -4,28 +4,36 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::expression::EvalError;
+use crate::input::{Converted, Input};
 use crate::key::{Key, Map};
 use crate::node::{Access, Call, Entry, Index, Item, Node, Select};
 use crate::value::Value;
 
 /// The state of one evaluation.
-pub(crate) struct Evaluator {
+pub(crate) struct Evaluator<'j> {
     pub budget: Budget,
     /// Variables of the environment, then those of the comprehensions around.
-    pub stack: Vec<Value>,
+    pub stack: Vec<Input<'j>>,
+    pub converted: Converted,
 }
 
 /// A value or why there is none.
 pub(crate) type Outcome = Result<Value, EvalError>;
 
-impl Evaluator {
+impl<'j> Evaluator<'j> {
     pub fn eval(&mut self, node: &Node) -> Outcome {
+        let found = self.read(node)?;
+        Ok(self.converted.value(found))
+    }
+
+    /// Evaluates a part, but leaves JSON what is only a step on the way.
+    fn read(&mut self, node: &Node) -> Result<Input<'j>, EvalError> {
         self.budget.step()?;
-        match node {
+        let value = match node {
+            Node::Variable(at) => return self.variable(*at),
+            Node::Select(select) => return self.select(select),
+            Node::Index(index) => return self.index(index),
             Node::Constant(value) => Ok(value.clone()),
-            Node::Variable(at) => self.variable(*at),
-            Node::Select(select) => self.select(select),
-            Node::Index(index) => self.index(index),
             Node::And(operands) => self.logical(operands, false),
             Node::Or(operands) => self.logical(operands, true),
             Node::Conditional(parts) => self.conditional(parts),
@@ -35,27 +43,42 @@ impl Evaluator {
             Node::OrElse(operands) => self.or_else(operands),
             Node::OrValue(operands) => self.or_value(operands),
             Node::Fold(fold) => self.fold(fold),
-        }
+        };
+        value.map(Input::Value)
     }
 
-    fn variable(&self, at: usize) -> Outcome {
+    fn variable(&self, at: usize) -> Result<Input<'j>, EvalError> {
         self.stack.get(at).cloned().ok_or(EvalError::Other("undeclared reference"))
     }
 
-    fn select(&mut self, select: &Select) -> Outcome {
-        let operand = self.eval(&select.operand)?;
-        access(&operand, &Key::String(Arc::clone(&select.field)), select.mode)
+    fn select(&mut self, select: &Select) -> Result<Input<'j>, EvalError> {
+        let operand = self.read(&select.operand)?;
+        self.access(&operand, &Key::String(Arc::clone(&select.field)), select.mode)
     }
 
-    fn index(&mut self, index: &Index) -> Outcome {
-        let operand = self.eval(&index.operand)?;
+    fn index(&mut self, index: &Index) -> Result<Input<'j>, EvalError> {
+        let operand = self.read(&index.operand)?;
         let key = self.eval(&index.key)?;
         let usable = match key {
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => key.key(),
             _ => None,
         };
-        let usable = usable.ok_or_else(|| overload("_[_]", &[operand.clone(), key]))?;
-        access(&operand, &usable, index.mode)
+        let usable = usable.ok_or_else(|| overload("_[_]", &[operand.hollow(), key]))?;
+        self.access(&operand, &usable, index.mode)
+    }
+
+    /// The field or element of an input.
+    fn access(&mut self, operand: &Input<'j>, key: &Key, mode: Access) -> Result<Input<'j>, EvalError> {
+        let value = match (operand, operand.child(key)) {
+            (Input::Value(operand), _) => access(operand, key, mode)?,
+            (operand, None) => access(&operand.hollow(), key, mode)?,
+            (_, Some(found)) => match mode {
+                Access::Plain => return Ok(found),
+                Access::Optional => Value::optional(Some(self.converted.value(found))),
+                Access::Test => Value::Bool(true),
+            },
+        };
+        Ok(Input::Value(value))
     }
 
     /// `&&` and `||`: one side that decides wins over an error of the other.
@@ -164,10 +187,8 @@ fn access(operand: &Value, key: &Key, mode: Access) -> Outcome {
         }
         Value::Map(map) => key.find(map),
         Value::List(list) => match key {
-            Key::Int(at) => usize::try_from(*at).ok().and_then(|at| list.items.get(at)),
-            Key::Uint(at) => usize::try_from(*at).ok().and_then(|at| list.items.get(at)),
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole, and beyond any list at worst
-            Key::Double(at) if at.fract() == 0.0 && *at >= 0.0 => list.items.get(*at as usize),
+            Key::Int(_) | Key::Uint(_) => key.position().and_then(|at| list.items.get(at)),
+            Key::Double(_) if key.position().is_some() => key.position().and_then(|at| list.items.get(at)),
             _ => return Err(overload("_[_]", &[operand.clone(), key.into()])),
         },
         // whatever has no fields does not have this one

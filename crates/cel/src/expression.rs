@@ -6,6 +6,7 @@ use crate::budget::{Budget, STEPS};
 use crate::check::Checker;
 use crate::environment::Environment;
 use crate::eval::Evaluator;
+use crate::input::{Converted, Input};
 use crate::node::Node;
 use crate::stack;
 use crate::types::Type;
@@ -204,27 +205,30 @@ impl Expression {
     }
 
     /// Evaluates with the given variables; those it does not use are never made.
-    pub fn eval(&self, variable: impl Fn(&'static str) -> Result<Value, EvalError> + Sync) -> Result<Value, EvalError> {
+    pub fn eval<'j>(
+        &self,
+        variable: impl Fn(&'static str) -> Result<Input<'j>, EvalError> + Sync,
+    ) -> Result<Value, EvalError> {
         let mut steps = STEPS;
         self.eval_within(variable, &mut steps)
     }
 
     /// Evaluates with at most so many steps, from which those that were taken are subtracted.
-    pub fn eval_within(
+    pub fn eval_within<'j>(
         &self,
-        variable: impl Fn(&'static str) -> Result<Value, EvalError> + Sync,
+        variable: impl Fn(&'static str) -> Result<Input<'j>, EvalError> + Sync,
         steps: &mut u64,
     ) -> Result<Value, EvalError> {
         let most = (*steps).min(STEPS);
         let result = stack::for_depth(self.depth, || {
             let mut stack = Vec::new();
             for (name, used) in &self.variables {
-                match if *used { variable(name) } else { Ok(Value::Null) } {
+                match if *used { variable(name) } else { Ok(Input::Value(Value::Null)) } {
                     Ok(value) => stack.push(value),
                     Err(error) => return (Err(error), 0),
                 }
             }
-            let mut evaluator = Evaluator { budget: Budget::of(most), stack };
+            let mut evaluator = Evaluator { budget: Budget::of(most), stack, converted: Converted::default() };
             let result = evaluator.eval(&self.root);
             (result, most - evaluator.budget.left())
         });

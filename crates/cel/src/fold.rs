@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::eval::{Evaluator, Outcome, overload};
 use crate::expression::EvalError;
 use crate::functions::lists::sort_by_keys;
+use crate::input::Input;
 use crate::key::Map;
 use crate::node::{Fold, FoldKind};
 use crate::value::Value;
@@ -21,7 +22,7 @@ struct Found {
     decided: bool,
 }
 
-impl Evaluator {
+impl Evaluator<'_> {
     /// Evaluates a macro.
     pub fn fold(&mut self, fold: &Fold) -> Outcome {
         let range = self.eval(&fold.range)?;
@@ -55,7 +56,7 @@ impl Evaluator {
     fn fold_optional(&mut self, fold: &Fold, range: Value) -> Outcome {
         let Value::Optional(value) = range else { return Err(overload("optMap", &[range])) };
         let Some(value) = value else { return Ok(Value::Optional(None)) };
-        self.stack.push((*value).clone());
+        self.stack.push(Input::Value((*value).clone()));
         let result = self.eval(&fold.body);
         self.stack.pop();
         match (fold.kind, result?) {
@@ -76,8 +77,8 @@ impl Evaluator {
         self.budget.step()?;
         let height = self.stack.len();
         let key = first.clone();
-        self.stack.extend(first);
-        self.stack.push(last.clone());
+        self.stack.extend(first.map(Input::Value));
+        self.stack.push(Input::Value(last.clone()));
         let result = self.step(fold, key, last, found);
         self.stack.truncate(height);
         result

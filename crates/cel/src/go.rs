@@ -4,9 +4,10 @@
 
 use serde_json::Value as Json;
 
-use crate::convert::{Integers, to_cel};
+use crate::convert::Integers;
 use crate::environment;
 use crate::expression::Expression;
+use crate::input::Input;
 use crate::rule::{Rule, Verdict};
 use crate::schema::Schema;
 use crate::types::Type;
@@ -52,13 +53,15 @@ fn recording() -> Json {
 #[test]
 fn expressions_give_what_the_api_server_gives() {
     let recorded = recording();
-    let this = to_cel(&recorded["self"], Integers::Kept);
+    let this = &recorded["self"];
     let mut wrong = Vec::new();
     for case in recorded["cases"].as_array().unwrap() {
         let expression = case["expression"].as_str().unwrap();
         let got = match Expression::compile(expression, environment::rule(), &[Type::Dyn]) {
             Err(error) => Err(format!("compile: {error}")),
-            Ok(compiled) => compiled.eval(|_| Ok(this.clone())).map_err(|error| format!("eval: {error}")),
+            Ok(compiled) => {
+                compiled.eval(|_| Ok(Input::Json(this, Integers::Kept))).map_err(|error| format!("eval: {error}"))
+            }
         };
         let fine = match (&got, case["result"].as_str(), case["error"].as_str()) {
             (Ok(got), Some(want), _) => same(&show(got), want),
@@ -121,7 +124,7 @@ fn answer(question: &Json, this: &Json) -> String {
     };
     let value = compiled.eval(|name| {
         let integers = if name == "value" { Integers::Doubles } else { Integers::Kept };
-        Ok(to_cel(question.get(name).unwrap_or(this), integers))
+        Ok(Input::Json(question.get(name).unwrap_or(this), integers))
     });
     value.map_or_else(|error| format!("eval: {error}"), |value| show(&value))
 }

@@ -63,6 +63,17 @@ impl Key {
         map.get(self).or_else(|| self.others().iter().flatten().find_map(|other| map.get(other)))
     }
 
+    /// The place in a list that a whole number means; none for all else, and for places no list has.
+    pub fn position(&self) -> Option<usize> {
+        match self {
+            Self::Int(at) => usize::try_from(*at).ok(),
+            Self::Uint(at) => usize::try_from(*at).ok(),
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // whole, and beyond any list at worst
+            Self::Double(at) if at.fract() == 0.0 && *at >= 0.0 => Some(*at as usize),
+            _ => None,
+        }
+    }
+
     /// The key as text: the name of a field in JSON.
     pub fn text(&self) -> String {
         match self {

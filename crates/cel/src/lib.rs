@@ -7,7 +7,7 @@
 //!     Mutation                                   Rule ◀── schema   one `x-kubernetes-validations` entry
 //!     value, self, other                         self, oldSelf
 //!        │                                        │
-//!        └──▶ convert / schema: JSON ──▶ value ──▶ eval, fold, functions ──▶ JSON (Mutation) or Verdict (Rule)
+//!        └──▶ input / schema: JSON ──▶ value ──▶ eval, fold, functions ──▶ JSON (Mutation) or Verdict (Rule)
 //!                                                   │ budget: every step is counted
 //! ```
 //!
@@ -63,6 +63,7 @@ mod fold;
 mod functions;
 #[cfg(test)]
 mod go;
+mod input;
 mod key;
 mod macros;
 mod mutation;

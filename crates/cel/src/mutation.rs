@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use crate::convert::{Integers, exact_as_doubles, to_cel, to_json};
+use crate::convert::{Integers, exact_as_doubles, to_json};
 use crate::environment;
 use crate::expression::{CompileError, EvalError, Expression};
+use crate::input::Input;
 
 /// An expression over `value`, `self` and `other` that gives a JSON value.
 #[derive(Debug)]
@@ -23,9 +24,9 @@ impl Mutation {
         let run = |integers: Integers| {
             let result = self.expression.eval(|name| {
                 Ok(match name {
-                    "value" => to_cel(value, integers),
-                    "self" => to_cel(this, Integers::Kept),
-                    _ => to_cel(other, Integers::Kept),
+                    "value" => Input::Json(value, integers),
+                    "self" => Input::Json(this, Integers::Kept),
+                    _ => Input::Json(other, Integers::Kept),
                 })
             });
             result.and_then(|result| to_json(&result))

@@ -86,6 +86,7 @@ mod tests {
     use crate::convert::to_json;
     use crate::environment;
     use crate::expression::Expression;
+    use crate::input::Input;
     use crate::value::Value;
 
     #[test]
@@ -109,7 +110,7 @@ mod tests {
             ] {
                 if known {
                     let compiled = Expression::compile(input, environment, &[]).unwrap();
-                    let value = compiled.eval(|_| Ok(Value::Null)).and_then(|value| to_json(&value));
+                    let value = compiled.eval(|_| Ok(Input::Value(Value::Null))).and_then(|value| to_json(&value));
                     assert_eq!(value.unwrap().to_string(), output, "{input}");
                 }
             }

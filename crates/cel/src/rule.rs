@@ -6,6 +6,7 @@ use crate::budget::STEPS;
 use crate::convert::{Integers, to_cel};
 use crate::environment;
 use crate::expression::{CompileError, EvalError, Expression};
+use crate::input::Input;
 use crate::schema::Schema;
 use crate::types::Type;
 use crate::value::Value as Cel;
@@ -154,12 +155,14 @@ impl Rule {
             Some(schema) => schema.value(json),
             None => Ok(to_cel(json, Integers::Kept)),
         };
-        let variable = |name: &'static str| {
-            if name == "self" {
-                return value(this);
+        let variable = |name: &'static str| match (name, &self.schema) {
+            ("self", None) => Ok(Input::Json(this, Integers::Kept)),
+            ("self", Some(schema)) => schema.value(this).map(Input::Value),
+            _ => {
+                let old = old.map(value).transpose()?;
+                let old = if self.optional_old_self { Cel::optional(old) } else { old.unwrap_or(Cel::Null) };
+                Ok(Input::Value(old))
             }
-            let old = old.map(value).transpose()?;
-            Ok(if self.optional_old_self { Cel::optional(old) } else { old.unwrap_or(Cel::Null) })
         };
         expression.eval_within(variable, steps)
     }

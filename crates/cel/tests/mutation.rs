@@ -63,6 +63,9 @@ fn unknown_names_and_impossible_calls_are_refused_when_compiled() {
         ("lists.nope(1)", "1:11: undeclared reference to 'nope'"),
         ("1 + 1.0", "1:3: found no matching overload for '_+_' applied to '(int, double)'"),
         ("1 == 1u", "1:3: found no matching overload for '_==_' applied to '(int, uint)'"),
+        ("'é' + self.upper()", "1:17: undeclared reference to 'upper'"),
+        ("'日本' == 'x' &&\n  'ü' == nope", "2:10: undeclared reference to 'nope'"),
+        ("'x'.format([1])", "1:12: too many arguments supplied to string.format (expected 0, got 1)"),
         ("!'x'", "1:1: found no matching overload for '!_' applied to '(string)'"),
     ] {
         assert_eq!(Mutation::compile(expression).map(|_| ()).unwrap_err().to_string(), message, "{expression}");
@@ -73,7 +76,102 @@ fn unknown_names_and_impossible_calls_are_refused_when_compiled() {
         let error = Mutation::compile(expression).map(|_| ()).unwrap_err();
         assert!(matches!(error, CompileError::Syntax { .. }), "{expression}: {error}");
         assert_eq!(error.position(), Some(Position { line, column }), "{expression}: {error}");
+        assert!(error.to_string().matches("Syntax error").count() <= 1, "{error}");
     }
+}
+
+#[test]
+fn positions_count_characters_and_not_bytes() {
+    let mut wrong = Vec::new();
+    for line in include_str!("answers.jsonl").lines().filter(|line| line.contains("compile: ERROR")).step_by(12) {
+        let question: serde_json::Value = serde_json::from_str(line).unwrap();
+        let expression = question["expression"].as_str().unwrap_or_default();
+        let position = |text: &str| {
+            let source = format!("'{text}' == 'x' || ({expression}) == '{text}'.nope");
+            Mutation::compile(&source).err().and_then(|error| error.position())
+        };
+        let (plain, wide) = (position("abc"), position("é日😀"));
+        if plain != wide {
+            wrong.push(format!("{expression}: {plain:?} {wide:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn doubles_have_one_sign_at_most() {
+    for text in ["--1", "+-1", "-+1", "++1", "--inf", "-", "", "0x+8p1", "0x-8p1", "-0x+1p1", "1e", "1e--1", "0x1p+-1"]
+    {
+        let mutation = Mutation::compile(&format!("double('{text}')")).unwrap();
+        let result = mutation.eval(&json!(null), &json!(null), &json!(null));
+        assert!(result.is_err(), "{text}: {result:?}");
+    }
+    for (text, want) in [("-1", -1.0), ("+1.5", 1.5), ("1e-1", 0.1), ("-0x1.8p+3", -12.0), ("1e+1", 10.0)] {
+        let mutation = Mutation::compile(&format!("double('{text}') == {want:?}")).unwrap();
+        let result = mutation.eval(&json!(null), &json!(null), &json!(null));
+        assert_eq!(result, Ok(json!(true)), "{text}");
+    }
+}
+
+#[test]
+fn parts_of_json_are_read_as_those_of_values() {
+    let this = json!({
+        "m": {"a": 1, "b": {"c": [1, 2.5, "x"]}, "1": "one", "nul": null, "none": {}}, "l": [[1], {"k": "v"}, "s", null],
+        "n": 3, "t": "text", "long": "0123456789".repeat(20), "f": 1.0, "big": u64::MAX, "empty": [],
+    });
+    let roots =
+        ["X", "X.m", "X.l", "X.n", "X.t", "X.long", "X.m.b.c", "X.m.nul", "X.empty", "X.m.none", "X.big", "X.f"];
+    let reads = [
+        "",
+        ".a",
+        ".b.c[1]",
+        ".b.c[2u]",
+        "['1']",
+        "[1]",
+        "[1.0]",
+        "[1.5]",
+        "[-1]",
+        "[-1.0]",
+        "[99]",
+        "[1u]",
+        "[true]",
+        "[null]",
+        "[[1]]",
+        "[1].k",
+        "[0][0]",
+        ".m.b",
+        ".nope",
+        ".nul",
+        "['nope'].x",
+        "[3]",
+        "[0][5]",
+        "[dyn('a')]",
+    ];
+    for (root, read) in roots.iter().flat_map(|root| reads.map(|read| (root, read))) {
+        let part = format!("{root}{read}");
+        for expression in [
+            part.clone(),
+            format!("1 in {part} || 'a' in {part}"),
+            format!("has({part}.a)"),
+            format!("{part}.exists(e, e == {part})"),
+        ] {
+            let run = |root: &str| {
+                let mutation = Mutation::compile(&expression.replace('X', root)).ok()?;
+                Some(mutation.eval(&json!(null), &this, &json!(null)))
+            };
+            assert_eq!(run("self"), run("[self][0]"), "{expression}");
+        }
+    }
+}
+
+#[test]
+fn the_same_json_may_be_several_variables() {
+    let shared = json!({"n": [1, 2]});
+    let lists = ["value.n", "self.n", "value.n.map(x, x)", "self.n.map(x, x)", "other.n.map(x, x)"];
+    let expression = lists.map(|list| format!("type({list}[0])")).join(", ");
+    let mutation = Mutation::compile(&format!("[{expression}]")).unwrap();
+    let types = mutation.eval(&shared, &shared, &shared).unwrap();
+    assert_eq!(types, json!(["double", "int", "double", "int", "int"]));
 }
 
 #[test]

@@ -179,7 +179,8 @@ fn parse_double(text: &str) -> Option<f64> {
         return Some(if negative { -value } else { value });
     }
     let word = matches!(lower.as_str(), "inf" | "infinity" | "nan");
-    if !word && !lower.bytes().all(|c| c.is_ascii_digit() || b"._e+-".contains(&c)) {
+    let signed_again = lower.starts_with(['-', '+']);
+    if !word && (signed_again || !lower.bytes().all(|c| c.is_ascii_digit() || b"._e+-".contains(&c))) {
         return None;
     }
     let value: f64 = without_underscores(&lower, false)?.parse().ok()?;
@@ -210,6 +211,9 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
     let exponent: i32 = exponent.parse().ok().filter(|exponent: &i32| exponent.abs() < 5_000)?;
     let (whole, decimals) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = [whole, decimals].concat();
+    if digits.starts_with('+') {
+        return None;
+    }
     let value = u64::from_str_radix(&digits, 16).ok().filter(|value| *value < 1 << 53)?;
     let scale = exponent - 4 * i32::try_from(decimals.len()).ok()?;
     let value = value as f64 * 2_f64.powi(scale);

@@ -99,7 +99,7 @@ fn first<'a, 'p>(source: Source<'a>, path: &'p str, scope: Scope<'_>) -> Step<'a
         },
         _ => {}
     }
-    Walk { source, bytes: source.text.as_bytes(), pipe: None, kept: None }.run(path, scope)
+    Walk { source, bytes: source.text.as_bytes(), pipe: None, hit: None, kept: None }.run(path, scope)
 }
 
 /// A search from the outermost value inwards.
@@ -108,24 +108,22 @@ struct Walk<'a, 'p> {
     bytes: &'a [u8],
     /// The path behind the pipe that was passed.
     pipe: Option<&'p str>,
+    /// What was found, which ends the search. It is here because the way up through all levels would copy it each time.
+    hit: Option<Found<'a>>,
     /// What the first `#(...)#` collected. It counts unless something else is found later.
     kept: Option<Found<'a>>,
 }
 
-/// The byte to go on at, and what was found.
-type Hit<'a> = (usize, Option<Found<'a>>);
-
+/// Each part of the search returns the byte to go on at if there is no hit; one behind the end of the text if nothing
+/// more can be found.
 impl<'a, 'p> Walk<'a, 'p> {
     fn run(mut self, path: &'p str, scope: Scope<'_>) -> Step<'a, 'p> {
-        let (_, hit) = if let Some(lines) = path.strip_prefix("..") {
-            self.array(0, lines, scope)
-        } else {
-            match self.bytes.iter().position(|byte| matches!(byte, b'{' | b'[')) {
-                Some(open) => self.inside(open, path, scope),
-                None => (0, None),
-            }
-        };
-        let found = hit.or(self.kept).unwrap_or_else(Found::nothing);
+        if let Some(lines) = path.strip_prefix("..") {
+            self.array(0, lines, scope);
+        } else if let Some(open) = self.bytes.iter().position(|byte| matches!(byte, b'{' | b'[')) {
+            self.inside(open, path, scope);
+        }
+        let found = self.hit.or(self.kept).unwrap_or_else(Found::nothing);
         match self.pipe {
             Some(rest) => {
                 let at = found.place.start();
@@ -136,46 +134,46 @@ impl<'a, 'p> Walk<'a, 'p> {
     }
 
     /// Searches the object or array that opens at a byte.
-    fn inside(&mut self, open: usize, path: &'p str, scope: Scope<'_>) -> Hit<'a> {
-        let Some(scope) = scope.deeper() else { return (self.bytes.len(), None) };
+    fn inside(&mut self, open: usize, path: &'p str, scope: Scope<'_>) -> usize {
+        let Some(scope) = scope.deeper() else { return self.bytes.len() };
         if self.bytes[open] == b'{' { self.object(open + 1, path, scope) } else { self.array(open + 1, path, scope) }
     }
 
-    fn object(&mut self, from: usize, path: &'p str, scope: Scope<'_>) -> Hit<'a> {
+    fn object(&mut self, from: usize, path: &'p str, scope: Scope<'_>) -> usize {
         let wanted = Key::parse(path);
         self.note_pipe(wanted.rest);
         let mut at = from;
         loop {
-            let missed = (self.bytes.len(), None);
+            let missed = self.bytes.len();
             let Some(skipped) = self.bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'}')) else {
                 return missed;
             };
             let open = at + skipped;
             if self.bytes[open] == b'}' {
-                return (open + 1, None);
+                return open + 1;
             }
-            let Some(end) = scan::string_end(self.bytes, open) else { return missed };
-            let key = unescape(&self.source.text[open + 1..end - 1]);
-            let matched = if wanted.wild { wildcard::matches(&wanted.name, &key, scope) } else { wanted.name == key };
+            let Some((end, escapes)) = scan::string(self.bytes, open) else { return missed };
+            let matched = if wanted.wild || escapes {
+                let key = unescape(&self.source.text[open + 1..end - 1]);
+                if wanted.wild { wildcard::matches(&wanted.name, &key, scope) } else { wanted.name == key }
+            } else {
+                *wanted.name.as_bytes() == self.bytes[open + 1..end - 1]
+            };
             let Some(start) = self.value_start(end) else { return missed };
-            let (next, hit) = self.visit(start, matched, wanted.rest, scope);
-            if hit.is_some() || next > self.bytes.len() {
-                return (next, hit);
+            at = self.visit(start, matched, wanted.rest, scope);
+            if self.hit.is_some() || at > self.bytes.len() {
+                return at;
             }
-            at = next;
         }
     }
 
     /// The first byte from `from` on with which a value starts.
     fn value_start(&self, from: usize) -> Option<usize> {
-        let starts = |byte: &u8| {
-            matches!(byte, b'"' | b'{' | b'[' | b't' | b'f' | b'n' | b'N' | b'i' | b'I' | b'+' | b'-' | b'0'..=b'9')
-        };
-        self.bytes[from..].iter().position(starts).map(|skipped| from + skipped)
+        self.bytes[from..].iter().position(|byte| scan::starts_value(*byte)).map(|skipped| from + skipped)
     }
 
     /// Looks at the value that starts at a byte: it is found, or searched, or passed over.
-    fn visit(&mut self, start: usize, matched: bool, rest: Rest<'p>, scope: Scope<'_>) -> Hit<'a> {
+    fn visit(&mut self, start: usize, matched: bool, rest: Rest<'p>, scope: Scope<'_>) -> usize {
         match rest {
             Rest::Dot(path) if matched && matches!(self.bytes[start], b'{' | b'[') => {
                 return self.inside(start, path, scope);
@@ -184,11 +182,13 @@ impl<'a, 'p> Walk<'a, 'p> {
         }
         match scan::start_at(self.bytes, start) {
             Start::Value(token) => {
-                let hit = matched && !matches!(rest, Rest::Dot(_));
-                (token.end, hit.then(|| self.found(token)))
+                if matched && !matches!(rest, Rest::Dot(_)) {
+                    self.hit = Some(self.found(token));
+                }
+                token.end
             }
             // a string without end hides all that follows
-            Start::Unclosed | Start::Other => (self.bytes.len() + 1, None),
+            Start::Unclosed | Start::Other => self.bytes.len() + 1,
         }
     }
 
@@ -207,7 +207,7 @@ impl<'a, 'p> Walk<'a, 'p> {
         }
     }
 
-    fn array(&mut self, from: usize, path: &'p str, scope: Scope<'_>) -> Hit<'a> {
+    fn array(&mut self, from: usize, path: &'p str, scope: Scope<'_>) -> usize {
         match Element::parse(path) {
             Element::Index(index, rest) => {
                 self.note_pipe(rest);
@@ -224,7 +224,8 @@ impl<'a, 'p> Walk<'a, 'p> {
                     count += 1;
                     true
                 });
-                (end, (end <= self.bytes.len()).then(|| Found::computed(Kind::Number, count.to_string())))
+                self.hit = (end <= self.bytes.len()).then(|| Found::computed(Kind::Number, count.to_string()));
+                end
             }
             Element::Each(path, pipe) => {
                 let mut all = Collected::new();
@@ -233,29 +234,30 @@ impl<'a, 'p> Walk<'a, 'p> {
                     true
                 });
                 self.pipe = pipe.or(self.pipe);
-                (end, (end <= self.bytes.len()).then(|| all.into_found()))
+                self.hit = (end <= self.bytes.len()).then(|| all.into_found());
+                end
             }
             Element::Query(query, rest) => self.query(from, &query, rest, scope),
         }
     }
 
-    fn at_index(&mut self, from: usize, index: Option<u64>, rest: Rest<'p>, scope: Scope<'_>) -> Hit<'a> {
+    fn at_index(&mut self, from: usize, index: Option<u64>, rest: Rest<'p>, scope: Scope<'_>) -> usize {
         let (mut at, mut count) = (from, 0);
         while let Some(start) = self.element_start(at) {
-            let (next, hit) = self.visit(start, Some(count) == index, rest, scope);
-            if hit.is_some() || next > self.bytes.len() {
-                return (next, hit);
+            at = self.visit(start, Some(count) == index, rest, scope);
+            if self.hit.is_some() || at > self.bytes.len() {
+                return at;
             }
-            at = next;
             count += 1;
         }
-        (self.array_end(at), None)
+        self.array_end(at)
     }
 
     /// The first byte of the next element; none behind the last one.
     fn element_start(&self, from: usize) -> Option<usize> {
-        let start = self.value_start(from)?;
-        (!self.bytes[from..start].contains(&b']')).then_some(start)
+        let ends = |byte: &u8| *byte == b']' || scan::starts_value(*byte);
+        let start = from + self.bytes[from..].iter().position(ends)?;
+        (self.bytes[start] != b']').then_some(start)
     }
 
     fn array_end(&self, from: usize) -> usize {
@@ -277,9 +279,9 @@ impl<'a, 'p> Walk<'a, 'p> {
     }
 
     /// `#(query)` and `#(query)#`: the first element that matches, or all of them.
-    fn query(&mut self, from: usize, query: &Query<'p>, rest: Rest<'p>, scope: Scope<'_>) -> Hit<'a> {
+    fn query(&mut self, from: usize, query: &Query<'p>, rest: Rest<'p>, scope: Scope<'_>) -> usize {
         self.note_pipe(rest);
-        let (mut all, mut hit) = (Collected::new(), None);
+        let mut all = Collected::new();
         let end = self.each(from, |walk, token| {
             let element = walk.found(token);
             let asked = match element.kind() {
@@ -303,35 +305,34 @@ impl<'a, 'p> Walk<'a, 'p> {
             } else {
                 // an element found by itself counts, however the path went on inside of it
                 let place = result.place.start().map_or(result.place.clone(), Place::At);
-                hit = Some(Found { place, ..result });
+                walk.hit = Some(Found { place, ..result });
             }
-            hit.is_none()
+            walk.hit.is_none()
         });
         if query.all && self.kept.is_none() && end <= self.bytes.len() {
             self.kept = Some(all.into_found());
         }
-        (end, hit)
+        end
     }
 }
 
 /// An array made of several results.
 struct Collected {
+    /// Empty as long as nothing was added.
     raw: String,
     place: Place,
 }
 
 impl Collected {
     fn new() -> Self {
-        Self { raw: "[".to_owned(), place: Place::Each(Vec::new()) }
+        Self { raw: String::new(), place: Place::Each(Vec::new()) }
     }
 
     fn add(&mut self, found: &Found<'_>) {
         if !found.exists() {
             return;
         }
-        if self.raw.len() > 1 {
-            self.raw.push(',');
-        }
+        self.raw.push(if self.raw.is_empty() { '[' } else { ',' });
         self.raw.push_str(found.raw());
         match (&mut self.place, found.place.clone()) {
             (Place::Each(places), Place::At(at) | Place::Piped(at)) => places.push(at..at + found.raw().len()),
@@ -341,7 +342,7 @@ impl Collected {
     }
 
     fn into_found<'a>(mut self) -> Found<'a> {
-        self.raw.push(']');
+        self.raw.push_str(if self.raw.is_empty() { "[]" } else { "]" });
         let mut found = Found::computed(Kind::Json, self.raw);
         found.place = self.place;
         found

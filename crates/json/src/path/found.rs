@@ -158,8 +158,11 @@ impl<'a> Found<'a> {
         if self.kind != Kind::String {
             return Cow::Borrowed("");
         }
-        let closed = scan::string_end(self.raw.as_bytes(), 0) == Some(self.raw.len());
-        unescape(&self.raw[1..self.raw.len() - usize::from(closed)])
+        match scan::string(self.raw.as_bytes(), 0) {
+            Some((end, false)) if end == self.raw.len() => Cow::Borrowed(&self.raw[1..end - 1]),
+            Some((end, true)) if end == self.raw.len() => unescape(&self.raw[1..end - 1]),
+            _ => unescape(&self.raw[1..]),
+        }
     }
 
     /// The number as a float, 0 for all else.

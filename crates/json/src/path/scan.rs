@@ -20,42 +20,124 @@ pub(super) enum Start {
     Other,
 }
 
+/// Whether a value may start with a byte; infinities and what is no number count as numbers.
+const STARTS: [bool; 256] = table(b"\"{[tfnNiI+-0123456789");
+
+/// The number 1 in each byte of a word.
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+
+const fn table(bytes: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut at = 0;
+    while at < bytes.len() {
+        table[bytes[at] as usize] = true;
+        at += 1;
+    }
+    table
+}
+
+/// Whether a value may start with this byte.
+#[inline]
+pub(super) fn starts_value(byte: u8) -> bool {
+    STARTS[usize::from(byte)]
+}
+
 /// The byte behind the string whose opening quote is at `open`; none when it is not closed.
+#[inline]
 pub(super) fn string_end(text: &[u8], open: usize) -> Option<usize> {
-    let mut at = open + 1;
+    string(text, open).map(|(end, _)| end)
+}
+
+/// Like [`string_end`], and whether the string has escapes.
+#[inline]
+pub(super) fn string(text: &[u8], open: usize) -> Option<(usize, bool)> {
+    let (mut at, mut escapes) = (open + 1, false);
     loop {
-        match text.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
+        at += quote_or_backslash(text.get(at..)?)?;
+        if text[at] == b'"' {
+            return Some((at + 1, escapes));
+        }
+        escapes = true;
+        at += 2;
+    }
+}
+
+/// The first quote or backslash. Most of the time of reading goes into strings, so eight bytes are looked at together.
+#[inline]
+fn quote_or_backslash(text: &[u8]) -> Option<usize> {
+    let (words, rest) = text.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let marks = marks(word, b'"') | marks(word, b'\\');
+        if marks != 0 {
+            return Some(index * 8 + marks.trailing_zeros() as usize / 8);
         }
     }
+    let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+    Some(words.len() * 8 + found)
+}
+
+/// A word with the highest bit set in each byte of `word` that equals `byte`. The first one is certain, others may be
+/// set although they differ; 0 if no byte is equal.
+#[inline]
+fn marks(word: u64, byte: u8) -> u64 {
+    let zero_if_equal = word ^ (ONES * u64::from(byte));
+    zero_if_equal.wrapping_sub(ONES) & !zero_if_equal & (ONES << 7)
 }
 
 /// The byte behind the bracket that closes the one at `open`; the end of the text when there is none.
 pub(super) fn balanced_end(text: &[u8], open: usize) -> usize {
-    let (mut at, mut depth) = (open + 1, 1usize);
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => match string_end(text, at) {
-                Some(end) => {
-                    at = end;
-                    continue;
-                }
-                None => return text.len(),
-            },
-            b'{' | b'[' | b'(' => depth += 1,
-            b'}' | b']' | b')' => {
-                depth -= 1;
-                if depth == 0 {
-                    return at + 1;
-                }
-            }
-            _ => {}
+    let mut at = open + 1;
+    let (words, rest) = text.get(at..).unwrap_or_default().as_chunks::<8>();
+    let mut nesting = Nesting { depth: 1, quoted: false, escaped: None };
+    for word in words {
+        if let Some(end) = nesting.pass(word, at) {
+            return end;
         }
-        at += 1;
+        at += 8;
     }
-    text.len()
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    nesting.pass(&last, at).unwrap_or(text.len())
+}
+
+/// Where in a value a search for its end is.
+struct Nesting {
+    /// The brackets that are open.
+    depth: usize,
+    /// Whether it is inside of a string.
+    quoted: bool,
+    /// The byte behind the last backslash that escapes.
+    escaped: Option<usize>,
+}
+
+impl Nesting {
+    /// Passes the eight bytes at `at`; returns the byte behind the bracket that closes the value, if it is among them.
+    #[allow(clippy::trivially_copy_pass_by_ref)] // single bytes are read where they are, without a copy on the stack
+    #[inline]
+    fn pass(&mut self, bytes: &[u8; 8], at: usize) -> Option<usize> {
+        let word = u64::from_le_bytes(*bytes);
+        // `(` and `)` differ in one bit, `[`, `]`, `{`, `}` and the backslash in four; what else looks like them then
+        // is told apart below
+        let mut marks = marks(word, b'"') | marks(word | ONES, b')') | marks(word | (ONES * 0x27), 0x7f);
+        while marks != 0 {
+            let index = marks.trailing_zeros() as usize / 8;
+            marks &= marks - 1;
+            match bytes[index] {
+                b'"' if self.escaped != Some(at + index) => self.quoted = !self.quoted,
+                b'\\' if self.quoted && self.escaped != Some(at + index) => self.escaped = Some(at + index + 1),
+                b'{' | b'[' | b'(' if !self.quoted => self.depth += 1,
+                b'}' | b']' | b')' if !self.quoted => {
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        return Some(at + index + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
 }
 
 /// Like [`balanced_end`] for the start of a text, which may also be a string.
@@ -68,6 +150,7 @@ pub(super) fn enclosed_end(text: &str) -> usize {
 }
 
 /// What begins at a byte of the text.
+#[inline]
 pub(super) fn start_at(text: &[u8], start: usize) -> Start {
     let Some(&first) = text.get(start) else { return Start::Other };
     let (kind, end) = match first {

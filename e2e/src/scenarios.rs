@@ -2,6 +2,7 @@
 
 mod broken;
 mod collateral;
+mod examples;
 mod fleet;
 mod leaders;
 mod objects;
@@ -96,6 +97,8 @@ pub fn all() -> Vec<Scenario> {
         fleet:
             a_workspace_takes_part_from_its_first_binding_to_its_last
             workspaces_wait_for_their_initializer_and_their_terminator;
+        examples:
+            one_operator_runs_databases_for_two_workspaces;
         process:
             the_released_binary_carries_an_order_through_kill_and_sigterm;
     }

@@ -1,14 +1,61 @@
-//! Controllers over many logical clusters: fleet, store and fair queue.
+//! Controllers over many clusters for kube-rs: one reconciler that runs in every workspace that binds a kcp APIExport, or in any
+//! other fleet of clusters.
 //!
 //! ```text
-//!   Provider ──▶ FleetEvent: endpoints up and down, clusters engaged and disengaged
-//!                                 │ one watch per kind and endpoint
-//!                                 ▼
-//!   watch events ──▶ FleetStore ──▶ Change ──▶ Request ──▶ Queue ──▶ Lease ──▶ reconcile
-//!                    (cluster, namespace, name)            fair over clusters
+//!   Provider ──▶ Fleet: which clusters there are, and where          ApiExport, KubeconfigSecrets, Static, ...
+//!                  │ one watch per kind and endpoint, however many clusters an endpoint serves
+//!                  ▼
+//!              FleetStore: objects by cluster, namespace and name ──▶ requests ──▶ fair queue
+//!                  │                                                                  │
+//!                  └──────────────▶ reconcile(object, context.cluster) ◀──────────────┘
 //! ```
 //!
-//! Cost follows the number of endpoints (connections) and objects (memory), never the number of workspaces.
+//! Cost follows the number of endpoints (connections) and objects (memory), never the number of workspaces. A workspace with
+//! thousands of waiting objects does not delay another one's single object, and an endpoint that is down delays only its own clusters.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use carrick_multicluster::providers::kcp::ApiExport;
+//! use carrick_multicluster::{Action, Context, MultiClusterController};
+//! use futures::StreamExt;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::runtime::watcher;
+//! use kube::{Api, Config, ResourceExt};
+//!
+//! async fn reconcile(map: Arc<ConfigMap>, context: Context<()>) -> Result<Action, kube::Error> {
+//!     println!("{} in workspace {}", map.name_any(), context.cluster.name());
+//!     // A client of that workspace; all of them share the connections of their endpoint.
+//!     let _maps = Api::<ConfigMap>::namespaced(context.cluster.client(), &map.namespace().unwrap_or_default());
+//!     Ok(Action::await_change())
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // The kubeconfig of the workspace with the APIExportEndpointSlice, and its name.
+//!     let export = ApiExport::from_config(Config::infer().await?, "my-export")?;
+//!     MultiClusterController::<ConfigMap>::new(export, watcher::Config::default())
+//!         .shutdown_on_signal()
+//!         .run(reconcile, |_, _, _| Action::requeue(Duration::from_secs(5)), Arc::new(()))
+//!         .for_each(|result| async move {
+//!             if let Err(error) = result {
+//!                 eprintln!("{error}");
+//!             }
+//!         })
+//!         .await;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! - [`MultiClusterController`] reconciles: [`run`](MultiClusterController::run) with the cluster at hand,
+//!   [`run_keyed`](MultiClusterController::run_keyed) with deletions too, [`run_uniform`](MultiClusterController::run_uniform) with a
+//!   reconciler that knows nothing of clusters.
+//! - [`Fleet`] knows the clusters; several controllers on one fleet share its watches.
+//! - [`providers`] say where clusters come from, [`coordination`] which process works on which.
+//! - Coming from elsewhere: [`coming_from_go`], [`coming_from_kube`].
+//!
+//! The feature `metrics` adds numbers in Prometheus' text format.
 
 pub mod coordination;
 pub mod providers;
@@ -33,6 +80,11 @@ mod stats;
 mod store;
 #[cfg(test)]
 mod testing;
+
+#[doc = include_str!("../docs/coming-from-go.md")]
+pub mod coming_from_go {}
+#[doc = include_str!("../docs/coming-from-kube.md")]
+pub mod coming_from_kube {}
 
 pub use action::Action;
 pub use cluster::Cluster;

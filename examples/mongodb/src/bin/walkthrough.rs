@@ -12,8 +12,8 @@ use kube::config::Kubeconfig;
 #[derive(Debug, Parser)]
 #[command(after_help = "\
 Examples:
-  cargo run -p example-mongodb                                    on embedded planes, nothing else needed
-  cargo run -p example-mongodb -- --kcp-kubeconfig admin.kubeconfig --target-kubeconfig service.kubeconfig
+  cargo run -p example-mongodb --bin walkthrough                  on embedded planes, nothing else needed
+  cargo run -p example-mongodb --bin walkthrough -- --kcp-kubeconfig admin.kubeconfig --target-kubeconfig service.kubeconfig
 ")]
 struct Args {
     /// Kubeconfig of an administrator of kcp's workspace root. Workspaces root:mongodb, root:consumer-a and root:consumer-b are made there.

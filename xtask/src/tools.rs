@@ -27,7 +27,8 @@ pub fn target() -> PathBuf {
 /// Builds the command line and returns its path.
 pub fn carrick() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--release", "--package", "carrick"]))?;
+    // Without `--package` the features are those of plain `cargo run --release`, so that nothing is built twice.
+    run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--release", "--bin", "carrick"]))?;
     Ok(target().join("release").join("carrick"))
 }
 

@@ -49,6 +49,15 @@ pub trait Coordinator: Send + Sync + 'static {
     }
 }
 
+/// Remembers the highest version that was drained.
+fn note_drained(drained: &watch::Sender<u64>, version: u64) {
+    drained.send_if_modified(|drained| {
+        let newer = *drained < version;
+        *drained = version.max(*drained);
+        newer
+    });
+}
+
 /// A predicate over cluster names, with a version that grows with every change.
 #[derive(Clone)]
 pub struct Ownership {

@@ -3,7 +3,7 @@
 //! ```text
 //!  run ─┬─ http      /metrics, /healthz, /readyz
 //!       ├─ connect   kubeconfig ─▶ slice ─▶ export
-//!       ├─ leader    only one of several replicas goes on from here
+//!       ├─ election  only one of several replicas goes on from here (carrick-multicluster)
 //!       ├─ catalog   PublishedResources + CRDs ─▶ Catalog ──┬─▶ schemas   APIResourceSchemas, status of PublishedResources
 //!       │                                                   ├─▶ export    APIExport
 //!       │                                                   └─▶ objects   consumers' objects and their copies
@@ -16,7 +16,6 @@ pub mod connect;
 pub mod events;
 pub mod health;
 pub mod http;
-pub mod leader;
 pub mod metrics;
 
 mod export;
@@ -28,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Server;
+use carrick_multicluster::coordination::{Election, Lost};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -39,7 +39,6 @@ use events::Recorder;
 use export::Exported;
 use health::{Health, Part};
 use http::{HttpError, Pages};
-use leader::{Election, LeaderError};
 use metrics::Metrics;
 
 /// How long running work may take to come to its end after a stop.
@@ -110,7 +109,7 @@ pub enum AgentError {
     Connect(#[from] ConnectError),
     /// Another replica leads now.
     #[error(transparent)]
-    Leader(#[from] LeaderError),
+    Leader(#[from] Lost),
     /// A part of the agent has ended although nobody told it to: a defect.
     #[error("{part} ended unexpectedly{problem}; please report this")]
     Ended {
@@ -181,16 +180,22 @@ impl Agent {
     async fn run_as_leader(&mut self, stop: &CancellationToken) -> Result<(), AgentError> {
         let part = self.health.part("leader election");
         let name = format!("syncagent.{}", self.config.agent_name);
-        let mut election = Election::new(self.config.local.client(), &self.config.namespace, &name);
+        // A healthy stand-by is ready: otherwise no roll-out with two replicas would ever finish.
+        let report = |state: Result<(), &str>| match state {
+            Ok(()) => part.works(),
+            Err(problem) => part.fails(&problem),
+        };
+        let mut election = Election::new(self.config.local.client(), &name).namespace(&self.config.namespace);
         self.metrics.set_leader(&name, false);
-        if !election.acquire(&part, stop).await {
-            return Ok(());
-        }
+        let leadership = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            leadership = election.acquire(&report) => leadership,
+        };
         self.metrics.set_leader(&name, true);
         // Held until the work has come to its end. When it is lost, the work is dropped where it stands.
         let ended = tokio::select! {
             ended = self.work(stop) => ended,
-            lost = election.hold(&part) => return Err(lost.into()),
+            lost = election.hold(&leadership, &report) => return Err(lost.into()),
         };
         election.release().await;
         ended

@@ -14,12 +14,13 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// 64 reconciles at once, 8 of them in one cluster.
+    /// 64 reconciles at once, 8 of them in one cluster. The grace is less than a third of a Lease of 15 s, so that with
+    /// [`crate::coordination`] nothing runs any more when another process may begin.
     fn default() -> Self {
         Self {
             concurrency: 64,
             per_cluster: 8,
-            grace: Duration::from_secs(10),
+            grace: Duration::from_secs(4),
             first_retry: Duration::from_millis(5),
             longest_retry: Duration::from_secs(1000),
             later: Duration::from_millis(500),

@@ -222,6 +222,11 @@ where
     fn start(&mut self, lease: Lease<Key>) {
         let key = lease.key().clone();
         let Some(opening) = self.open.get(&key.cluster) else { return };
+        if !self.gate.may_begin(&opening.cluster) {
+            // News will come: it drops this, or the cluster goes on.
+            self.parts.queue.add_after(key, self.parts.config.later);
+            return;
+        }
         self.parts.stats.waited.record(lease.waited());
         let task = Task {
             object: self.parts.store.lookup(&key),

@@ -84,6 +84,11 @@ impl Gate {
         self.ownership.version()
     }
 
+    /// Whether work may begin in an open cluster right now: a right to it may lapse, and a cluster may go, before there is news of it.
+    pub(crate) fn may_begin(&self, cluster: &Cluster) -> bool {
+        !cluster.gone().is_cancelled() && self.ownership.owns(cluster.name())
+    }
+
     fn decide_all(&mut self, concerned: impl Fn(&Cluster) -> bool) -> Vec<Turn> {
         let entries = self.clusters.iter().filter(|(_, entry)| concerned(&entry.cluster));
         let names: Vec<ClusterName> = entries.map(|(name, _)| name.clone()).collect();

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::election::Election;
-use super::{Coordinator, Ownership};
+use super::{Coordinator, Ownership, note_drained};
 
 /// The holder of a Lease works on all clusters.
 ///
@@ -79,12 +79,7 @@ impl Coordinator for Leader {
     }
 
     fn drained(&self, version: u64) {
-        self.drained.send_if_modified(|drained| {
-            *drained < version && {
-                *drained = version;
-                true
-            }
-        });
+        note_drained(&self.drained, version);
     }
 
     fn run(self: Arc<Self>) -> BoxFuture<'static, ()> {

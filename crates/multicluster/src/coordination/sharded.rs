@@ -34,7 +34,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::lease::{self, Deadline, Leases};
-use super::{Coordinator, Ownership};
+use super::{Coordinator, Ownership, note_drained};
 use crate::name::ClusterName;
 use member::{Done, GROUP, Member, Seen};
 use slots::slot_of;
@@ -196,12 +196,7 @@ impl Coordinator for Sharded {
     }
 
     fn drained(&self, version: u64) {
-        self.drained.send_if_modified(|drained| {
-            *drained < version && {
-                *drained = version;
-                true
-            }
-        });
+        note_drained(&self.drained, version);
     }
 
     fn run(self: Arc<Self>) -> BoxFuture<'static, ()> {

@@ -25,10 +25,10 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::api::PublishedResource;
-use crd::Crd;
+use crd::{Crd, Version};
 use mutation::{Mutation, MutationError};
 use naming::{Naming, NamingError};
-use projection::{ProjectionError, project};
+use projection::{ProjectionError, exchanged, in_use, project};
 use related::{Related, RelatedError};
 use selector::{Selector, SelectorError};
 
@@ -38,9 +38,6 @@ pub enum RuleError {
     /// The projection does not fit the CRD.
     #[error("failed to apply projection rules: {0}")]
     Projection(#[from] ProjectionError),
-    /// The CRD has no stored version.
-    #[error("CRD does not contain a storage version")]
-    NoStorage,
     /// A naming rule is not valid.
     #[error(transparent)]
     Naming(#[from] NamingError),
@@ -81,15 +78,14 @@ impl ApiKind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    fn stored(crd: &Crd) -> Result<Self, RuleError> {
-        let version = crd.storage_version().ok_or(RuleError::NoStorage)?;
-        Ok(Self {
+    fn of(crd: &Crd, version: &Version) -> Self {
+        Self {
             group: crd.spec.group.clone(),
             version: version.name.clone(),
             kind: crd.spec.names.kind.clone(),
             plural: crd.spec.names.plural.clone(),
             namespaced: crd.is_namespaced(),
-        })
+        }
     }
 }
 
@@ -124,14 +120,14 @@ impl Rules {
     /// Compiles all rules of a PublishedResource for its CRD.
     pub fn compile(pr: &PublishedResource, crd: &Crd, agent_name: &str) -> Result<Self, RuleError> {
         let projected = project(pr, crd)?;
-        let local = ApiKind::stored(crd)?;
-        let remote = ApiKind::stored(&projected)?;
-        let stored = crd.storage_version().ok_or(RuleError::NoStorage)?;
+        let version = exchanged(pr, crd)?;
+        let local = ApiKind::of(crd, version);
+        let remote = ApiKind::of(&projected, in_use(&projected.spec.versions).ok_or(ProjectionError::NotServed)?);
         let mut subresources = Vec::new();
-        if stored.has_status() {
+        if version.has_status() {
             subresources.push("status");
         }
-        if stored.has_scale() {
+        if version.has_scale() {
             subresources.push("scale");
         }
         let filter = pr.spec.filter.clone().unwrap_or_default();

@@ -10,6 +10,9 @@ use crate::rules::metadata::{Link, annotation, label, set, strip};
 /// Keys that never belong to the desired state of a copy.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
+/// Metadata that says where an object is.
+const PLACE: [&str; 3] = ["name", "namespace", "generateName"];
+
 /// How the content of a copy is brought in line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Change {
@@ -65,7 +68,26 @@ fn diff_from(state: &Value, wanted: &Value) -> Value {
             from.insert(key.into(), kind.clone());
         }
     }
-    merge::diff(&from, wanted)
+    // The last label that goes must not take labels along that only the copy has, such as its link.
+    let mut patch = merge::diff(&with_maps(from), &with_maps(wanted.clone()));
+    // A copy keeps its place, whatever rules make of the name of its source.
+    if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !PLACE.contains(&key.as_str()));
+        if metadata.is_empty() {
+            drop_keys(&mut patch, &["metadata"]);
+        }
+    }
+    patch
+}
+
+/// The object with labels and annotations, be they empty.
+fn with_maps(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["labels", "annotations"] {
+            metadata.entry(field).or_insert_with(|| Map::new().into());
+        }
+    }
+    object
 }
 
 /// Adds labels and annotations of the link where the copy lacks them, so that a patch brings them back.
@@ -160,6 +182,16 @@ mod tests {
         // The desired state did not change: only the half that may be missing is sent again.
         let change = compare(&next, &json!({}), Some(&entry(&last, &[&next])), None, &[]);
         assert_eq!(change, Change::Patch(json!({"spec": {"a": 2, "b": 5}})));
+    }
+
+    #[test]
+    fn a_new_name_of_the_source_does_not_move_the_copy() {
+        let last = json!({"metadata": {"name": "a", "namespace": "x", "labels": {"l": "1"}}, "spec": {}});
+        let renamed = json!({"metadata": {"name": "b", "namespace": "y", "labels": {"l": "1"}}, "spec": {}});
+        assert_eq!(compare(&renamed, &json!({}), Some(&entry(&last, &[])), None, &[]), Change::None);
+        let relabelled = json!({"metadata": {"name": "b", "namespace": "y"}, "spec": {}});
+        let change = compare(&relabelled, &json!({}), Some(&entry(&last, &[])), None, &[]);
+        assert_eq!(change, Change::Patch(json!({"metadata": {"labels": {"l": null}}})), "other labels stay");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One source and its copy, whichever side the truth is on.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::DecideError;
 use super::content::{Change, compare, remembered};
@@ -17,6 +17,9 @@ pub(super) enum StatusFlow {
     None,
     /// From the copy to the source.
     Back,
+    /// From the copy to the source where there is no status subresource: status is a field like any other then, which the consumer may
+    /// write as well.
+    BackAsField,
     /// From the source to the copy.
     Forward,
 }
@@ -62,7 +65,12 @@ impl Pair<'_> {
             self.set_finalizers(steps, finalizers);
             self.report(steps, Event::Accepted);
         }
-        let mutated = self.mutation.spec(self.source, self.copy)?;
+        let mutated = match self.copy {
+            None if !self.mutation.keeps_spec() => {
+                self.mutation.spec(self.source, Some(&draft(self.source, &self.copy_at)))?
+            }
+            copy => self.mutation.spec(self.source, copy)?,
+        };
         let Some(copy) = self.copy else {
             self.create(&mutated, steps);
             return Ok(Progress::Wrote);
@@ -87,9 +95,30 @@ impl Pair<'_> {
                 steps.push(Step::WriteStatus { at: self.source_at.clone(), object });
                 self.report(steps, Event::StatusSynced);
             }
+            StatusFlow::BackAsField if steps.len() == before => self.status_as_field(copy, &status_copy, steps)?,
             _ => {}
         }
         Ok(if steps.len() == before { Progress::Settled } else { Progress::Wrote })
+    }
+
+    /// A status that the copy got from somebody else than its source goes back; one that came from the source does not.
+    fn status_as_field(&self, copy: &Value, seen_from_kcp: &Value, steps: &mut Vec<Step>) -> Result<(), DecideError> {
+        let (last, old, new) =
+            (self.remembered.and_then(|entry| entry.last.as_ref()), &self.source["status"], &seen_from_kcp["status"]);
+        if copy["status"].is_null() || last.is_some_and(|last| last["status"] == copy["status"]) || old == new {
+            return Ok(());
+        }
+        let resource_version = &self.source["metadata"]["resourceVersion"];
+        let patch =
+            json!({"metadata": {"resourceVersion": resource_version}, "status": carrick_json::merge::diff(old, new)});
+        steps.push(Step::Patch { at: self.source_at.clone(), patch });
+        // Not a change of the desired state: without this it would be sent to the copy again.
+        let mut source = self.source.clone();
+        source["status"] = new.clone();
+        let value = remembered(&self.mutation.spec(&source, Some(copy))?, self.subresources);
+        steps.push(Step::Remember { entry: self.entry.clone(), value });
+        self.report(steps, Event::StatusSynced);
+        Ok(())
     }
 
     /// Steps that remove the copy, and then the finalizer on the source.
@@ -117,18 +146,7 @@ impl Pair<'_> {
     }
 
     fn create(&self, mutated: &Value, steps: &mut Vec<Step>) {
-        let mut object = strip(mutated);
-        object["apiVersion"] = self.copy_at.kind.api_version().into();
-        object["kind"] = self.copy_at.kind.kind.as_str().into();
-        object["metadata"]["name"] = self.copy_at.name.as_str().into();
-        match &self.copy_at.namespace {
-            Some(namespace) => object["metadata"]["namespace"] = namespace.as_str().into(),
-            None => {
-                if let Some(metadata) = object["metadata"].as_object_mut() {
-                    metadata.remove("namespace");
-                }
-            }
-        }
+        let mut object = draft(&strip(mutated), &self.copy_at);
         if let Some((link, agent_name)) = self.link {
             link.write(&mut object, agent_name);
         }
@@ -170,6 +188,23 @@ impl Pair<'_> {
         let at = if self.source_at.side == Side::Kcp { &self.source_at } else { &self.copy_at };
         steps.push(Step::Report { at: at.clone(), event });
     }
+}
+
+/// The object in another place. Rules see this of a copy that does not exist yet.
+pub(super) fn draft(object: &Value, at: &Place) -> Value {
+    let mut object = object.clone();
+    object["apiVersion"] = at.kind.api_version().into();
+    object["kind"] = at.kind.kind.as_str().into();
+    object["metadata"]["name"] = at.name.as_str().into();
+    match &at.namespace {
+        Some(namespace) => object["metadata"]["namespace"] = namespace.as_str().into(),
+        None => {
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.remove("namespace");
+            }
+        }
+    }
+    object
 }
 
 /// Whether the object is being deleted.

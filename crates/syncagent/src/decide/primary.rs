@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::DecideError;
-use super::pair::{Pair, Progress, StatusFlow, has_finalizer, is_deleting};
+use super::pair::{Pair, Progress, StatusFlow, draft, has_finalizer, is_deleting};
 use super::related::{self, Context, RelatedSeen};
 use super::state::{State, entry_key};
 use super::step::{Next, Place, Plan, Side};
@@ -90,7 +90,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         blocks: true,
         link: Some((&link, &rules.agent_name)),
         subresources: &rules.subresources,
-        status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::None },
+        status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::BackAsField },
         mutation: &rules.mutation,
     };
     let mut progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps)? };
@@ -105,16 +105,21 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
 
 /// A copy stays where it is; only a new one is named, after mutations.
 fn place_of_copy(rules: &Rules, seen: Seen<'_>, source: &Value, copy: Option<&Value>) -> Result<Place, DecideError> {
-    let (namespace, name) = if let Some(copy) = copy {
+    let place = |(namespace, name)| Place { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name };
+    let name = |object: &Value| rules.naming.name_copy(seen.key, seen.workspace_path, object);
+    if let Some(copy) = copy {
         let text = |key: &str| copy["metadata"][key].as_str().map(str::to_owned);
-        (text("namespace"), text("name").unwrap_or_default())
-    } else if is_deleting(source) {
-        (None, String::new())
-    } else {
-        let mutated = rules.mutation.spec(source, None)?;
-        rules.naming.name_copy(seen.key, seen.workspace_path, &mutated)?
-    };
-    Ok(Place { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name })
+        return Ok(place((text("namespace"), text("name").unwrap_or_default())));
+    }
+    if is_deleting(source) {
+        return Ok(place((None, String::new())));
+    }
+    if rules.mutation.keeps_spec() {
+        return Ok(place(name(source)?));
+    }
+    let unmutated = place(rules.naming.evaluate(seen.key, seen.workspace_path, source)?);
+    let mutated = rules.mutation.spec(source, Some(&draft(source, &unmutated)))?;
+    Ok(place(name(&mutated)?))
 }
 
 #[cfg(test)]

@@ -403,11 +403,6 @@ impl Crd {
         }
     }
 
-    /// The stored version, if one is marked.
-    pub fn storage_version(&self) -> Option<&Version> {
-        self.spec.versions.iter().find(|v| v.storage)
-    }
-
     /// Whether objects of the kind live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         self.spec.scope != "Cluster"

@@ -34,10 +34,12 @@ pub enum MutationError {
         reason: String,
     },
     /// The step failed on an object.
-    #[error("{at} failed: {reason}")]
+    #[error("{at} failed at path {path:?}: {reason}")]
     Apply {
         /// Field of the PublishedResource.
         at: String,
+        /// Path in the object.
+        path: String,
         /// What is wrong.
         reason: String,
     },
@@ -79,6 +81,11 @@ impl Mutation {
     /// The source as its copy shall see it.
     pub fn spec(&self, source: &Value, copy: Option<&Value>) -> Result<Value, MutationError> {
         apply(&self.spec, source, copy.unwrap_or(&Value::Null))
+    }
+
+    /// Whether there is nothing to change on the way to the copy.
+    pub fn keeps_spec(&self) -> bool {
+        self.spec.is_empty()
     }
 
     /// The copy as its source shall see it.
@@ -128,9 +135,16 @@ impl Step {
     }
 
     fn apply(&self, object: &mut Value, other: &Value) -> Result<(), MutationError> {
-        let failed = |reason: String| MutationError::Apply { at: self.at.clone(), reason };
+        self.change(object, other).and_then(|()| still_an_object(object)).map_err(|reason| MutationError::Apply {
+            at: self.at.clone(),
+            path: self.path.clone(),
+            reason,
+        })
+    }
+
+    fn change(&self, object: &mut Value, other: &Value) -> Result<(), String> {
         let result = match &self.action {
-            Action::Delete => return path::delete(object, &self.path).map_err(|e| failed(e.to_string())),
+            Action::Delete => return path::delete(object, &self.path).map_err(|e| e.to_string()),
             Action::Set(text) => Value::from(text.as_str()),
             Action::Regex(pattern, replacement) => {
                 let text = path::get(object, &self.path).text();
@@ -143,14 +157,41 @@ impl Step {
                 data.insert("LocalObject".into(), object.clone());
                 data.insert("RemoteObject".into(), other.clone());
                 let rendered = template.render_mutation(found.value().as_ref(), get, &data);
-                rendered.map_err(|e| failed(e.to_string()))?.trim().into()
+                rendered.map_err(|e| e.to_string())?.trim().into()
             }
             Action::Cel(program) => {
                 let value = path::get(object, &self.path).into_value();
-                program.eval(&value, object, other).map_err(|e| failed(e.to_string()))?
+                whole_numbers(program.eval(&value, object, other).map_err(|e| e.to_string())?)
             }
         };
-        path::set(object, &self.path, result).map_err(|e| failed(e.to_string()))
+        path::set(object, &self.path, result).map_err(|e| e.to_string())
+    }
+}
+
+/// What comes out must still have a place for a name and for labels.
+fn still_an_object(object: &Value) -> Result<(), String> {
+    let is_map = |value: Option<&Value>| value.is_none_or(|value| value.is_null() || value.is_object());
+    let metadata = object.get("metadata");
+    let field = |key: &str| metadata.and_then(|metadata| metadata.get(key));
+    if object.is_object() && is_map(metadata) && is_map(field("labels")) && is_map(field("annotations")) {
+        return Ok(());
+    }
+    Err("the result is no Kubernetes object any more: metadata, labels and annotations must stay maps".into())
+}
+
+/// Floats without a fraction as integers: that is how they come back from API servers and from the remembered state.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // only where nothing is lost
+fn whole_numbers(value: Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 2f64.powi(53) => {
+                (float as i64).into()
+            }
+            _ => Value::Number(number),
+        },
+        Value::Array(items) => items.into_iter().map(whole_numbers).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, whole_numbers(value))).collect(),
+        other => other,
     }
 }
 
@@ -188,6 +229,40 @@ mod tests {
             json!({"spec": {"image": "nginx:v1", "region": "nginx:v1!", "replicas": 3, "double": 6,
             "big": 9_007_199_254_740_993_i64}})
         );
+    }
+
+    #[test]
+    fn numbers_without_a_fraction_are_integers_wherever_they_come_from() {
+        let steps = json!([{"cel": {"path": "spec.a", "expression": "value * 2.0"}},
+            {"cel": {"path": "spec.b", "expression": "[1.0, 2.5, {'c': 3.0}]"}}]);
+        let out = compile(steps).unwrap().spec(&json!({"spec": {"a": 3}}), None).unwrap();
+        assert_eq!(out, json!({"spec": {"a": 6, "b": [1, 2.5, {"c": 3}]}}));
+    }
+
+    #[test]
+    fn a_failure_names_rule_and_path() {
+        for (step, expected) in [
+            (
+                json!({"cel": {"path": "spec.a", "expression": "self.spec.nope"}}),
+                "spec.mutation.spec[0] failed at path \"spec.a\": ",
+            ),
+            (
+                json!({"regex": {"path": "spec.list.x", "replacement": "y"}}),
+                "spec.mutation.spec[0] failed at path \"spec.list.x\": ",
+            ),
+            (
+                json!({"regex": {"path": "metadata", "replacement": "y"}}),
+                "spec.mutation.spec[0] failed at path \"metadata\": ",
+            ),
+            (
+                json!({"regex": {"path": "metadata.labels", "replacement": "y"}}),
+                "spec.mutation.spec[0] failed at path \"metadata.labels\": ",
+            ),
+        ] {
+            let object = json!({"metadata": {"name": "n"}, "spec": {"list": []}});
+            let error = compile(json!([step])).unwrap().spec(&object, None).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 
     #[test]

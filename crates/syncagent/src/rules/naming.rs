@@ -77,16 +77,28 @@ impl Naming {
         workspace_path: Option<&str>,
         object: &Value,
     ) -> Result<(Option<String>, String), NamingError> {
-        let name = self.name.evaluate("name", source, workspace_path, object)?;
+        let (namespace, name) = self.evaluate(source, workspace_path, object)?;
         if name.len() > 253 || !name.split('.').all(is_name_part) {
             return Err(NamingError::Invalid { field: "name", result: name });
         }
-        let Some(pattern) = &self.namespace else { return Ok((None, name)) };
-        let namespace = pattern.evaluate("namespace", source, workspace_path, object)?;
-        if !carrick_kcp::path::is_label(&namespace) {
-            return Err(NamingError::Invalid { field: "namespace", result: namespace });
+        match namespace {
+            Some(result) if !carrick_kcp::path::is_label(&result) => {
+                Err(NamingError::Invalid { field: "namespace", result })
+            }
+            namespace => Ok((namespace, name)),
         }
-        Ok((Some(namespace), name))
+    }
+
+    /// What the rules yield, be it valid or not.
+    pub fn evaluate(
+        &self,
+        source: &SourceKey,
+        workspace_path: Option<&str>,
+        object: &Value,
+    ) -> Result<(Option<String>, String), NamingError> {
+        let evaluate = |field, pattern: &Pattern| pattern.evaluate(field, source, workspace_path, object);
+        let namespace = self.namespace.as_ref().map(|pattern| evaluate("namespace", pattern)).transpose()?;
+        Ok((namespace, evaluate("name", &self.name)?))
     }
 }
 
@@ -116,7 +128,12 @@ impl Pattern {
                 let rendered = template.render(&data).map_err(|source| NamingError::Render { field, source })?;
                 Ok(rendered.trim().to_owned())
             }
-            Self::Placeholders(text) => Ok(fill_placeholders(text, source)),
+            Self::Placeholders(text) => {
+                // Like templates, they see the object as mutations have made it.
+                let field = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+                let (namespace, name) = (field("namespace"), field("name"));
+                Ok(fill_placeholders(text, &SourceKey { cluster: source.cluster.clone(), namespace, name }))
+            }
         }
     }
 }
@@ -208,5 +225,35 @@ mod tests {
         assert!(
             matches!(name(&upper, "ns"), Err(NamingError::Invalid { field: "name", result }) if result == "OBJNAME")
         );
+    }
+
+    #[test]
+    fn only_what_kubernetes_takes_for_a_name_is_a_name() {
+        let long = |count: usize| "x".repeat(count);
+        for (field, result, valid) in [
+            ("name", "a.b-c.9".to_owned(), true),
+            ("name", long(253), true),
+            ("name", long(254), false),
+            ("name", String::from("{{ \"\" }}"), false),
+            ("name", "a..b".into(), false),
+            ("name", "-a".into(), false),
+            ("name", "a/b".into(), false),
+            ("name", "<no value>".into(), false),
+            ("namespace", "a-9".into(), true),
+            ("namespace", "a.b".into(), false),
+            ("namespace", long(63), true),
+            ("namespace", long(64), false),
+            ("namespace", String::from("{{ \"\" }}"), false),
+        ] {
+            let naming = match field {
+                "name" => api::Naming { name: result.clone(), namespace: String::new() },
+                _ => api::Naming { name: String::new(), namespace: result.clone() },
+            };
+            match name(&naming, "ns") {
+                Ok(_) => assert!(valid, "{field} {result}"),
+                Err(NamingError::Invalid { field: at, .. }) => assert!(!valid && at == field, "{field} {result}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 }

@@ -53,6 +53,23 @@ pub fn project(pr: &PublishedResource, crd: &Crd) -> Result<Crd, ProjectionError
     Ok(out)
 }
 
+/// The version of the CRD that objects are exchanged in: the one whose counterpart kcp stores.
+///
+/// Both sides then speak of the same version, and where the service cluster stores another one, its API server converts.
+pub fn exchanged<'a>(pr: &PublishedResource, crd: &'a Crd) -> Result<&'a Version, ProjectionError> {
+    let mut selected = crd.spec.versions.clone();
+    select(&pr.spec.resource, &mut selected)?;
+    mark_storage(&mut selected)?;
+    let name = in_use(&selected).map(|version| version.name.as_str()).unwrap_or_default();
+    crd.spec.versions.iter().find(|version| version.name == name).ok_or(ProjectionError::NotServed)
+}
+
+/// The version that objects are read and written in: the stored one, or the last one if that is not served.
+pub fn in_use(versions: &[Version]) -> Option<&Version> {
+    let stored = versions.iter().find(|version| version.storage && version.served);
+    stored.or_else(|| versions.iter().rfind(|version| version.served))
+}
+
 /// Keeps the selected versions, in the order of the CRD.
 fn select(source: &SourceResource, versions: &mut Vec<Version>) -> Result<(), ProjectionError> {
     if !source.version.is_empty() && !source.versions.is_empty() {
@@ -203,6 +220,34 @@ mod tests {
         .unwrap();
         assert_eq!(out.spec.versions.len(), 1);
         assert!(out.spec.versions[0].storage);
+    }
+
+    #[test]
+    fn objects_are_exchanged_in_the_version_that_is_published() {
+        let version =
+            |name: &str, served, storage| Version { name: name.into(), served, storage, ..Version::default() };
+        let crd = |versions: [Version; 3]| {
+            let mut crd = crontab();
+            crd.spec.versions = versions.into();
+            crd
+        };
+        let stored_last = crd([version("v1", true, false), version("v2", true, false), version("v3", true, true)]);
+        let unserved = crd([version("v1", true, false), version("v2", true, false), version("v3", false, true)]);
+        for (crd, versions, exchanged_in, in_kcp) in [
+            (&stored_last, json!([]), "v3", "new3"),
+            (&stored_last, json!(["v3", "v1"]), "v3", "new3"),
+            (&stored_last, json!(["v1"]), "v1", "new1"),
+            (&stored_last, json!(["v1", "v2"]), "v2", "v2"),
+            (&unserved, json!([]), "v2", "v2"),
+        ] {
+            let pr = published(json!({
+                "resource": {"apiGroup": "example.com", "kind": "CronTab", "versions": versions},
+                "projection": {"versions": {"v1": "new1", "v3": "new3"}},
+            }));
+            assert_eq!(exchanged(&pr, crd).unwrap().name, exchanged_in, "{versions}");
+            let projected = project(&pr, crd).unwrap();
+            assert_eq!(in_use(&projected.spec.versions).unwrap().name, in_kcp, "{versions}");
+        }
     }
 
     #[test]

@@ -225,6 +225,100 @@ fn the_status_comes_back_and_never_goes_down() {
 }
 
 #[test]
+fn without_a_status_subresource_a_status_comes_back_as_a_field() {
+    let rules = Rules::compile(&published(json!({})), &crontab(), "agent").unwrap();
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules);
+    for status in [json!({"ready": true, "url": "x"}), json!({"ready": false})] {
+        // The agent may die after each step.
+        for crash in 0..3 {
+            let mut status = status.clone();
+            status["try"] = crash.into();
+            model.copy.as_mut().unwrap()["status"] = status.clone();
+            model.crash_after(&rules, crash);
+            model.settle(&rules);
+            assert_eq!(model.source.as_ref().unwrap()["status"], status);
+            assert_eq!(model.copy.as_ref().unwrap()["status"], status);
+        }
+    }
+    // What the consumer writes there is an order like any other.
+    model.source.as_mut().unwrap()["status"] = json!({"mine": 1});
+    model.settle(&rules);
+    assert_eq!(model.copy.as_ref().unwrap()["status"], json!({"mine": 1}));
+    assert_eq!(model.source.as_ref().unwrap()["status"], json!({"mine": 1}));
+}
+
+#[test]
+fn rules_see_the_copy_that_is_about_to_be() {
+    let cel = |path: &str, expression: &str| json!({"cel": {"path": path, "expression": expression}});
+    let rules = rules(json!({
+        "naming": {"name": "{{ .Object.metadata.name }}-x", "namespace": "ns"},
+        "mutation": {"spec": [cel("spec.place", "other.metadata.namespace + '/' + other.metadata.name")]},
+    }));
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules);
+    assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({"place": "ns/my-cron-x"}));
+    assert_eq!(model.events, [Event::Accepted, Event::Placed], "it is right from the start");
+}
+
+#[test]
+fn a_rule_on_the_name_names_the_copy_and_nothing_else() {
+    let renamed = |to: &str| {
+        rules(json!({
+            "naming": {"name": "{{ .Object.metadata.name }}", "namespace": "$remoteNamespace"},
+            "mutation": {"spec": [{"regex": {"path": "metadata.name", "replacement": to}}]},
+        }))
+    };
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    model.settle(&renamed("first"));
+    let copy = model.copy.clone().unwrap();
+    assert_eq!(copy["metadata"]["name"], "first");
+    assert_eq!(Link::source_of(&copy), Some(key()), "the link leads to the real source");
+    model.copy.as_mut().unwrap()["status"] = json!({"ready": true});
+    model.settle(&renamed("first"));
+    assert_eq!(model.source.as_ref().unwrap()["status"], json!({"ready": true}));
+    assert_eq!(model.source.as_ref().unwrap()["metadata"]["name"], "my-cron");
+    // A copy keeps its name.
+    model.set_spec(json!({"replicas": 2}));
+    model.settle(&renamed("second"));
+    let copy = model.copy.clone().unwrap();
+    assert_eq!((&copy["metadata"]["name"], &copy["spec"]["replicas"]), (&json!("first"), &json!(2)));
+}
+
+#[test]
+fn rules_that_yield_numbers_come_to_rest() {
+    let cel = |path: &str, expression: &str| json!({"cel": {"path": path, "expression": expression}});
+    let rules = rules(json!({"mutation": {
+        "spec": [cel("spec.size", "double(self.spec.replicas) * 2.0")],
+        "status": [cel("status.size", "double(self.spec.size) * 2.0")],
+    }}));
+    let mut model = Model::with_source(json!({"replicas": 3, "big": 9_007_199_254_740_993_i64}));
+    model.settle(&rules);
+    model.copy.as_mut().unwrap()["status"] = json!({});
+    model.settle(&rules);
+    assert_eq!(
+        model.copy.as_ref().unwrap()["spec"],
+        json!({"replicas": 3, "big": 9_007_199_254_740_993_i64, "size": 6})
+    );
+    assert_eq!(model.source.as_ref().unwrap()["status"], json!({"size": 12}));
+}
+
+#[test]
+fn the_last_label_of_the_source_goes_without_those_of_the_copy() {
+    let mut model = Model::with_source(json!({}));
+    model.source.as_mut().unwrap()["metadata"]["labels"] = json!({"mine": "1"});
+    model.settle(&rules(json!({})));
+    model.copy.as_mut().unwrap()["metadata"]["labels"]["theirs"] = "2".into();
+    model.source.as_mut().unwrap()["metadata"]["labels"] = json!({});
+    let steps = model.plan(&rules(json!({}))).steps;
+    model.settle(&rules(json!({})));
+    let labels = &model.copy.as_ref().unwrap()["metadata"]["labels"];
+    assert_eq!((labels.get("mine"), &labels["theirs"], &labels[AGENT_NAME]), (None, &json!("2"), &json!("agent")));
+    let patches = steps.iter().filter_map(|step| if let Step::Patch { patch, .. } = step { Some(patch) } else { None });
+    assert_eq!(patches.collect::<Vec<_>>(), [&json!({"metadata": {"labels": {"mine": null}}})]);
+}
+
+#[test]
 fn deletion_removes_the_copy_then_the_finalizer_then_the_memory() {
     let mut model = Model::with_source(json!({}));
     model.settle(&rules(json!({})));

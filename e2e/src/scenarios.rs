@@ -96,6 +96,7 @@ pub fn all() -> Vec<Scenario> {
             a_place_taken_by_someone_else_is_left_to_them;
         fleet:
             a_workspace_takes_part_from_its_first_binding_to_its_last
+            an_export_that_claims_bindings_counts_only_its_own
             workspaces_wait_for_their_initializer_and_their_terminator;
         examples:
             one_operator_runs_databases_for_two_workspaces;

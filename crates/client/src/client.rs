@@ -1,13 +1,14 @@
 //! A client of one base URL: JSON verbs.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -36,7 +37,13 @@ struct Inner {
     channel: Channel,
     url: Arc<str>,
     default_namespace: Arc<str>,
-    kube: OnceLock<kube::Client>,
+    kube: Mutex<Option<Kept>>,
+}
+
+/// A kube client that was made before. Each has a task of its own.
+struct Kept {
+    client: kube::Client,
+    used: Instant,
 }
 
 /// What to list.
@@ -72,7 +79,7 @@ impl Client {
     }
 
     fn on(channel: Channel, url: Arc<str>, default_namespace: Arc<str>) -> Self {
-        Self { inner: Arc::new(Inner { channel, url, default_namespace, kube: OnceLock::new() }) }
+        Self { inner: Arc::new(Inner { channel, url, default_namespace, kube: Mutex::default() }) }
     }
 
     /// The base URL, without a trailing slash.
@@ -122,7 +129,16 @@ impl Client {
             let service = service_fn(move |request| forward(channel.clone(), url.clone(), request));
             kube::Client::new(service, self.inner.default_namespace.to_string())
         };
-        self.inner.kube.get_or_init(build).clone()
+        let mut kept = self.inner.kube.lock();
+        let kept = kept.get_or_insert_with(|| Kept { client: build(), used: Instant::now() });
+        kept.used = Instant::now();
+        kept.client.clone()
+    }
+
+    /// Lets go of the kube client if nobody has asked for it for a while, and says whether it did. Those who have it keep it, and
+    /// the next who ask get another one.
+    pub fn drop_idle_kube(&self, idle: Duration) -> bool {
+        self.inner.kube.lock().take_if(|kept| kept.used.elapsed() >= idle).is_some()
     }
 
     /// One object; `None` if it does not exist.

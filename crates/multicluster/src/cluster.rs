@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use carrick_client::Client;
 use kube::runtime::events::{Recorder, Reporter};
@@ -64,7 +65,8 @@ impl Cluster {
         self.0.epoch
     }
 
-    /// A kube client for this cluster. It is built on first use and shares the connections of the endpoint.
+    /// A kube client for this cluster. It is built on first use, let go when nobody has asked for it for a while, and shares the
+    /// connections of the endpoint.
     pub fn client(&self) -> kube::Client {
         self.0.client.kube()
     }
@@ -86,13 +88,20 @@ impl Cluster {
 
     /// A recorder of events in this cluster, kept per reporter so that repeated events are counted and not repeated.
     pub fn recorder(&self, reporter: &Reporter) -> Recorder {
-        let mut recorders = self.0.recorders.lock();
-        recorders.entry(reporter.clone()).or_insert_with(|| Recorder::new(self.client(), reporter.clone())).clone()
+        let (client, mut recorders) = (self.client(), self.0.recorders.lock());
+        recorders.entry(reporter.clone()).or_insert_with(|| Recorder::new(client, reporter.clone())).clone()
     }
 
     /// Fires when the cluster leaves the fleet or is engaged anew. Long reconciles may stop then.
     pub fn gone(&self) -> CancellationToken {
         self.0.gone.clone()
+    }
+
+    /// Lets go of the kube client and what uses it, if nobody has asked for them for a while.
+    pub(crate) fn drop_idle(&self, idle: Duration) {
+        if self.0.client.drop_idle_kube(idle) {
+            self.0.recorders.lock().clear();
+        }
     }
 
     pub(crate) fn set_path(&self, path: Arc<str>) {
@@ -116,5 +125,25 @@ impl fmt::Debug for Cluster {
             .field("epoch", &self.epoch())
             .field("endpoint", self.endpoint())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::unreachable;
+
+    #[tokio::test]
+    async fn clients_that_nobody_asks_for_are_let_go() {
+        let reporter = Reporter::from("test");
+        let cluster = Cluster::new(ClusterName::new("c").unwrap(), "e".into(), unreachable());
+        drop((cluster.client(), cluster.recorder(&reporter)));
+        cluster.drop_idle(Duration::from_mins(1));
+        assert_eq!(cluster.0.recorders.lock().len(), 1, "still in use");
+        cluster.drop_idle(Duration::ZERO);
+        assert!(cluster.0.recorders.lock().is_empty());
+        assert!(!cluster.0.client.drop_idle_kube(Duration::ZERO), "there is none any more");
+        drop(cluster.client());
+        assert!(cluster.0.client.drop_idle_kube(Duration::ZERO), "there is another one");
     }
 }

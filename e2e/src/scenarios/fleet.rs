@@ -1,10 +1,11 @@
 //! Controllers over all workspaces, with the library alone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use carrick_client::{Client, DeleteOptions, Error, Server};
+use carrick_client::{Client, DeleteOptions, Error, ListOptions, Server};
 use carrick_kcp::kinds::{
     API_BINDING, API_BINDING_V2, API_EXPORT, API_RESOURCE_SCHEMA, Kind, LOGICAL_CLUSTER, WORKSPACE, WORKSPACE_TYPE,
 };
@@ -82,6 +83,38 @@ pub(super) async fn a_workspace_takes_part_from_its_first_binding_to_its_last(
     stage
         .object("the rebound workspace serves", (again.json_client(), &buckets, Some(NAMESPACE), "again"), |_| true)
         .await?;
+    Ok(())
+}
+
+pub(super) async fn an_export_that_claims_bindings_counts_only_its_own(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    export_buckets(&stage).await?;
+    let claim = json!({ "group": "apis.kcp.io", "resource": "apibindings", "all": true });
+    let patch = json!({ "spec": { "permissionClaims": [claim] } });
+    stage.provider.client.merge_patch(&kinds::kcp(&API_EXPORT), None, stage.export_name(), &patch).await?;
+    let (counted, names) = watch::channel(BTreeSet::<String>::new());
+    let provider = ApiExport::new(provider_client(&stage)?, stage.export_name()).hooks(move |_, binding, _| {
+        counted.send_if_modified(|names| names.insert(binding.metadata.name.unwrap_or_default()));
+        std::future::ready(())
+    });
+    let fleet = Fleet::from(provider);
+    bind_with(&stage, &stage.team_a, &json!([{
+        "group": "apis.kcp.io", "resource": "apibindings", "verbs": ["*"], "selector": { "matchAll": true }, "state": "Accepted",
+    }]))
+    .await?;
+    let cluster = engaged(&stage, &fleet, &stage.team_a).await?;
+    let bindings = kinds::kcp(&API_BINDING);
+    // Every workspace binds some of kcp's own exports from the start.
+    stage
+        .eventually("bindings to other exports are visible", async || {
+            let all = cluster.json_client().list(&bindings, None, &ListOptions::default()).await?;
+            ensure!(all.len() > 1, "{} binding is", all.len());
+            Ok(())
+        })
+        .await?;
+    unbind(&stage, &stage.team_a).await?;
+    gone(&stage, &fleet, &stage.team_a).await?;
+    ensure!(names.borrow().iter().eq([stage.export_name()]), "counted were {:?}", names.borrow());
     Ok(())
 }
 
@@ -171,6 +204,22 @@ async fn export_buckets(stage: &Stage) -> anyhow::Result<()> {
     let patch = json!({ "spec": { "latestResourceSchemas": [name] } });
     client.merge_patch(&kinds::kcp(&API_EXPORT), None, stage.export_name(), &patch).await?;
     Ok(())
+}
+
+/// Binds the export and accepts what it claims.
+async fn bind_with(stage: &Stage, team: &Workspace, claims: &Value) -> anyhow::Result<()> {
+    let reference = json!({ "export": { "path": stage.provider.path, "name": stage.export_name() } });
+    let spec = json!({ "reference": reference, "permissionClaims": claims });
+    let binding = object_of(&API_BINDING_V2, stage.export_name(), &spec);
+    // kcp learns of new exports a moment after they were created, and refuses until then.
+    stage
+        .eventually(&format!("{} can be bound", team.path), async || {
+            match team.client.create(&kinds::kcp(&API_BINDING_V2), None, &binding).await {
+                Err(error) if !error.is_already_exists() => Err(error.into()),
+                _ => Ok(()),
+            }
+        })
+        .await
 }
 
 async fn bind_in_the_old_version(stage: &Stage, team: &Workspace) -> anyhow::Result<()> {

@@ -11,11 +11,14 @@ use tokio::task::JoinSet;
 
 use super::roster::Roster;
 use super::{Fleet, Inner, State};
+use crate::cluster::Cluster;
 use crate::coordination::{All, Coordinator, Ownership};
 use crate::event::FleetEvent;
 use crate::provider::Provider;
 
 const MOVE_GRACE: Duration = Duration::from_secs(5);
+/// How long a cluster keeps a client that nobody asks for.
+const IDLE: Duration = Duration::from_mins(5);
 
 /// Prepares a [`Fleet`].
 pub struct FleetBuilder {
@@ -66,6 +69,7 @@ impl FleetBuilder {
         let mut tasks = JoinSet::new();
         tasks.spawn(follow_provider(inner.clone(), self.provider));
         tasks.spawn(follow_ownership(inner.clone(), ownership));
+        tasks.spawn(drop_idle_clients(inner.clone()));
         tasks.spawn(coordinator.run());
         Fleet { inner, _tasks: Arc::new(tasks) }
     }
@@ -87,6 +91,17 @@ async fn follow_ownership(inner: Arc<Inner>, mut ownership: watch::Receiver<Owne
         }
         if ownership.changed().await.is_err() {
             return;
+        }
+    }
+}
+
+/// Clients cost a task each, and most clusters are calm most of the time.
+async fn drop_idle_clients(inner: Arc<Inner>) {
+    loop {
+        tokio::time::sleep(IDLE).await;
+        let clusters: Vec<Cluster> = inner.state.lock().roster.clusters().cloned().collect();
+        for cluster in clusters {
+            cluster.drop_idle(IDLE);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -15,28 +16,51 @@ use crate::world::User;
 /// How long an agent may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(15);
 
+/// Who the agent is to kcp, and where it begins there.
+pub struct Launch<'a> {
+    /// The user.
+    pub user: User,
+    /// The workspace of its slice, by path or by name of the logical cluster.
+    pub workspace: &'a str,
+    /// The slice.
+    pub slice: &'a str,
+}
+
 /// The binary, and what it is started with for one stage.
 pub struct Binary {
     path: PathBuf,
-    folder: Scratch,
+    folder: Arc<Scratch>,
     arguments: Vec<String>,
 }
 
 impl Binary {
-    /// Builds the binary, unless it is up to date, and writes the kubeconfigs for a stage.
+    /// Builds the binary, unless it is up to date, and writes the kubeconfigs of an administrator for a stage.
     pub async fn build(stage: &Stage) -> anyhow::Result<Self> {
+        let launch = Launch { user: User::Admin, workspace: &stage.provider.path, slice: stage.export_name() };
+        let mut binary = Self::with(stage, &launch).await?;
+        binary.arguments.push(format!("--namespace={}", stage.agent_namespace()));
+        Ok(binary)
+    }
+
+    /// What the reference agent's own tests start, which is the same but for the namespace, and what they say beyond that.
+    pub async fn as_in_the_reference_tests(stage: &Stage, launch: &Launch<'_>) -> anyhow::Result<Self> {
+        let mut binary = Self::with(stage, launch).await?;
+        let more = ["--namespace=kube-system", "--enable-leader-election=false", "--health-address=0"];
+        binary.arguments.extend(more.map(str::to_owned));
+        Ok(binary)
+    }
+
+    async fn with(stage: &Stage, launch: &Launch<'_>) -> anyhow::Result<Self> {
         let path = build().await?;
-        let folder = Scratch::new()?;
+        let folder = Arc::new(Scratch::new()?);
         let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?;
-        let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(User::Admin, &stage.provider.path))?;
+        let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(launch.user, launch.workspace))?;
         let arguments = vec![
             format!("--kubeconfig={}", service.display()),
             format!("--kcp-kubeconfig={}", kcp.display()),
-            format!("--namespace={}", stage.agent_namespace()),
             format!("--agent-name={}", stage.agent_name()),
-            format!("--apiexportendpointslice-ref={}", stage.export_name()),
+            format!("--apiexportendpointslice-ref={}", launch.slice),
             format!("--published-resource-selector={}", stage.selector()),
-            "--metrics-address=0".to_owned(),
             "--log-debug".to_owned(),
             "--log-format=Console".to_owned(),
         ];
@@ -45,16 +69,22 @@ impl Binary {
 
     /// Starts a process.
     pub fn start(&self) -> anyhow::Result<Running> {
+        self.start_with_metrics("0")
+    }
+
+    /// Starts a process that tells its metrics at an address.
+    pub fn start_with_metrics(&self, address: &str) -> anyhow::Result<Running> {
         let log = self.folder.path().join(format!("{}.log", uuid::Uuid::new_v4().simple()));
         let child = Command::new(&self.path)
             .args(&self.arguments)
+            .arg(format!("--metrics-address={address}"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log)?)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start {}", self.path.display()))?;
-        Ok(Running { child, log })
+        Ok(Running { child, log, _folder: Arc::clone(&self.folder) })
     }
 }
 
@@ -62,6 +92,8 @@ impl Binary {
 pub struct Running {
     child: Child,
     log: PathBuf,
+    // It reads its kubeconfigs now and then.
+    _folder: Arc<Scratch>,
 }
 
 impl Running {

@@ -53,6 +53,43 @@ pub fn crontab(group: &str) -> Value {
     crd_of(group, &names, &version)
 }
 
+/// The same in the versions v1 and v2, of which v2 is stored.
+pub fn crontab_in_two_versions(group: &str) -> Value {
+    let mut crd = crontab(group);
+    let mut second = crd["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    crd["spec"]["versions"][0]["storage"] = json!(false);
+    if let Some(versions) = crd["spec"]["versions"].as_array_mut() {
+        versions.push(second);
+    }
+    crd
+}
+
+/// A CRD without a status whose spec lists names in `items`.
+pub fn backup(group: &str) -> Value {
+    let item = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let spec = json!({
+        "source": { "type": "string" },
+        "destination": { "type": "string" },
+        "items": { "type": "array", "items": item },
+    });
+    let version = json!({
+        "name": "v1",
+        "served": true,
+        "storage": true,
+        "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+            "spec": { "type": "object", "properties": spec },
+        }}},
+    });
+    let names = json!({ "plural": "backups", "singular": "backup", "kind": "Backup", "listKind": "BackupList" });
+    crd_of(group, &names, &version)
+}
+
+/// A kind with a status.
+pub fn subnet(group: &str) -> Value {
+    crd(group, "Subnet")
+}
+
 fn crd_of(group: &str, names: &Value, version: &Value) -> Value {
     let plural = names["plural"].as_str().unwrap_or_default();
     json!({

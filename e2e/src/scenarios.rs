@@ -2,6 +2,10 @@
 
 mod broken;
 mod collateral;
+mod compat;
+mod compat_orders;
+mod compat_publish;
+mod compat_related;
 mod examples;
 mod fleet;
 mod leaders;
@@ -102,5 +106,37 @@ pub fn all() -> Vec<Scenario> {
             one_operator_runs_databases_for_two_workspaces;
         process:
             the_released_binary_carries_an_order_through_kill_and_sigterm;
+        compat_publish:
+            the_export_claims_what_related_resources_need
+            claims_that_were_there_before_stay
+            schemas_of_others_stay_and_old_ones_are_replaced
+            a_schema_outlives_what_published_it
+            another_scope_makes_another_schema
+            a_schema_is_never_changed
+            a_schema_has_the_chosen_versions
+            every_name_of_a_kind_can_be_projected
+            a_kind_of_kubernetes_is_published
+            a_metric_counts_published_resources
+            a_related_resource_must_be_named_in_one_way;
+        compat_orders:
+            an_order_is_placed_where_its_rules_say
+            an_order_is_placed_by_old_placeholders
+            a_second_slice_in_the_workspace_does_as_well
+            a_slice_in_another_workspace_does_as_well
+            equal_orders_of_two_workspaces_make_two_copies
+            a_local_change_stays_until_the_order_changes_it
+            a_filter_lets_only_labelled_orders_through
+            a_very_long_name_is_no_hindrance
+            a_copy_tells_the_path_of_its_workspace
+            a_kind_of_kubernetes_and_one_of_a_crd_share_an_export;
+        compat_related:
+            a_secret_is_found_in_each_way
+            an_array_of_names_leads_to_several_secrets
+            a_config_map_may_become_a_secret
+            a_kind_of_the_same_export_may_be_related
+            a_kind_of_another_export_may_be_related
+            a_secret_of_the_service_goes_only_if_asked_to
+            a_secret_of_the_consumer_is_held_while_it_is_copied
+            the_status_of_a_related_object_travels_if_asked_to;
     }
 }

@@ -68,7 +68,7 @@ fn service_rules(group: &str) -> Value {
 }
 
 /// In the workspace of the export.
-fn kcp_rules(export: &str) -> Value {
+pub(super) fn kcp_rules(export: &str) -> Value {
     let named = |mut rule: Value, name: &str| {
         rule["resourceNames"] = json!([name]);
         rule
@@ -84,12 +84,12 @@ fn kcp_rules(export: &str) -> Value {
     ])
 }
 
-fn rule(groups: &[&str], resources: &[&str], verbs: &str) -> Value {
+pub(super) fn rule(groups: &[&str], resources: &[&str], verbs: &str) -> Value {
     json!({ "apiGroups": groups, "resources": resources, "verbs": verbs.split(' ').collect::<Vec<_>>() })
 }
 
 /// Gives the rules to the agent's user.
-async fn grant(stage: &Stage, client: &Client, rules: &Value) -> anyhow::Result<()> {
+pub(super) async fn grant(stage: &Stage, client: &Client, rules: &Value) -> anyhow::Result<()> {
     let (api, name) = ("rbac.authorization.k8s.io", stage.agent_name());
     let api_version = format!("{api}/v1");
     let metadata = json!({ "name": name });

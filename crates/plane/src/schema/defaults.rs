@@ -41,13 +41,13 @@ impl Schema {
         }
     }
 
-    /// Drops nulls where null is no value: such a field counts as absent when it has a default.
+    /// Drops nulls where null is no value: such a field counts as absent, whether it has a default or not.
     pub fn drop_nulls(&self, value: &mut Value) {
         match value {
             Value::Object(map) if self.kind == Type::Object => {
                 map.retain(|name, found| {
-                    let child = self.properties.get(name);
-                    !(found.is_null() && child.is_some_and(|child| !child.nullable && child.default.is_some()))
+                    let child = self.properties.get(name).or(self.additional.as_deref());
+                    !(found.is_null() && child.is_some_and(|child| !child.nullable))
                 });
                 for (name, found) in map.iter_mut() {
                     if let Some(child) = self.properties.get(name).or(self.additional.as_deref()) {
@@ -64,5 +64,29 @@ impl Schema {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::schema::Schema;
+
+    #[test]
+    fn null_counts_as_absent_where_it_is_no_value() {
+        let schema = Schema::compile(&json!({ "type": "object", "properties": {
+            "plain": { "type": "array", "items": { "type": "string" } },
+            "filled": { "type": "string", "default": "x" },
+            "nullable": { "type": "string", "nullable": true },
+            "map": { "type": "object", "additionalProperties": { "type": "string" } },
+            "free": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+        }}))
+        .expect("compiles");
+        let mut object =
+            json!({ "plain": null, "filled": null, "nullable": null, "map": { "a": null }, "free": { "a": null } });
+        schema.drop_nulls(&mut object);
+        schema.apply_defaults(&mut object);
+        assert_eq!(object, json!({ "filled": "x", "nullable": null, "map": {}, "free": { "a": null } }));
     }
 }

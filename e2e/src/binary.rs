@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use tokio::process::{Child, Command};
+use tokio::sync::OnceCell;
 
 use crate::scratch::Scratch;
 use crate::stage::Stage;
@@ -51,7 +52,7 @@ impl Binary {
     }
 
     async fn with(stage: &Stage, launch: &Launch<'_>) -> anyhow::Result<Self> {
-        let path = build().await?;
+        let path = built().await?.clone();
         let folder = Arc::new(Scratch::new()?);
         let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?;
         let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(launch.user, launch.workspace))?;
@@ -120,6 +121,12 @@ impl Running {
     fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
+}
+
+/// Where the binary is. The first who asks builds it.
+async fn built() -> anyhow::Result<&'static PathBuf> {
+    static BUILT: OnceCell<PathBuf> = OnceCell::const_new();
+    BUILT.get_or_try_init(build).await
 }
 
 /// Builds the binary next to this test, in the same profile. A test run that built all packages has built it already.

@@ -9,6 +9,7 @@ mod compat_related;
 mod examples;
 mod fleet;
 mod leaders;
+mod lifecycle;
 mod objects;
 mod outages;
 mod process;
@@ -76,6 +77,12 @@ pub fn all() -> Vec<Scenario> {
             a_projected_kind_is_ordered_under_its_new_names
             only_orders_that_match_the_filter_are_served
             a_copy_names_the_workspace_of_its_order_if_asked_to;
+        lifecycle:
+            switched_off_it_lets_orders_go_and_switched_on_it_takes_them_up_again
+            deleted_it_lets_orders_go_together_with_what_they_hold
+            deleted_while_no_agent_ran_it_lets_orders_go_all_the_same
+            handed_to_another_agent_it_leaves_orders_to_that_one
+            published_under_another_name_it_lets_go_of_the_old_one;
         rights:
             the_documented_rights_are_enough_for_an_order_with_a_secret;
         broken:

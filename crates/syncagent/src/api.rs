@@ -27,6 +27,8 @@ pub const FINALIZER: &str = "syncagent.kcp.io/cleanup";
 pub const AGENT_NAME: &str = "syncagent.kcp.io/agent-name";
 /// Annotation on schemas: generation of the CRD they were made from.
 pub const SOURCE_GENERATION: &str = "syncagent.kcp.io/source-generation";
+/// Annotation on schemas: the kind they were made from, as `Kind.group`.
+pub const SOURCE_KIND: &str = "syncagent.kcp.io/source-kind";
 /// Label on copies: logical cluster of the source.
 pub const REMOTE_CLUSTER: &str = "syncagent.kcp.io/remote-object-cluster";
 /// Label on copies: SHA-1 of the source's name.

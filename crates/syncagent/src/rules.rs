@@ -6,6 +6,7 @@
 //!            └──▶ Rules { filter, naming, mutation, related }  ──▶ decide
 //! ```
 
+pub mod abandoned;
 pub mod crd;
 pub mod export;
 pub mod metadata;
@@ -78,6 +79,11 @@ impl ApiKind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// `<plural>.<group>`.
+    pub fn resource(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+
     fn of(crd: &Crd, version: &Version) -> Self {
         Self {
             group: crd.spec.group.clone(),
@@ -89,9 +95,34 @@ impl ApiKind {
     }
 }
 
+/// What is done with consumers' objects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Duty {
+    /// They are synchronized.
+    #[default]
+    Sync,
+    /// They are let go: no finalizer of ours stays, and copies stay as they are.
+    LetGo,
+    /// They are let go, and the kind of their copies is not known, or not served, any more.
+    LetGoBlindly,
+}
+
+/// Whether an object takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// It does.
+    In,
+    /// It does not.
+    Out,
+    /// Nobody can tell, because its namespace is not to be seen.
+    Unknown,
+}
+
 /// Everything a PublishedResource says about its objects, compiled.
 #[derive(Debug, Clone)]
 pub struct Rules {
+    /// What is done with objects.
+    pub duty: Duty,
     /// Name of the PublishedResource.
     pub name: String,
     /// Name of the agent, written on every copy.
@@ -144,6 +175,7 @@ impl Rules {
             related.push(Related::compile(&at, entry)?);
         }
         Ok(Self {
+            duty: Duty::Sync,
             name: pr.metadata.name.clone(),
             agent_name: agent_name.to_owned(),
             naming: Naming::compile(&pr.spec.naming.clone().unwrap_or_default(), local.namespaced, remote.namespaced)?,
@@ -163,16 +195,32 @@ impl Rules {
         self.subresources.contains(&"status")
     }
 
+    /// The rules by which objects are let go that were synchronized before.
+    ///
+    /// They need only the kinds, so that objects can be let go also when nothing else in a PublishedResource is valid.
+    pub fn to_let_go(pr: &PublishedResource, crd: &Crd, agent_name: &str) -> Result<Self, RuleError> {
+        let mut rules = Self::compile(pr, crd, agent_name).or_else(|_| {
+            let mut bare = pr.clone();
+            bare.spec.filter = None;
+            bare.spec.naming = None;
+            bare.spec.mutation = None;
+            bare.spec.related = Vec::new();
+            Self::compile(&bare, crd, agent_name)
+        })?;
+        rules.duty = Duty::LetGo;
+        Ok(rules)
+    }
+
     /// Whether an object of this kind takes part. Namespace labels matter only if there is a namespace filter.
-    pub fn selects(&self, source: &Value, namespace: Option<&Value>) -> bool {
-        let by_resource = self.resource_filter.as_ref().is_none_or(|s| s.matches_object(source));
-        // Cluster-scoped objects have no namespace that could be filtered out.
-        let by_namespace = match (&self.namespace_filter, namespace) {
-            (Some(selector), Some(namespace)) => selector.matches_object(namespace),
-            (Some(_), None) => !self.remote.namespaced,
-            (None, _) => true,
-        };
-        by_resource && by_namespace
+    pub fn selects(&self, source: &Value, namespace: Option<&Value>) -> Selection {
+        let out_by_resource = self.resource_filter.as_ref().is_some_and(|s| !s.matches_object(source));
+        match (&self.namespace_filter, namespace) {
+            _ if self.duty != Duty::Sync || out_by_resource => Selection::Out,
+            (Some(selector), Some(namespace)) if !selector.matches_object(namespace) => Selection::Out,
+            // Cluster-scoped objects have no namespace that could be filtered out.
+            (Some(_), None) if self.remote.namespaced => Selection::Unknown,
+            _ => Selection::In,
+        }
     }
 }
 
@@ -235,10 +283,25 @@ pub(crate) mod tests {
         .unwrap();
         let object = json!({"metadata": {"labels": {"a": "1"}}});
         let namespace = json!({"metadata": {"labels": {"b": "2"}}});
-        assert!(rules.selects(&object, Some(&namespace)));
-        assert!(!rules.selects(&json!({}), Some(&namespace)));
-        assert!(!rules.selects(&object, Some(&json!({}))));
-        assert!(!rules.selects(&object, None));
+        for (object, namespace, selection) in [
+            (&object, Some(&namespace), Selection::In),
+            (&json!({}), Some(&namespace), Selection::Out),
+            (&object, Some(&json!({})), Selection::Out),
+            (&object, None, Selection::Unknown),
+            (&json!({}), None, Selection::Out),
+        ] {
+            assert_eq!(rules.selects(object, namespace), selection, "{object} {namespace:?}");
+        }
+        let cluster_scoped =
+            compile(json!({"filter": {"namespace": {"matchLabels": {"b": "2"}}}, "projection": {"scope": "Cluster"}}));
+        assert_eq!(cluster_scoped.unwrap().selects(&object, None), Selection::In);
+    }
+
+    #[test]
+    fn objects_can_be_let_go_by_rules_that_are_broken() {
+        let pr = published(json!({"mutation": {"spec": [{}]}, "naming": {"name": "{{"}}));
+        let rules = Rules::to_let_go(&pr, &crontab(), "agent").unwrap();
+        assert_eq!(rules.selects(&json!({}), None), Selection::Out);
     }
 
     #[test]

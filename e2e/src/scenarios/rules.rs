@@ -60,8 +60,18 @@ pub(super) async fn only_orders_that_match_the_filter_are_served(world: Arc<dyn 
 
     label("silver", json!("gold")).await?;
     stage.copy_is("one that matches now is placed", team, "silver", |_| true).await?;
-    // An order that matches no longer can still be cancelled.
+    // An order that matches no longer is let go, and its copy stays until it matches again.
+    let placed = stage.copy(team, "gold").await?.unwrap_or_default();
     label("gold", Value::Null).await?;
+    let finalizers = |source: &Value| source["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
+    stage.source_is("the order is let go", team, "gold", |source| finalizers(source) == 0).await?;
+    stage.reorder(team, "gold", json!({ "size": 2 })).await?;
+    stage.at_rest().await?;
+    let copy = stage.copy(team, "gold").await?.unwrap_or_default();
+    ensure!(copy["metadata"]["resourceVersion"] == placed["metadata"]["resourceVersion"], "{}", shown(&copy));
+    label("gold", json!("gold")).await?;
+    stage.copy_is("the change arrives", team, "gold", |copy| copy["spec"]["size"] == 2).await?;
+    stage.source_is("the order is held again", team, "gold", |source| finalizers(source) == 1).await?;
     stage.cancel(team, "gold").await?;
     stage.all_gone(team, "gold").await?;
     agent.stop().await

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 pub struct Metrics {
     published_resources: AtomicU64,
     reconciles: Mutex<BTreeMap<(&'static str, Outcome), u64>>,
+    orphans: Mutex<BTreeMap<String, usize>>,
     leader_of: Mutex<Option<(String, bool)>>,
 }
 
@@ -46,6 +47,16 @@ impl Metrics {
         *self.reconciles.lock().entry((controller, outcome)).or_default() += 1;
     }
 
+    /// Sets how many copies of a PublishedResource have no source.
+    pub fn set_orphans(&self, published_resource: &str, count: usize) {
+        let mut orphans = self.orphans.lock();
+        if count == 0 {
+            orphans.remove(published_resource);
+        } else {
+            orphans.insert(published_resource.to_owned(), count);
+        }
+    }
+
     /// Says whether this process holds the lease of that name.
     pub fn set_leader(&self, lease: &str, leading: bool) {
         *self.leader_of.lock() = Some((lease.to_owned(), leading));
@@ -77,6 +88,13 @@ impl Metrics {
             .collect();
         let help = "Total number of reconciliation errors per controller.";
         family(&mut text, "controller_runtime_reconcile_errors_total", "counter", help, &errors);
+        let orphans = self.orphans.lock();
+        let orphans: Vec<_> = orphans
+            .iter()
+            .map(|(name, count)| (format!("{{publishedresource=\"{name}\"}}"), count.to_string()))
+            .collect();
+        let help = "Copies on the service cluster whose source does not exist.";
+        family(&mut text, "sync_agent_orphaned_copies", "gauge", help, &orphans);
         if let Some((lease, leading)) = &*self.leader_of.lock() {
             let sample = (format!("{{name=\"{lease}\"}}"), u8::from(*leading).to_string());
             let help = "Whether this process holds the lease: 1 if so, 0 if another one does.";
@@ -138,14 +156,19 @@ mod tests {
         metrics.reconciled("syncagent-apiexport", Outcome::Error);
         metrics.reconciled("syncagent-apiexport", Outcome::Error);
         metrics.set_leader("syncagent.a", true);
+        metrics.set_orphans("a", 3);
+        metrics.set_orphans("b", 3);
+        metrics.set_orphans("b", 0);
         let text = metrics.render();
         for line in [
             r#"controller_runtime_reconcile_total{controller="syncagent-apiexport",result="success"} 1"#,
             r#"controller_runtime_reconcile_total{controller="syncagent-apiexport",result="error"} 2"#,
             r#"controller_runtime_reconcile_errors_total{controller="syncagent-apiexport"} 2"#,
             r#"leader_election_master_status{name="syncagent.a"} 1"#,
+            r#"sync_agent_orphaned_copies{publishedresource="a"} 3"#,
         ] {
             assert!(text.lines().any(|got| got == line), "{line} is missing in\n{text}");
         }
+        assert!(!text.contains(r#"publishedresource="b""#));
     }
 }

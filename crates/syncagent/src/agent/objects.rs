@@ -8,27 +8,35 @@
 //!                 │               └──▶ controller ──▶ reconcile: see, decide, execute
 //!                 └──▶ states: what was last written, from Secrets
 //! ```
+//!
+//! Kinds whose PublishedResource is switched off or gone have a syncer too, as long as objects of theirs may be held: it lets them go.
 
+mod abandoned;
 mod copies;
 mod execute;
 mod fleet;
 mod kinds;
+mod others;
 mod reconcile;
 mod related;
 mod states;
 mod syncer;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use carrick_client::Client;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::catalog::Catalog;
+use super::backoff::Backoff;
+use super::catalog::{Catalog, Entry};
 use super::events::Recorder;
 use super::health::Health;
 use super::metrics::Metrics;
+use crate::rules::abandoned::resource_of;
+use crate::rules::{Duty, Rules};
 use fleet::Fleets;
 use states::States;
 use syncer::Syncer;
@@ -44,6 +52,12 @@ pub(crate) struct Context {
     pub slice_workspace: Client,
     /// Name of the endpoint slice.
     pub slice: String,
+    /// The workspace of the export.
+    pub export_workspace: Client,
+    /// Name of the export.
+    pub export: String,
+    /// Name of the agent.
+    pub agent_name: String,
     /// Namespace of the state Secrets.
     pub namespace: String,
     /// Tells consumers what happens to their objects.
@@ -54,67 +68,150 @@ pub(crate) struct Context {
     pub health: Arc<Health>,
 }
 
-/// Keeps one syncer running for every PublishedResource that is published and valid, until told to stop.
+/// Keeps one syncer running for every PublishedResource that is published and valid, and for every kind whose objects are to be let go,
+/// until told to stop.
 pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<Catalog>>, stop: CancellationToken) {
     let states = Arc::new(States::new(context.local.clone(), &context.namespace));
     let part = context.health.part("state Secrets");
     if !states.load(&part, &stop).await {
         return;
     }
-    let fleets = Fleets::start(&context, stop.clone());
-    let mut syncers: HashMap<String, Syncer> = HashMap::new();
+    let mut manager = Manager {
+        fleets: Fleets::start(&context, stop.clone()),
+        context,
+        states,
+        syncers: HashMap::new(),
+        abandoned: Vec::new(),
+        stop,
+    };
+    let part = manager.context.health.part("search for kinds that are not published any more");
+    let mut backoff = Backoff::for_servers();
+    let mut published: Option<HashSet<String>> = None;
+    let mut look: Option<Instant> = None;
     loop {
-        let current = catalog.borrow_and_update().clone();
-        adjust(&context, &states, &fleets, &current, &mut syncers, &stop).await;
+        let again = async {
+            match look {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            () = stop.cancelled() => break,
+            () = manager.stop.cancelled() => break,
             changed = catalog.changed() => if changed.is_err() { break },
+            () = again => {}
+        }
+        let current = catalog.borrow_and_update().clone();
+        manager.adjust(&current).await;
+        // Kinds may also have been abandoned while no agent ran.
+        let now = published_schemas(&current);
+        let lost = published.as_ref().is_none_or(|before| !before.is_subset(&now));
+        published = Some(now);
+        if lost || look.is_some_and(|at| at <= Instant::now()) {
+            look = match abandoned::look(&manager.context, &current).await {
+                Ok(found) => {
+                    manager.abandoned = found;
+                    manager.adjust(&current).await;
+                    part.works();
+                    backoff.reset();
+                    None
+                }
+                Err(error) => {
+                    part.fails(&error);
+                    Some(Instant::now() + backoff.pause())
+                }
+            };
         }
     }
-    for (_, syncer) in syncers {
-        syncer.stop().await;
-    }
+    futures::future::join_all(manager.syncers.into_values().map(Syncer::stop)).await;
 }
 
-/// Starts, stops and re-rules syncers until they are what the catalog says.
-async fn adjust(
-    context: &Arc<Context>,
-    states: &Arc<States>,
-    fleets: &Fleets,
-    catalog: &Catalog,
-    syncers: &mut HashMap<String, Syncer>,
-    stop: &CancellationToken,
-) {
-    let wanted: HashMap<_, _> = catalog
-        .entries
-        .iter()
-        .filter(|(name, _)| {
-            catalog.resources.get(*name).is_some_and(|pr| {
-                pr.metadata.deletion_timestamp.is_none()
-                    && pr.is_synchronized()
-                    && !pr.status.resource_schema_name.is_empty()
+/// Schemas of all PublishedResources that can be worked with.
+fn published_schemas(catalog: &Catalog) -> HashSet<String> {
+    catalog.entries.values().map(|entry| entry.schema_name.clone()).collect()
+}
+
+/// Starts, stops and re-rules syncers.
+struct Manager {
+    context: Arc<Context>,
+    states: Arc<States>,
+    fleets: Fleets,
+    syncers: HashMap<String, Syncer>,
+    /// Rules for kinds that nobody publishes any more.
+    abandoned: Vec<Arc<Rules>>,
+    stop: CancellationToken,
+}
+
+impl Manager {
+    /// Makes the syncers what the catalog says. An old one has ended before a new one for the same kind begins.
+    async fn adjust(&mut self, catalog: &Catalog) {
+        let wanted = self.wanted(catalog);
+        let fits = |name: &String, syncer: &Syncer| wanted.get(name).is_some_and(|rules| syncer.fits(rules));
+        let obsolete: Vec<String> =
+            self.syncers.iter().filter(|(name, syncer)| !fits(name, syncer)).map(|(name, _)| name.clone()).collect();
+        let ending = obsolete.into_iter().filter_map(|name| {
+            let syncer = self.syncers.remove(&name)?;
+            Some(async move {
+                syncer.stop().await;
+                tracing::info!(publishedresource = name, "Stopped synchronizing objects.");
             })
-        })
-        .filter_map(|(name, entry)| entry.rules.as_ref().ok().map(|rules| (name, rules)))
-        .collect();
-    let obsolete: Vec<String> = syncers
-        .iter()
-        .filter(|(name, syncer)| wanted.get(name).is_none_or(|rules| !syncer.fits(rules)))
-        .map(|(name, _)| name.clone())
-        .collect();
-    for name in obsolete {
-        if let Some(syncer) = syncers.remove(&name) {
-            syncer.stop().await;
-            tracing::info!(publishedresource = name, "Stopped synchronizing objects.");
+        });
+        futures::future::join_all(ending).await;
+        for (name, rules) in wanted {
+            match (self.syncers.get(&name), rules.duty) {
+                (Some(syncer), _) => {
+                    syncer.set_rules(&rules);
+                    continue;
+                }
+                (None, Duty::Sync) => {
+                    tracing::info!(publishedresource = name, "Starting to synchronize objects…");
+                }
+                (None, Duty::LetGo | Duty::LetGoBlindly) => {
+                    tracing::info!(
+                        publishedresource = name,
+                        "Letting go of objects that are not synchronized any more…"
+                    );
+                }
+            }
+            let syncer = Syncer::start(self.context.clone(), self.states.clone(), &self.fleets, rules, &self.stop);
+            self.syncers.insert(name, syncer);
         }
     }
-    for (name, rules) in wanted {
-        if let Some(syncer) = syncers.get(name) {
-            syncer.set_rules(rules);
-        } else {
-            tracing::info!(publishedresource = name.as_str(), "Starting to synchronize objects…");
-            let syncer = Syncer::start(context.clone(), states.clone(), fleets, rules.clone(), stop);
-            syncers.insert(name.clone(), syncer);
+
+    /// Rules by name of the PublishedResource, or of the schema where there is none.
+    fn wanted(&self, catalog: &Catalog) -> BTreeMap<String, Arc<Rules>> {
+        let mut wanted = BTreeMap::new();
+        for (name, entry) in &catalog.entries {
+            let Some(pr) = catalog.resources.get(name) else { continue };
+            let rules = match &entry.rules {
+                Ok(rules) if pr.is_at_work() => Some(rules.clone()),
+                // Published for the first time, or not valid from the start: there is nothing to let go.
+                _ if pr.is_at_work() || pr.status.resource_schema_name.is_empty() => None,
+                _ => self.to_let_go(name, entry),
+            };
+            wanted.extend(rules.map(|rules| (name.clone(), rules)));
         }
+        let taken: HashSet<String> = catalog.entries.values().map(|entry| resource_of(&entry.schema_name)).collect();
+        let abandoned = self.abandoned.iter().filter(|rules| !taken.contains(&rules.remote.resource()));
+        let abandoned = abandoned.filter(|rules| self.is_worth_it(&rules.name, rules));
+        wanted.extend(abandoned.map(|rules| (rules.name.clone(), rules.clone())));
+        wanted
+    }
+
+    /// Rules by which the objects of a PublishedResource are let go; none if there are none to let go.
+    fn to_let_go(&self, name: &str, entry: &Entry) -> Option<Arc<Rules>> {
+        let rules = Rules::to_let_go(&entry.pr, &entry.crd, &self.context.agent_name).ok()?;
+        // The same rules once more would have all objects looked at again.
+        if let Some(syncer) = self.syncers.get(name)
+            && syncer.rules().duty == Duty::LetGo
+            && syncer.fits(&rules)
+        {
+            return Some(syncer.rules());
+        }
+        self.is_worth_it(name, &rules).then(|| Arc::new(rules))
+    }
+
+    /// Watching a kind to let go of its objects is worth it only if some were synchronized once.
+    fn is_worth_it(&self, name: &str, rules: &Rules) -> bool {
+        self.syncers.contains_key(name) || self.states.remembers(&rules.remote)
     }
 }

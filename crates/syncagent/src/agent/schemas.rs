@@ -24,7 +24,7 @@ use super::events::{Recorder, Type};
 use super::export::Exported;
 use super::health::Health;
 use super::metrics::{Metrics, Outcome};
-use crate::api::{AGENT_NAME, GROUP, PublishedResource, VERSION};
+use crate::api::{AGENT_NAME, GROUP, PublishedResource, SOURCE_KIND, VERSION};
 use crate::rules::metadata::{annotation, label, set};
 use crate::rules::schema::{self, SchemaError};
 use status::Syncing;
@@ -250,7 +250,10 @@ impl Schemas {
         let failed = |action, source| SchemasError::Kcp { action, name: name.clone(), source };
         let Some(mut existing) = self.export.get(&kind, None, name).await.map_err(|e| failed("get", e))? else {
             tracing::info!(logger = CONTROLLER, name, "Creating APIResourceSchema…");
-            let object = schema::build(&entry.projected, &self.agent_name)?;
+            let mut object = schema::build(&entry.projected, &self.agent_name)?;
+            // Whoever finds the schema without its PublishedResource can still find the copies of its objects.
+            let source = &entry.crd.spec;
+            set(&mut object, "annotations", SOURCE_KIND, &format!("{}.{}", source.names.kind, source.group));
             self.export.create(&kind, None, &object).await.map_err(|e| failed("create", e))?;
             return Ok(());
         };

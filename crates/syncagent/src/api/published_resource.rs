@@ -170,6 +170,13 @@ impl Described for Condition {
 }
 
 impl PublishedResource {
+    /// Whether objects are synchronized now: it is published, not switched off, and not being deleted.
+    pub fn is_at_work(&self) -> bool {
+        self.metadata.deletion_timestamp.is_none()
+            && self.is_synchronized()
+            && !self.status.resource_schema_name.is_empty()
+    }
+
     /// Whether objects of this kind are synchronised.
     pub fn is_synchronized(&self) -> bool {
         self.spec.synchronization.as_ref().is_none_or(|s| s.enabled)

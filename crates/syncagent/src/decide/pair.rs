@@ -62,7 +62,7 @@ impl Pair<'_> {
             let mut finalizers = finalizers(self.source);
             finalizers.push(FINALIZER.to_owned());
             finalizers.sort();
-            self.set_finalizers(steps, finalizers);
+            steps.push(set_finalizers(&self.source_at, self.source, finalizers));
             self.report(steps, Event::Accepted);
         }
         let mutated = match self.copy {
@@ -138,9 +138,7 @@ impl Pair<'_> {
             steps.push(Step::ConfirmNoCopy);
             steps.push(Step::Forget);
         }
-        let mut finalizers = finalizers(self.source);
-        finalizers.retain(|f| f != FINALIZER);
-        self.set_finalizers(steps, finalizers);
+        steps.push(without_finalizer(&self.source_at, self.source));
         self.report(steps, Event::Deleted);
         Progress::Wrote
     }
@@ -178,11 +176,6 @@ impl Pair<'_> {
         self.report(steps, Event::Synced);
     }
 
-    fn set_finalizers(&self, steps: &mut Vec<Step>, finalizers: Vec<String>) {
-        let resource_version = self.source["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-        steps.push(Step::SetFinalizers { at: self.source_at.clone(), finalizers, resource_version });
-    }
-
     /// Events go to the object in kcp, whichever of the two it is.
     fn report(&self, steps: &mut Vec<Step>, event: Event) {
         let at = if self.source_at.side == Side::Kcp { &self.source_at } else { &self.copy_at };
@@ -215,6 +208,18 @@ pub(super) fn is_deleting(object: &Value) -> bool {
 /// Whether the object carries our finalizer.
 pub(super) fn has_finalizer(object: &Value) -> bool {
     finalizers(object).iter().any(|f| f == FINALIZER)
+}
+
+/// The step that takes our finalizer off an object.
+pub(super) fn without_finalizer(at: &Place, object: &Value) -> Step {
+    let mut finalizers = finalizers(object);
+    finalizers.retain(|f| f != FINALIZER);
+    set_finalizers(at, object, finalizers)
+}
+
+fn set_finalizers(at: &Place, object: &Value, finalizers: Vec<String>) -> Step {
+    let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    Step::SetFinalizers { at: at.clone(), finalizers, resource_version }
 }
 
 fn finalizers(object: &Value) -> Vec<String> {

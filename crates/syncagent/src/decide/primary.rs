@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::DecideError;
-use super::pair::{Pair, Progress, StatusFlow, draft, has_finalizer, is_deleting};
+use super::pair::{Pair, Progress, StatusFlow, draft, has_finalizer, is_deleting, without_finalizer};
 use super::related::{self, Context, RelatedSeen};
 use super::state::{State, entry_key};
-use super::step::{Next, Place, Plan, Side};
-use crate::rules::Rules;
+use super::step::{Event, Next, Place, Plan, Side, Step};
 use crate::rules::metadata::{Link, SourceKey};
+use crate::rules::{Rules, Selection};
 
 /// Copies on the service cluster that carry the link to a source.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +40,25 @@ pub struct Seen<'a> {
     pub state: &'a State,
     /// Related objects, sorted by entry and then by namespace and name on the origin side.
     pub related: &'a [RelatedSeen],
+    /// Other objects in kcp that are remembered with it. They matter only when it is let go.
+    pub others: &'a [(Place, Value)],
+    /// Whether it was let go before: a finalizer that is back since then was put there by somebody else.
+    pub let_go: bool,
+}
+
+impl Seen<'_> {
+    /// Whether the object is about to be let go: it does not take part any more, but we still hold it.
+    pub fn is_let_go(&self, rules: &Rules) -> bool {
+        let Some(source) = self.source else { return false };
+        rules.selects(source, self.namespace) == Selection::Out && has_finalizer(source) && self.is_ours()
+    }
+
+    /// Whether there are traces of our work. Without them a finalizer may be there for another reason: that the object is a related
+    /// object of another primary.
+    fn is_ours(&self) -> bool {
+        let entry = entry_key(&self.key.cluster, &self.key.namespace, &self.key.name);
+        !self.let_go && (!matches!(self.copies, Copies::None) || self.state.entry(&entry).is_some())
+    }
 }
 
 /// Decides what to do for one consumer's object.
@@ -47,24 +66,35 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
     let mut plan = Plan::default();
     // A source that is not there leaves everything as it is: it may just be out of sight.
     let Some(source) = seen.source else { return Ok(plan) };
-    let copy = match seen.copies {
-        Copies::None => None,
-        Copies::One(copy) => Some(copy),
-        Copies::Many(names) => return Err(DecideError::Ambiguous(names.to_vec())),
-    };
-    let deleting = is_deleting(source);
-    // A filter stops new work, never the end of old work: a held object must always be released.
-    let leaving = deleting && has_finalizer(source);
-    if !leaving && (deleting || !rules.selects(source, seen.namespace)) {
-        return Ok(plan);
-    }
-
     let source_at = Place {
         side: Side::Kcp,
         kind: Arc::new(rules.remote.clone()),
         namespace: rules.remote.namespaced.then(|| seen.key.namespace.clone()),
         name: seen.key.name.clone(),
     };
+    let deleting = is_deleting(source);
+    let let_go = seen.is_let_go(rules);
+    if let_go && (!deleting || rules.related.is_empty()) {
+        let held = seen.others.iter().filter(|(_, object)| has_finalizer(object));
+        plan.steps.extend(held.map(|(at, object)| without_finalizer(at, object)));
+    }
+    if let_go && !deleting {
+        plan.steps.push(without_finalizer(&source_at, source));
+        plan.steps.push(Step::Report { at: source_at, event: Event::Released });
+        return Ok(plan);
+    }
+    let taking_part = rules.selects(source, seen.namespace) == Selection::In;
+    // A filter stops new work, never the end of old work: what its consumer wants to be gone goes, with its copy.
+    let leaving = deleting && has_finalizer(source) && (taking_part || seen.is_ours());
+    if !leaving && (deleting || !taking_part) {
+        return Ok(plan);
+    }
+    let copy = match seen.copies {
+        Copies::None => None,
+        Copies::One(copy) => Some(copy),
+        Copies::Many(names) => return Err(DecideError::Ambiguous(names.to_vec())),
+    };
+
     let context = Context {
         source: seen.key,
         primary: source,

@@ -31,6 +31,36 @@ pub struct Entry {
     pub next: Vec<Value>,
 }
 
+/// An object whose copy is remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remembered {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace, empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl Remembered {
+    fn of(value: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Some(Self {
+            api_version: text(&value["apiVersion"])?,
+            kind: text(&value["kind"])?,
+            namespace: text(&value["metadata"]["namespace"]).unwrap_or_default(),
+            name: text(&value["metadata"]["name"])?,
+        })
+    }
+
+    /// The API group, empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
 impl State {
     /// Reads the data of a state Secret (decoded). Entries that are not JSON count as absent.
     pub fn from_data<'a>(data: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
@@ -79,6 +109,25 @@ impl State {
     /// Notes what was written.
     pub fn note(&mut self, key: &str, value: Value) {
         self.entries.insert(key.to_owned(), Entry { last: Some(value), next: Vec::new() });
+    }
+
+    /// The objects in kcp, other than the primary, whose copies are remembered.
+    pub fn others_in_kcp(&self, primary: &SourceKey) -> Vec<Remembered> {
+        let own = entry_key(&primary.cluster, &primary.namespace, &primary.name);
+        let others = self.entries.iter().filter(|(key, _)| **key != own);
+        others
+            .filter_map(|(key, entry)| {
+                let object = Remembered::of(entry.last.as_ref().or(entry.next.first())?)?;
+                // Truths on the service cluster have an empty cluster in their key.
+                (*key != entry_key("", &object.namespace, &object.name)).then_some(object)
+            })
+            .collect()
+    }
+
+    /// Whether any object of a kind is remembered, in any version.
+    pub fn remembers(&self, group: &str, kind: &str) -> bool {
+        let values = self.entries.values().flat_map(|entry| entry.last.iter().chain(&entry.next));
+        values.filter_map(Remembered::of).any(|object| object.kind == kind && object.group() == group)
     }
 
     /// Whether nothing is remembered.
@@ -158,6 +207,22 @@ mod tests {
         assert_eq!(read, state);
         state.note("a", json!({"spec": {"x": 2}}));
         assert_eq!(state.to_data().len(), 1);
+    }
+
+    #[test]
+    fn what_is_remembered_tells_whose_copies_there_are() {
+        let primary = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "a".into() };
+        let value = |kind: &str, name: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"namespace": "ns", "name": name}});
+        let mut state = State::default();
+        state.note(&entry_key("c", "ns", "a"), value("CronTab", "a"));
+        state.note_next(&entry_key("c", "ns", "b"), value("Backup", "b"));
+        state.note(&entry_key("", "ns", "c"), value("Secret", "c"));
+        let others = state.others_in_kcp(&primary);
+        assert_eq!(
+            others.iter().map(|o| (o.group(), o.kind.as_str(), o.name.as_str())).collect::<Vec<_>>(),
+            [("example.com", "Backup", "b")]
+        );
+        assert!(state.remembers("example.com", "CronTab") && !state.remembers("", "CronTab"));
     }
 
     #[test]

@@ -159,6 +159,8 @@ pub enum Event {
     Cleanup,
     /// The copy is gone.
     Deleted,
+    /// The object is not synchronized any more.
+    Released,
 }
 
 impl Event {
@@ -171,6 +173,7 @@ impl Event {
             Self::StatusSynced => ("ObjectStatusSynced", "The current object status has been updated."),
             Self::Cleanup => ("ObjectCleanup", "Object deletion has been started and will progress in the background."),
             Self::Deleted => ("ObjectDeleted", "Object deletion has been completed, finalizer has been removed."),
+            Self::Released => ("ObjectReleased", "Object is not synchronized any more, finalizer has been removed."),
         }
     }
 }
@@ -194,4 +197,11 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// When to look again.
     pub next: Next,
+}
+
+impl Plan {
+    /// Whether it ends with an object that was let go.
+    pub fn releases(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Report { event: Event::Released, .. }))
+    }
 }

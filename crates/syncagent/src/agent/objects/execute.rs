@@ -13,8 +13,8 @@ use crate::agent::events::{Recorder, Type};
 use crate::api::AGENT_NAME;
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::{Place, Side, Step};
-use crate::rules::Rules;
 use crate::rules::metadata::{Link, SourceKey, label};
+use crate::rules::{Duty, Rules};
 
 /// Why a step could not be executed.
 #[derive(Debug, Error)]
@@ -52,6 +52,11 @@ impl StepError {
             Self::Foreign { .. } => false,
             Self::CopyLeft(_) => true,
         }
+    }
+
+    /// Whether a server is at fault, so that it may work by itself later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if source.is_transient())
     }
 }
 
@@ -124,6 +129,17 @@ impl Executor<'_> {
         }
     }
 
+    /// Leaves a trace of an object whose copy cannot be made: it is held already, and must be let go should its rules vanish.
+    pub async fn hold(&self, entry: &str, value: &Value) {
+        if self.states.get(&self.rules.remote, self.key).entry(entry).is_some() {
+            return;
+        }
+        let written = self.states.update(&self.rules.remote, self.key, |state| state.note_next(entry, value.clone()));
+        if let Err(error) = written.await {
+            tracing::debug!(%error, "Cannot leave a trace.");
+        }
+    }
+
     fn client(&self, side: Side) -> &Client {
         match side {
             Side::Kcp => self.kcp,
@@ -193,6 +209,9 @@ impl Executor<'_> {
 
     /// The cache is behind the server now and then; before a source is let go the server itself is asked.
     async fn confirm_no_copy(&self) -> Result<(), StepError> {
+        if self.rules.duty == Duty::LetGoBlindly {
+            return Ok(());
+        }
         let labels: Vec<String> = Link::to(self.key, None).labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let kind = resource(&self.rules.local);
         let options = ListOptions::labels(labels.join(","));

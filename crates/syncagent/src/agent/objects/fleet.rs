@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use carrick_multicluster::providers::Single;
 use carrick_multicluster::providers::kcp::ApiExport;
+use carrick_multicluster::providers::{Nop, Single};
 use carrick_multicluster::{Fleet, FleetEvent};
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,8 @@ pub(super) struct Fleets {
     pub consumers: Fleet,
     /// The service cluster alone.
     pub service: Fleet,
+    /// No cluster at all, for kinds that the service cluster does not have.
+    pub nowhere: Fleet,
 }
 
 impl Fleets {
@@ -28,7 +30,7 @@ impl Fleets {
         let consumers = Fleet::from(provider);
         let service = Fleet::from(Single::new(copies::SERVICE, context.local.clone()));
         tokio::spawn(tell(consumers.clone(), context.health.clone(), stop));
-        Self { consumers, service }
+        Self { consumers, service, nowhere: Fleet::from(Nop) }
     }
 }
 

@@ -13,16 +13,16 @@ use futures::FutureExt;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::copies;
 use super::execute::{Executor, StepError};
 use super::related::{ReadError, Reader};
 use super::syncer::Shared;
+use super::{copies, others};
 use crate::agent::connect::resource;
 use crate::agent::events::Type;
-use crate::decide::{Copies, DecideError, Next, Place, Seen, Side, decide};
-use crate::rules::Rules;
+use crate::decide::{Copies, DecideError, Next, Place, Seen, Side, Step, decide};
 use crate::rules::metadata::{SourceKey, annotation};
 use crate::rules::related::Primaries;
+use crate::rules::{Duty, Rules};
 
 /// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless look.
 const CATCH_UP: Duration = Duration::from_secs(2);
@@ -70,8 +70,10 @@ pub(super) async fn reconcile(
 ) -> Result<Next, ReconcileError> {
     let Some(source) = source else {
         shared.interest.set(request, Vec::new());
+        shared.note_orphan(request, orphan(shared, &source_key(request)).as_ref());
         return Ok(Next::OnChange);
     };
+    shared.note_orphan(request, None);
     let source = source.value();
     // A panic is a defect, but one object must not take the others down with it.
     let result = AssertUnwindSafe(process(shared, request, client, &source)).catch_unwind().await;
@@ -88,11 +90,7 @@ pub(super) async fn reconcile(
 async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -> Result<Next, ReconcileError> {
     let rules = shared.rules();
     let local = &shared.context.local;
-    let key = SourceKey {
-        cluster: request.cluster.to_string(),
-        namespace: request.namespace.to_string(),
-        name: request.name.to_string(),
-    };
+    let key = source_key(request);
     let namespace = namespace(&rules, request, kcp).await?;
     let path = workspace_path(shared, &rules, request, kcp).await?;
     let found: Vec<Value> = copies::of(&shared.copies, &key).iter().map(|copy| copy.value()).collect();
@@ -111,7 +109,7 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
         _ => Vec::new(),
     };
     let state = shared.states.get(&rules.remote, &key);
-    let seen = Seen {
+    let mut seen = Seen {
         key: &key,
         workspace_path: path.as_deref(),
         source: Some(source),
@@ -119,7 +117,20 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
         copies,
         state: &state,
         related: &related,
+        others: &[],
+        let_go: shared.was_let_go(request),
     };
+    let others = if seen.is_let_go(&rules) {
+        let read = others::read(kcp, &state, &key).await;
+        read.map_err(|source| ReconcileError::Read {
+            what: "objects that are held together with it".into(),
+            cluster: request.cluster.clone(),
+            source,
+        })?
+    } else {
+        Vec::new()
+    };
+    seen.others = &others;
     let plan = decide(&rules, seen)?;
     if plan.steps.is_empty() {
         return Ok(plan.next);
@@ -141,10 +152,20 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
         key: &key,
         objects: HashMap::from([(source_at, source.clone())]),
     };
-    for step in plan.steps {
+    let released = plan.releases();
+    let mut steps = plan.steps.into_iter().peekable();
+    while let Some(step) = steps.next() {
         tracing::debug!(object = %request, step = step.verb(), "Executing a step.");
-        executor.execute(step).await?;
+        let executed = executor.execute(step).await;
+        if let (Err(error), Some(Step::Remember { entry, value })) = (&executed, steps.peek())
+            && !error.is_race()
+            && !error.is_transient()
+        {
+            executor.hold(entry, value).await;
+        }
+        executed?;
     }
+    shared.note_let_go(request, released);
     let catch_up = async {
         for (at, object) in &executor.objects {
             if *at.kind == rules.remote && at.side == Side::Kcp {
@@ -157,6 +178,13 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
     // A cache that lags is no error: the next event decides anew.
     let _ = tokio::time::timeout(CATCH_UP, catch_up).await;
     Ok(plan.next)
+}
+
+/// The copy of a source that does not exist. Copies do not tell the kind of their source, but the memory does.
+fn orphan(shared: &Shared, key: &SourceKey) -> Option<Arc<Object>> {
+    let rules = shared.rules();
+    let ours = rules.duty == Duty::Sync && !shared.states.get(&rules.remote, key).is_empty();
+    copies::of(&shared.copies, key).into_iter().next().filter(|_| ours)
 }
 
 /// Waits until a cache shows a version of the object that is at least as new.
@@ -207,6 +235,14 @@ async fn workspace_path(
     let path = logical_cluster.as_ref().and_then(|object| annotation(object, PATH_ANNOTATION)).unwrap_or_default();
     shared.paths.lock().insert(request.cluster.clone(), path.to_owned());
     Ok(Some(path.to_owned()))
+}
+
+fn source_key(request: &Key) -> SourceKey {
+    SourceKey {
+        cluster: request.cluster.to_string(),
+        namespace: request.namespace.to_string(),
+        name: request.name.to_string(),
+    }
 }
 
 fn full_name(object: &Value) -> String {

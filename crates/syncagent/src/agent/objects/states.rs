@@ -65,6 +65,12 @@ impl States {
         secret.map(|secret| read(&secret.value())).unwrap_or_default()
     }
 
+    /// Whether any object of a kind is remembered.
+    pub fn remembers(&self, kind: &ApiKind) -> bool {
+        let known = self.known.lock();
+        known.values().any(|secret| read(&secret.value()).remembers(&kind.group, &kind.kind))
+    }
+
     /// Changes what is remembered about a primary.
     pub async fn update(
         &self,

@@ -1,6 +1,6 @@
 //! One syncer: all objects of one PublishedResource.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,8 @@ use crate::agent::health::Part;
 use crate::agent::metrics::Outcome;
 use crate::api::{AGENT_NAME, Origin};
 use crate::decide::{Next, Side};
-use crate::rules::Rules;
 use crate::rules::related::{Gvr, RelatedWatch};
+use crate::rules::{Duty, Rules};
 
 /// How many objects of one PublishedResource are worked on at once.
 const WORKERS: usize = 32;
@@ -62,6 +62,10 @@ pub(super) struct Shared {
     pub namespaces: Namespaces,
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<ClusterName, String>>,
+    /// Objects that were let go.
+    let_go: Mutex<HashSet<Key>>,
+    /// Sources that do not exist although they have copies.
+    orphaned: Mutex<HashSet<Key>>,
     rules: Mutex<Arc<Rules>>,
     /// Objects to look at although they have not changed themselves.
     looks: mpsc::UnboundedSender<Key>,
@@ -81,7 +85,8 @@ impl Syncer {
         let paged = WatchOptions { streaming_lists: false, ..WatchOptions::default() };
         let sources = fleets.consumers.informer_compact(remote.clone(), paged.clone());
         let labelled = WatchOptions::labels(format!("{AGENT_NAME}={}", rules.agent_name));
-        let copies = fleets.service.informer_compact(resource(&rules.local), labelled);
+        let service = if rules.duty == Duty::LetGoBlindly { &fleets.nowhere } else { &fleets.service };
+        let copies = service.informer_compact(resource(&rules.local), labelled);
         copies::index(copies.store());
         let (looks, to_look_at) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
@@ -93,6 +98,8 @@ impl Syncer {
             interest: SharedInterest::default(),
             namespaces: Namespaces::default(),
             paths: Mutex::default(),
+            let_go: Mutex::default(),
+            orphaned: Mutex::default(),
             rules: Mutex::new(rules),
             looks,
         });
@@ -104,7 +111,7 @@ impl Syncer {
                 Config::default().concurrency(WORKERS).per_cluster(0).backoff(FIRST_RETRY, LONGEST_RETRY).grace(GRACE),
             )
             .trigger(requests(to_look_at, remote.clone()))
-            .watches_informer_from(fleets.service.clone(), copies.clone(), move |_, copy: &Object| {
+            .watches_informer_from(service.clone(), copies.clone(), move |_, copy: &Object| {
                 copies::source_of(&copy.value()).map(|key| Request::from_key(&key, remote.clone()))
             })
             .graceful_shutdown_on(stop.clone().cancelled_owned());
@@ -120,11 +127,17 @@ impl Syncer {
         Self { shared, stop, tasks }
     }
 
+    /// The rules of this moment.
+    pub fn rules(&self) -> Arc<Rules> {
+        self.shared.rules()
+    }
+
     /// Whether these rules can be swapped in: what is watched stays the same.
     pub fn fits(&self, rules: &Rules) -> bool {
         let old = self.shared.rules();
         let same_related = |origin| watched(&old.related, origin) == watched(&rules.related, origin);
-        old.local == rules.local
+        (old.duty == Duty::LetGoBlindly) == (rules.duty == Duty::LetGoBlindly)
+            && old.local == rules.local
             && old.remote == rules.remote
             && same_related(Origin::Kcp)
             && same_related(Origin::Service)
@@ -136,7 +149,10 @@ impl Syncer {
             return;
         }
         *self.shared.rules.lock() = rules.clone();
-        for (key, _) in self.shared.sources.list_all() {
+        let sources = self.shared.sources.list_all().into_iter().map(|(key, _)| key);
+        let copies = self.shared.copies.list(copies::SERVICE);
+        let linked = copies.iter().filter_map(|copy| copies::source_of(&copy.value()));
+        for key in sources.chain(linked).collect::<HashSet<_>>() {
             self.shared.look_at(key);
         }
     }
@@ -145,6 +161,7 @@ impl Syncer {
     pub async fn stop(mut self) {
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
+        self.shared.context.metrics.set_orphans(&self.shared.rules().name, 0);
     }
 }
 
@@ -152,6 +169,42 @@ impl Shared {
     /// The rules of this moment.
     pub fn rules(&self) -> Arc<Rules> {
         self.rules.lock().clone()
+    }
+
+    /// Whether an object was let go.
+    pub fn was_let_go(&self, key: &Key) -> bool {
+        self.let_go.lock().contains(key)
+    }
+
+    /// Notes that an object was let go, or is taken care of again.
+    pub fn note_let_go(&self, key: &Key, let_go: bool) {
+        let mut all = self.let_go.lock();
+        if let_go {
+            all.insert(key.clone())
+        } else {
+            all.remove(key)
+        };
+    }
+
+    /// Notes that a source does not exist although it has a copy; or that it is not so any more. Such a copy is never deleted: its source
+    /// may just be out of sight, and if it was deleted, that was while nothing was synchronized.
+    pub fn note_orphan(&self, key: &Key, copy: Option<&Arc<Object>>) {
+        let mut all = self.orphaned.lock();
+        let changed = match copy {
+            Some(copy) if all.insert(key.clone()) => {
+                tracing::warn!(
+                    object = %key,
+                    copy = format!("{}/{}", copy.namespace, copy.name),
+                    "A copy has no source in kcp and is left alone. Delete it if nobody needs it."
+                );
+                true
+            }
+            Some(_) => false,
+            None => all.remove(key),
+        };
+        if changed {
+            self.context.metrics.set_orphans(&self.rules().name, all.len());
+        }
     }
 
     /// Has an object looked at soon.

@@ -1,0 +1,77 @@
+//! Looking for kinds that nobody publishes any more: a PublishedResource was deleted, maybe while no agent ran.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use carrick_client::discovery::find_kind;
+use carrick_client::{Client, Error, ListOptions};
+use carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
+use serde_json::Value;
+use thiserror::Error;
+
+use super::Context;
+use crate::agent::catalog::{Catalog, published_resources};
+use crate::agent::connect;
+use crate::api::AGENT_NAME;
+use crate::rules::abandoned::{Abandoned, resource_of};
+use crate::rules::naming::NamingError;
+use crate::rules::{ApiKind, Rules};
+
+/// Why it is not known which kinds are abandoned.
+#[derive(Debug, Error)]
+pub(super) enum LookError {
+    /// A server refused or did not answer.
+    #[error("cannot read {what}: {source}")]
+    Read {
+        /// What was to be read.
+        what: String,
+        /// What the server said.
+        source: Error,
+    },
+    /// The built-in naming rules are broken: a defect.
+    #[error(transparent)]
+    Naming(#[from] NamingError),
+}
+
+/// Rules for all abandoned kinds.
+pub(super) async fn look(context: &Context, catalog: &Catalog) -> Result<Vec<Arc<Rules>>, LookError> {
+    let failed = |what: &str| {
+        let what = what.to_owned();
+        |source| LookError::Read { what, source }
+    };
+    let ours = ListOptions::labels(format!("{AGENT_NAME}={}", context.agent_name));
+    let (schemas, exports) = (connect::resource(&API_RESOURCE_SCHEMA), connect::resource(&API_EXPORT));
+    let (kcp, every) = (&context.export_workspace, ListOptions::default());
+    let schemas = kcp.list(&schemas, None, &ours).await.map_err(failed("APIResourceSchemas"))?;
+    let export = kcp.get(&exports, None, &context.export).await.map_err(failed("the APIExport"))?;
+    let all = context.local.list(&published_resources(), None, &every).await.map_err(failed("PublishedResources"))?;
+    let taken: HashSet<String> = all.iter().filter_map(|pr| resource_taken_care_of(pr, catalog)).collect();
+    let mut rules = Vec::new();
+    for kind in Abandoned::find(&schemas, &export.unwrap_or_default(), &taken, &context.agent_name) {
+        let local = local_kind(&context.local, &kind).await.map_err(failed(&kind.local_kind))?;
+        rules.push(Arc::new(kind.rules(local, &context.agent_name)?));
+    }
+    Ok(rules)
+}
+
+/// The resource in kcp that needs no help, because this PublishedResource publishes it, for our agent or for another one. Ours may have
+/// published another one before.
+fn resource_taken_care_of(pr: &Value, catalog: &Catalog) -> Option<String> {
+    let name = pr["metadata"]["name"].as_str().unwrap_or_default();
+    if let Some(entry) = catalog.entries.get(name) {
+        return Some(resource_of(&entry.schema_name));
+    }
+    let lost = catalog.resources.get(name).is_some_and(|ours| !ours.is_at_work());
+    (!lost).then(|| resource_of(pr["status"]["resourceSchemaName"].as_str().unwrap_or_default()))
+}
+
+async fn local_kind(local: &Client, kind: &Abandoned) -> Result<Option<ApiKind>, Error> {
+    let found = find_kind(local, &kind.local_group, &kind.local_kind).await?;
+    Ok(found.map(|found| ApiKind {
+        group: found.group,
+        version: found.preferred,
+        kind: found.kind,
+        plural: found.plural,
+        namespaced: found.namespaced,
+    }))
+}

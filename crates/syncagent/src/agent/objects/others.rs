@@ -1,0 +1,47 @@
+//! Objects in a consumer's workspace that are held together with a primary, known from the remembered state alone.
+
+use std::sync::Arc;
+
+use carrick_client::{Client, Error};
+use serde_json::Value;
+
+use super::kinds::resource;
+use crate::decide::state::{Remembered, State};
+use crate::decide::{Place, Side};
+use crate::rules::ApiKind;
+use crate::rules::metadata::SourceKey;
+
+/// Reads them as they are now. Rules are not needed for that: they may be gone or changed.
+pub(super) async fn read(kcp: &Client, state: &State, primary: &SourceKey) -> Result<Vec<(Place, Value)>, Error> {
+    let mut found = Vec::new();
+    for object in state.others_in_kcp(primary) {
+        let Some(kind) = kind_of(kcp, &object).await? else { continue };
+        let at = Place {
+            side: Side::Kcp,
+            namespace: kind.namespaced.then_some(object.namespace),
+            name: object.name,
+            kind: Arc::new(kind),
+        };
+        let read = kcp.get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await?;
+        found.extend(read.map(|read| (at, read)));
+    }
+    Ok(found)
+}
+
+async fn kind_of(client: &Client, object: &Remembered) -> Result<Option<ApiKind>, Error> {
+    let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
+    let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    let list = match client.raw_get(&path).await {
+        Err(error) if error.is_not_found() => return Ok(None),
+        list => list?,
+    };
+    let named = |entry: &&Value| entry["kind"] == *object.kind && !entry["name"].as_str().unwrap_or("/").contains('/');
+    let found = list["resources"].as_array().into_iter().flatten().find(named);
+    Ok(found.map(|entry| ApiKind {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: object.kind.clone(),
+        plural: entry["name"].as_str().unwrap_or_default().to_owned(),
+        namespaced: entry["namespaced"] == true,
+    }))
+}

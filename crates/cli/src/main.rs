@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  main ─┬─ demo    plays a whole delivery, from order to clean-up, in this process
+//!        ├─ explain tells what the agent would do, and why
 //!        ├─ plane   serves an embedded kcp and a service cluster until told to stop
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ ui      step lines with their time, for a terminal or plain
@@ -9,6 +10,7 @@
 //! ```
 
 mod demo;
+mod explain;
 mod kubeconfig;
 mod logs;
 mod plane;
@@ -37,6 +39,7 @@ Examples:
   carrick demo                          see one service delivered, from order to clean-up
   carrick demo --keep                   the same, and leave it running to look at with kubectl
   carrick plane --data-dir ./plane      a kcp and a Kubernetes API server to play with
+  carrick explain --help                what would the agent do with an object, and why
   carrick toolkit template --data obj.yaml '{{ .Object.metadata.name | sha3short }}'
                                         try a rule before publishing it
 
@@ -45,6 +48,7 @@ carrick is for development and tests; production runs on real kcp and Kubernetes
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Explain(explain::Args),
     Plane(plane::Args),
     Toolkit(toolkit::Args),
 }
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
     let verbose = cli.verbose;
     match cli.command {
         Command::Demo(args) => wait(demo::run(args, verbose)),
+        Command::Explain(args) => wait(explain::run(args, verbose)),
         Command::Plane(args) => wait(plane::run(args, verbose)),
         Command::Toolkit(args) => toolkit::run(args),
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use kube::client::Body;
@@ -22,6 +22,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) enum Channel {
     /// Our own pool; requests have absolute URLs.
     Pool(Transport),
+    /// The same, for looking only: whatever might change something is refused.
+    ReadOnly(Transport),
     /// A kube client, which knows its server; requests have no host.
     Kube(kube::Client),
 }
@@ -30,7 +32,8 @@ impl Channel {
     /// Sends one request and waits for the head of its answer.
     pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
         match self {
-            Self::Pool(transport) => {
+            Self::ReadOnly(_) if request.method() != Method::GET => Err("this client only reads".into()),
+            Self::Pool(transport) | Self::ReadOnly(transport) => {
                 let answer = transport.send(request).await?;
                 Ok(answer.map(|body| body.map_err(BoxError::from).boxed_unsync()))
             }

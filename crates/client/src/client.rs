@@ -19,7 +19,6 @@ use crate::connect::{ConnectError, parse_url, show};
 use crate::error::{Error, Status, chain};
 use crate::object::Object;
 use crate::resource::{Resource, push_query};
-use crate::transport::Transport;
 
 /// How long a whole request may take, the body of the answer included. Watches have limits of their own.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -74,11 +73,7 @@ pub(crate) struct Page {
 }
 
 impl Client {
-    pub(crate) fn new(transport: Transport, url: Arc<str>, default_namespace: Arc<str>) -> Self {
-        Self::on(Channel::Pool(transport), url, default_namespace)
-    }
-
-    fn on(channel: Channel, url: Arc<str>, default_namespace: Arc<str>) -> Self {
+    pub(crate) fn on(channel: Channel, url: Arc<str>, default_namespace: Arc<str>) -> Self {
         Self { inner: Arc::new(Inner { channel, url, default_namespace, kube: Mutex::default() }) }
     }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::channel::Channel;
 use crate::client::Client;
 use crate::connect::{self, ConnectError, Overrides, Source};
 use crate::transport::Transport;
@@ -18,6 +19,7 @@ struct Inner {
     url: http::Uri,
     shown: String,
     default_namespace: Arc<str>,
+    read_only: bool,
 }
 
 impl Server {
@@ -48,7 +50,16 @@ impl Server {
         let default_namespace = loaded.config.default_namespace.as_str().into();
         let transport = Transport::open(source, &loaded)?;
         let shown = connect::show(&url);
-        Ok(Self { inner: Arc::new(Inner { transport, url, shown, default_namespace }) })
+        Ok(Self { inner: Arc::new(Inner { transport, url, shown, default_namespace, read_only: false }) })
+    }
+
+    /// The same server on the same pool, for looking only: its clients refuse to send whatever might change something.
+    #[must_use]
+    pub fn read_only(&self) -> Self {
+        let Inner { transport, url, shown, default_namespace, .. } = &*self.inner;
+        let (transport, url) = (transport.clone(), url.clone());
+        let (shown, default_namespace) = (shown.clone(), default_namespace.clone());
+        Self { inner: Arc::new(Inner { transport, url, shown, default_namespace, read_only: true }) }
     }
 
     /// The server's URL, with its path and without a trailing slash.
@@ -83,7 +94,9 @@ impl Server {
     }
 
     fn scoped(&self, url: &str) -> Client {
-        Client::new(self.inner.transport.clone(), url.into(), self.inner.default_namespace.clone())
+        let transport = self.inner.transport.clone();
+        let channel = if self.inner.read_only { Channel::ReadOnly(transport) } else { Channel::Pool(transport) };
+        Client::on(channel, url.into(), self.inner.default_namespace.clone())
     }
 }
 

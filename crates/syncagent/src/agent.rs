@@ -14,6 +14,7 @@ pub mod backoff;
 pub mod catalog;
 pub mod connect;
 pub mod events;
+pub mod explain;
 pub mod health;
 pub mod http;
 pub mod metrics;
@@ -312,6 +313,7 @@ impl Agent {
                 recorder: self.recorder.of(objects::CONTROLLER),
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),
+                explained: None,
             };
             let running = objects::run(Arc::new(context), receiver, halt.clone());
             parts.spawn(async move {

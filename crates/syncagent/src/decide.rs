@@ -17,10 +17,12 @@ mod primary;
 mod related;
 pub mod state;
 mod step;
+mod why;
 
 pub use primary::{Copies, Seen, decide};
 pub use related::RelatedSeen;
 pub use step::{Event, Next, Place, Plan, Side, Step};
+pub use why::{Explanation, explain};
 
 use thiserror::Error;
 

@@ -1,8 +1,10 @@
 //! `api-syncagent`: parse the flags, run the agent, stop it on SIGTERM or SIGINT.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use carrick_syncagent::agent;
+use carrick_syncagent::agent::explain::{Question, explain};
 use carrick_syncagent::logging;
 use carrick_syncagent::options::Options;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +46,12 @@ fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> anyhow::Result<()> {
+    if options.dry_run {
+        let report = explain(options.into_config()?, &Question::default()).await?;
+        // Whoever closed the other end does not want to know.
+        let _ = write!(std::io::stdout(), "{report}");
+        return Ok(());
+    }
     let stop = CancellationToken::new();
     stop_on_signals(&stop)?;
     agent::run(options.into_config()?, stop).await?;

@@ -30,7 +30,10 @@ Examples:
 
   # Only some PublishedResources, and only their schemas
   api-syncagent --namespace kcp-system --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com \\
-    --published-resource-selector 'team in (blue, green),!hidden' --disabled-controllers sync";
+    --published-resource-selector 'team in (blue, green),!hidden' --disabled-controllers sync
+
+  # What would happen, without doing it
+  api-syncagent --namespace kcp-system --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com --dry-run";
 
 /// Everything that can be said on the command line.
 #[derive(Debug, Clone, Parser)]
@@ -88,6 +91,10 @@ pub struct Options {
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
     pub exit_on_startup_error: bool,
+    /// Print what would be written right now and why, write nothing, and exit
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
+          default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
+    pub dry_run: bool,
     /// Log debug messages too
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]

@@ -319,7 +319,7 @@ fn version(export: &Value) -> Option<u64> {
 
 /// What the catalog has for the export: everything with a schema, by status or by computation. Broken ones that never had one are left
 /// out, and so are those whose name belongs to another.
-fn published(catalog: &Catalog) -> Vec<Published<'_>> {
+pub(super) fn published(catalog: &Catalog) -> Vec<Published<'_>> {
     let usable = catalog.resources.iter().filter_map(|(name, pr)| {
         let published = pr.status.resource_schema_name.as_str();
         let computed = catalog.entries.get(name).map(|entry| entry.schema_name.as_str());

@@ -14,6 +14,7 @@
 mod abandoned;
 mod copies;
 mod execute;
+pub(super) mod explain;
 mod fleet;
 mod kinds;
 mod others;
@@ -66,6 +67,8 @@ pub(crate) struct Context {
     pub metrics: Arc<Metrics>,
     /// Knows what does not work.
     pub health: Arc<Health>,
+    /// Where plans are told instead of being executed, if nothing shall be done.
+    pub explained: Option<explain::Teller>,
 }
 
 /// Keeps one syncer running for every PublishedResource that is published and valid, and for every kind whose objects are to be let go,

@@ -19,7 +19,7 @@ use super::syncer::Shared;
 use super::{copies, others};
 use crate::agent::connect::resource;
 use crate::agent::events::Type;
-use crate::decide::{Copies, DecideError, Next, Place, Seen, Side, Step, decide};
+use crate::decide::{Copies, DecideError, Next, Place, Seen, Side, Step, decide, explain};
 use crate::rules::metadata::{SourceKey, annotation};
 use crate::rules::related::Primaries;
 use crate::rules::{Duty, Rules};
@@ -78,7 +78,9 @@ pub(super) async fn reconcile(
     // A panic is a defect, but one object must not take the others down with it.
     let result = AssertUnwindSafe(process(shared, request, client, &source)).catch_unwind().await;
     let result = result.unwrap_or(Err(ReconcileError::Panic));
-    if let Err(error) = &result
+    if let (Err(error), Some(explained)) = (&result, &shared.context.explained) {
+        explained.tell(&shared.rules().name, request, Err(error.to_string()));
+    } else if let Err(error) = &result
         && !error.is_race()
     {
         let message = "Failed to process object: a provider-side issue has occurred.";
@@ -132,6 +134,10 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
     };
     seen.others = &others;
     let plan = decide(&rules, seen)?;
+    if let Some(explained) = &shared.context.explained {
+        explained.tell(&rules.name, request, Ok(explain(&rules, seen, &plan)));
+        return Ok(Next::OnChange);
+    }
     if plan.steps.is_empty() {
         return Ok(plan.next);
     }

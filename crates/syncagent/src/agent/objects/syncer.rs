@@ -157,6 +157,11 @@ impl Syncer {
         }
     }
 
+    /// The consumers' objects that are known.
+    pub fn keys(&self) -> Vec<Key> {
+        self.shared.sources.list_all().into_iter().map(|(key, _)| key).collect()
+    }
+
     /// Stops watching and lets running work come to its end.
     pub async fn stop(mut self) {
         self.stop.cancel();

@@ -1,0 +1,166 @@
+//! What a plan does and why, in words. Values of Secrets are never shown.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::pair::{has_finalizer, is_deleting};
+use super::primary::{Copies, Seen};
+use super::step::{Place, Plan, Side, Step};
+use crate::api::FINALIZER;
+use crate::rules::Rules;
+
+/// Longest value that is shown whole.
+const LONGEST: usize = 60;
+
+/// A plan in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// How things are with the object.
+    pub why: String,
+    /// What is done about it, one sentence for each step.
+    pub steps: Vec<String>,
+}
+
+/// Puts a plan into words.
+pub fn explain(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> Explanation {
+    Explanation { why: situation(rules, seen, plan), steps: plan.steps.iter().map(sentence).collect() }
+}
+
+fn situation(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> String {
+    let Some(source) = seen.source else { return "it does not exist".to_owned() };
+    let idle = plan.steps.is_empty();
+    let copy = match seen.copies {
+        Copies::One(copy) => Some(format!("service {} {}", rules.local.kind, shown_name(copy))),
+        Copies::None => None,
+        Copies::Many(names) => return format!("it has several copies: {}", names.join(", ")),
+    };
+    match (is_deleting(source), has_finalizer(source), copy) {
+        (true, false, _) => "it is being deleted, and nothing here holds it".to_owned(),
+        (true, true, Some(copy)) if idle => format!("it is being deleted and waits until {copy} is gone"),
+        (true, true, Some(copy)) => format!("it is being deleted: {copy} goes first"),
+        (true, true, None) => "it is being deleted and has no copy any more".to_owned(),
+        (false, ..) if !rules.selects(source, seen.namespace) => {
+            "spec.filter of the PublishedResource does not select it".to_owned()
+        }
+        (false, _, None) => "it has no copy yet".to_owned(),
+        (false, _, Some(copy)) if idle => format!("in line with {copy}"),
+        (false, _, Some(copy)) => format!("not in line with {copy} yet"),
+    }
+}
+
+fn sentence(step: &Step) -> String {
+    match step {
+        Step::SetFinalizers { at, finalizers, .. } if finalizers.iter().any(|it| it == FINALIZER) => {
+            format!("hold {at} with the finalizer {FINALIZER}, so that it stays until its copy is gone")
+        }
+        Step::SetFinalizers { at, .. } => format!("let {at} go: take off the finalizer {FINALIZER}"),
+        Step::EnsureNamespace { side, name } => format!("make sure that namespace {name} exists {}", place(*side)),
+        Step::Create { at, .. } => format!("create {at}"),
+        Step::Patch { at, patch } => format!("change {at}: {}", changes(at, patch)),
+        Step::Replace { at, .. } => format!("write all of {at}: nothing is remembered of what was written before"),
+        Step::WriteStatus { at, .. } => format!("write the status of {at}"),
+        Step::Delete { at, .. } => format!("delete {at}"),
+        Step::ConfirmNoCopy => "ask the service cluster whether a copy is left".to_owned(),
+        Step::RememberNext { .. } => "note in the state Secret what is about to be written".to_owned(),
+        Step::Remember { .. } => "note in the state Secret what was written".to_owned(),
+        Step::Forget => "remove the state Secret".to_owned(),
+        Step::Report { at, event } => format!("tell the consumer on {at}: {}", event.texts().0),
+    }
+}
+
+fn place(side: Side) -> &'static str {
+    match side {
+        Side::Kcp => "in the consumer's workspace",
+        Side::Service => "on the service cluster",
+    }
+}
+
+/// The fields that a merge patch changes.
+fn changes(at: &Place, patch: &Value) -> String {
+    let secret = at.kind.group.is_empty() && at.kind.kind == "Secret";
+    let mut fields = Vec::new();
+    collect(patch, &mut String::new(), secret, &mut fields);
+    fields.join(", ")
+}
+
+fn collect(patch: &Value, path: &mut String, secret: bool, fields: &mut Vec<String>) {
+    match patch {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                let length = path.len();
+                if length > 0 {
+                    path.push('.');
+                }
+                path.push_str(key);
+                let hidden = secret && (path == "data" || path == "stringData");
+                if hidden && value.is_object() {
+                    for key in value.as_object().into_iter().flatten().map(|(key, _)| key) {
+                        fields.push(format!("{path}.{key}"));
+                    }
+                } else {
+                    collect(value, path, secret, fields);
+                }
+                path.truncate(length);
+            }
+        }
+        Value::Null => fields.push(format!("{path} goes")),
+        value => {
+            let text = value.to_string();
+            let short = text.char_indices().nth(LONGEST).map(|(end, _)| format!("{}…", &text[..end]));
+            fields.push(format!("{path} = {}", short.unwrap_or(text)));
+        }
+    }
+}
+
+fn shown_name(object: &Value) -> String {
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    match text("namespace") {
+        "" => text("name").to_owned(),
+        namespace => format!("{namespace}/{}", text("name")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::rules::ApiKind;
+
+    fn at(group: &str, kind: &str) -> Place {
+        let kind = ApiKind {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            plural: "things".to_owned(),
+            namespaced: true,
+        };
+        Place { side: Side::Service, kind: Arc::new(kind), namespace: Some("ns".to_owned()), name: "one".to_owned() }
+    }
+
+    #[test]
+    fn a_patch_is_shown_field_by_field() {
+        let patch = json!({"spec": {"size": 2, "old": null, "tags": ["a"]}, "metadata": {"labels": {"a.b/c": "d"}}});
+        let step = Step::Patch { at: at("example.com", "Bucket"), patch };
+        assert_eq!(
+            sentence(&step),
+            r#"change service Bucket ns/one: metadata.labels.a.b/c = "d", spec.old goes, spec.size = 2, spec.tags = ["a"]"#
+        );
+    }
+
+    #[test]
+    fn values_of_secrets_are_not_shown() {
+        let patch = json!({"data": {"password": "czNjcjN0"}, "stringData": {"user": "hidden"}, "type": "Opaque"});
+        let text = sentence(&Step::Patch { at: at("", "Secret"), patch });
+        assert_eq!(text, r#"change service Secret ns/one: data.password, stringData.user, type = "Opaque""#);
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        let patch = json!({"spec": {"text": "ä".repeat(100)}});
+        let text = sentence(&Step::Patch { at: at("example.com", "Bucket"), patch });
+        assert!(text.ends_with('…') && text.chars().count() < 120, "{text}");
+    }
+}

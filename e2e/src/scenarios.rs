@@ -7,6 +7,7 @@ mod compat_orders;
 mod compat_publish;
 mod compat_related;
 mod examples;
+mod explaining;
 mod fleet;
 mod leaders;
 mod lifecycle;
@@ -109,6 +110,8 @@ pub fn all() -> Vec<Scenario> {
             a_workspace_takes_part_from_its_first_binding_to_its_last
             an_export_that_claims_bindings_counts_only_its_own
             workspaces_wait_for_their_initializer_and_their_terminator;
+        explaining:
+            what_would_be_done_is_told_without_doing_it;
         examples:
             one_operator_runs_databases_for_two_workspaces;
         process:

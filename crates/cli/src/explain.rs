@@ -1,7 +1,6 @@
 //! `carrick explain`: what the agent would do right now, and why.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -75,7 +75,7 @@ pub enum ExplainError {
         known: Vec<String>,
     },
     /// There is no such object.
-    #[error("no object {object} is offered{}; see what is there with `carrick explain` and no object", place(.workspace))]
+    #[error("no object {object} is offered{}; see what is there with `carrick explain` and no object", place(.workspace.as_deref()))]
     NoObject {
         /// The object asked for.
         object: String,
@@ -88,8 +88,8 @@ fn there_are(names: &[String]) -> String {
     if names.is_empty() { "; there is none at all".to_owned() } else { format!("; there are {}", names.join(", ")) }
 }
 
-fn place(workspace: &Option<String>) -> String {
-    workspace.as_ref().map(|workspace| format!(" in workspace {workspace}")).unwrap_or_default()
+fn place(workspace: Option<&str>) -> String {
+    workspace.map(|workspace| format!(" in workspace {workspace}")).unwrap_or_default()
 }
 
 /// What would be done.
@@ -153,11 +153,12 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         return Err(ExplainError::Catalog { patience: question.patience, problem: "told to stop".to_owned() });
     };
     let mut catalog = read_catalog(&config, local.client(), &health, question, &stop).await?;
-    if let Some(name) = &question.published_resource {
-        if !catalog.resources.contains_key(name) && !catalog.problems.contains_key(name) {
-            let known = catalog.resources.keys().cloned().collect();
-            return Err(ExplainError::Unknown { name: name.clone(), known });
-        }
+    if let Some(name) = &question.published_resource
+        && !catalog.resources.contains_key(name)
+        && !catalog.problems.contains_key(name)
+    {
+        let known = catalog.resources.keys().cloned().collect();
+        return Err(ExplainError::Unknown { name: name.clone(), known });
     }
     let export_changes = export_changes(&places, &config.agent_name, &catalog).await?;
     if let Some(name) = &question.published_resource {

@@ -83,31 +83,31 @@ fn changes(at: &Place, patch: &Value) -> String {
     fields.join(", ")
 }
 
-fn collect(patch: &Value, path: &mut String, secret: bool, fields: &mut Vec<String>) {
+fn collect(patch: &Value, field: &mut String, secret: bool, fields: &mut Vec<String>) {
     match patch {
         Value::Object(map) if !map.is_empty() => {
             for (key, value) in map {
-                let length = path.len();
+                let length = field.len();
                 if length > 0 {
-                    path.push('.');
+                    field.push('.');
                 }
-                path.push_str(key);
-                let hidden = secret && (path == "data" || path == "stringData");
+                field.push_str(key);
+                let hidden = secret && (field == "data" || field == "stringData");
                 if hidden && value.is_object() {
                     for key in value.as_object().into_iter().flatten().map(|(key, _)| key) {
-                        fields.push(format!("{path}.{key}"));
+                        fields.push(format!("{field}.{key}"));
                     }
                 } else {
-                    collect(value, path, secret, fields);
+                    collect(value, field, secret, fields);
                 }
-                path.truncate(length);
+                field.truncate(length);
             }
         }
-        Value::Null => fields.push(format!("{path} goes")),
+        Value::Null => fields.push(format!("{field} goes")),
         value => {
             let text = value.to_string();
             let short = text.char_indices().nth(LONGEST).map(|(end, _)| format!("{}…", &text[..end]));
-            fields.push(format!("{path} = {}", short.unwrap_or(text)));
+            fields.push(format!("{field} = {}", short.unwrap_or(text)));
         }
     }
 }

@@ -7,7 +7,7 @@ use super::pair::{has_finalizer, is_deleting};
 use super::primary::{Copies, Seen};
 use super::step::{Place, Plan, Side, Step};
 use crate::api::FINALIZER;
-use crate::rules::Rules;
+use crate::rules::{Duty, Rules, Selection};
 
 /// Longest value that is shown whole.
 const LONGEST: usize = 60;
@@ -39,8 +39,12 @@ fn situation(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> String {
         (true, true, Some(copy)) if idle => format!("it is being deleted and waits until {copy} is gone"),
         (true, true, Some(copy)) => format!("it is being deleted: {copy} goes first"),
         (true, true, None) => "it is being deleted and has no copy any more".to_owned(),
-        (false, ..) if !rules.selects(source, seen.namespace) => {
+        (false, ..) if rules.duty != Duty::Sync => "its kind is not synchronized any more".to_owned(),
+        (false, ..) if rules.selects(source, seen.namespace) == Selection::Out => {
             "spec.filter of the PublishedResource does not select it".to_owned()
+        }
+        (false, ..) if rules.selects(source, seen.namespace) == Selection::Unknown => {
+            "spec.filter.namespace cannot be applied: its namespace is not to be seen".to_owned()
         }
         (false, _, None) => "it has no copy yet".to_owned(),
         (false, _, Some(copy)) if idle => format!("in line with {copy}"),

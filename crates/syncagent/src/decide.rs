@@ -5,7 +5,7 @@
 //!                                     │
 //!                                     └──▶ related ──▶ pair, once for each related object
 //!                                               ▼
-//!                                     Plan { steps, next }  ──▶ executed elsewhere, in one place
+//!                                     Plan { steps, strands, next }  ──▶ executed elsewhere, in one place
 //! ```
 //!
 //! Executing all steps of a plan and deciding again yields no steps: that is what the tests check.
@@ -14,13 +14,16 @@ pub mod adopt;
 mod content;
 mod pair;
 mod primary;
+mod record;
 mod related;
 pub mod state;
 mod step;
 mod why;
 
+pub use pair::{has_finalizer, is_deleting};
 pub use primary::{Copies, Seen, decide};
-pub use related::RelatedSeen;
+pub use record::Record;
+pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, unnamed};
 pub use step::{Event, Next, Place, Plan, Side, Step};
 pub use why::{Explanation, explain};
 

@@ -18,10 +18,12 @@ pub(super) mod explain;
 mod fleet;
 mod kinds;
 mod others;
+mod primaries;
 mod reconcile;
 mod related;
 mod states;
 mod syncer;
+mod uses;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -39,6 +41,7 @@ use super::metrics::Metrics;
 use crate::rules::abandoned::resource_of;
 use crate::rules::{Duty, Rules};
 use fleet::Fleets;
+use primaries::AllPrimaries;
 use states::States;
 use syncer::Syncer;
 
@@ -83,6 +86,7 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
         fleets: Fleets::start(&context, stop.clone()),
         context,
         states,
+        primaries: Arc::default(),
         syncers: HashMap::new(),
         abandoned: Vec::new(),
         stop,
@@ -138,6 +142,7 @@ struct Manager {
     context: Arc<Context>,
     states: Arc<States>,
     fleets: Fleets,
+    primaries: Arc<AllPrimaries>,
     syncers: HashMap<String, Syncer>,
     /// Rules for kinds that nobody publishes any more.
     abandoned: Vec<Arc<Rules>>,
@@ -175,7 +180,8 @@ impl Manager {
                     );
                 }
             }
-            let syncer = Syncer::start(self.context.clone(), self.states.clone(), &self.fleets, rules, &self.stop);
+            let (context, states, primaries) = (self.context.clone(), self.states.clone(), self.primaries.clone());
+            let syncer = Syncer::start(context, states, &self.fleets, primaries, rules, &self.stop);
             self.syncers.insert(name, syncer);
         }
     }

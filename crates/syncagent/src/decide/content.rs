@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::state::Entry;
 use crate::api::AGENT_NAME;
+use crate::rules::ApiKind;
 use crate::rules::metadata::{Link, annotation, label, set, strip};
 
 /// Keys that never belong to the desired state of a copy.
@@ -48,10 +49,15 @@ pub(super) fn compare(
     if let Some((link, agent_name)) = link {
         repair_link(&mut wanted, copy, link, agent_name);
     }
-    let mut patch = diff_from(last, &wanted);
+    let diff = |state: &Value| {
+        let mut state = state.clone();
+        drop_keys(&mut state, subresources);
+        diff_from(state, &wanted)
+    };
+    let mut patch = diff(last);
     // The agent died on the way to these states: the copy may be in any of them.
     for state in next {
-        unite(&mut patch, diff_from(state, &wanted));
+        unite(&mut patch, diff(state));
     }
     match (merge::is_empty(&patch), next.is_empty()) {
         (false, _) => Change::Patch(patch),
@@ -60,8 +66,7 @@ pub(super) fn compare(
     }
 }
 
-fn diff_from(state: &Value, wanted: &Value) -> Value {
-    let mut from = state.clone();
+fn diff_from(mut from: Value, wanted: &Value) -> Value {
     for key in ["apiVersion", "kind"] {
         // A new name of the kind in kcp is not a change of the copy.
         if let (Some(from), Some(kind)) = (from.as_object_mut(), wanted.get(key)) {
@@ -127,6 +132,17 @@ fn overwrite(desired: &Value, copy: &Value, link: Option<(&Link, &str)>, subreso
     if out == *copy { Change::Remember } else { Change::Replace(out) }
 }
 
+/// Whether the server refuses a patch because the fields can never change: the type of a Secret, and the content of what is immutable.
+pub(super) fn is_refused(kind: &ApiKind, copy: &Value, patch: &Value) -> bool {
+    let changes = |keys: &[&str]| keys.iter().any(|key| patch.get(key).is_some());
+    let frozen = copy["immutable"] == true && changes(&["immutable", "data", "binaryData", "stringData"]);
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Secret") => frozen || changes(&["type"]),
+        ("", "ConfigMap") => frozen,
+        _ => false,
+    }
+}
+
 /// Merges one patch into another; both lead to the same desired state.
 fn unite(patch: &mut Value, other: Value) {
     match (patch, other) {
@@ -170,6 +186,28 @@ mod tests {
         let change = compare(&desired, &copy, Some(&entry(&last, &[])), None, &[]);
         assert_eq!(change, Change::Patch(json!({"spec": {"b": 3}})));
         assert_eq!(compare(&last, &copy, Some(&entry(&last, &[])), None, &[]), Change::None);
+    }
+
+    #[test]
+    fn what_a_server_never_changes_is_known() {
+        let kind = |kind: &str| ApiKind {
+            group: String::new(),
+            version: "v1".into(),
+            kind: kind.into(),
+            plural: String::new(),
+            namespaced: true,
+        };
+        for (kind, copy, patch, refused) in [
+            (kind("Secret"), json!({}), json!({"type": "x"}), true),
+            (kind("Secret"), json!({}), json!({"data": {"a": "b"}, "immutable": true}), false),
+            (kind("Secret"), json!({"immutable": true}), json!({"data": {"a": "b"}}), true),
+            (kind("Secret"), json!({"immutable": true}), json!({"metadata": {"labels": {"a": "b"}}}), false),
+            (kind("ConfigMap"), json!({"immutable": true}), json!({"immutable": null}), true),
+            (kind("ConfigMap"), json!({}), json!({"type": "x"}), false),
+            (kind("Other"), json!({"immutable": true}), json!({"data": 1}), false),
+        ] {
+            assert_eq!(is_refused(&kind, &copy, &patch), refused, "{} {patch}", kind.kind);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::DecideError;
-use super::content::{Change, compare, remembered};
+use super::content::{Change, compare, is_refused, remembered};
 use super::state::Entry;
 use super::step::{Event, Place, Side, Step};
 use crate::api::FINALIZER;
@@ -22,6 +22,8 @@ pub(super) enum StatusFlow {
     BackAsField,
     /// From the source to the copy.
     Forward,
+    /// It should travel from the source to the copy, which cannot have one.
+    Blocked,
 }
 
 /// A source, its copy and what is to be observed between them.
@@ -78,27 +80,39 @@ impl Pair<'_> {
         if is_deleting(copy) {
             return Ok(Progress::Waiting);
         }
-        self.content(&mutated, copy, steps);
-        let status_copy = self.mutation.status(copy, &mutated)?;
-        match self.status {
-            StatusFlow::Forward if mutated["status"] != copy["status"] => {
-                let mut object = copy.clone();
-                object["status"] = mutated["status"].clone();
-                steps.push(Step::WriteStatus { at: self.copy_at.clone(), object });
-            }
-            // Only once the spec is in line: before that the copy's status belongs to an older spec.
-            StatusFlow::Back
-                if steps.len() == before && !same_status(self.source.get("status"), status_copy.get("status")) =>
-            {
-                let mut object = self.source.clone();
-                object["status"] = status_copy.get("status").cloned().unwrap_or(Value::Null);
-                steps.push(Step::WriteStatus { at: self.source_at.clone(), object });
-                self.report(steps, Event::StatusSynced);
-            }
-            StatusFlow::BackAsField if steps.len() == before => self.status_as_field(copy, &status_copy, steps)?,
-            _ => {}
+        if self.content(&mutated, copy, steps) == Progress::Waiting {
+            return Ok(Progress::Waiting);
         }
-        Ok(if steps.len() == before { Progress::Settled } else { Progress::Wrote })
+        // Only once the spec is in line: before that the status belongs to an older spec.
+        if steps.len() == before {
+            self.status(&mutated, copy, steps)?;
+        }
+        let progress = if steps.len() == before { Progress::Settled } else { Progress::Wrote };
+        if self.status == StatusFlow::Blocked && self.source.get("status").is_some() {
+            self.report(steps, Event::StatusSubresourceMissing);
+        }
+        Ok(progress)
+    }
+
+    fn status(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) -> Result<(), DecideError> {
+        let (from, to, to_at) = match self.status {
+            StatusFlow::None | StatusFlow::Blocked => return Ok(()),
+            StatusFlow::BackAsField => {
+                return self.status_as_field(copy, &self.mutation.status(copy, mutated)?, steps);
+            }
+            StatusFlow::Forward => (self.mutation.status(mutated, copy)?, copy, &self.copy_at),
+            StatusFlow::Back => (self.mutation.status(copy, mutated)?, self.source, &self.source_at),
+        };
+        if same_status(from.get("status"), to.get("status")) {
+            return Ok(());
+        }
+        let mut object = to.clone();
+        object["status"] = from.get("status").cloned().unwrap_or(Value::Null);
+        steps.push(Step::WriteStatus { at: to_at.clone(), object });
+        if self.status == StatusFlow::Back {
+            self.report(steps, Event::StatusSynced);
+        }
+        Ok(())
     }
 
     /// A status that the copy got from somebody else than its source goes back; one that came from the source does not.
@@ -126,8 +140,7 @@ impl Pair<'_> {
         if let Some(copy) = self.copy {
             if !is_deleting(copy) {
                 self.report(steps, Event::Cleanup);
-                let uid = copy["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                steps.push(Step::Delete { at: self.copy_at.clone(), uid });
+                steps.push(delete(self.copy_at.clone(), copy));
             }
             return Progress::Waiting;
         }
@@ -156,15 +169,20 @@ impl Pair<'_> {
         self.report(steps, Event::Placed);
     }
 
-    fn content(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) {
+    fn content(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) -> Progress {
         let desired = remembered(mutated, self.subresources);
         let remember = Step::Remember { entry: self.entry.clone(), value: desired.clone() };
         let at = self.copy_at.clone();
         match compare(&desired, copy, self.remembered, self.link, self.subresources) {
-            Change::None => return,
+            Change::None => return Progress::Settled,
             Change::Remember => {
                 steps.push(remember);
-                return;
+                return Progress::Wrote;
+            }
+            // The new one is created when the old one is gone.
+            Change::Patch(patch) if self.link.is_none() && is_refused(&at.kind, copy, &patch) => {
+                steps.push(delete(at, copy));
+                return Progress::Waiting;
             }
             Change::Patch(patch) => {
                 steps.push(Step::RememberNext { entry: self.entry.clone(), value: desired });
@@ -174,6 +192,7 @@ impl Pair<'_> {
         }
         steps.push(remember);
         self.report(steps, Event::Synced);
+        Progress::Wrote
     }
 
     /// Events go to the object in kcp, whichever of the two it is.
@@ -201,13 +220,18 @@ pub(super) fn draft(object: &Value, at: &Place) -> Value {
 }
 
 /// Whether the object is being deleted.
-pub(super) fn is_deleting(object: &Value) -> bool {
+pub fn is_deleting(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
 /// Whether the object carries our finalizer.
-pub(super) fn has_finalizer(object: &Value) -> bool {
+pub fn has_finalizer(object: &Value) -> bool {
     finalizers(object).iter().any(|f| f == FINALIZER)
+}
+
+/// The step that deletes exactly this object.
+pub(super) fn delete(at: Place, object: &Value) -> Step {
+    Step::Delete { at, uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned() }
 }
 
 /// The step that takes our finalizer off an object.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::DecideError;
 use super::pair::{Pair, Progress, StatusFlow, draft, has_finalizer, is_deleting, without_finalizer};
-use super::related::{self, Context, RelatedSeen};
+use super::related::{self, Context, RelatedView};
 use super::state::{State, entry_key};
 use super::step::{Event, Next, Place, Plan, Side, Step};
 use crate::rules::metadata::{Link, SourceKey};
@@ -38,8 +38,8 @@ pub struct Seen<'a> {
     pub copies: Copies<'a>,
     /// What is remembered about it.
     pub state: &'a State,
-    /// Related objects, sorted by entry and then by namespace and name on the origin side.
-    pub related: &'a [RelatedSeen],
+    /// Its related objects, once they are needed: when the primary is in line, and when it goes.
+    pub related: Option<&'a RelatedView>,
     /// Other objects in kcp that are remembered with it. They matter only when it is let go.
     pub others: &'a [(Place, Value)],
     /// Whether it was let go before: a finalizer that is back since then was put there by somebody else.
@@ -102,9 +102,10 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         related: &rules.related,
         state: seen.state,
     };
-    if leaving && copy.is_some() && related::clean_up(&context, seen.related, &mut plan.steps) == Progress::Waiting {
-        // Related objects that go are usually gone by the next look; those that linger are looked at now and then.
-        plan.next = if plan.steps.is_empty() { Next::Soon } else { Next::Now };
+    if leaving
+        && let Some(related) = seen.related
+        && !related::clean_up(&context, related, &mut plan)
+    {
         return Ok(plan);
     }
 
@@ -123,12 +124,17 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::BackAsField },
         mutation: &rules.mutation,
     };
-    let mut progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps)? };
-    if !leaving && copy.is_some() && related::keep(&context, seen.related, &mut plan.steps)? != Progress::Settled {
-        progress = Progress::Wrote;
-    }
+    let progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps)? };
     if progress != Progress::Settled {
         plan.next = Next::Soon;
+    }
+    // Names of related objects come from both primaries, which must agree.
+    if let Some(related) = seen.related
+        && !leaving
+        && copy.is_some()
+        && plan.steps.is_empty()
+    {
+        related::keep(&context, related, &mut plan);
     }
     Ok(plan)
 }

@@ -1,18 +1,33 @@
 //! Related objects: the same decisions as for primaries, in either direction, without links and without status coming back.
+//!
+//! ```text
+//!  seen     named by the rules      ──▶ keep:    track, then finalizer, copy, content, status, annotation
+//!  dropped  remembered, not named   ──▶ release: copy deleted, then finalizer off, then forgotten
+//!  primary being deleted            ──▶ release what the rules say, before the primary goes
+//! ```
+//!
+//! An object that several primaries use is released by the last of them.
+
+mod annotations;
+mod release;
+#[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // cases read best as plain literals
+mod tests;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::DecideError;
 use super::pair::{Pair, Progress, StatusFlow, is_deleting};
+use super::record::Record;
 use super::state::{State, entry_key};
-use super::step::{Place, Side, Step};
-use crate::api::{Origin, RELATED_PREFIX};
+use super::step::{Next, Place, Plan, Side, Step};
+use crate::api::Origin;
 use crate::rules::ApiKind;
-use crate::rules::metadata::{SourceKey, annotation, sha1_hex};
+use crate::rules::metadata::{SourceKey, sha1_hex};
 use crate::rules::related::Related;
+use release::Held;
 
 /// One related object as it is seen on both sides.
 #[derive(Debug, Clone)]
@@ -23,6 +38,8 @@ pub struct RelatedSeen {
     pub origin_kind: Arc<ApiKind>,
     /// Kind on the destination side.
     pub destination_kind: Arc<ApiKind>,
+    /// Whether the kind on the destination side has a status subresource.
+    pub destination_status: bool,
     /// The object on the origin side.
     pub origin: Value,
     /// Namespace on the destination side.
@@ -31,6 +48,77 @@ pub struct RelatedSeen {
     pub destination_name: String,
     /// The object on the destination side, if it exists.
     pub destination: Option<Value>,
+    /// Other primaries that use the same original or the same copy.
+    pub others: Vec<Other>,
+}
+
+/// Another primary that uses a related object, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Other {
+    /// Whether it uses the same original.
+    pub origin: bool,
+    /// Whether it uses the same copy.
+    pub copy: bool,
+}
+
+/// A related object that was kept in line before and that the rules do not name any more.
+#[derive(Debug, Clone)]
+pub struct DroppedSeen {
+    /// Key in the state Secret.
+    pub key: String,
+    /// What is remembered about it.
+    pub record: Record,
+    /// The object on the origin side, if it exists.
+    pub origin: Option<Value>,
+    /// The object on the destination side, if it exists.
+    pub copy: Option<Value>,
+    /// Other primaries that use the same original or the same copy.
+    pub others: Vec<Other>,
+}
+
+/// All related objects of one primary.
+#[derive(Debug, Clone, Default)]
+pub struct RelatedView {
+    /// Those that the rules name, sorted by entry and then by namespace and name on the origin side.
+    pub seen: Vec<RelatedSeen>,
+    /// Those that the rules do not name any more. Their absence was confirmed by the servers.
+    pub dropped: Vec<DroppedSeen>,
+    /// Positions of entries whose objects are not known, because reading them failed.
+    pub unknown: HashSet<usize>,
+}
+
+impl RelatedSeen {
+    /// What is to be remembered about this object.
+    pub fn record(&self, rules: &Related) -> Record {
+        let (origin_side, destination_side) = match rules.origin {
+            Origin::Kcp => (Side::Kcp, Side::Service),
+            Origin::Service => (Side::Service, Side::Kcp),
+        };
+        let text = |key: &str| self.origin["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let in_namespace = |kind: &ApiKind, namespace: String| kind.namespaced.then_some(namespace);
+        Record {
+            identifier: rules.identifier.clone(),
+            origin: Place {
+                side: origin_side,
+                kind: self.origin_kind.clone(),
+                namespace: in_namespace(&self.origin_kind, text("namespace")),
+                name: text("name"),
+            },
+            copy: Place {
+                side: destination_side,
+                kind: self.destination_kind.clone(),
+                namespace: in_namespace(&self.destination_kind, self.destination_namespace.clone()),
+                name: self.destination_name.clone(),
+            },
+        }
+    }
+}
+
+/// What is remembered, but not among the objects that the rules name.
+pub fn unnamed(state: &State, rules: &[Related], seen: &[RelatedSeen]) -> Vec<(String, Record)> {
+    let named: Vec<Record> = seen.iter().filter_map(|o| Some(o.record(rules.get(o.entry)?))).collect();
+    let unnamed = state.records().filter(|(_, record)| !named.iter().any(|named| named.is_same(record)));
+    unnamed.map(|(key, record)| (key.to_owned(), record.clone())).collect()
 }
 
 pub(super) struct Context<'a> {
@@ -41,123 +129,155 @@ pub(super) struct Context<'a> {
     pub state: &'a State,
 }
 
-/// Keeps the destinations of all related objects in line. Returns whether anything is under way.
-pub(super) fn keep(
-    context: &Context<'_>,
-    seen: &[RelatedSeen],
-    steps: &mut Vec<Step>,
-) -> Result<Progress, DecideError> {
-    let mut progress = Progress::Settled;
-    let mut index = 0;
-    let mut last_entry = None;
-    for (object, key) in seen.iter().zip(context.keys(seen)) {
-        index = if last_entry == Some(object.entry) { index + 1 } else { 0 };
-        last_entry = Some(object.entry);
-        let Some(rules) = context.related.get(object.entry) else { continue };
-        let pair = context.pair(rules, object, key);
-        let gone = is_deleting(&object.origin);
-        let step = if gone { pair.remove(steps) } else { pair.keep(steps)? };
-        if step != Progress::Settled {
-            progress = step;
-        }
-        if rules.origin == Origin::Service && !gone {
-            context.annotate(rules, object, index, steps);
-        }
-    }
-    Ok(progress)
+/// A related object with what is remembered about it.
+struct Known<'a> {
+    rules: &'a Related,
+    seen: &'a RelatedSeen,
+    record: Record,
+    key: String,
 }
 
-/// Removes what must go before the primary goes. Returns whether anything is still under way.
-pub(super) fn clean_up(context: &Context<'_>, seen: &[RelatedSeen], steps: &mut Vec<Step>) -> Progress {
-    let mut progress = Progress::Settled;
-    for (object, key) in seen.iter().zip(context.keys(seen)) {
-        let Some(rules) = context.related.get(object.entry) else { continue };
-        if rules.origin == Origin::Kcp || rules.cleanup {
-            let pair = context.pair(rules, object, key);
-            if pair.remove(steps) == Progress::Waiting {
-                progress = Progress::Waiting;
-            }
-        }
+/// Keeps the destinations of all related objects in line, and takes back what the rules do not name any more.
+pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
+    let all = context.known(&view.seen);
+    let staying: Vec<&Known<'_>> = all.iter().filter(|known| !is_deleting(&known.seen.origin)).collect();
+    let new = staying.iter().filter(|known| context.state.record(&known.key) != Some(&known.record));
+    let records: Vec<_> = new.map(|known| (known.key.clone(), known.record.clone())).collect();
+    if !records.is_empty() {
+        plan.steps.push(Step::Track { records });
     }
-    progress
-}
-
-impl<'a> Context<'a> {
-    fn pair(&self, rules: &'a Related, seen: &'a RelatedSeen, entry: String) -> Pair<'a>
-    where
-        Self: 'a,
-    {
-        let (origin_side, destination_side) = match rules.origin {
-            Origin::Kcp => (Side::Kcp, Side::Service),
-            Origin::Service => (Side::Service, Side::Kcp),
+    let named: Vec<&Record> = staying.iter().map(|known| &known.record).collect();
+    let annotations = annotations::wanted(&all);
+    for known in &all {
+        let mut strand = Vec::new();
+        let progress = if is_deleting(&known.seen.origin) {
+            Ok(context.end(known, &named, &mut strand))
+        } else {
+            context.pair(known).keep(&mut strand)
         };
-        let (namespace, name) = origin_name(seen);
-        let in_namespace = |kind: &ApiKind, namespace: String| kind.namespaced.then_some(namespace);
+        match progress {
+            Ok(progress) => {
+                if let Some((key, value)) = annotations.iter().find(|(_, a)| a.key == known.key) {
+                    strand.extend(annotations::write(context, key, &value.text));
+                }
+                plan.add(strand, progress);
+            }
+            Err(error) => plan.problems.push(format!("related resource {:?}: {error}", known.rules.identifier)),
+        }
+    }
+    for dropped in &view.dropped {
+        let mut strand = Vec::new();
+        let held = Held::dropped(dropped, &named);
+        let progress = if held.is_out_of_sight() { Progress::Settled } else { held.release(&mut strand) };
+        if progress != Progress::Waiting && !held.is_out_of_sight() {
+            strand.push(Step::Drop { entry: dropped.key.clone() });
+        }
+        plan.add(strand, progress);
+    }
+    let stale = annotations::remove_stale(context, &annotations, &view.unknown);
+    plan.add(stale.into_iter().collect(), Progress::Settled);
+}
+
+/// Takes back what must go before the primary goes. Returns whether all of that is done.
+pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) -> bool {
+    let goes = |rules: &Related| rules.origin == Origin::Kcp || rules.cleanup;
+    let mut done = true;
+    let mut release = |held: &Held<'_>| {
+        let mut strand = Vec::new();
+        done &= held.release(&mut strand) == Progress::Settled;
+        plan.add(strand, Progress::Settled);
+    };
+    for known in context.known(&view.seen).iter().filter(|known| goes(known.rules)) {
+        let held = Held::seen(known, &[]);
+        release(&if context.state.knows(&known.key) { held } else { held.without_copy() });
+    }
+    for dropped in &view.dropped {
+        let rules = context.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
+        if rules.is_none_or(goes) {
+            release(&Held::dropped(dropped, &[]));
+        }
+    }
+    if !done {
+        // What goes is usually gone by the next look; what lingers is looked at now and then.
+        plan.next = if plan.is_settled() { Next::Soon } else { Next::Now };
+    }
+    done
+}
+
+impl Plan {
+    fn add(&mut self, strand: Vec<Step>, progress: Progress) {
+        if !strand.is_empty() {
+            self.strands.push(strand);
+        }
+        if progress != Progress::Settled {
+            self.next = Next::Soon;
+        }
+    }
+}
+
+impl Context<'_> {
+    /// The end of an original: its copy goes, then what is remembered, then the finalizer.
+    fn end(&self, known: &Known<'_>, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
+        if !self.state.knows(&known.key) {
+            return Progress::Settled;
+        }
+        let progress = Held::seen(known, named).ending().release(strand);
+        if progress != Progress::Waiting {
+            strand.insert(0, Step::Drop { entry: known.key.clone() });
+        }
+        progress
+    }
+
+    fn pair<'b>(&'b self, known: &'b Known<'_>) -> Pair<'b> {
+        let (rules, seen) = (known.rules, known.seen);
         Pair {
-            source_at: Place {
-                side: origin_side,
-                kind: seen.origin_kind.clone(),
-                namespace: in_namespace(&seen.origin_kind, namespace),
-                name,
-            },
+            source_at: known.record.origin.clone(),
             source: &seen.origin,
             copy: seen.destination.as_ref(),
-            copy_at: Place {
-                side: destination_side,
-                kind: seen.destination_kind.clone(),
-                namespace: in_namespace(&seen.destination_kind, seen.destination_namespace.clone()),
-                name: seen.destination_name.clone(),
-            },
-            remembered: self.state.entry(&entry),
-            entry,
+            copy_at: known.record.copy.clone(),
+            remembered: self.state.entry(&known.key),
+            entry: known.key.clone(),
             // Originals on the service cluster belong to the provider's operator and are never held.
             blocks: rules.origin == Origin::Kcp,
             link: None,
-            subresources: if rules.sync_status { &["status"] } else { &[] },
-            status: if rules.sync_status { StatusFlow::Forward } else { StatusFlow::None },
+            // A status subresource is never part of the content; without one a status is content like everything else.
+            subresources: if rules.sync_status || seen.destination_status { &["status"] } else { &[] },
+            status: match (rules.sync_status, seen.destination_status) {
+                (true, true) => StatusFlow::Forward,
+                (true, false) => StatusFlow::Blocked,
+                (false, _) => StatusFlow::None,
+            },
             mutation: &rules.mutation,
         }
     }
 
-    /// Keys in the state Secret, one for each object. The reference's key knows no kind, so objects of the same name (the primary
-    /// included) would share one memory; all but the first get a key of their own.
-    fn keys(&self, seen: &[RelatedSeen]) -> Vec<String> {
-        let mut taken = HashSet::from([entry_key(&self.source.cluster, &self.source.namespace, &self.source.name)]);
-        let key = |object: &RelatedSeen| {
-            let rules = self.related.get(object.entry);
-            let from_kcp = rules.is_some_and(|rules| rules.origin == Origin::Kcp);
-            let (namespace, name) = origin_name(object);
-            let key = entry_key(if from_kcp { &self.source.cluster } else { "" }, &namespace, &name);
-            if taken.insert(key.clone()) {
-                return key;
-            }
-            sha1_hex(&format!("{key}/{}", rules.map(|rules| rules.identifier.as_str()).unwrap_or_default()))
-        };
-        seen.iter().map(key).collect()
+    /// Finds the key of each object in the state Secret. The reference's key knows no kind, so objects of the same name (the primary
+    /// included) would share one memory; whoever comes later gets a key of its own, and keeps it.
+    fn known<'b>(&'b self, seen: &'b [RelatedSeen]) -> Vec<Known<'b>> {
+        let mut taken: HashSet<String> = self.state.records().map(|(key, _)| key.to_owned()).collect();
+        taken.insert(entry_key(&self.source.cluster, &self.source.namespace, &self.source.name));
+        let mut all = Vec::new();
+        for object in seen {
+            let Some(rules) = self.related.get(object.entry) else { continue };
+            let record = object.record(rules);
+            let mut known = self.state.records().filter(|(_, known)| known.is_same(&record));
+            let key = known.next().map_or_else(|| self.new_key(&record, &taken), |(key, _)| key.to_owned());
+            taken.insert(key.clone());
+            all.push(Known { rules, seen: object, record, key });
+        }
+        all
     }
 
-    /// Tells the consumer where the related object is, by an annotation on the primary.
-    fn annotate(&self, rules: &Related, seen: &RelatedSeen, index: usize, steps: &mut Vec<Step>) {
-        let key = format!("{RELATED_PREFIX}{}.{index}", rules.identifier);
-        let mut parts = Vec::new();
-        if seen.destination_kind.namespaced {
-            parts.push(("namespace", seen.destination_namespace.clone()));
+    fn new_key(&self, record: &Record, taken: &HashSet<String>) -> String {
+        let at = &record.origin;
+        let cluster = if at.side == Side::Kcp { &self.source.cluster } else { "" };
+        let plain = entry_key(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name);
+        let last = self.state.entry(&plain).and_then(|entry| entry.last.as_ref());
+        let is_other_kind = last.is_some_and(|last| last["kind"] != at.kind.kind.as_str());
+        if !is_other_kind && !taken.contains(&plain) {
+            return plain;
         }
-        parts.push(("name", seen.destination_name.clone()));
-        parts.push(("apiVersion", seen.origin_kind.api_version()));
-        parts.push(("kind", seen.origin_kind.kind.clone()));
-        // Written by hand, because the order of the keys is part of the format.
-        let fields: Vec<String> = parts.iter().map(|(key, value)| format!("{}:{}", json!(key), json!(value))).collect();
-        let value = format!("{{{}}}", fields.join(","));
-        if annotation(self.primary, &key) != Some(&value) {
-            let patch = json!({"metadata": {"annotations": {key: value}}});
-            steps.push(Step::Patch { at: self.primary_at.clone(), patch });
-        }
+        let own = sha1_hex(&format!("{plain}/{}", record.identifier));
+        if taken.contains(&own) { sha1_hex(&format!("{own}/{}", record.copy)) } else { own }
     }
-}
-
-/// Namespace and name on the origin side.
-fn origin_name(seen: &RelatedSeen) -> (String, String) {
-    let text = |key: &str| seen.origin["metadata"][key].as_str().unwrap_or_default().to_owned();
-    (text("namespace"), text("name"))
 }

@@ -2,7 +2,8 @@
 //!
 //! It lives in one Secret for each primary on the service cluster, in the reference agent's format, so that either agent can take over
 //! from the other. One thing is added: before a copy is changed, the new state is noted under `<key>.next`. If the agent dies between
-//! changing the copy and noting that it did, the notes show which states the copy may be in. The reference agent ignores that key.
+//! changing the copy and noting that it did, the notes show which states the copy may be in. For related objects a record is kept under
+//! `<key>.at`. The reference agent ignores these keys.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +11,19 @@ use carrick_json::go;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::record::Record;
 use crate::api::OBJECT_STATE;
 use crate::rules::ApiKind;
 use crate::rules::metadata::{Link, SourceKey, sha1_hex};
 
 const NEXT: &str = ".next";
+const AT: &str = ".at";
 
 /// What is remembered about a primary and its related objects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
     entries: BTreeMap<String, Entry>,
+    records: BTreeMap<String, Record>,
 }
 
 /// What is remembered about one object.
@@ -69,6 +73,8 @@ impl State {
             if let Some(key) = key.strip_suffix(NEXT) {
                 let next = serde_json::from_slice(bytes).unwrap_or_default();
                 state.entries.entry(key.to_owned()).or_default().next = next;
+            } else if let Some(key) = key.strip_suffix(AT) {
+                state.records.extend(serde_json::from_slice(bytes).ok().map(|record| (key.to_owned(), record)));
             } else {
                 let last = serde_json::from_slice(bytes).ok();
                 state.entries.entry(key.to_owned()).or_default().last = last;
@@ -90,12 +96,20 @@ impl State {
                 data.insert(format!("{key}{NEXT}"), go::to_string(&entry.next).unwrap_or_default());
             }
         }
+        for (key, record) in &self.records {
+            data.insert(format!("{key}{AT}"), go::to_string(record).unwrap_or_default());
+        }
         data
     }
 
     /// What is remembered under a key.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.get(key)
+    }
+
+    /// Everything that is remembered, by key.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.entries.iter().map(|(key, entry)| (key.as_str(), entry))
     }
 
     /// Notes what is about to be written.
@@ -111,10 +125,10 @@ impl State {
         self.entries.insert(key.to_owned(), Entry { last: Some(value), next: Vec::new() });
     }
 
-    /// The objects in kcp, other than the primary, whose copies are remembered.
+    /// The objects in kcp, other than the primary, whose copies are remembered without a record.
     pub fn others_in_kcp(&self, primary: &SourceKey) -> Vec<Remembered> {
         let own = entry_key(&primary.cluster, &primary.namespace, &primary.name);
-        let others = self.entries.iter().filter(|(key, _)| **key != own);
+        let others = self.entries.iter().filter(|(key, _)| **key != own && !self.records.contains_key(*key));
         others
             .filter_map(|(key, entry)| {
                 let object = Remembered::of(entry.last.as_ref().or(entry.next.first())?)?;
@@ -130,9 +144,35 @@ impl State {
         values.filter_map(Remembered::of).any(|object| object.kind == kind && object.group() == group)
     }
 
+    /// Which related objects are kept in line, by key.
+    pub fn records(&self) -> impl Iterator<Item = (&str, &Record)> {
+        self.records.iter().map(|(key, record)| (key.as_str(), record))
+    }
+
+    /// The related object that a key is about.
+    pub fn record(&self, key: &str) -> Option<&Record> {
+        self.records.get(key)
+    }
+
+    /// Notes that a related object is being kept in line.
+    pub fn track(&mut self, key: &str, record: Record) {
+        self.records.insert(key.to_owned(), record);
+    }
+
+    /// Whether anything is remembered under a key.
+    pub fn knows(&self, key: &str) -> bool {
+        self.entries.contains_key(key) || self.records.contains_key(key)
+    }
+
+    /// Removes what is remembered under a key.
+    pub fn drop_entry(&mut self, key: &str) {
+        self.entries.remove(key);
+        self.records.remove(key);
+    }
+
     /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.is_empty() && self.records.is_empty()
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::record::Record;
 use crate::rules::ApiKind;
 
 /// One of the two clusters.
@@ -113,6 +114,16 @@ pub enum Step {
         /// Desired state that was written.
         value: Value,
     },
+    /// Note which related objects are about to be kept in line, so that they are known whatever happens next.
+    Track {
+        /// Keys in the state Secret and what they are about.
+        records: Vec<(String, Record)>,
+    },
+    /// Remove what is remembered about one related object.
+    Drop {
+        /// Key in the state Secret.
+        entry: String,
+    },
     /// Remove everything that is remembered about the source.
     Forget,
     /// Tell the consumer. Never fails the plan.
@@ -138,6 +149,8 @@ impl Step {
             Self::ConfirmNoCopy => "confirm-no-copy",
             Self::RememberNext { .. } => "remember-next",
             Self::Remember { .. } => "remember",
+            Self::Track { .. } => "track",
+            Self::Drop { .. } => "drop",
             Self::Forget => "forget",
             Self::Report { .. } => "report",
         }
@@ -161,6 +174,8 @@ pub enum Event {
     Deleted,
     /// The object is not synchronized any more.
     Released,
+    /// The status cannot be written to the copy.
+    StatusSubresourceMissing,
 }
 
 impl Event {
@@ -174,7 +189,16 @@ impl Event {
             Self::Cleanup => ("ObjectCleanup", "Object deletion has been started and will progress in the background."),
             Self::Deleted => ("ObjectDeleted", "Object deletion has been completed, finalizer has been removed."),
             Self::Released => ("ObjectReleased", "Object is not synchronized any more, finalizer has been removed."),
+            Self::StatusSubresourceMissing => (
+                "StatusSubresourceMissing",
+                "Cannot sync status: the destination resource does not have a status subresource. Set syncStatus: false or add subresources.status to the CRD.",
+            ),
         }
+    }
+
+    /// Whether somebody has to do something about it.
+    pub fn is_warning(self) -> bool {
+        self == Self::StatusSubresourceMissing
     }
 }
 
@@ -195,6 +219,10 @@ pub enum Next {
 pub struct Plan {
     /// Writes, in order.
     pub steps: Vec<Step>,
+    /// Writes for related objects, after those. Each strand is on its own: one that fails does not hinder the others.
+    pub strands: Vec<Vec<Step>>,
+    /// What cannot be done for some related objects.
+    pub problems: Vec<String>,
     /// When to look again.
     pub next: Next,
 }
@@ -203,5 +231,11 @@ impl Plan {
     /// Whether it ends with an object that was let go.
     pub fn releases(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Report { event: Event::Released, .. }))
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_settled(&self) -> bool {
+        let mut steps = self.steps.iter().chain(self.strands.iter().flatten());
+        steps.all(|step| matches!(step, Step::Report { .. }))
     }
 }

@@ -23,12 +23,14 @@ pub struct Explanation {
 
 /// Puts a plan into words.
 pub fn explain(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> Explanation {
-    Explanation { why: situation(rules, seen, plan), steps: plan.steps.iter().map(sentence).collect() }
+    let steps = plan.steps.iter().chain(plan.strands.iter().flatten());
+    let problems = plan.problems.iter().map(|problem| format!("report a problem: {problem}"));
+    Explanation { why: situation(rules, seen, plan), steps: steps.map(sentence).chain(problems).collect() }
 }
 
 fn situation(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> String {
     let Some(source) = seen.source else { return "it does not exist".to_owned() };
-    let idle = plan.steps.is_empty();
+    let idle = plan.is_settled();
     let copy = match seen.copies {
         Copies::One(copy) => Some(format!("service {} {}", rules.local.kind, shown_name(copy))),
         Copies::None => None,
@@ -67,6 +69,11 @@ fn sentence(step: &Step) -> String {
         Step::ConfirmNoCopy => "ask the service cluster whether a copy is left".to_owned(),
         Step::RememberNext { .. } => "note in the state Secret what is about to be written".to_owned(),
         Step::Remember { .. } => "note in the state Secret what was written".to_owned(),
+        Step::Track { records } => {
+            let names: Vec<String> = records.iter().map(|(_, record)| record.origin.to_string()).collect();
+            format!("note in the state Secret that these are copied: {}", names.join(", "))
+        }
+        Step::Drop { .. } => "remove a related object from the state Secret".to_owned(),
         Step::Forget => "remove the state Secret".to_owned(),
         Step::Report { at, event } => format!("tell the consumer on {at}: {}", event.texts().0),
     }

@@ -12,6 +12,7 @@ use super::states::States;
 use crate::agent::events::{Recorder, Type};
 use crate::api::AGENT_NAME;
 use crate::decide::adopt::{Adoption, adopt};
+use crate::decide::state::State;
 use crate::decide::{Place, Side, Step};
 use crate::rules::metadata::{Link, SourceKey, label};
 use crate::rules::{Duty, Rules};
@@ -115,6 +116,15 @@ impl Executor<'_> {
                 let written = self.states.update(&self.rules.remote, self.key, |state| state.note(&entry, value));
                 written.await.map_err(|source| self.state_failed(verb, source))
             }
+            Step::Track { records } => {
+                let track = |state: &mut State| records.into_iter().for_each(|(key, record)| state.track(&key, record));
+                let written = self.states.update(&self.rules.remote, self.key, track).await;
+                written.map_err(|source| self.state_failed(verb, source))
+            }
+            Step::Drop { entry } => {
+                let written = self.states.update(&self.rules.remote, self.key, |state| state.drop_entry(&entry));
+                written.await.map_err(|source| self.state_failed(verb, source))
+            }
             Step::Forget => {
                 let written = self.states.forget(&self.rules.remote, self.key).await;
                 written.map_err(|source| self.state_failed(verb, source))
@@ -122,7 +132,8 @@ impl Executor<'_> {
             Step::Report { at, event } => {
                 if let Some(object) = self.objects.get(&at) {
                     let (reason, message) = event.texts();
-                    self.recorder.event(self.kcp, object, Type::Normal, reason, message);
+                    let kind = if event.is_warning() { Type::Warning } else { Type::Normal };
+                    self.recorder.event(self.kcp, object, kind, reason, message);
                 }
                 Ok(())
             }

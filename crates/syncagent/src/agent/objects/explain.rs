@@ -62,7 +62,8 @@ pub(crate) async fn look(mut context: Context, catalog: &Catalog, patience: Dura
     }
     let fleets = Fleets::start(&context, stop.clone());
     let abandoned = Vec::new();
-    let mut manager = Manager { fleets, context, states, syncers: HashMap::new(), abandoned, stop };
+    let (primaries, syncers) = (Arc::default(), HashMap::new());
+    let mut manager = Manager { context, states, fleets, primaries, syncers, abandoned, stop };
     manager.adjust(catalog).await;
     loop {
         while let Ok((published, key, outcome)) = receiver.try_recv() {

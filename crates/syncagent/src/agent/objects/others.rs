@@ -11,17 +11,29 @@ use crate::decide::{Place, Side};
 use crate::rules::ApiKind;
 use crate::rules::metadata::SourceKey;
 
-/// Reads them as they are now. Rules are not needed for that: they may be gone or changed.
-pub(super) async fn read(kcp: &Client, state: &State, primary: &SourceKey) -> Result<Vec<(Place, Value)>, Error> {
-    let mut found = Vec::new();
+/// Reads them as they are now, apart from those that somebody else needs. Rules are not needed for that: they may be gone or changed.
+///
+/// Objects of which there is a record are left out if the primary is being deleted: they go with their copies then.
+pub(super) async fn read(
+    kcp: &Client,
+    state: &State,
+    primary: &SourceKey,
+    deleting: bool,
+    is_needed: impl Fn(&Place) -> bool,
+) -> Result<Vec<(Place, Value)>, Error> {
+    let recorded = state.records().map(|(_, record)| &record.origin);
+    let mut places: Vec<Place> = recorded.filter(|at| at.side == Side::Kcp && !deleting).cloned().collect();
     for object in state.others_in_kcp(primary) {
         let Some(kind) = kind_of(kcp, &object).await? else { continue };
-        let at = Place {
+        places.push(Place {
             side: Side::Kcp,
             namespace: kind.namespaced.then_some(object.namespace),
             name: object.name,
             kind: Arc::new(kind),
-        };
+        });
+    }
+    let mut found = Vec::new();
+    for at in places.into_iter().filter(|at| !is_needed(at)) {
         let read = kcp.get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await?;
         found.extend(read.map(|read| (at, read)));
     }

@@ -14,14 +14,15 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::execute::{Executor, StepError};
-use super::related::{ReadError, Reader};
+use super::related::{Read, ReadError, Reader};
 use super::syncer::Shared;
 use super::{copies, others};
 use crate::agent::connect::resource;
 use crate::agent::events::Type;
-use crate::decide::{Copies, DecideError, Next, Place, Seen, Side, Step, decide, explain};
+use crate::decide::{
+    Copies, DecideError, Next, Place, Record, RelatedView, Seen, Side, Step, decide, explain, is_deleting,
+};
 use crate::rules::metadata::{SourceKey, annotation};
-use crate::rules::related::Primaries;
 use crate::rules::{Duty, Rules};
 
 /// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless look.
@@ -46,6 +47,9 @@ pub(super) enum ReconcileError {
     /// The rules fail on this object.
     #[error(transparent)]
     Decide(#[from] DecideError),
+    /// Something cannot be done for some related objects; everything else was done.
+    #[error("{}", .0.join("; "))]
+    Problems(Vec<String>),
     /// The agent itself is broken.
     #[error("the agent panicked over this object; please report this")]
     Panic,
@@ -102,14 +106,6 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
         [copy] => Copies::One(copy),
         _ => Copies::Many(&names),
     };
-    let related = match copies {
-        Copies::One(copy) if !rules.related.is_empty() => {
-            let reader = Reader { kcp, local, kinds: &shared.kinds, interest: &shared.interest };
-            let primaries = Primaries { remote: source, local: copy, cluster: &key.cluster, path: path.as_deref() };
-            reader.read(request, &rules.related, primaries).await?
-        }
-        _ => Vec::new(),
-    };
     let state = shared.states.get(&rules.remote, &key);
     let mut seen = Seen {
         key: &key,
@@ -118,12 +114,13 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
         namespace: namespace.as_ref(),
         copies,
         state: &state,
-        related: &related,
+        related: None,
         others: &[],
         let_go: shared.was_let_go(request),
     };
     let others = if seen.is_let_go(&rules) {
-        let read = others::read(kcp, &state, &key).await;
+        let is_needed = |at: &Place| shared.is_needed(&rules, &key, at);
+        let read = others::read(kcp, &state, &key, is_deleting(source), is_needed).await;
         read.map_err(|source| ReconcileError::Read {
             what: "objects that are held together with it".into(),
             cluster: request.cluster.clone(),
@@ -133,13 +130,24 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
         Vec::new()
     };
     seen.others = &others;
-    let plan = decide(&rules, seen)?;
+    let mut plan = decide(&rules, seen)?;
+    let mut read = Read::default();
+    let has_related = !rules.related.is_empty() || state.records().next().is_some();
+    if has_related && (is_deleting(source) || plan.steps.is_empty()) {
+        let (copy, path) = (found.first(), path.as_deref());
+        let reader =
+            Reader { kcp, shared, rules: &rules, primary: request, key: &key, state: &state, source, copy, path };
+        read = if is_deleting(source) { reader.read_last().await? } else { reader.read().await? };
+        seen.related = Some(&read.view);
+        plan = decide(&rules, seen)?;
+    }
     if let Some(explained) = &shared.context.explained {
         explained.tell(&rules.name, request, Ok(explain(&rules, seen, &plan)));
         return Ok(Next::OnChange);
     }
-    if plan.steps.is_empty() {
-        return Ok(plan.next);
+    let problems = read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
+    if plan.steps.is_empty() && plan.strands.is_empty() {
+        return outcome(plan.next, None, problems);
     }
 
     let source_at = Place {
@@ -159,19 +167,14 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
         objects: HashMap::from([(source_at, source.clone())]),
     };
     let released = plan.releases();
-    let mut steps = plan.steps.into_iter().peekable();
-    while let Some(step) = steps.next() {
-        tracing::debug!(object = %request, step = step.verb(), "Executing a step.");
-        let executed = executor.execute(step).await;
-        if let (Err(error), Some(Step::Remember { entry, value })) = (&executed, steps.peek())
-            && !error.is_race()
-            && !error.is_transient()
-        {
-            executor.hold(entry, value).await;
+    let mut failed = execute(&mut executor, request, plan.steps).await.err();
+    if failed.is_none() && !plan.strands.is_empty() {
+        executor.objects.extend(related_in_kcp(&rules, &read.view));
+        for strand in plan.strands {
+            failed = execute(&mut executor, request, strand).await.err().or(failed);
         }
-        executed?;
     }
-    shared.note_let_go(request, released);
+    shared.note_let_go(request, released && failed.is_none());
     let catch_up = async {
         for (at, object) in &executor.objects {
             if *at.kind == rules.remote && at.side == Side::Kcp {
@@ -183,7 +186,52 @@ async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -
     };
     // A cache that lags is no error: the next event decides anew.
     let _ = tokio::time::timeout(CATCH_UP, catch_up).await;
-    Ok(plan.next)
+    outcome(plan.next, failed, problems)
+}
+
+/// Executes steps until one fails.
+async fn execute(executor: &mut Executor<'_>, request: &Key, steps: Vec<Step>) -> Result<(), StepError> {
+    let mut steps = steps.into_iter().peekable();
+    while let Some(step) = steps.next() {
+        tracing::debug!(object = %request, step = step.verb(), "Executing a step.");
+        let executed = executor.execute(step).await;
+        if let (Err(error), Some(Step::Remember { entry, value })) = (&executed, steps.peek())
+            && !error.is_race()
+            && !error.is_transient()
+        {
+            executor.hold(entry, value).await;
+        }
+        executed?;
+    }
+    Ok(())
+}
+
+/// What came out, after everything that could be done was done.
+fn outcome(next: Next, failed: Option<StepError>, problems: Vec<String>) -> Result<Next, ReconcileError> {
+    match failed {
+        // A race is told only if nothing is worse: it is tried again at once and without a word.
+        Some(error) if problems.is_empty() || !error.is_race() => Err(error.into()),
+        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems)),
+        _ => Ok(next),
+    }
+}
+
+/// Related objects in kcp, which get events.
+fn related_in_kcp(rules: &Rules, view: &RelatedView) -> Vec<(Place, Value)> {
+    let mut objects = Vec::new();
+    let mut add = |record: Record, origin: Option<&Value>, copy: Option<&Value>| {
+        let (at, object) = if record.origin.side == Side::Kcp { (record.origin, origin) } else { (record.copy, copy) };
+        objects.extend(object.map(|object| (at, object.clone())));
+    };
+    for seen in &view.seen {
+        if let Some(rules) = rules.related.get(seen.entry) {
+            add(seen.record(rules), Some(&seen.origin), seen.destination.as_ref());
+        }
+    }
+    for dropped in &view.dropped {
+        add(dropped.record.clone(), dropped.origin.as_ref(), dropped.copy.as_ref());
+    }
+    objects
 }
 
 /// The copy of a source that does not exist. Copies do not tell the kind of their source, but the memory does.

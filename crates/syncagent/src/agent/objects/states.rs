@@ -11,10 +11,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::uses::{Told, Uses};
 use crate::agent::backoff::Backoff;
 use crate::agent::health::Part;
 use crate::api::OBJECT_STATE;
 use crate::decide::state::{State, secret_labels, secret_name};
+use crate::decide::{Other, Record};
 use crate::rules::ApiKind;
 use crate::rules::metadata::SourceKey;
 
@@ -24,6 +26,8 @@ pub(super) struct States {
     namespace: String,
     /// Secrets by name, in compact form.
     known: Mutex<HashMap<String, Object>>,
+    /// Which related objects they tell of.
+    uses: Mutex<Uses>,
     /// Whether it was said that Secrets must not be deleted.
     said: AtomicBool,
 }
@@ -31,7 +35,13 @@ pub(super) struct States {
 impl States {
     /// Nothing is known yet.
     pub fn new(client: Client, namespace: &str) -> Self {
-        Self { client, namespace: namespace.to_owned(), known: Mutex::default(), said: AtomicBool::new(false) }
+        Self {
+            client,
+            namespace: namespace.to_owned(),
+            known: Mutex::default(),
+            uses: Mutex::default(),
+            said: AtomicBool::new(false),
+        }
     }
 
     /// Reads all state Secrets, for as long as it takes. False if told to stop before.
@@ -45,6 +55,11 @@ impl States {
             };
             match listed {
                 Ok(secrets) => {
+                    let mut uses = self.uses.lock();
+                    *uses = Uses::default();
+                    for secret in &secrets {
+                        uses.set(secret["metadata"]["name"].as_str().unwrap_or_default(), told(secret));
+                    }
                     let mut known = self.known.lock();
                     *known = secrets.iter().filter_map(Object::from_value).map(|s| (s.name.to_string(), s)).collect();
                     part.works();
@@ -137,7 +152,13 @@ impl States {
         }
     }
 
+    /// What other primaries than this one remember about the original or the copy of a record.
+    pub fn others(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(Told, Other)> {
+        self.uses.lock().others(&secret_name(kind, source), &source.cluster, record)
+    }
+
     fn learn(&self, name: &str, secret: Option<&Value>) {
+        self.uses.lock().set(name, secret.and_then(told));
         let mut known = self.known.lock();
         match secret.and_then(Object::from_value) {
             Some(secret) => drop(known.insert(name.to_owned(), secret)),
@@ -148,6 +169,12 @@ impl States {
 
 fn secrets() -> Resource {
     Resource::namespaced("", "v1", "Secret", "secrets")
+}
+
+/// What a Secret tells of related objects. One entry alone is that of the primary and needs no look.
+fn told(secret: &Value) -> Option<Told> {
+    let several = secret["data"].as_object().is_some_and(|data| data.len() > 1);
+    several.then(|| Told::by(&secret["metadata"]["labels"], &read(secret))).flatten()
 }
 
 fn read(secret: &Value) -> State {

@@ -21,15 +21,18 @@ use tokio_util::sync::CancellationToken;
 use super::execute::Namespaces;
 use super::fleet::Fleets;
 use super::kinds::{Kinds, resource};
+use super::primaries::AllPrimaries;
 use super::reconcile::ReconcileError;
 use super::related::{SharedInterest, owner, watched};
 use super::states::States;
+use super::uses::Told;
 use super::{CONTROLLER, Context, copies, reconcile};
 use crate::agent::backoff::Backoff;
 use crate::agent::health::Part;
 use crate::agent::metrics::Outcome;
 use crate::api::{AGENT_NAME, Origin};
-use crate::decide::{Next, Side};
+use crate::decide::{Next, Other, Place, Record, Side};
+use crate::rules::metadata::SourceKey;
 use crate::rules::related::{Gvr, RelatedWatch};
 use crate::rules::{Duty, Rules};
 
@@ -59,6 +62,8 @@ pub(super) struct Shared {
     pub copies: FleetStore<Object>,
     pub kinds: Kinds,
     pub interest: SharedInterest,
+    pub primaries: Arc<AllPrimaries>,
+    pub fleets: Fleets,
     pub namespaces: Namespaces,
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<ClusterName, String>>,
@@ -77,6 +82,7 @@ impl Syncer {
         context: Arc<Context>,
         states: Arc<States>,
         fleets: &Fleets,
+        primaries: Arc<AllPrimaries>,
         rules: Arc<Rules>,
         stop: &CancellationToken,
     ) -> Self {
@@ -88,6 +94,7 @@ impl Syncer {
         let service = if rules.duty == Duty::LetGoBlindly { &fleets.nowhere } else { &fleets.service };
         let copies = service.informer_compact(resource(&rules.local), labelled);
         copies::index(copies.store());
+        primaries.add(&rules.name, &rules.remote, sources.store().clone());
         let (looks, to_look_at) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             context,
@@ -96,6 +103,8 @@ impl Syncer {
             copies: copies.store().clone(),
             kinds: Kinds::default(),
             interest: SharedInterest::default(),
+            primaries,
+            fleets: fleets.clone(),
             namespaces: Namespaces::default(),
             paths: Mutex::default(),
             let_go: Mutex::default(),
@@ -164,6 +173,7 @@ impl Syncer {
 
     /// Stops watching and lets running work come to its end.
     pub async fn stop(mut self) {
+        self.shared.primaries.remove(&self.shared.rules().name);
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
         self.shared.context.metrics.set_orphans(&self.shared.rules().name, 0);
@@ -210,6 +220,19 @@ impl Shared {
         if changed {
             self.context.metrics.set_orphans(&self.rules().name, all.len());
         }
+    }
+
+    /// Other primaries that use the same original or the same copy, and stay.
+    pub fn others(&self, rules: &Rules, key: &SourceKey, record: &Record) -> Vec<Other> {
+        let told = self.states.others(&rules.remote, key, record);
+        let used = |(told, other): (Told, Other)| self.primaries.uses(&self.fleets.consumers, &told, other);
+        told.into_iter().filter_map(used).collect()
+    }
+
+    /// Whether another primary needs an object in kcp that a primary is about to let go.
+    pub fn is_needed(&self, rules: &Rules, key: &SourceKey, at: &Place) -> bool {
+        let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone() };
+        self.others(rules, key, &record).iter().any(|other| other.origin)
     }
 
     /// Has an object looked at soon.
@@ -363,7 +386,7 @@ async fn watch_related(shared: Arc<Shared>, client: Client, side: Side, gvr: Gvr
     let mut backoff = Backoff::for_servers();
     let kind = loop {
         match shared.kinds.find(side, &client, &gvr).await {
-            Ok(Some(kind)) => break kind,
+            Ok(Some(found)) => break found.kind,
             Ok(None) => {}
             Err(error) => tracing::debug!(resource = gvr.resource, %error, "Cannot look up a related resource."),
         }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{AGENT_NAME, FINALIZER, Origin, RELATED_PREFIX};
+use crate::decide::RelatedSeen;
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::{Event, Step};
 use crate::rules::ApiKind;
@@ -65,7 +66,7 @@ impl Model {
         let from_kcp = rules.related.first().is_some_and(|r| r.origin == Origin::Kcp);
         let (origin, destination) =
             if from_kcp { (&self.destination, &self.origin) } else { (&self.origin, &self.destination) };
-        let related: Vec<RelatedSeen> = (!rules.related.is_empty())
+        let seen: Vec<RelatedSeen> = (!rules.related.is_empty())
             .then_some(origin.as_ref())
             .flatten()
             .map(|origin| RelatedSeen {
@@ -76,9 +77,12 @@ impl Model {
                 destination_namespace: "default".into(),
                 destination_name: "creds".into(),
                 destination: destination.clone(),
+                destination_status: false,
+                others: Vec::new(),
             })
             .into_iter()
             .collect();
+        let related = RelatedView { seen, ..RelatedView::default() };
         let seen = Seen {
             key: &key(),
             workspace_path: None,
@@ -86,7 +90,7 @@ impl Model {
             namespace: None,
             copies: self.copy.as_ref().map_or(Copies::None, Copies::One),
             state: &self.state,
-            related: &related,
+            related: Some(&related),
             others: &self.others,
             let_go: self.let_go,
         };
@@ -151,6 +155,8 @@ impl Model {
             }
             Step::RememberNext { entry, value } => self.state.note_next(&entry, value),
             Step::Remember { entry, value } => self.state.note(&entry, value),
+            Step::Track { records } => records.into_iter().for_each(|(key, record)| self.state.track(&key, record)),
+            Step::Drop { entry } => self.state.drop_entry(&entry),
             Step::Forget => self.state = State::default(),
             Step::Report { event, .. } => self.events.push(event),
             Step::ConfirmNoCopy => assert!(self.copy.is_none()),
@@ -165,10 +171,10 @@ impl Model {
     fn settle(&mut self, rules: &Rules) {
         for _ in 0..10 {
             let plan = self.plan(rules);
-            if plan.steps.is_empty() {
+            if plan.is_settled() {
                 return;
             }
-            plan.steps.into_iter().for_each(|step| self.execute(step));
+            plan.steps.into_iter().chain(plan.strands.into_iter().flatten()).for_each(|step| self.execute(step));
         }
         panic!("no end of steps: {:?}", self.plan(rules).steps);
     }
@@ -455,7 +461,7 @@ fn several_copies_do_not_keep_an_object_from_being_let_go() {
         namespace: None,
         copies: Copies::Many(&names),
         state: &State::default(),
-        related: &[],
+        related: None,
         others: &[],
         let_go: false,
     };
@@ -509,7 +515,7 @@ fn a_related_object_named_like_its_primary_has_a_memory_of_its_own() {
     model.destination =
         Some(json!({"metadata": {"name": "my-cron", "namespace": "default", "uid": "o"}, "data": {"k": "v"}}));
     model.settle(&rules);
-    assert_eq!(model.state.to_data().len(), 2);
+    assert_eq!(model.state.to_data().len(), 3, "two entries and a record");
     model.set_spec(json!({}));
     model.settle(&rules);
     assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({}), "a removed field is removed from the copy");
@@ -527,7 +533,7 @@ fn several_copies_are_an_error_that_names_them() {
         namespace: None,
         copies: Copies::Many(&names),
         state: &State::default(),
-        related: &[],
+        related: None,
         others: &[],
         let_go: false,
     };

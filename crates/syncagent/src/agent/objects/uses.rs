@@ -1,0 +1,206 @@
+//! Who uses which related object, over all primaries of all PublishedResources.
+//!
+//! The answer is in the state Secrets, all of which are known: a record is written before anything is done for a related object, and is
+//! removed after everything has been undone. So it holds from the first moment of a new process on.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use crate::api::REMOTE_CLUSTER;
+use crate::decide::state::{State, entry_key, secret_labels};
+use crate::decide::{Other, Place, Record, Side};
+use crate::rules::metadata::SourceKey;
+
+/// An object on one of the sides; the version of its API does not matter.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Used {
+    /// An object that a record names.
+    At { side: Side, cluster: String, group: String, resource: String, namespace: String, name: String },
+    /// A key of the reference agent, which keeps no records.
+    Key(String),
+}
+
+/// What a state Secret tells of related objects.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Told {
+    /// Logical cluster of the primary.
+    pub cluster: String,
+    /// The primary, unless that cannot be told.
+    pub primary: Option<Primary>,
+    records: Vec<Record>,
+    /// Keys and kinds of the reference agent's entries.
+    entries: Vec<(String, String)>,
+}
+
+/// A primary as its state Secret knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Primary {
+    /// API group in kcp.
+    pub group: String,
+    /// Kind in kcp.
+    pub kind: String,
+    /// Where it is.
+    pub source: SourceKey,
+}
+
+impl Told {
+    /// What a state Secret tells; nothing if it knows of no related objects.
+    pub fn by(labels: &Value, state: &State) -> Option<Self> {
+        let cluster = labels[REMOTE_CLUSTER].as_str()?.to_owned();
+        let mut told = Self { cluster, primary: None, records: Vec::new(), entries: Vec::new() };
+        told.records.extend(state.records().map(|(_, record)| record.clone()));
+        for (key, entry) in state.entries().filter(|(key, _)| state.record(key).is_none()) {
+            let last = entry.last.as_ref().unwrap_or(&Value::Null);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (kind, metadata) = (text(&last["kind"]), &last["metadata"]);
+            let source = SourceKey {
+                cluster: told.cluster.clone(),
+                namespace: text(&metadata["namespace"]),
+                name: text(&metadata["name"]),
+            };
+            let is_primary = key == entry_key(&told.cluster, &source.namespace, &source.name)
+                && secret_labels(&source).iter().all(|(key, value)| labels[key] == value.as_str());
+            if is_primary && told.primary.is_none() {
+                let api_version = text(&last["apiVersion"]);
+                let group = api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
+                told.primary = Some(Primary { group, kind, source });
+            } else {
+                told.entries.push((key.to_owned(), kind));
+            }
+        }
+        (!told.records.is_empty() || !told.entries.is_empty()).then_some(told)
+    }
+
+    /// What the primary has in common with the record of another one, in a cluster.
+    fn shares(&self, cluster: &str, record: &Record) -> Option<Other> {
+        let same = |a: &Place, b: &Place| used(cluster, a) == used(&self.cluster, b);
+        let key = key(cluster, record);
+        let kind = &record.origin.kind.kind;
+        // The reference agent does not say where the copy is: it may be this one.
+        let entry = cluster == self.cluster && self.entries.iter().any(|(k, theirs)| *k == key && theirs == kind);
+        let other = Other {
+            origin: entry || self.records.iter().any(|theirs| same(&record.origin, &theirs.origin)),
+            copy: entry || self.records.iter().any(|theirs| same(&record.copy, &theirs.copy)),
+        };
+        (other.origin || other.copy).then_some(other)
+    }
+
+    fn objects(&self) -> Vec<Used> {
+        let records = self.records.iter().flat_map(|r| [used(&self.cluster, &r.origin), used(&self.cluster, &r.copy)]);
+        records.chain(self.entries.iter().map(|(key, _)| Used::Key(key.clone()))).collect()
+    }
+}
+
+/// Which state Secrets tell of which objects.
+#[derive(Default)]
+pub(super) struct Uses {
+    by_object: HashMap<Used, HashSet<String>>,
+    by_secret: HashMap<String, Told>,
+}
+
+impl Uses {
+    /// Replaces what a state Secret tells; nothing, once it is gone.
+    pub fn set(&mut self, secret: &str, told: Option<Told>) {
+        for old in self.by_secret.remove(secret).iter().flat_map(Told::objects) {
+            if let Some(secrets) = self.by_object.get_mut(&old) {
+                secrets.remove(secret);
+                if secrets.is_empty() {
+                    self.by_object.remove(&old);
+                }
+            }
+        }
+        let Some(told) = told else { return };
+        for object in told.objects() {
+            self.by_object.entry(object).or_default().insert(secret.to_owned());
+        }
+        self.by_secret.insert(secret.to_owned(), told);
+    }
+
+    /// What other state Secrets than one tell of the original or of the copy of a record.
+    pub fn others(&self, secret: &str, cluster: &str, record: &Record) -> Vec<(Told, Other)> {
+        let objects = [used(cluster, &record.origin), used(cluster, &record.copy), Used::Key(key(cluster, record))];
+        let secrets: HashSet<&String> = objects.iter().filter_map(|used| self.by_object.get(used)).flatten().collect();
+        let others = secrets.into_iter().filter(|other| *other != secret).filter_map(|other| self.by_secret.get(other));
+        others.filter_map(|told| Some((told.clone(), told.shares(cluster, record)?))).collect()
+    }
+}
+
+fn used(cluster: &str, at: &Place) -> Used {
+    Used::At {
+        side: at.side,
+        // There is but one service cluster.
+        cluster: if at.side == Side::Kcp { cluster.to_owned() } else { String::new() },
+        group: at.kind.group.clone(),
+        resource: at.kind.plural.clone(),
+        namespace: at.namespace.clone().unwrap_or_default(),
+        name: at.name.clone(),
+    }
+}
+
+fn key(cluster: &str, record: &Record) -> String {
+    let at = &record.origin;
+    let cluster = if at.side == Side::Kcp { cluster } else { "" };
+    entry_key(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn record(origin: &str, copy: &str) -> Record {
+        let place = |name: &str| json!({"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "n", "name": name});
+        let record = json!({"identifier": "i", "origin": "kcp", "source": place(origin), "copy": place(copy)});
+        serde_json::from_value(record).unwrap()
+    }
+
+    fn labels(name: &str) -> Value {
+        json!(secret_labels(&SourceKey { cluster: "c1".into(), namespace: "n".into(), name: name.into() }))
+    }
+
+    fn others(uses: &Uses, cluster: &str, record: &Record) -> Option<Other> {
+        let mut others = uses.others("mine", cluster, record);
+        assert!(others.len() < 2);
+        others.pop().map(|(_, other)| other)
+    }
+
+    #[test]
+    fn originals_are_shared_within_a_workspace_and_copies_over_all() {
+        let mut uses = Uses::default();
+        let mut state = State::default();
+        state.track("k", record("a", "x"));
+        uses.set("theirs", Told::by(&labels("primary"), &state));
+        for (cluster, ours, expected) in [
+            ("c1", record("a", "x"), Some(Other { origin: true, copy: true })),
+            ("c1", record("a", "y"), Some(Other { origin: true, copy: false })),
+            ("c1", record("b", "x"), Some(Other { origin: false, copy: true })),
+            ("c2", record("a", "x"), Some(Other { origin: false, copy: true })),
+            ("c2", record("a", "y"), None),
+        ] {
+            assert_eq!(others(&uses, cluster, &ours), expected, "{cluster} {ours:?}");
+        }
+        assert!(uses.others("theirs", "c1", &record("a", "x")).is_empty(), "nobody is another one to itself");
+        uses.set("theirs", None);
+        assert!(uses.by_object.is_empty() && uses.by_secret.is_empty());
+    }
+
+    #[test]
+    fn entries_of_the_reference_agent_count_too() {
+        let mut state = State::default();
+        for (kind, name) in [("CronTab", "primary"), ("Secret", "a")] {
+            let value = json!({"apiVersion": "g/v1", "kind": kind, "metadata": {"namespace": "n", "name": name}});
+            state.note(&entry_key("c1", "n", name), value);
+        }
+        let told = Told::by(&labels("primary"), &state).unwrap();
+        let primary = told.primary.clone().unwrap();
+        assert_eq!((primary.group.as_str(), primary.kind.as_str()), ("g", "CronTab"));
+        let mut uses = Uses::default();
+        uses.set("theirs", Some(told));
+        assert!(others(&uses, "c1", &record("a", "x")).is_some_and(|other| other.origin));
+        assert_eq!(others(&uses, "c1", &record("primary", "x")), None, "the primary is no related object");
+        assert_eq!(others(&uses, "c2", &record("a", "x")), None);
+        state.drop_entry(&entry_key("c1", "n", "a"));
+        assert_eq!(Told::by(&labels("primary"), &state), None);
+    }
+}

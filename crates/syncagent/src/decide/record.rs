@@ -1,0 +1,142 @@
+//! Records: which related object an entry of the state is about, and where its copy is.
+//!
+//! An entry of the reference agent holds the original alone. The record is kept beside it, under `<key>.at`, and written before anything
+//! else is done for the object. It tells what to take back when the rules do not name the object any more, and who else uses it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::step::{Place, Side};
+use crate::rules::ApiKind;
+
+/// One related object that is kept in line for a primary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
+pub struct Record {
+    /// Identifier of the entry in `spec.related`.
+    pub identifier: String,
+    /// The original.
+    pub origin: Place,
+    /// Its copy.
+    pub copy: Place,
+}
+
+impl Record {
+    /// Whether both are about the same original and the same copy, for the same entry.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.identifier == other.identifier
+            && self.origin.is_same_object(&other.origin)
+            && self.copy.is_same_object(&other.copy)
+    }
+}
+
+impl Place {
+    /// Whether both name the same object, whichever version of its API they use.
+    pub fn is_same_object(&self, other: &Self) -> bool {
+        self.side == other.side
+            && self.kind.group == other.kind.group
+            && self.kind.plural == other.kind.plural
+            && self.namespace == other.namespace
+            && self.name == other.name
+    }
+}
+
+/// A record as it is written.
+#[derive(Clone, Serialize, Deserialize)]
+struct Stored {
+    identifier: String,
+    origin: StoredSide,
+    source: StoredPlace,
+    copy: StoredPlace,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StoredSide {
+    Kcp,
+    Service,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct StoredPlace {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    group: String,
+    version: String,
+    kind: String,
+    resource: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+    name: String,
+}
+
+impl From<Record> for Stored {
+    fn from(record: Record) -> Self {
+        let origin = match record.origin.side {
+            Side::Kcp => StoredSide::Kcp,
+            Side::Service => StoredSide::Service,
+        };
+        Self { identifier: record.identifier, origin, source: record.origin.into(), copy: record.copy.into() }
+    }
+}
+
+impl From<Stored> for Record {
+    fn from(stored: Stored) -> Self {
+        let (origin, copy) = match stored.origin {
+            StoredSide::Kcp => (Side::Kcp, Side::Service),
+            StoredSide::Service => (Side::Service, Side::Kcp),
+        };
+        Self { identifier: stored.identifier, origin: stored.source.at(origin), copy: stored.copy.at(copy) }
+    }
+}
+
+impl From<Place> for StoredPlace {
+    fn from(place: Place) -> Self {
+        let kind = Arc::unwrap_or_clone(place.kind);
+        Self {
+            group: kind.group,
+            version: kind.version,
+            kind: kind.kind,
+            resource: kind.plural,
+            namespace: place.namespace,
+            name: place.name,
+        }
+    }
+}
+
+impl StoredPlace {
+    fn at(self, side: Side) -> Place {
+        let kind = ApiKind {
+            group: self.group,
+            version: self.version,
+            kind: self.kind,
+            plural: self.resource,
+            namespaced: self.namespace.is_some(),
+        };
+        Place { side, kind: Arc::new(kind), namespace: self.namespace, name: self.name }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_record_survives_the_secret_and_ignores_versions() {
+        let text = json!({
+            "identifier": "creds", "origin": "kcp",
+            "source": {"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "default", "name": "a"},
+            "copy": {"group": "g", "version": "v1", "kind": "Safe", "resource": "safes", "name": "b"},
+        });
+        let record: Record = serde_json::from_value(text.clone()).unwrap();
+        assert_eq!((record.origin.side, record.copy.side), (Side::Kcp, Side::Service));
+        assert!(record.origin.kind.namespaced && !record.copy.kind.namespaced);
+        assert_eq!(serde_json::to_value(&record).unwrap(), text);
+        let mut other = record.clone();
+        other.copy.kind = Arc::new(ApiKind { version: "v2".into(), ..(*record.copy.kind).clone() });
+        assert!(record.is_same(&other));
+        other.copy.name = "c".into();
+        assert!(!record.is_same(&other));
+    }
+}

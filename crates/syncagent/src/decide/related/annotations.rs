@@ -1,0 +1,86 @@
+//! Annotations on the primary in kcp that tell the consumer where related objects of the service are.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use super::{Context, Known};
+use crate::api::{Origin, RELATED_PREFIX};
+use crate::decide::pair::is_deleting;
+use crate::decide::step::Step;
+use crate::rules::metadata::annotation;
+
+/// The value of an annotation, and the object it is about.
+pub(super) struct Annotation {
+    pub key: String,
+    pub text: String,
+}
+
+/// All annotations that the primary shall have, by name. The number in it is the position among the objects of an entry.
+pub(super) fn wanted(all: &[Known<'_>]) -> BTreeMap<String, Annotation> {
+    let mut wanted = BTreeMap::new();
+    let mut index = 0;
+    let mut last_entry = None;
+    for known in all {
+        index = if last_entry == Some(known.seen.entry) { index + 1 } else { 0 };
+        last_entry = Some(known.seen.entry);
+        if known.rules.origin == Origin::Service && !is_deleting(&known.seen.origin) {
+            let name = format!("{RELATED_PREFIX}{}.{index}", known.rules.identifier);
+            wanted.insert(name, Annotation { key: known.key.clone(), text: text(known) });
+        }
+    }
+    wanted
+}
+
+/// Writes one annotation, unless it is there.
+pub(super) fn write(context: &Context<'_>, name: &str, text: &str) -> Option<Step> {
+    if annotation(context.primary, name) == Some(text) {
+        return None;
+    }
+    let patch = json!({"metadata": {"annotations": {name: text}}});
+    Some(Step::Patch { at: context.primary_at.clone(), patch })
+}
+
+/// Removes annotations that stand for no object any more; those of entries about which nothing is known stay.
+pub(super) fn remove_stale(
+    context: &Context<'_>,
+    wanted: &BTreeMap<String, Annotation>,
+    unknown: &HashSet<usize>,
+) -> Option<Step> {
+    let is_unknown = |identifier: &str| {
+        let entry = context.related.iter().position(|rules| rules.identifier == identifier);
+        entry.is_some_and(|entry| unknown.contains(&entry))
+    };
+    let annotations = context.primary["metadata"]["annotations"].as_object()?;
+    let stale: Map<String, Value> = annotations
+        .iter()
+        .filter(|(name, text)| {
+            let identifier = identifier(name, text);
+            !wanted.contains_key(*name) && identifier.is_some_and(|identifier| !is_unknown(identifier))
+        })
+        .map(|(name, _)| (name.clone(), Value::Null))
+        .collect();
+    let patch = json!({"metadata": {"annotations": stale}});
+    (!stale.is_empty()).then(|| Step::Patch { at: context.primary_at.clone(), patch })
+}
+
+/// The identifier in the name of an annotation, if an agent wrote it.
+fn identifier<'a>(name: &'a str, text: &Value) -> Option<&'a str> {
+    let (identifier, index) = name.strip_prefix(RELATED_PREFIX)?.rsplit_once('.')?;
+    let value: Map<String, Value> = serde_json::from_str(text.as_str()?).ok()?;
+    let has = |key: &&str| value.get(*key).is_some_and(Value::is_string);
+    let ours = index.parse::<usize>().is_ok() && ["name", "apiVersion", "kind"].iter().all(has);
+    ours.then_some(identifier)
+}
+
+fn text(known: &Known<'_>) -> String {
+    let (copy, kind) = (&known.record.copy, &known.record.origin.kind);
+    let mut parts = Vec::new();
+    if let Some(namespace) = &copy.namespace {
+        parts.push(("namespace", namespace.clone()));
+    }
+    parts.extend([("name", copy.name.clone()), ("apiVersion", kind.api_version()), ("kind", kind.kind.clone())]);
+    // Written by hand, because the order of the keys is part of the format.
+    let fields: Vec<String> = parts.iter().map(|(key, value)| format!("{}:{}", json!(key), json!(value))).collect();
+    format!("{{{}}}", fields.join(","))
+}

@@ -1,0 +1,96 @@
+//! Letting go of a related object.
+
+use serde_json::Value;
+
+use super::{DroppedSeen, Known, Other};
+use crate::decide::pair::{Progress, delete, has_finalizer, is_deleting, without_finalizer};
+use crate::decide::record::Record;
+use crate::decide::step::{Event, Side, Step};
+
+/// A related object that is to be let go.
+pub(super) struct Held<'a> {
+    record: &'a Record,
+    origin: Option<&'a Value>,
+    copy: Option<&'a Value>,
+    /// Who else uses the original or the copy.
+    others: Vec<Other>,
+}
+
+impl<'a> Held<'a> {
+    /// An object that the rules name, and what else they name.
+    pub fn seen(known: &'a Known<'_>, named: &[&Record]) -> Self {
+        Self {
+            record: &known.record,
+            origin: Some(&known.seen.origin),
+            copy: known.seen.destination.as_ref(),
+            others: others(&known.record, &known.seen.others, named),
+        }
+    }
+
+    /// The same without the copy, which is not known to be ours.
+    pub fn without_copy(mut self) -> Self {
+        self.copy = None;
+        self
+    }
+
+    /// An object that the rules do not name any more, and what they name instead.
+    pub fn dropped(dropped: &'a DroppedSeen, named: &[&Record]) -> Self {
+        Self {
+            record: &dropped.record,
+            origin: dropped.origin.as_ref(),
+            copy: dropped.copy.as_ref(),
+            others: others(&dropped.record, &dropped.others, named),
+        }
+    }
+
+    /// The original itself goes: whoever else uses it loses it too.
+    pub fn ending(mut self) -> Self {
+        self.others.retain(|other| !other.origin);
+        self
+    }
+
+    /// Whether the original cannot be seen, although our finalizer must have kept it: it is hidden rather than gone.
+    pub fn is_out_of_sight(&self) -> bool {
+        self.record.origin.side == Side::Kcp && self.origin.is_none() && self.copy.is_some()
+    }
+
+    /// Steps that remove the copy, and then our finalizer; neither while somebody else needs it.
+    pub fn release(&self, steps: &mut Vec<Step>) -> Progress {
+        if let Some(copy) = self.copy
+            && !self.others.iter().any(|other| other.copy)
+        {
+            if !is_deleting(copy) {
+                self.report(steps, Event::Cleanup);
+                steps.push(delete(self.record.copy.clone(), copy));
+            }
+            return Progress::Waiting;
+        }
+        match self.origin {
+            Some(origin)
+                if self.record.origin.side == Side::Kcp
+                    && has_finalizer(origin)
+                    && !self.others.iter().any(|other| other.origin) =>
+            {
+                steps.push(without_finalizer(&self.record.origin, origin));
+                self.report(steps, Event::Deleted);
+                Progress::Wrote
+            }
+            _ => Progress::Settled,
+        }
+    }
+
+    /// Events go to the object in kcp, whichever of the two it is.
+    fn report(&self, steps: &mut Vec<Step>, event: Event) {
+        let at = if self.record.origin.side == Side::Kcp { &self.record.origin } else { &self.record.copy };
+        steps.push(Step::Report { at: at.clone(), event });
+    }
+}
+
+/// Other primaries, and the own one by what else it uses.
+fn others(record: &Record, others: &[Other], named: &[&Record]) -> Vec<Other> {
+    let own = named.iter().map(|named| Other {
+        origin: named.origin.is_same_object(&record.origin),
+        copy: named.copy.is_same_object(&record.copy),
+    });
+    others.iter().copied().chain(own).collect()
+}

@@ -1,0 +1,527 @@
+//! Decisions about related objects, executed on a small model of both clusters with several primaries.
+
+use std::collections::BTreeMap;
+
+use carrick_json::merge;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::{FINALIZER, RELATED_PREFIX};
+use crate::decide::{Copies, Event, Seen, decide};
+use crate::rules::Rules;
+use crate::rules::related::{Found, Gvr, Primaries};
+use crate::rules::tests::{crontab, published};
+
+const CLUSTER: &str = "c1";
+
+/// Everything in one workspace and on the service cluster, by place; and what is remembered of each primary.
+#[derive(Default)]
+struct World {
+    objects: BTreeMap<String, Value>,
+    states: BTreeMap<String, State>,
+    events: Vec<Event>,
+    revision: u64,
+    /// Whether the kinds of copies have a status subresource.
+    status: bool,
+}
+
+fn rules(related: Value) -> Rules {
+    Rules::compile(&published(json!({ "related": related })), &crontab(), "agent").unwrap()
+}
+
+/// A Secret that the primary names in its spec.
+fn referred(origin: &str) -> Value {
+    json!({"identifier": "creds", "origin": origin, "kind": "Secret", "object": {"reference": {"path": "spec.image"}}})
+}
+
+fn name(at: &str, kind: &str, namespace: &str, name: &str) -> String {
+    format!("{at} {kind} {namespace}/{name}")
+}
+
+fn kind(gvr: &Gvr) -> Arc<ApiKind> {
+    let kind = if gvr.resource == "secrets" { "Secret" } else { "ConfigMap" };
+    Arc::new(ApiKind {
+        group: gvr.group.clone(),
+        version: gvr.version.clone(),
+        kind: kind.into(),
+        plural: gvr.resource.clone(),
+        namespaced: true,
+    })
+}
+
+impl World {
+    /// A world with settled primaries that name a Secret each.
+    fn with(rules: &Rules, primaries: &[(&str, &str)]) -> Self {
+        let mut world = Self { status: true, ..Self::default() };
+        for (primary, image) in primaries {
+            let source = json!({"apiVersion": "example.com/v1", "kind": "CronTab", "spec": {"image": image},
+                "metadata": {"name": primary, "namespace": "default", "uid": primary}});
+            world.put("kcp", "CronTab", "default", source);
+            world.settle(rules, primary);
+        }
+        world
+    }
+
+    fn put(&mut self, at: &str, kind: &str, namespace: &str, mut object: Value) {
+        object["metadata"]["namespace"] = namespace.into();
+        let name = name(at, kind, namespace, object["metadata"]["name"].as_str().unwrap());
+        self.objects.insert(name.clone(), object);
+        self.touch(&name);
+    }
+
+    fn secret(&mut self, at: &str, name: &str) {
+        let namespace = if at == "kcp" { "default" } else { CLUSTER };
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "uid": name}, "data": {"k": "v"}});
+        self.put(at, "Secret", namespace, secret);
+    }
+
+    fn get(&self, at: &str, kind: &str, object: &str) -> Option<&Value> {
+        self.objects.get(&name(at, kind, if at == "kcp" { "default" } else { CLUSTER }, object))
+    }
+
+    fn edit(&mut self, at: &str, kind: &str, object: &str, patch: Value) {
+        let name = name(at, kind, if at == "kcp" { "default" } else { CLUSTER }, object);
+        merge::apply(self.objects.get_mut(&name).unwrap(), &patch);
+        self.touch(&name);
+    }
+
+    fn delete(&mut self, at: &str, kind: &str, object: &str) {
+        self.edit(at, kind, object, json!({"metadata": {"deletionTimestamp": "now"}}));
+    }
+
+    fn is_held(&self, secret: &str) -> bool {
+        self.get("kcp", "Secret", secret).unwrap()["metadata"]["finalizers"] == json!([FINALIZER])
+    }
+
+    fn touch(&mut self, name: &str) {
+        self.revision += 1;
+        let object = self.objects.get_mut(name).unwrap();
+        object["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        let held = object["metadata"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+        if is_deleting(object) && !held {
+            self.objects.remove(name);
+        }
+    }
+
+    fn key(primary: &str) -> SourceKey {
+        SourceKey { cluster: CLUSTER.into(), namespace: "default".into(), name: primary.into() }
+    }
+
+    /// The copy of a primary: in this model there is but one object of its kind for each uid.
+    fn copy(&self, primary: &str) -> Option<&Value> {
+        let copies = self.objects.iter().filter(|(name, _)| name.starts_with("service CronTab"));
+        copies
+            .map(|(_, copy)| copy)
+            .find(|copy| copy["metadata"]["annotations"]["syncagent.kcp.io/remote-object-name"] == primary)
+    }
+
+    fn others(&self, primary: &str, record: &Record) -> Vec<Other> {
+        let staying = self.states.iter().filter(|(name, _)| {
+            *name != primary && self.get("kcp", "CronTab", name).is_some_and(|source| !is_deleting(source))
+        });
+        let records = staying.flat_map(|(_, state)| state.records().map(|(_, theirs)| theirs));
+        let other = |theirs: &Record| Other {
+            origin: theirs.origin.is_same_object(&record.origin),
+            copy: theirs.copy.is_same_object(&record.copy),
+        };
+        records.map(other).filter(|other| other.origin || other.copy).collect()
+    }
+
+    fn view(&self, rules: &Rules, primary: &str, source: &Value, state: &State) -> RelatedView {
+        let mut view = RelatedView::default();
+        let copy = self.copy(primary);
+        for (entry, related) in rules.related.iter().enumerate() {
+            let Some(copy) = copy else { break };
+            let primaries = Primaries { remote: source, local: copy, cluster: CLUSTER, path: None };
+            let Found::Pairs(names) = related.names(primaries).unwrap() else { panic!("not in this model") };
+            let (from, from_namespace, to, to_namespace) = match related.origin {
+                Origin::Kcp => ("kcp", "default", "service", CLUSTER),
+                Origin::Service => ("service", CLUSTER, "kcp", "default"),
+            };
+            let (origin_kind, destination_kind) = (kind(&related.source), kind(&related.destination));
+            for (origin, destination) in names {
+                let Some(object) = self.objects.get(&name(from, &origin_kind.kind, from_namespace, &origin)) else {
+                    continue;
+                };
+                let mut seen = RelatedSeen {
+                    entry,
+                    destination: self
+                        .objects
+                        .get(&name(to, &destination_kind.kind, to_namespace, &destination))
+                        .cloned(),
+                    origin_kind: origin_kind.clone(),
+                    destination_kind: destination_kind.clone(),
+                    destination_status: self.status,
+                    origin: object.clone(),
+                    destination_namespace: to_namespace.into(),
+                    destination_name: destination,
+                    others: Vec::new(),
+                };
+                seen.others = self.others(primary, &seen.record(related));
+                view.seen.push(seen);
+            }
+        }
+        for (key, record) in unnamed(state, &rules.related, &view.seen) {
+            let get = |at: &Place| self.objects.get(&at.to_string()).cloned();
+            let (origin, copy, others) = (get(&record.origin), get(&record.copy), self.others(primary, &record));
+            view.dropped.push(DroppedSeen { key, record, origin, copy, others });
+        }
+        view
+    }
+
+    fn plan(&self, rules: &Rules, primary: &str) -> Plan {
+        let source = self.get("kcp", "CronTab", primary);
+        let state = self.states.get(primary).cloned().unwrap_or_default();
+        let mut seen = Seen {
+            key: &Self::key(primary),
+            workspace_path: None,
+            source,
+            namespace: None,
+            copies: self.copy(primary).map_or(Copies::None, Copies::One),
+            state: &state,
+            related: None,
+            others: &[],
+            let_go: false,
+        };
+        let plan = decide(rules, seen).unwrap();
+        let Some(source) = source.filter(|source| plan.steps.is_empty() || is_deleting(source)) else { return plan };
+        let related = self.view(rules, primary, source, &state);
+        seen.related = Some(&related);
+        decide(rules, seen).unwrap()
+    }
+
+    fn execute(&mut self, primary: &str, step: Step) {
+        let mut state = self.states.remove(primary).unwrap_or_default();
+        match step {
+            Step::SetFinalizers { at, finalizers, resource_version } => {
+                let object = self.objects.get_mut(&at.to_string()).unwrap();
+                assert_eq!(object["metadata"]["resourceVersion"], resource_version.as_str());
+                object["metadata"]["finalizers"] = finalizers.into();
+                self.touch(&at.to_string());
+            }
+            Step::Create { at, mut object } => {
+                if !self.objects.contains_key(&at.to_string()) {
+                    self.revision += 1;
+                    object["metadata"]["uid"] = self.revision.into();
+                    if self.status {
+                        object.as_object_mut().unwrap().remove("status");
+                    }
+                    self.objects.insert(at.to_string(), object);
+                    self.touch(&at.to_string());
+                }
+            }
+            Step::Patch { at, patch } => {
+                merge::apply(self.objects.get_mut(&at.to_string()).unwrap(), &patch);
+                self.touch(&at.to_string());
+            }
+            Step::Replace { at, object } | Step::WriteStatus { at, object } => {
+                self.objects.insert(at.to_string(), object);
+                self.touch(&at.to_string());
+            }
+            Step::Delete { at, .. } => {
+                self.objects.get_mut(&at.to_string()).unwrap()["metadata"]["deletionTimestamp"] = "now".into();
+                self.touch(&at.to_string());
+            }
+            Step::RememberNext { entry, value } => state.note_next(&entry, value),
+            Step::Remember { entry, value } => state.note(&entry, value),
+            Step::Track { records } => records.into_iter().for_each(|(key, record)| state.track(&key, record)),
+            Step::Drop { entry } => state.drop_entry(&entry),
+            Step::Forget => state = State::default(),
+            Step::Report { event, .. } => self.events.push(event),
+            Step::ConfirmNoCopy => assert!(self.copy(primary).is_none()),
+            Step::EnsureNamespace { .. } => {}
+        }
+        if !state.is_empty() {
+            self.states.insert(primary.to_owned(), state);
+        }
+    }
+
+    /// Decides and executes until nothing is left to do.
+    fn settle(&mut self, rules: &Rules, primary: &str) {
+        for _ in 0..20 {
+            let plan = self.plan(rules, primary);
+            let settled = plan.is_settled();
+            self.run(primary, plan, usize::MAX);
+            if settled {
+                return;
+            }
+        }
+        panic!("no end of steps: {:?}", self.plan(rules, primary));
+    }
+
+    fn run(&mut self, primary: &str, plan: Plan, count: usize) {
+        let steps = plan.steps.into_iter().chain(plan.strands.into_iter().flatten());
+        steps.take(count).for_each(|step| self.execute(primary, step));
+    }
+}
+
+#[test]
+fn a_shared_original_is_let_go_by_the_last_of_its_primaries() {
+    let rules = rules(json!([referred("kcp")]));
+    let mut world = World::with(&rules, &[("a", "s"), ("b", "s")]);
+    world.secret("kcp", "s");
+    for primary in ["a", "b"] {
+        world.settle(&rules, primary);
+    }
+    world.delete("kcp", "CronTab", "a");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "CronTab", "a").is_none());
+    assert!(world.is_held("s") && world.get("service", "Secret", "s").is_some(), "b still needs it");
+    world.delete("kcp", "CronTab", "b");
+    world.settle(&rules, "b");
+    assert_eq!(world.get("kcp", "Secret", "s").unwrap()["metadata"]["finalizers"], json!([]));
+    assert!(world.get("service", "Secret", "s").is_none());
+}
+
+#[test]
+fn a_shared_original_that_its_owner_deletes_goes_at_once() {
+    let rules = rules(json!([referred("kcp")]));
+    let mut world = World::with(&rules, &[("a", "s"), ("b", "s")]);
+    world.secret("kcp", "s");
+    for primary in ["a", "b"] {
+        world.settle(&rules, primary);
+    }
+    world.delete("kcp", "Secret", "s");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "Secret", "s").is_none() && world.get("service", "Secret", "s").is_none());
+    assert_eq!(world.states["a"].records().count(), 0);
+    world.settle(&rules, "b");
+    assert_eq!(world.states["b"].records().count(), 0);
+}
+
+#[test]
+fn what_the_rules_do_not_name_any_more_is_let_go() {
+    let named = rules(json!([referred("kcp")]));
+    for (change, now) in [("another name", rules(json!([referred("kcp")]))), ("no entry", rules(json!([])))] {
+        let mut world = World::with(&named, &[("a", "s")]);
+        world.secret("kcp", "s");
+        world.secret("kcp", "t");
+        world.settle(&named, "a");
+        assert!(world.is_held("s") && !world.is_held("t"));
+        world.edit("kcp", "CronTab", "a", json!({"spec": {"image": "t"}}));
+        world.settle(&now, "a");
+        assert_eq!(world.get("kcp", "Secret", "s").unwrap()["metadata"]["finalizers"], json!([]), "{change}");
+        assert!(world.get("service", "Secret", "s").is_none(), "{change}");
+        let named_now = !now.related.is_empty();
+        assert_eq!(world.is_held("t"), named_now, "{change}");
+        assert_eq!(world.states["a"].records().count(), usize::from(named_now), "{change}");
+    }
+}
+
+#[test]
+fn a_vanished_original_of_the_service_takes_its_copy_and_its_annotation_along() {
+    let rules = rules(json!([referred("service")]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("service", "s");
+    world.settle(&rules, "a");
+    let annotation = format!("{RELATED_PREFIX}creds.0");
+    let annotations = |world: &World| world.get("kcp", "CronTab", "a").unwrap()["metadata"]["annotations"].clone();
+    assert!(annotations(&world)[&annotation].is_string() && world.get("kcp", "Secret", "s").is_some());
+    world.objects.remove(&name("service", "Secret", CLUSTER, "s"));
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "Secret", "s").is_none());
+    assert_eq!(annotations(&world), json!({}));
+    assert_eq!(world.states["a"].records().count(), 0);
+}
+
+#[test]
+fn a_consumers_object_that_was_never_synced_is_never_deleted() {
+    let rules = rules(json!([referred("service")]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "s");
+    world.settle(&rules, "a");
+    world.secret("service", "s");
+    world.edit("service", "Secret", "s", json!({"metadata": {"finalizers": ["operator"]}}));
+    world.delete("service", "Secret", "s");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "Secret", "s").is_some());
+    world.delete("kcp", "CronTab", "a");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "Secret", "s").is_some());
+}
+
+#[test]
+fn an_original_in_kcp_that_is_out_of_sight_changes_nothing() {
+    let rules = rules(json!([referred("kcp")]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "s");
+    world.settle(&rules, "a");
+    let hidden = world.objects.remove(&name("kcp", "Secret", "default", "s")).unwrap();
+    assert!(world.plan(&rules, "a").is_settled());
+    world.objects.insert(name("kcp", "Secret", "default", "s"), hidden);
+    assert!(world.plan(&rules, "a").is_settled());
+}
+
+#[test]
+fn a_primary_whose_copy_is_gone_still_lets_go_of_its_related_objects() {
+    let rules = rules(json!([referred("kcp")]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "s");
+    world.settle(&rules, "a");
+    world.objects.retain(|name, _| !name.starts_with("service CronTab"));
+    world.delete("kcp", "CronTab", "a");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "CronTab", "a").is_none() && world.get("service", "Secret", "s").is_none());
+    assert_eq!(world.get("kcp", "Secret", "s").unwrap()["metadata"]["finalizers"], json!([]));
+    assert!(world.states.is_empty());
+}
+
+#[test]
+fn copies_of_the_services_objects_stay_unless_cleanup_is_asked_for() {
+    for cleanup in [false, true] {
+        let mut entry = referred("service");
+        entry["cleanup"] = cleanup.into();
+        let rules = rules(json!([entry]));
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret("service", "s");
+        world.settle(&rules, "a");
+        world.delete("kcp", "CronTab", "a");
+        world.settle(&rules, "a");
+        assert!(world.get("kcp", "CronTab", "a").is_none());
+        assert_eq!(world.get("kcp", "Secret", "s").is_none(), cleanup);
+        assert!(world.get("service", "Secret", "s").is_some(), "the original is never deleted");
+    }
+}
+
+#[test]
+fn keys_stay_when_other_objects_come_and_go() {
+    let maps = json!({"identifier": "maps", "origin": "kcp", "kind": "ConfigMap",
+        "object": {"reference": {"path": "spec.image"}}});
+    let rules = rules(json!([referred("kcp"), maps]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}, "data": {"k": "v"}});
+    world.put("kcp", "ConfigMap", "default", map);
+    world.settle(&rules, "a");
+    let key_of = |world: &World, identifier: &str| {
+        let mut records = world.states["a"].records().filter(|(_, record)| record.identifier == identifier);
+        records.next().map(|(key, _)| key.to_owned())
+    };
+    let plain = Some(entry_key(CLUSTER, "default", "s"));
+    assert_eq!(key_of(&world, "maps"), plain, "without a collision it is the reference's key");
+    world.secret("kcp", "s");
+    world.settle(&rules, "a");
+    let own = key_of(&world, "creds");
+    assert!(own.is_some() && own != plain && key_of(&world, "maps") == plain);
+    world.delete("kcp", "ConfigMap", "s");
+    world.settle(&rules, "a");
+    assert_eq!((key_of(&world, "maps"), key_of(&world, "creds")), (None, own));
+}
+
+#[test]
+fn annotations_stand_for_objects_that_exist_and_others_are_left_alone() {
+    let entry = json!({"identifier": "creds", "origin": "service", "kind": "Secret",
+        "object": {"reference": {"path": "spec.items"}}});
+    let rules = rules(json!([entry]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    let foreign = format!("{RELATED_PREFIX}creds.x");
+    world.edit("kcp", "CronTab", "a", json!({"spec": {"items": ["s", "t"]}}));
+    world.edit("kcp", "CronTab", "a", json!({"metadata": {"annotations": {foreign.clone(): "{}", "other": "1"}}}));
+    world.secret("service", "s");
+    world.secret("service", "t");
+    world.settle(&rules, "a");
+    let annotations = |world: &World| -> Vec<String> {
+        let all = &world.get("kcp", "CronTab", "a").unwrap()["metadata"]["annotations"];
+        all.as_object().unwrap().keys().cloned().collect()
+    };
+    let key = |index: &str| format!("{RELATED_PREFIX}creds.{index}");
+    assert_eq!(annotations(&world), ["other".into(), key("0"), key("1"), foreign.clone()]);
+    world.edit("kcp", "CronTab", "a", json!({"spec": {"items": ["t"]}}));
+    world.settle(&rules, "a");
+    assert_eq!(annotations(&world), ["other".into(), key("0"), foreign]);
+    assert!(world.get("kcp", "Secret", "s").is_none() && world.get("kcp", "Secret", "t").is_some());
+}
+
+#[test]
+fn a_status_travels_with_its_mutation_and_never_back() {
+    let mut entry = referred("kcp");
+    entry["syncStatus"] = true.into();
+    entry["mutation"] = json!({"status": [{"regex": {"path": "status.phase", "pattern": "^", "replacement": "was "}}]});
+    let rules = rules(json!([entry]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "s");
+    world.edit("kcp", "Secret", "s", json!({"status": {"phase": "Ready"}}));
+    world.settle(&rules, "a");
+    assert_eq!(world.get("service", "Secret", "s").unwrap()["status"], json!({"phase": "was Ready"}));
+    world.edit("service", "Secret", "s", json!({"status": {"phase": "forged"}}));
+    world.settle(&rules, "a");
+    assert_eq!(world.get("service", "Secret", "s").unwrap()["status"], json!({"phase": "was Ready"}));
+    assert_eq!(world.get("kcp", "Secret", "s").unwrap()["status"], json!({"phase": "Ready"}));
+}
+
+#[test]
+fn a_status_without_a_place_to_go_is_told_and_nothing_else_happens() {
+    let mut entry = referred("kcp");
+    entry["syncStatus"] = true.into();
+    let rules = rules(json!([entry]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.status = false;
+    world.secret("kcp", "s");
+    world.edit("kcp", "Secret", "s", json!({"status": {"phase": "Ready"}}));
+    world.settle(&rules, "a");
+    let plan = world.plan(&rules, "a");
+    assert_eq!(plan.next, Next::OnChange);
+    let [strand] = plan.strands.as_slice() else { panic!("{plan:?}") };
+    assert!(matches!(strand[..], [Step::Report { event: Event::StatusSubresourceMissing, .. }]), "{strand:?}");
+}
+
+#[test]
+fn a_secret_whose_type_changes_is_made_anew() {
+    let rules = rules(json!([referred("service")]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("service", "s");
+    world.settle(&rules, "a");
+    let before = world.get("kcp", "Secret", "s").unwrap()["metadata"]["uid"].clone();
+    world.edit("service", "Secret", "s", json!({"type": "example.com/other"}));
+    world.settle(&rules, "a");
+    let now = world.get("kcp", "Secret", "s").unwrap();
+    assert_eq!(now["type"], "example.com/other");
+    assert_ne!(now["metadata"]["uid"], before);
+}
+
+#[test]
+fn an_entry_that_fails_does_not_hinder_the_others() {
+    let mut broken = referred("kcp");
+    broken["identifier"] = "broken".into();
+    broken["mutation"] = json!({"spec": [{"cel": {"path": "data.k", "expression": "self.nope.nope"}}]});
+    let rules = rules(json!([broken, referred("service")]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "s");
+    world.edit("kcp", "Secret", "s", json!({"metadata": {"name": "s"}}));
+    world.objects.remove(&name("service", "Secret", CLUSTER, "s"));
+    let plan = world.plan(&rules, "a");
+    assert!(plan.problems[0].contains("broken"), "{plan:?}");
+    world.settle(&rules, "a");
+}
+
+proptest! {
+    /// Names change and the agent dies after any number of steps: in the end exactly what is named is held and copied.
+    #[test]
+    fn nothing_is_left_behind_whatever_happens(names in prop::collection::vec("[stu]", 1..4), at in 0usize..9) {
+        let rules = rules(json!([referred("kcp")]));
+        let mut world = World::with(&rules, &[("a", "s")]);
+        for secret in ["s", "t", "u"] {
+            world.secret("kcp", secret);
+        }
+        for name in &names {
+            let plan = world.plan(&rules, "a");
+            world.run("a", plan, at);
+            world.edit("kcp", "CronTab", "a", json!({"spec": {"image": name}}));
+        }
+        world.settle(&rules, "a");
+        for secret in ["s", "t", "u"] {
+            let named = names.last().is_some_and(|name| name == secret);
+            prop_assert_eq!(world.is_held(secret), named, "{}", secret);
+            prop_assert_eq!(world.get("service", "Secret", secret).is_some(), named, "{}", secret);
+        }
+        world.delete("kcp", "CronTab", "a");
+        let plan = world.plan(&rules, "a");
+        world.run("a", plan, at);
+        world.settle(&rules, "a");
+        prop_assert!(world.states.is_empty() && world.get("kcp", "CronTab", "a").is_none());
+        for secret in ["s", "t", "u"] {
+            prop_assert!(!world.is_held(secret) && world.get("service", "Secret", secret).is_none());
+        }
+    }
+}

@@ -57,6 +57,7 @@ pub fn all() -> Vec<Scenario> {
         publish:
             a_crd_is_published_under_its_well_known_name_and_can_be_bound
             a_changed_crd_yields_a_new_schema_beside_the_old_one
+            a_schema_of_another_kcp_is_not_exported
             kinds_that_come_with_kubernetes_are_published_without_a_crd;
         objects:
             an_order_is_placed_on_the_service_cluster

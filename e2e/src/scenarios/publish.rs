@@ -148,6 +148,21 @@ pub(super) async fn kinds_that_come_with_kubernetes_are_published_without_a_crd(
     agent.stop().await
 }
 
+pub(super) async fn a_schema_of_another_kcp_is_not_exported(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    // The PublishedResource was an agent's before, for another group in another kcp.
+    let name = stage.published_name("Bucket");
+    let status = json!({ "status": { "resourceSchemaName": format!("v1.buckets.old.{}", stage.group) } });
+    stage.service.merge_patch_status(&kinds::published_resources(), None, &name, &status).await?;
+    let agent = stage.start_agent()?;
+    // One schema that does not exist would spoil the export for every consumer.
+    stage.order(&stage.team_a, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the copy is there", &stage.team_a, "bucket", |_| true).await?;
+    let now = schema_name(&stage, "").await?;
+    exports_exactly(&stage, &now).await?;
+    agent.stop().await
+}
+
 /// The schema that represents Buckets, once it is another one than `other`.
 async fn schema_name(stage: &Stage, other: &str) -> anyhow::Result<String> {
     let name = stage.published_name("Bucket");

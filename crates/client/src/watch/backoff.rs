@@ -5,6 +5,8 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
+/// A kind that is not served is served soon, more often than not: its CRD or binding is on the way.
+const LONGEST_UNSERVED: Duration = Duration::from_secs(2);
 
 /// Growing pauses with jitter, so that many watches of a restarted server do not come back at once.
 #[derive(Default)]
@@ -15,7 +17,16 @@ pub(super) struct Backoff {
 impl Backoff {
     /// The next pause; at least what the server asked for.
     pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
-        let ceiling = FIRST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
+        self.next_up_to(LONGEST, retry_after)
+    }
+
+    /// The next pause while the kind is not served.
+    pub(super) fn next_unserved(&mut self, retry_after: Option<Duration>) -> Duration {
+        self.next_up_to(LONGEST_UNSERVED, retry_after)
+    }
+
+    fn next_up_to(&mut self, longest: Duration, retry_after: Option<Duration>) -> Duration {
+        let ceiling = FIRST.saturating_mul(1 << self.failures.min(16)).min(longest);
         self.failures = self.failures.saturating_add(1);
         let pause = ceiling.mul_f64(0.5 + 0.5 * random_fraction());
         pause.max(retry_after.unwrap_or_default())
@@ -52,6 +63,14 @@ mod tests {
         assert!(backoff.next(None) >= LONGEST / 2);
         backoff.reset();
         assert!(backoff.next(None) <= FIRST);
+    }
+
+    #[test]
+    fn a_kind_that_is_not_served_is_asked_for_often() {
+        let mut backoff = Backoff::default();
+        for _ in 0..100 {
+            assert!(backoff.next_unserved(None) <= LONGEST_UNSERVED);
+        }
     }
 
     #[test]

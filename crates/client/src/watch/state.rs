@@ -282,7 +282,8 @@ impl Watch {
 
     /// Tells an outage once, and pauses.
     fn fail(&mut self, error: Error, then: Step) -> Step {
-        let pause = self.backoff.next(error.retry_after());
+        let wish = error.retry_after();
+        let pause = if error.is_not_found() { self.backoff.next_unserved(wish) } else { self.backoff.next(wish) };
         tracing::debug!(resource = %self.resource, %error, ?pause, "watch fails");
         if !std::mem::replace(&mut self.failing, true) {
             self.ready.push_back(Event::Failing(error));

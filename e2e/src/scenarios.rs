@@ -74,7 +74,8 @@ pub fn all() -> Vec<Scenario> {
             a_restart_at_rest_writes_nothing;
         related:
             a_secret_of_the_service_reaches_the_consumer_and_follows_changes
-            a_config_map_of_the_consumer_reaches_the_service_and_goes_with_either;
+            a_config_map_of_the_consumer_reaches_the_service_and_goes_with_either
+            a_secret_that_gets_its_label_late_is_found;
         rules:
             a_projected_kind_is_ordered_under_its_new_names
             only_orders_that_match_the_filter_are_served

@@ -127,6 +127,46 @@ pub(super) async fn a_config_map_of_the_consumer_reaches_the_service_and_goes_wi
     agent.stop().await
 }
 
+pub(super) async fn a_secret_that_gets_its_label_late_is_found(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.create_export().await?;
+    futures::try_join!(stage.bind(&stage.team_a), stage.bind(&stage.team_b))?;
+    let related = json!({
+        "identifier": "credentials",
+        "origin": "service",
+        "version": "v1",
+        "resource": "secrets",
+        "object": { "selector": {
+            "matchLabels": { "for": "{{ .RemoteObject.metadata.name }}" },
+            "rewrite": { "template": { "template": "{{ .RemoteObject.metadata.name }}-credentials" } },
+        }},
+    });
+    stage.publish("Bucket", json!({ "related": [related] })).await?;
+    let agent = stage.start_agent()?;
+
+    // Two orders share a namespace, so that each one has to find its own.
+    let (team, secrets) = (&stage.team_a, kinds::secrets());
+    for name in ["first", "second"] {
+        stage.order(team, name, json!({ "size": 1 })).await?;
+        let copy = stage.copy_is("the copy is there", team, name, |_| true).await?;
+        stage.service.create(&secrets, Some(place(&copy).0), &secret(name, name)).await?;
+    }
+    stage.at_rest().await?;
+    for name in ["first", "second"] {
+        let copy = stage.copy_is("the copy is there", team, name, |_| true).await?;
+        let patch = json!({ "metadata": { "labels": { "for": name } } });
+        stage.service.merge_patch(&secrets, Some(place(&copy).0), &format!("{name}-credentials"), &patch).await?;
+        let at = (&team.client, &secrets, Some(NAMESPACE), format!("{name}-credentials"));
+        stage
+            .object("the Secret reaches the consumer", (at.0, at.1, at.2, &at.3), |secret| {
+                secret["data"]["password"] == encoded(name)
+            })
+            .await?;
+    }
+    agent.stop().await
+}
+
 /// A Secret of the service, as a related resource.
 pub(super) fn credentials() -> Value {
     json!({

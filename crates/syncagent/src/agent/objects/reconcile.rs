@@ -73,7 +73,7 @@ pub(super) async fn reconcile(
     client: &Client,
 ) -> Result<Next, ReconcileError> {
     let Some(source) = source else {
-        shared.interest.set(request, Vec::new());
+        shared.interest.forget(request);
         shared.note_orphan(request, orphan(shared, &source_key(request)).as_ref());
         return Ok(Next::OnChange);
     };

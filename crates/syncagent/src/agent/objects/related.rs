@@ -17,6 +17,7 @@ use crate::decide::{DroppedSeen, Place, Record, RelatedSeen, RelatedView, Side, 
 use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
 use crate::rules::related::{Found, Gvr, Primaries, Related, RelatedError};
+use crate::rules::selector::Selector;
 
 /// Why related objects cannot be read.
 #[derive(Debug, Error)]
@@ -54,7 +55,11 @@ pub(super) enum ReadError {
 pub(super) struct Interest {
     by_object: Mutex<HashMap<Origin3, HashSet<Key>>>,
     by_primary: Mutex<HashMap<Key, Vec<Origin3>>>,
+    selections: Mutex<HashMap<Key, Vec<Selection>>>,
 }
+
+/// Objects on the origin side that are found by their labels: resource, cluster, namespace and what they must carry.
+type Selection = (Gvr, String, String, Selector);
 
 /// An object on the origin side: resource, cluster (empty on the service cluster), namespace and name.
 type Origin3 = (Gvr, String, String, String);
@@ -80,10 +85,36 @@ impl Interest {
         }
     }
 
+    /// A primary that is gone cares about nothing.
+    pub fn forget(&self, primary: &Key) {
+        self.set(primary, Vec::new());
+        self.unselect(primary);
+    }
+
+    /// A primary cares about all objects of a namespace with these labels.
+    fn select(&self, primary: &Key, selection: Selection) {
+        self.selections.lock().entry(primary.clone()).or_default().push(selection);
+    }
+
+    /// A primary cares no longer about labels.
+    fn unselect(&self, primary: &Key) {
+        self.selections.lock().remove(primary);
+    }
+
     /// Primaries that care about a changed object.
-    pub fn primaries(&self, gvr: &Gvr, object: &Object) -> Vec<Key> {
+    pub fn primaries(&self, gvr: &Gvr, object: &Object) -> HashSet<Key> {
         let key = (gvr.clone(), object.cluster.to_string(), object.namespace.to_string(), object.name.to_string());
-        self.by_object.lock().get(&key).into_iter().flatten().cloned().collect()
+        let mut primaries: HashSet<Key> = self.by_object.lock().get(&key).into_iter().flatten().cloned().collect();
+        let selections = self.selections.lock();
+        if !selections.is_empty() {
+            let labels = object.labels();
+            let chosen = |(of, cluster, namespace, selector): &Selection| {
+                *of == key.0 && *cluster == key.1 && *namespace == key.2 && selector.matches(&labels)
+            };
+            let caring = selections.iter().filter(|(_, all)| all.iter().any(chosen));
+            primaries.extend(caring.map(|(primary, _)| primary.clone()));
+        }
+        primaries
     }
 }
 
@@ -150,6 +181,7 @@ impl Reader<'_> {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
         let mut read = Read::default();
         let mut wanted = Vec::new();
+        self.shared.interest.unselect(self.primary);
         for (entry, rules) in self.rules.related.iter().enumerate() {
             match self.read_entry(entry, rules, primaries, &mut wanted).await {
                 Ok(mut found) => {
@@ -257,10 +289,17 @@ impl Reader<'_> {
                 }
                 Found::Listed(selector) => {
                     let (kind, all) = (resource(&origin_kind.kind), ListOptions::default());
+                    // Before the list, so that no change is missed in between.
+                    let place = (rules.source.clone(), cluster.to_owned(), from.clone());
+                    let selection = (place.0.clone(), place.1.clone(), place.2.clone(), selector.clone());
+                    self.shared.interest.select(self.primary, selection);
                     let listed = origin.list(&kind, Some(&from), &all).await.map_err(server)?;
                     let chosen = listed.into_iter().filter(|object| selector.matches_object(object));
                     chosen
                         .map(|object| {
+                            // It may lose its label.
+                            let found = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                            wanted.push((place.0.clone(), place.1.clone(), place.2.clone(), found));
                             let name = rules.rewrite_name(&object, primaries)?;
                             Ok((object, name))
                         })

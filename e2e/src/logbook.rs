@@ -14,7 +14,9 @@ static PAGES: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::de
 
 /// Writes down what agents say.
 pub fn layer<S: tracing::Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
-    let agents = Targets::new().with_target("carrick_syncagent", tracing::Level::INFO);
+    let agents = Targets::new()
+        .with_target("carrick_syncagent", tracing::Level::INFO)
+        .with_target("carrick_multicluster", tracing::Level::INFO);
     fmt::layer().with_ansi(false).without_time().with_target(false).with_writer(|| Pen).with_filter(agents)
 }
 

@@ -8,6 +8,7 @@ mod compat_publish;
 mod compat_related;
 mod examples;
 mod explaining;
+mod failures;
 mod fleet;
 mod leaders;
 mod lifecycle;
@@ -19,6 +20,7 @@ mod related;
 mod restarts;
 mod rights;
 mod rules;
+mod shapes;
 mod startup;
 
 use std::sync::Arc;
@@ -86,6 +88,15 @@ pub fn all() -> Vec<Scenario> {
             deleted_while_no_agent_ran_it_lets_orders_go_all_the_same
             handed_to_another_agent_it_leaves_orders_to_that_one
             published_under_another_name_it_lets_go_of_the_old_one;
+        failures:
+            names_that_are_taken_or_not_valid_are_told_until_better_rules_come
+            an_order_that_could_not_be_placed_is_let_go_like_any_other
+            a_rule_that_fails_on_one_order_harms_only_that_one;
+        shapes:
+            cluster_scoped_orders_are_served
+            a_status_returns_also_where_it_is_no_subresource
+            an_older_version_travels_as_itself
+            labels_of_namespaces_decide_where_orders_are_served;
         rights:
             the_documented_rights_are_enough_for_an_order_with_a_secret;
         broken:

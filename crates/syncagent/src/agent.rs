@@ -251,6 +251,7 @@ impl Agent {
         let local = config.local.client();
         let (sender, receiver) = watch::channel(Arc::new(Catalog::default()));
         let (tell_exported, exported) = watch::channel(Exported::default());
+        let (tell_troubles, troubles) = watch::channel(objects::Troubles::default());
         let mut parts = JoinSet::new();
 
         let catalog = catalog::run(
@@ -276,6 +277,7 @@ impl Agent {
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),
                 exported,
+                troubles,
                 syncs: !config.disabled.contains(&Controller::Sync),
             };
             let running = schemas.run(receiver.clone(), halt.clone());
@@ -314,6 +316,7 @@ impl Agent {
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),
                 explained: None,
+                troubles: tell_troubles,
             };
             let running = objects::run(Arc::new(context), receiver, halt.clone());
             parts.spawn(async move {

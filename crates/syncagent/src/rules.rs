@@ -195,6 +195,11 @@ impl Rules {
         self.subresources.contains(&"status")
     }
 
+    /// Whether it takes a look at namespaces in kcp to tell which objects take part.
+    pub fn filters_by_namespace(&self) -> bool {
+        self.namespace_filter.is_some() && self.remote.namespaced
+    }
+
     /// The rules by which objects are let go that were synchronized before.
     ///
     /// They need only the kinds, so that objects can be let go also when nothing else in a PublishedResource is valid.

@@ -97,7 +97,7 @@ pub(super) async fn a_place_taken_by_someone_else_is_left_to_them(world: Arc<dyn
 }
 
 /// Waits until the consumer has got a warning about an order.
-async fn told_of_failure(stage: &Stage, team: &Workspace, name: &str) -> anyhow::Result<()> {
+pub(super) async fn told_of_failure(stage: &Stage, team: &Workspace, name: &str) -> anyhow::Result<()> {
     stage
         .eventually(&format!("{} is warned about {name}", team.path), async || {
             let options = carrick_client::ListOptions::default();

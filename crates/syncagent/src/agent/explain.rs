@@ -178,6 +178,7 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         metrics: Arc::new(Metrics::default()),
         health: Arc::clone(&health),
         explained: None,
+        troubles: watch::Sender::default(),
     };
     let looked = look(context, &catalog, question.patience).await;
     let mut published_resources = Vec::new();

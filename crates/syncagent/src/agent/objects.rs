@@ -21,6 +21,7 @@ mod others;
 mod primaries;
 mod reconcile;
 mod related;
+mod report;
 mod states;
 mod syncer;
 mod uses;
@@ -42,6 +43,7 @@ use crate::rules::abandoned::resource_of;
 use crate::rules::{Duty, Rules};
 use fleet::Fleets;
 use primaries::AllPrimaries;
+pub(crate) use report::Troubles;
 use states::States;
 use syncer::Syncer;
 
@@ -72,6 +74,8 @@ pub(crate) struct Context {
     pub health: Arc<Health>,
     /// Where plans are told instead of being executed, if nothing shall be done.
     pub explained: Option<explain::Teller>,
+    /// Where to tell of objects that fail.
+    pub troubles: watch::Sender<Troubles>,
 }
 
 /// Keeps one syncer running for every PublishedResource that is published and valid, and for every kind whose objects are to be let go,

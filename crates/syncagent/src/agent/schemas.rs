@@ -24,6 +24,7 @@ use super::events::{Recorder, Type};
 use super::export::Exported;
 use super::health::Health;
 use super::metrics::{Metrics, Outcome};
+use super::objects::Troubles;
 use crate::api::{AGENT_NAME, GROUP, PublishedResource, SOURCE_KIND, VERSION};
 use crate::rules::metadata::{annotation, label, set};
 use crate::rules::schema::{self, SchemaError};
@@ -98,6 +99,8 @@ pub(crate) struct Schemas {
     pub(crate) health: Arc<Health>,
     /// What the export lists; nobody tells if its controller does not run.
     pub(crate) exported: Receiver<Exported>,
+    /// Objects that fail; nobody tells if their controller does not run.
+    pub(crate) troubles: Receiver<Troubles>,
     /// Whether this agent synchronises objects at all.
     pub(crate) syncs: bool,
 }
@@ -137,13 +140,15 @@ impl Schemas {
     /// Keeps one PublishedResource's schema and status right until it is gone.
     async fn take_care_of(&self, name: &str, mut catalog: Receiver<Arc<Catalog>>, workers: &Semaphore) {
         let mut exported = self.exported.clone();
+        let mut troubles = self.troubles.clone();
         let part = self.health.part(format!("schema and status of PublishedResource {name}"));
         let mut backoff = Backoff::for_objects();
         let mut done: Option<Case> = None;
         let mut told = None;
         loop {
             let now = Arc::clone(&catalog.borrow_and_update());
-            let Some(case) = Case::of(&now, &exported.borrow_and_update(), name) else { return };
+            let trouble = troubles.borrow_and_update().get(name).cloned();
+            let Some(case) = Case::of(&now, &exported.borrow_and_update(), trouble, name) else { return };
             let mut pause = None;
             let mut outage = None;
             let settled = case.pr.metadata.deletion_timestamp.is_some() || case.is_pending();
@@ -196,9 +201,15 @@ impl Schemas {
                     std::future::pending::<()>().await;
                 }
             };
+            let fails = async {
+                if troubles.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
             tokio::select! {
                 changed = catalog.changed() => if changed.is_err() { return },
                 () = exports => {}
+                () = fails => {}
                 () = again => {}
             }
         }
@@ -221,6 +232,7 @@ impl Schemas {
             problem: case.problem.as_ref(),
             exported: case.exported.clone(),
             syncing: self.syncing(case),
+            trouble: case.trouble.as_deref(),
         };
         // The status is written even when publishing failed: that is where people look.
         let written = self.write_status(case, &report).await;
@@ -293,17 +305,19 @@ struct Case {
     entry: Option<Entry>,
     problem: Option<Problem>,
     exported: Option<Result<(), String>>,
+    trouble: Option<String>,
     conditions: bool,
 }
 
 impl Case {
-    fn of(catalog: &Catalog, exported: &Exported, name: &str) -> Option<Self> {
+    fn of(catalog: &Catalog, exported: &Exported, trouble: Option<String>, name: &str) -> Option<Self> {
         let entry = catalog.entries.get(name).cloned();
         Some(Self {
             pr: Arc::clone(catalog.resources.get(name)?),
             exported: entry.as_ref().and_then(|entry| exported.lists(&entry.schema_name)),
             entry,
             problem: catalog.problems.get(name).cloned(),
+            trouble,
             conditions: catalog.conditions,
         })
     }
@@ -323,6 +337,7 @@ impl PartialEq for Case {
             && schema(self) == schema(other)
             && self.problem == other.problem
             && self.exported == other.exported
+            && self.trouble == other.trouble
             && self.conditions == other.conditions
     }
 }

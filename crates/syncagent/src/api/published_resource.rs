@@ -142,7 +142,7 @@ described! {
     pub struct PublishedResourceStatus {
         /// Name of the APIResourceSchema that represents this PublishedResource.
         pub resource_schema_name: String,
-        /// RulesValid, SchemaPublished, ExportUpdated and Syncing; where one is false, its message says what to do.
+        /// RulesValid, SchemaPublished, ExportUpdated, Syncing and ObjectsSynced; where one is false, its message says what to do.
         pub conditions: Vec<Condition> = json!({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] }),
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use carrick_client::{Client, Error, Object, Resource};
 use carrick_kcp::kinds::LOGICAL_CLUSTER;
 use carrick_kcp::{LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
-use carrick_multicluster::{ClusterName, FleetStore, Key};
+use carrick_multicluster::{Cluster, ClusterName, FleetStore, Key};
 use futures::FutureExt;
 use serde_json::Value;
 use thiserror::Error;
@@ -41,6 +41,16 @@ pub(super) enum ReconcileError {
         /// What the server said.
         source: Error,
     },
+    /// The workspace path cannot be read.
+    #[error(
+        "cannot read the path of logical cluster {cluster}: {source}; has its binding accepted the claim for logicalclusters?"
+    )]
+    Path {
+        /// Which cluster.
+        cluster: ClusterName,
+        /// What the server said.
+        source: Error,
+    },
     /// Related objects cannot be read.
     #[error(transparent)]
     Related(#[from] ReadError),
@@ -63,6 +73,17 @@ impl ReconcileError {
     pub fn is_race(&self) -> bool {
         matches!(self, Self::Step(error) if error.is_race())
     }
+
+    /// Whether a server is at fault, so that it may work by itself later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Read { source, .. } | Self::Path { source, .. } | Self::Related(ReadError::Server { source, .. }) => {
+                source.is_transient()
+            }
+            Self::Step(error) => error.is_transient(),
+            Self::Related(_) | Self::Problems(_) | Self::Decide(_) | Self::Panic => false,
+        }
+    }
 }
 
 /// Brings one object in line, and tells its owner if that fails.
@@ -70,7 +91,7 @@ pub(super) async fn reconcile(
     shared: &Shared,
     request: &Key,
     source: Option<Arc<Object>>,
-    client: &Client,
+    cluster: &Cluster,
 ) -> Result<Next, ReconcileError> {
     let Some(source) = source else {
         shared.interest.forget(request);
@@ -80,25 +101,28 @@ pub(super) async fn reconcile(
     shared.note_orphan(request, None);
     let source = source.value();
     // A panic is a defect, but one object must not take the others down with it.
-    let result = AssertUnwindSafe(process(shared, request, client, &source)).catch_unwind().await;
+    let result = AssertUnwindSafe(process(shared, request, cluster, &source)).catch_unwind().await;
     let result = result.unwrap_or(Err(ReconcileError::Panic));
     if let (Err(error), Some(explained)) = (&result, &shared.context.explained) {
         explained.tell(&shared.rules().name, request, Err(error.to_string()));
     } else if let Err(error) = &result
         && !error.is_race()
     {
-        let message = "Failed to process object: a provider-side issue has occurred.";
-        shared.context.recorder.event(client, &source, Type::Warning, "ReconcilingError", message);
+        let message = match error {
+            ReconcileError::Path { .. } => "Failed to retrieve workspace path, cannot process object.",
+            _ => "Failed to process object: a provider-side issue has occurred.",
+        };
+        shared.context.recorder.event(cluster.json_client(), &source, Type::Warning, "ReconcilingError", message);
     }
     result
 }
 
-async fn process(shared: &Shared, request: &Key, kcp: &Client, source: &Value) -> Result<Next, ReconcileError> {
+async fn process(shared: &Shared, request: &Key, cluster: &Cluster, source: &Value) -> Result<Next, ReconcileError> {
     let rules = shared.rules();
-    let local = &shared.context.local;
+    let (kcp, local) = (cluster.json_client(), &shared.context.local);
     let key = source_key(request);
-    let namespace = namespace(&rules, request, kcp).await?;
-    let path = workspace_path(shared, &rules, request, kcp).await?;
+    let namespace = namespace(shared, &rules, request, kcp).await?;
+    let path = workspace_path(shared, &rules, cluster).await?;
     let found: Vec<Value> = copies::of(&shared.copies, &key).iter().map(|copy| copy.value()).collect();
     let names: Vec<String> = found.iter().map(full_name).collect();
     let copies = match found.as_slice() {
@@ -255,10 +279,17 @@ async fn seen_in(store: &FleetStore<Object>, cluster: &str, at: &Place, object: 
 }
 
 /// The namespace of the object in kcp, if the rules filter by it.
-async fn namespace(rules: &Rules, request: &Key, kcp: &Client) -> Result<Option<Value>, ReconcileError> {
-    if rules.namespace_filter.is_none() || request.namespace.is_empty() {
-        return Ok(None);
+async fn namespace(
+    shared: &Shared,
+    rules: &Rules,
+    request: &Key,
+    kcp: &Client,
+) -> Result<Option<Value>, ReconcileError> {
+    let (true, Some(known)) = (rules.filters_by_namespace(), &shared.consumer_namespaces) else { return Ok(None) };
+    if let Some(namespace) = known.get(&request.cluster, "", &request.namespace) {
+        return Ok(Some(namespace.value()));
     }
+    // The watch of objects may be ahead of that of namespaces.
     let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
     kcp.get(&namespaces, None, &request.namespace).await.map_err(|source| ReconcileError::Read {
         what: format!("namespace {}", request.namespace),
@@ -267,27 +298,22 @@ async fn namespace(rules: &Rules, request: &Key, kcp: &Client) -> Result<Option<
     })
 }
 
-/// The path of the object's workspace, if the rules ask for it. It never changes, so it is read once.
-async fn workspace_path(
-    shared: &Shared,
-    rules: &Rules,
-    request: &Key,
-    kcp: &Client,
-) -> Result<Option<String>, ReconcileError> {
+/// The path of the object's workspace, if the rules ask for it. Where its bindings do not tell, it is read once: it never changes.
+async fn workspace_path(shared: &Shared, rules: &Rules, cluster: &Cluster) -> Result<Option<String>, ReconcileError> {
     if !rules.workspace_paths {
         return Ok(None);
     }
-    if let Some(path) = shared.paths.lock().get(&request.cluster) {
+    if let Some(path) = cluster.path() {
+        return Ok(Some(path.to_string()));
+    }
+    if let Some(path) = shared.paths.lock().get(cluster.name()) {
         return Ok(Some(path.clone()));
     }
-    let logical_cluster = kcp.get(&resource(&LOGICAL_CLUSTER), None, LOGICAL_CLUSTER_NAME).await;
-    let logical_cluster = logical_cluster.map_err(|source| ReconcileError::Read {
-        what: "the workspace path".into(),
-        cluster: request.cluster.clone(),
-        source,
-    })?;
+    let logical_cluster = cluster.json_client().get(&resource(&LOGICAL_CLUSTER), None, LOGICAL_CLUSTER_NAME).await;
+    let logical_cluster =
+        logical_cluster.map_err(|source| ReconcileError::Path { cluster: cluster.name().clone(), source })?;
     let path = logical_cluster.as_ref().and_then(|object| annotation(object, PATH_ANNOTATION)).unwrap_or_default();
-    shared.paths.lock().insert(request.cluster.clone(), path.to_owned());
+    shared.paths.lock().insert(cluster.name().clone(), path.to_owned());
     Ok(Some(path.to_owned()))
 }
 

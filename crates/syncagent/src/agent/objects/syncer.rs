@@ -8,7 +8,7 @@ use std::time::Duration;
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Object, Resource};
 use carrick_multicluster::{
-    Action, ClusterName, Config, Context as Reconcile, EndpointId, Error, FleetEvent, FleetStore, Informer, Key,
+    Action, ClusterName, Config, Context as Reconcile, EndpointId, FleetEvent, FleetStore, Informer, Key,
     MultiClusterController, Request, WatchState,
 };
 use futures::{Stream, StreamExt};
@@ -26,10 +26,9 @@ use super::reconcile::ReconcileError;
 use super::related::{SharedInterest, owner, watched};
 use super::states::States;
 use super::uses::Told;
-use super::{CONTROLLER, Context, copies, reconcile};
+use super::{CONTROLLER, Context, copies, reconcile, report};
 use crate::agent::backoff::Backoff;
 use crate::agent::health::Part;
-use crate::agent::metrics::Outcome;
 use crate::api::{AGENT_NAME, Origin};
 use crate::decide::{Next, Other, Place, Record, Side};
 use crate::rules::metadata::SourceKey;
@@ -60,6 +59,8 @@ pub(super) struct Shared {
     pub states: Arc<States>,
     pub sources: FleetStore<Object>,
     pub copies: FleetStore<Object>,
+    /// Namespaces in consumers' workspaces, if the rules filter by them.
+    pub consumer_namespaces: Option<FleetStore<Object>>,
     pub kinds: Kinds,
     pub interest: SharedInterest,
     pub primaries: Arc<AllPrimaries>,
@@ -95,12 +96,17 @@ impl Syncer {
         let copies = service.informer_compact(resource(&rules.local), labelled);
         copies::index(copies.store());
         primaries.add(&rules.name, &rules.remote, sources.store().clone());
+        let spaces = rules.filters_by_namespace().then(|| {
+            let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+            fleets.consumers.informer_compact(namespaces, paged.clone())
+        });
         let (looks, to_look_at) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             context,
             states,
             sources: sources.store().clone(),
             copies: copies.store().clone(),
+            consumer_namespaces: spaces.as_ref().map(|informer| informer.store().clone()),
             kinds: Kinds::default(),
             interest: SharedInterest::default(),
             primaries,
@@ -114,20 +120,34 @@ impl Syncer {
         });
         let stop = stop.child_token();
         let mut tasks = JoinSet::new();
-        let controller = MultiClusterController::compact(&fleets.consumers, paged, remote.clone())
+        let mut controller = MultiClusterController::compact(&fleets.consumers, paged, remote.clone())
             .named(CONTROLLER)
             .with_config(
                 Config::default().concurrency(WORKERS).per_cluster(0).backoff(FIRST_RETRY, LONGEST_RETRY).grace(GRACE),
             )
             .trigger(requests(to_look_at, remote.clone()))
-            .watches_informer_from(service.clone(), copies.clone(), move |_, copy: &Object| {
-                copies::source_of(&copy.value()).map(|key| Request::from_key(&key, remote.clone()))
+            .watches_informer_from(service.clone(), copies.clone(), {
+                let remote = remote.clone();
+                move |_, copy: &Object| {
+                    copies::source_of(&copy.value()).map(|key| Request::from_key(&key, remote.clone()))
+                }
             })
             .graceful_shutdown_on(stop.clone().cancelled_owned());
+        if let Some(spaces) = &spaces {
+            let inside = sources.store().clone();
+            controller = controller.watches_informer(spaces.clone(), move |cluster, namespace: &Object| {
+                let keys = inside.entries(cluster).into_iter().map(|(key, _)| key);
+                let keys = keys.filter(|key| key.namespace == namespace.name);
+                keys.map(|key| Request::from_key(&key, remote.clone()).obj).collect::<Vec<_>>()
+            });
+        }
         let reports = controller.run_keyed(look, |_, _, _| Action::backoff(), shared.clone());
-        tasks.spawn(report(shared.clone(), reports));
-        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), sources, Side::Kcp)));
-        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies, Side::Service)));
+        tasks.spawn(report::follow(shared.clone(), reports));
+        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), sources, "objects", Side::Kcp)));
+        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies, "copies", Side::Service)));
+        if let Some(spaces) = spaces {
+            tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", Side::Kcp)));
+        }
         tasks.spawn(until(stop.clone(), watch_endpoints(shared.clone(), fleets.clone())));
         for gvr in watched(&shared.rules().related, Origin::Service) {
             let client = shared.context.local.clone();
@@ -148,6 +168,7 @@ impl Syncer {
         (old.duty == Duty::LetGoBlindly) == (rules.duty == Duty::LetGoBlindly)
             && old.local == rules.local
             && old.remote == rules.remote
+            && old.filters_by_namespace() == rules.filters_by_namespace()
             && same_related(Origin::Kcp)
             && same_related(Origin::Service)
     }
@@ -265,7 +286,7 @@ async fn look(
     source: Option<Arc<Object>>,
     context: Reconcile<Shared>,
 ) -> Result<Action, ReconcileError> {
-    let next = reconcile::reconcile(&context.data, &request.key(), source, context.cluster.json_client()).await?;
+    let next = reconcile::reconcile(&context.data, &request.key(), source, &context.cluster).await?;
     Ok(match next {
         Next::OnChange => Action::await_change(),
         Next::Soon => Action::requeue(REQUEUE),
@@ -273,49 +294,13 @@ async fn look(
     })
 }
 
-/// Counts what was done, and says what failed.
-async fn report(
-    shared: Arc<Shared>,
-    reports: impl Stream<Item = Result<(Request<Object>, Action), Error<Object, ReconcileError>>>,
-) {
-    // What was said last about each object that fails, so that it is said once.
-    let mut told: HashMap<Key, String> = HashMap::new();
-    let metrics = &shared.context.metrics;
-    let mut reports = pin!(reports);
-    while let Some(report) = reports.next().await {
-        let (request, error) = match report {
-            Ok((request, _)) => {
-                metrics.reconciled(CONTROLLER, Outcome::Success);
-                told.remove(&request.key());
-                continue;
-            }
-            Err(Error::Reconcile { request, error }) if error.is_race() => {
-                tracing::debug!(%request, %error, "Somebody else was faster, trying again.");
-                continue;
-            }
-            Err(Error::Reconcile { request, error }) => (request, error.to_string()),
-            Err(Error::Panic { request, message }) => (request, message),
-            Err(error @ Error::Undecodable(_)) => {
-                tracing::error!(%error, "Failed to read object.");
-                continue;
-            }
-        };
-        metrics.reconciled(CONTROLLER, Outcome::Error);
-        if told.insert(request.key(), error.clone()).as_ref() == Some(&error) {
-            tracing::debug!(object = %request, error, "Failed to process object again.");
-        } else {
-            tracing::error!(object = %request, error, "Failed to process object.");
-        }
-    }
-}
-
 /// Lets readiness follow the watches of one side.
-async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, side: Side) {
+async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &'static str, side: Side) {
     let name = shared.rules().name.clone();
     let part = |endpoint: &EndpointId| {
         shared.context.health.part(match side {
-            Side::Kcp => format!("objects of PublishedResource {name} at {endpoint}"),
-            Side::Service => format!("copies of PublishedResource {name}"),
+            Side::Kcp => format!("{what} of PublishedResource {name} at {endpoint}"),
+            Side::Service => format!("{what} of PublishedResource {name}"),
         })
     };
     let place = if side == Side::Kcp { "consumers' workspaces" } else { "the service cluster" };

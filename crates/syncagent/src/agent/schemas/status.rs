@@ -17,6 +17,8 @@ pub(super) struct Report<'a> {
     pub(super) exported: Option<Result<(), String>>,
     /// Whether objects travel.
     pub(super) syncing: Syncing,
+    /// What is wrong with objects.
+    pub(super) trouble: Option<&'a str>,
 }
 
 /// Whether objects travel, and by which rules.
@@ -45,8 +47,13 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
     let mut body = json!({});
     if conditions {
         let old: Vec<Value> = pr.status.conditions.iter().map(|condition| condition.0.clone()).collect();
-        let ours =
-            [Some(rules_valid(report)), Some(schema_published(report)), export_updated(report), Some(syncing(report))];
+        let ours = [
+            Some(rules_valid(report)),
+            Some(schema_published(report)),
+            export_updated(report),
+            Some(syncing(report)),
+            Some(objects_synced(report)),
+        ];
         let wanted = merged(pr, old.clone(), ours.into_iter().flatten(), now);
         if wanted != old {
             status.insert("conditions".to_owned(), json!(wanted));
@@ -121,6 +128,15 @@ fn syncing(report: &Report<'_>) -> Condition {
     Condition { kind: "Syncing", holds, reason, message }
 }
 
+fn objects_synced(report: &Report<'_>) -> Condition {
+    let (holds, reason, message) = match report.trouble {
+        _ if !syncing(report).holds => (false, "NotSyncing", "Objects are not synchronized; see Syncing.".to_owned()),
+        Some(trouble) => (false, "ObjectsFail", trouble.to_owned()),
+        None => (true, "NoneFails", "No object fails.".to_owned()),
+    };
+    Condition { kind: "ObjectsSynced", holds, reason, message }
+}
+
 /// The conditions of the PublishedResource with ours set; those of others stay, and times change only with the answer.
 fn merged(
     pr: &PublishedResource,
@@ -171,6 +187,7 @@ mod tests {
             problem: None,
             exported: Some(Ok(())),
             syncing: Syncing::Current,
+            trouble: None,
         }
     }
 
@@ -217,28 +234,38 @@ mod tests {
         let problem = Problem { reason: "InvalidRules", message: "spec.naming.name is wrong".to_owned() };
         let nothing = || Report { schema_name: None, exported: None, syncing: Syncing::NoRules, ..good() };
         let cases = [
-            (good(), ["Valid", "Published", "Exported", "Running"]),
-            (Report { syncing: Syncing::Disabled, ..good() }, ["Valid", "Published", "Exported", "Disabled"]),
-            (Report { syncing: Syncing::SwitchedOff, ..good() }, ["Valid", "Published", "Exported", "SwitchedOff"]),
+            (good(), ["Valid", "Published", "Exported", "Running", "NoneFails"]),
+            (
+                Report { trouble: Some("1 object cannot"), ..good() },
+                ["Valid", "Published", "Exported", "Running", "ObjectsFail"],
+            ),
+            (
+                Report { syncing: Syncing::Disabled, ..good() },
+                ["Valid", "Published", "Exported", "Disabled", "NotSyncing"],
+            ),
+            (
+                Report { syncing: Syncing::SwitchedOff, ..good() },
+                ["Valid", "Published", "Exported", "SwitchedOff", "NotSyncing"],
+            ),
             (
                 Report { problem: Some(&problem), syncing: Syncing::Earlier(1), ..good() },
-                ["InvalidRules", "Published", "Exported", "EarlierRules"],
+                ["InvalidRules", "Published", "Exported", "EarlierRules", "NoneFails"],
             ),
             (
                 Report { problem: Some(&problem), syncing: Syncing::NoRules, ..good() },
-                ["InvalidRules", "Published", "Exported", "InvalidRules"],
+                ["InvalidRules", "Published", "Exported", "InvalidRules", "NotSyncing"],
             ),
             (
                 Report { exported: Some(Err("forbidden".to_owned())), ..good() },
-                ["Valid", "Published", "UpdateFailed", "Running"],
+                ["Valid", "Published", "UpdateFailed", "Running", "NoneFails"],
             ),
             (
                 Report { failure: Some("refused".to_owned()), syncing: Syncing::Current, ..nothing() },
-                ["Valid", "PublishingFailed", "NotPublished", "NotPublished"],
+                ["Valid", "PublishingFailed", "NotPublished", "NotPublished", "NotSyncing"],
             ),
             (
                 Report { problem: Some(&problem), ..nothing() },
-                ["InvalidRules", "InvalidRules", "NotPublished", "InvalidRules"],
+                ["InvalidRules", "InvalidRules", "NotPublished", "InvalidRules", "NotSyncing"],
             ),
         ];
         for (report, wanted) in cases {

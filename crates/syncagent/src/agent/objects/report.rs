@@ -1,0 +1,152 @@
+//! What became of each object: counted, logged, and told on the PublishedResource where it fails.
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_client::Object;
+use carrick_multicluster::{Action, Error, Key, Request};
+use futures::{Stream, StreamExt};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::CONTROLLER;
+use super::reconcile::ReconcileError;
+use super::syncer::Shared;
+use crate::agent::metrics::Outcome;
+
+/// How long failures are collected before the PublishedResource tells of them.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How many objects a PublishedResource names.
+const NAMED: usize = 3;
+
+/// What is wrong with objects, in words, by name of the PublishedResource.
+pub(crate) type Troubles = BTreeMap<String, String>;
+
+/// Follows the reports of a controller to their end.
+pub(super) async fn follow(
+    shared: Arc<Shared>,
+    reports: impl Stream<Item = Result<(Request<Object>, Action), Error<Object, ReconcileError>>>,
+) {
+    let name = shared.rules().name.clone();
+    let mut failing = Failing::default();
+    let mut tell: Option<Instant> = None;
+    let mut reports = pin!(reports);
+    loop {
+        let due = async {
+            match tell {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let changed = tokio::select! {
+            () = due => {
+                tell = None;
+                note(&shared.context.troubles, &name, failing.words());
+                continue;
+            }
+            report = reports.next() => match report {
+                Some(report) => failing.take(&shared, report),
+                None => break,
+            },
+        };
+        if changed && tell.is_none() {
+            tell = Some(Instant::now() + PAUSE);
+        }
+    }
+    // Nothing is tried any more, so nothing fails.
+    note(&shared.context.troubles, &name, None);
+}
+
+fn note(troubles: &watch::Sender<Troubles>, name: &str, words: Option<String>) {
+    troubles.send_if_modified(|troubles| {
+        if troubles.get(name) == words.as_ref() {
+            return false;
+        }
+        match words {
+            Some(words) => troubles.insert(name.to_owned(), words),
+            None => troubles.remove(name),
+        };
+        true
+    });
+}
+
+/// Objects that failed when they were last looked at.
+#[derive(Default)]
+struct Failing {
+    /// What was said last about each of them, so that it is said once.
+    told: HashMap<Key, String>,
+    /// Those that no waiting will help, in a lasting order.
+    lasting: BTreeMap<String, String>,
+}
+
+impl Failing {
+    /// Takes in a report; returns whether there is anything new to tell.
+    fn take(
+        &mut self,
+        shared: &Shared,
+        report: Result<(Request<Object>, Action), Error<Object, ReconcileError>>,
+    ) -> bool {
+        let metrics = &shared.context.metrics;
+        let (request, error, lasts) = match report {
+            Ok((request, _)) => {
+                metrics.reconciled(CONTROLLER, Outcome::Success);
+                self.told.remove(&request.key());
+                return self.lasting.remove(&request.key().to_string()).is_some();
+            }
+            Err(Error::Reconcile { request, error }) if error.is_race() => {
+                tracing::debug!(%request, %error, "Somebody else was faster, trying again.");
+                return false;
+            }
+            Err(Error::Reconcile { request, error }) => (request, error.to_string(), !error.is_transient()),
+            Err(Error::Panic { request, message }) => (request, message, true),
+            Err(error @ Error::Undecodable(_)) => {
+                tracing::error!(%error, "Failed to read object.");
+                return false;
+            }
+        };
+        metrics.reconciled(CONTROLLER, Outcome::Error);
+        let key = request.key();
+        if self.told.insert(key.clone(), error.clone()).as_ref() == Some(&error) {
+            tracing::debug!(object = %request, error, "Failed to process object again.");
+        } else {
+            tracing::error!(object = %request, error, "Failed to process object.");
+        }
+        if lasts {
+            let before = self.lasting.insert(key.to_string(), error.clone());
+            return before.as_ref() != Some(&error);
+        }
+        self.lasting.remove(&key.to_string()).is_some()
+    }
+
+    fn words(&self) -> Option<String> {
+        words(&self.lasting)
+    }
+}
+
+/// How many objects fail, and the first few of them with the reason.
+fn words(failing: &BTreeMap<String, String>) -> Option<String> {
+    if failing.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = failing.iter().take(NAMED).map(|(object, error)| format!("{object}: {error}")).collect();
+    let more = if failing.len() > NAMED { "; …" } else { "" };
+    let objects = if failing.len() == 1 { "object" } else { "objects" };
+    Some(format!("{} {objects} cannot be synchronized: {}{more}", failing.len(), named.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failing_objects_are_named_with_the_reason() {
+        let failing = |count: usize| (0..count).map(|i| (format!("c|ns/{i}"), "no name".to_owned())).collect();
+        assert_eq!(words(&failing(0)), None);
+        assert_eq!(words(&failing(1)).unwrap(), "1 object cannot be synchronized: c|ns/0: no name");
+        let many = words(&failing(5)).unwrap();
+        assert!(many.starts_with("5 objects cannot") && many.contains("c|ns/2: ") && many.ends_with("; …"), "{many}");
+        assert!(!many.contains("c|ns/3"), "{many}");
+    }
+}

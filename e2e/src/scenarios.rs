@@ -68,7 +68,8 @@ pub fn all() -> Vec<Scenario> {
             the_status_returns
             a_change_made_only_on_the_service_cluster_survives
             deleting_an_order_leaves_nothing_behind
-            a_copy_that_its_operator_holds_holds_the_order;
+            a_copy_that_its_operator_holds_holds_the_order
+            a_copy_is_deleted_as_its_owner_wishes;
         restarts:
             a_crash_between_any_two_steps_of_the_user_is_made_good
             a_crash_at_any_visible_step_of_the_agent_is_made_good

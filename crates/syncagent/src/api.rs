@@ -23,6 +23,8 @@ pub const GROUP: &str = "syncagent.kcp.io";
 pub const VERSION: &str = "v1alpha1";
 /// Finalizer on consumers' objects while a copy may exist.
 pub const FINALIZER: &str = "syncagent.kcp.io/cleanup";
+/// Annotation of consumers on their objects: how copies are deleted, `background`, `foreground` or `orphan`.
+pub const DELETION_PROPAGATION: &str = "syncagent.kcp.io/deletion-propagation-policy";
 /// Label on copies, annotation and label on schemas and exports: which agent owns them.
 pub const AGENT_NAME: &str = "syncagent.kcp.io/agent-name";
 /// Annotation on schemas: generation of the CRD they were made from.

@@ -24,7 +24,7 @@ pub use pair::{has_finalizer, is_deleting};
 pub use primary::{Copies, Seen, decide};
 pub use record::Record;
 pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, unnamed};
-pub use step::{Event, Next, Place, Plan, Side, Step};
+pub use step::{Dependents, Event, Next, Place, Plan, Side, Step};
 pub use why::{Explanation, explain};
 
 use thiserror::Error;

@@ -177,3 +177,45 @@ pub(super) async fn a_copy_that_its_operator_holds_holds_the_order(world: Arc<dy
     stage.all_gone(team, "bucket").await?;
     agent.stop().await
 }
+
+pub(super) async fn a_copy_is_deleted_as_its_owner_wishes(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let agent = stage.start_agent()?;
+    let (team, config_maps) = (&stage.team_a, kinds::config_maps());
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    let (namespace, name) = place(&copy);
+
+    // The operator has made something for the copy, which does not go at once.
+    let owner = json!({
+        "apiVersion": copy["apiVersion"], "kind": copy["kind"], "name": name, "uid": copy["metadata"]["uid"],
+        "blockOwnerDeletion": true,
+    });
+    let dependent = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "dependent", "ownerReferences": [owner], "finalizers": ["example.com/hold"] },
+    });
+    stage.service.create(&config_maps, Some(namespace), &dependent).await?;
+
+    let wish = json!({ "metadata": { "annotations": { api::DELETION_PROPAGATION: "foreground" } } });
+    team.client.merge_patch(&stage.buckets(), Some(NAMESPACE), "bucket", &wish).await?;
+    stage.cancel(team, "bucket").await?;
+    let copy = stage
+        .copy_is("the copy waits for what depends on it", team, "bucket", |copy| {
+            copy["metadata"]["finalizers"] == json!(["foregroundDeletion"])
+        })
+        .await?;
+    ensure!(copy["metadata"]["annotations"][api::DELETION_PROPAGATION].is_null(), "{}", shown(&copy));
+    ensure!(stage.source(team, "bucket").await?.is_some(), "the order did not wait");
+
+    let free = json!({ "metadata": { "finalizers": null } });
+    stage.service.merge_patch(&config_maps, Some(namespace), "dependent", &free).await?;
+    // Real service clusters of these tests have nobody who collects garbage.
+    match stage.service.merge_patch(&stage.buckets(), Some(namespace), name, &free).await {
+        Err(error) if !error.is_not_found() => return Err(error.into()),
+        _ => {}
+    }
+    stage.all_gone(team, "bucket").await?;
+    agent.stop().await
+}

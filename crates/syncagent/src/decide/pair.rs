@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::DecideError;
 use super::content::{Change, compare, is_refused, remembered};
 use super::state::Entry;
-use super::step::{Event, Place, Side, Step};
+use super::step::{Dependents, Event, Place, Side, Step};
 use crate::api::FINALIZER;
 use crate::rules::metadata::{Link, strip};
 use crate::rules::mutation::Mutation;
@@ -140,7 +140,8 @@ impl Pair<'_> {
         if let Some(copy) = self.copy {
             if !is_deleting(copy) {
                 self.report(steps, Event::Cleanup);
-                steps.push(delete(self.copy_at.clone(), copy));
+                let consumer = (self.source_at.side == Side::Kcp).then_some(self.source);
+                steps.push(delete(self.copy_at.clone(), copy, consumer));
             }
             return Progress::Waiting;
         }
@@ -181,7 +182,7 @@ impl Pair<'_> {
             }
             // The new one is created when the old one is gone.
             Change::Patch(patch) if self.link.is_none() && is_refused(&at.kind, copy, &patch) => {
-                steps.push(delete(at, copy));
+                steps.push(delete(at, copy, None));
                 return Progress::Waiting;
             }
             Change::Patch(patch) => {
@@ -229,9 +230,10 @@ pub fn has_finalizer(object: &Value) -> bool {
     finalizers(object).iter().any(|f| f == FINALIZER)
 }
 
-/// The step that deletes exactly this object.
-pub(super) fn delete(at: Place, object: &Value) -> Step {
-    Step::Delete { at, uid: object["metadata"]["uid"].as_str().unwrap_or_default().to_owned() }
+/// The step that deletes exactly this object, as the consumer's original of it wishes.
+pub(super) fn delete(at: Place, object: &Value, consumer: Option<&Value>) -> Step {
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    Step::Delete { at, uid, dependents: consumer.and_then(Dependents::of) }
 }
 
 /// The step that takes our finalizer off an object.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::record::Record;
+use crate::api::DELETION_PROPAGATION;
 use crate::rules::ApiKind;
+use crate::rules::metadata::annotation;
 
 /// One of the two clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +43,34 @@ impl fmt::Display for Place {
             write!(f, "{namespace}/")?;
         }
         f.write_str(&self.name)
+    }
+}
+
+/// What becomes of the dependents of a deleted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dependents {
+    /// They go first.
+    First,
+    /// They stay.
+    Stay,
+}
+
+impl Dependents {
+    /// What the owner of a source says about the dependents of its copy. Everything unknown is left to the server.
+    pub fn of(source: &Value) -> Option<Self> {
+        match annotation(source, DELETION_PROPAGATION) {
+            Some("foreground") => Some(Self::First),
+            Some("orphan") => Some(Self::Stay),
+            _ => None,
+        }
+    }
+
+    /// The same in the words of Kubernetes.
+    pub fn policy(self) -> &'static str {
+        match self {
+            Self::First => "Foreground",
+            Self::Stay => "Orphan",
+        }
     }
 }
 
@@ -97,6 +127,8 @@ pub enum Step {
         at: Place,
         /// Precondition.
         uid: String,
+        /// What becomes of its dependents, if the consumer has a wish.
+        dependents: Option<Dependents>,
     },
     /// Look on the server itself that no copy of the source is left; one that is found ends the plan.
     ConfirmNoCopy,

@@ -6,8 +6,8 @@ use sha1::{Digest, Sha1};
 
 use super::hex;
 use crate::api::{
-    AGENT_NAME, RELATED_PREFIX, REMOTE_CLUSTER, REMOTE_NAME, REMOTE_NAME_HASH, REMOTE_NAMESPACE, REMOTE_NAMESPACE_HASH,
-    REMOTE_WORKSPACE_PATH,
+    AGENT_NAME, DELETION_PROPAGATION, RELATED_PREFIX, REMOTE_CLUSTER, REMOTE_NAME, REMOTE_NAME_HASH, REMOTE_NAMESPACE,
+    REMOTE_NAMESPACE_HASH, REMOTE_WORKSPACE_PATH,
 };
 
 /// Set by the server or by other controllers of one cluster, without meaning in another.
@@ -133,6 +133,7 @@ fn crosses_as_annotation(key: &str) -> bool {
             | REMOTE_NAME
             | REMOTE_NAMESPACE
             | REMOTE_WORKSPACE_PATH
+            | DELETION_PROPAGATION
     ) && !key.starts_with(RELATED_PREFIX)
 }
 

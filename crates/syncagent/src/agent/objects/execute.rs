@@ -99,8 +99,9 @@ impl Executor<'_> {
                 let written = self.client(at.side).replace_status(&kind, at.namespace.as_deref(), &object).await;
                 self.wrote(verb, at, written)
             }
-            Step::Delete { at, uid } => {
-                let options = DeleteOptions { uid: Some(uid), ..DeleteOptions::default() };
+            Step::Delete { at, uid, dependents } => {
+                let propagation_policy = dependents.map(|dependents| dependents.policy().to_owned());
+                let options = DeleteOptions { uid: Some(uid), propagation_policy, ..DeleteOptions::default() };
                 let client = self.client(at.side);
                 match client.delete(&resource(&at.kind), at.namespace.as_deref(), &at.name, &options).await {
                     Err(source) if !source.is_not_found() => Err(failed(verb, &at, source)),

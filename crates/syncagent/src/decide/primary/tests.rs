@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::{AGENT_NAME, FINALIZER, Origin, RELATED_PREFIX};
+use crate::api::{AGENT_NAME, DELETION_PROPAGATION, FINALIZER, Origin, RELATED_PREFIX};
 use crate::decide::RelatedSeen;
 use crate::decide::adopt::{Adoption, adopt};
-use crate::decide::{Event, Step};
+use crate::decide::{Dependents, Event, Step};
 use crate::rules::ApiKind;
 use crate::rules::crd::Crd;
 use crate::rules::tests::{crontab, published};
@@ -347,6 +347,29 @@ fn the_finalizer_stays_until_the_copy_is_really_gone() {
     model.settle(&rules(json!({})));
     assert!(model.source.is_some());
     assert_eq!(model.plan(&rules(json!({}))).next, Next::Soon);
+}
+
+#[test]
+fn the_owner_decides_about_the_dependents_of_the_copy() {
+    for (wish, dependents) in [
+        (json!(null), None),
+        (json!("background"), None),
+        (json!("foreground"), Some(Dependents::First)),
+        (json!("orphan"), Some(Dependents::Stay)),
+        (json!("nonsense"), None),
+    ] {
+        let mut model = Model::with_source(json!({}));
+        model.source.as_mut().unwrap()["metadata"]["annotations"] = json!({ DELETION_PROPAGATION: wish });
+        model.settle(&rules(json!({})));
+        assert!(!model.copy.as_ref().unwrap().to_string().contains(DELETION_PROPAGATION));
+        model.delete_source();
+        let steps = model.plan(&rules(json!({}))).steps;
+        let found = steps.iter().find_map(|step| match step {
+            Step::Delete { dependents, .. } => Some(*dependents),
+            _ => None,
+        });
+        assert_eq!(found, Some(dependents), "{wish}");
+    }
 }
 
 #[test]

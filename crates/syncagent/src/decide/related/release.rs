@@ -61,7 +61,8 @@ impl<'a> Held<'a> {
         {
             if !is_deleting(copy) {
                 self.report(steps, Event::Cleanup);
-                steps.push(delete(self.record.copy.clone(), copy));
+                let consumer = self.origin.filter(|_| self.record.origin.side == Side::Kcp);
+                steps.push(delete(self.record.copy.clone(), copy, consumer));
             }
             return Progress::Waiting;
         }

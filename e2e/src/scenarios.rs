@@ -119,7 +119,8 @@ pub fn all() -> Vec<Scenario> {
             the_lease_of_a_crashed_agent_is_taken_over_when_it_has_expired;
         collateral:
             what_others_have_on_the_service_cluster_stays_untouched
-            a_place_taken_by_someone_else_is_left_to_them;
+            a_place_taken_by_someone_else_is_left_to_them
+            a_copy_that_lost_its_label_is_found_and_labelled_again;
         fleet:
             a_workspace_takes_part_from_its_first_binding_to_its_last
             an_export_that_claims_bindings_counts_only_its_own

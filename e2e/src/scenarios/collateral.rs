@@ -96,6 +96,46 @@ pub(super) async fn a_place_taken_by_someone_else_is_left_to_them(world: Arc<dyn
     agent.stop().await
 }
 
+pub(super) async fn a_copy_that_lost_its_label_is_found_and_labelled_again(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let agent = stage.start_agent()?;
+    let team = &stage.team_a;
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    stage.at_rest().await?;
+    // New orders would be named by other rules, so the place of the copy does not lead to it.
+    let naming = json!({ "spec": { "naming": { "name": "other-{{ .Object.metadata.name }}" } } });
+    let published = stage.published_name("Bucket");
+    stage.service.merge_patch(&kinds::published_resources(), None, &published, &naming).await?;
+    let unlabel = async || {
+        let (namespace, name) = place(&copy);
+        let patch = json!({ "metadata": { "labels": { api::AGENT_NAME: null } } });
+        stage.service.merge_patch(&stage.buckets(), Some(namespace), name, &patch).await
+    };
+    unlabel().await?;
+    let labelled = |copy: &Value| copy["metadata"]["labels"][api::AGENT_NAME] == stage.agent_name();
+    stage.copy_is("it is labelled again", team, "bucket", labelled).await?;
+
+    // The same, while the order changes and no agent looks.
+    agent.stop().await?;
+    unlabel().await?;
+    stage.reorder(team, "bucket", json!({ "size": 2 })).await?;
+    let agent = stage.start_agent()?;
+    let changed =
+        stage.copy_is("the change arrives", team, "bucket", |c| c["spec"]["size"] == 2 && labelled(c)).await?;
+    ensure!(changed["metadata"]["uid"] == copy["metadata"]["uid"], "there is a second copy: {}", shown(&changed));
+
+    // The same, while the order is cancelled.
+    agent.stop().await?;
+    unlabel().await?;
+    stage.cancel(team, "bucket").await?;
+    let agent = stage.start_agent()?;
+    stage.all_gone(team, "bucket").await?;
+    agent.stop().await
+}
+
 /// Waits until the consumer has got a warning about an order.
 pub(super) async fn told_of_failure(stage: &Stage, team: &Workspace, name: &str) -> anyhow::Result<()> {
     stage

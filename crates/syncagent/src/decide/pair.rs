@@ -162,6 +162,10 @@ impl Pair<'_> {
         if let Some((link, agent_name)) = self.link {
             link.write(&mut object, agent_name);
         }
+        // It had a copy before, which may be somewhere else and just out of sight.
+        if self.link.is_some() && self.remembered.is_some() {
+            steps.push(Step::ConfirmNoCopy);
+        }
         if let Some(namespace) = &self.copy_at.namespace {
             steps.push(Step::EnsureNamespace { side: self.copy_at.side, name: namespace.clone() });
         }

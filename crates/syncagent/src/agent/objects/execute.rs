@@ -190,7 +190,9 @@ impl Executor<'_> {
         let existing = client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source))?;
         let Some(existing) = existing else { return self.wrote("create", at, created) };
         match adopt(&existing, &object) {
-            Adoption::Ours => self.wrote("create", at, Ok(existing)),
+            // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew with
+            // the copy in sight.
+            Adoption::Ours => Err(StepError::CopyLeft(at.to_string())),
             Adoption::Take(taken) => {
                 tracing::info!(object = %at, "Taking over an object that belongs to nobody.");
                 let written = client.replace(&kind, namespace, &taken).await;
@@ -234,13 +236,19 @@ impl Executor<'_> {
         })?;
         // Another agent's copy of a source with the same name is that agent's business.
         let ours = |copy: &&Value| label(copy, AGENT_NAME).is_none_or(|agent| agent == self.rules.agent_name);
-        match left.iter().find(ours) {
-            None => Ok(()),
-            Some(copy) => {
-                let text = |key: &str| copy["metadata"][key].as_str().unwrap_or_default().to_owned();
-                Err(StepError::CopyLeft(format!("{} {}/{}", kind.kind, text("namespace"), text("name"))))
-            }
+        let Some(copy) = left.iter().find(ours) else { return Ok(()) };
+        let text = |key: &str| copy["metadata"][key].as_str();
+        let (namespace, name) = (text("namespace"), text("name").unwrap_or_default());
+        let at = format!("{} {}/{name}", kind.kind, namespace.unwrap_or_default());
+        if label(copy, AGENT_NAME).is_none() {
+            // Without the label no watch shows it.
+            let resource_version = &copy["metadata"]["resourceVersion"];
+            let labels = json!({AGENT_NAME: self.rules.agent_name});
+            let patch = json!({"metadata": {"labels": labels, "resourceVersion": resource_version}});
+            let patched = self.local.merge_patch(&kind, namespace, name, &patch).await;
+            patched.map_err(|source| StepError::Write { verb: "label", at: at.clone(), source })?;
         }
+        Err(StepError::CopyLeft(at))
     }
 
     fn state_failed(&self, verb: &'static str, source: Error) -> StepError {

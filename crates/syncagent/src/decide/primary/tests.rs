@@ -496,6 +496,8 @@ fn a_deleted_copy_comes_back() {
     let mut model = Model::with_source(json!({"replicas": 1}));
     model.settle(&rules(json!({})));
     model.copy = None;
+    let verbs: Vec<_> = model.plan(&rules(json!({}))).steps.iter().map(Step::verb).collect();
+    assert_eq!(verbs, ["confirm-no-copy", "ensure-namespace", "create", "remember", "report"]);
     model.settle(&rules(json!({})));
     assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({"replicas": 1}));
 }

@@ -17,6 +17,7 @@ mod outages;
 mod process;
 mod publish;
 mod related;
+mod related_ends;
 mod restarts;
 mod rights;
 mod rules;
@@ -79,6 +80,12 @@ pub fn all() -> Vec<Scenario> {
             a_secret_of_the_service_reaches_the_consumer_and_follows_changes
             a_config_map_of_the_consumer_reaches_the_service_and_goes_with_either
             a_secret_that_gets_its_label_late_is_found;
+        related_ends:
+            a_secret_that_two_orders_share_goes_with_the_last_of_them
+            what_an_order_does_not_name_any_more_is_let_go
+            a_secret_that_the_service_deletes_goes_from_the_consumer_too
+            secrets_that_come_to_match_a_selector_travel_at_once
+            an_order_whose_copy_is_gone_still_lets_its_secret_go;
         rules:
             a_projected_kind_is_ordered_under_its_new_names
             only_orders_that_match_the_filter_are_served

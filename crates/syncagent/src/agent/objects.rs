@@ -4,7 +4,7 @@
 //!  Catalog ──▶ manager ──▶ one Syncer per PublishedResource, its rules swapped in place when they change
 //!  fleets  ──▶    │            sources   one watch per endpoint, at <endpoint>/clusters/*
 //!  (endpoints)    │            copies    one watch on the service cluster
-//!                 │            related   one watch per origin kind
+//!                 │            related   one watch per kind and endpoint on each side, shared by all syncers
 //!                 │               └──▶ controller ──▶ reconcile: see, decide, execute
 //!                 └──▶ states: what was last written, from Secrets
 //! ```
@@ -42,7 +42,7 @@ use super::metrics::Metrics;
 use crate::rules::abandoned::resource_of;
 use crate::rules::{Duty, Rules};
 use fleet::Fleets;
-use primaries::AllPrimaries;
+use related::RelatedWatches;
 pub(crate) use report::Troubles;
 use states::States;
 use syncer::Syncer;
@@ -86,11 +86,12 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
     if !states.load(&part, &stop).await {
         return;
     }
+    let fleets = Fleets::start(&context, stop.clone());
     let mut manager = Manager {
-        fleets: Fleets::start(&context, stop.clone()),
+        related: Arc::new(RelatedWatches::new(context.local.clone(), fleets.clone())),
+        fleets,
         context,
         states,
-        primaries: Arc::default(),
         syncers: HashMap::new(),
         abandoned: Vec::new(),
         stop,
@@ -146,7 +147,7 @@ struct Manager {
     context: Arc<Context>,
     states: Arc<States>,
     fleets: Fleets,
-    primaries: Arc<AllPrimaries>,
+    related: Arc<RelatedWatches>,
     syncers: HashMap<String, Syncer>,
     /// Rules for kinds that nobody publishes any more.
     abandoned: Vec<Arc<Rules>>,
@@ -184,8 +185,8 @@ impl Manager {
                     );
                 }
             }
-            let (context, states, primaries) = (self.context.clone(), self.states.clone(), self.primaries.clone());
-            let syncer = Syncer::start(context, states, &self.fleets, primaries, rules, &self.stop);
+            let (context, states, related) = (self.context.clone(), self.states.clone(), self.related.clone());
+            let syncer = Syncer::start(context, states, &self.fleets, related, rules, &self.stop);
             self.syncers.insert(name, syncer);
         }
     }

@@ -168,6 +168,19 @@ pub enum Step {
 }
 
 impl Step {
+    /// The object that is written, if it is one.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::SetFinalizers { at, .. }
+            | Self::Create { at, .. }
+            | Self::Patch { at, .. }
+            | Self::Replace { at, .. }
+            | Self::WriteStatus { at, .. }
+            | Self::Delete { at, .. } => Some(at),
+            _ => None,
+        }
+    }
+
     /// One word for logs and metrics.
     pub fn verb(&self) -> &'static str {
         match self {
@@ -242,6 +255,8 @@ pub enum Next {
     OnChange,
     /// Also after the requeue interval: something is under way that no watch reports.
     Soon,
+    /// Also after a while: changes may happen that no watch reports.
+    Later,
     /// At once: what was just written opens the way for the next step.
     Now,
 }

@@ -110,19 +110,8 @@ pub struct Related {
     pub sync_status: bool,
     /// Changes on the way.
     pub mutation: Mutation,
-    /// How a change of a related object finds its primary.
-    pub watch: Option<RelatedWatch>,
     names: Way,
     namespaces: Option<Way>,
-}
-
-/// How a change of a related object finds its primary.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RelatedWatch {
-    /// By owner reference to the primary.
-    ByOwner,
-    /// Every primary that the selector matches.
-    BySelector(Selector),
 }
 
 /// Both primaries, from the point of view of one related resource.
@@ -184,16 +173,11 @@ impl Related {
         let source = source_gvr(related).ok_or_else(|| RelatedError::NoResource { at: at.into() })?;
         let destination = destination_gvr(&source, related);
         let object = &related.object;
-        let watch = match &related.watch {
-            Some(api::Watch { by_selector: Some(selector), .. }) => {
-                let at = format!("{at}.watch.bySelector");
-                Some(RelatedWatch::BySelector(
-                    Selector::compile(selector).map_err(|source| RelatedError::Selector { at, source })?,
-                ))
-            }
-            Some(_) => Some(RelatedWatch::ByOwner),
-            None => None,
-        };
+        // Changes find their primary without a rule for it; a wrong one is refused all the same.
+        if let Some(api::Watch { by_selector: Some(selector), .. }) = &related.watch {
+            let at = format!("{at}.watch.bySelector");
+            Selector::compile(selector).map_err(|source| RelatedError::Selector { at, source })?;
+        }
         Ok(Self {
             identifier: related.identifier.clone(),
             origin: related.origin,
@@ -202,7 +186,6 @@ impl Related {
             cleanup: related.cleanup,
             sync_status: related.sync_status,
             mutation: Mutation::compile(&format!("{at}.mutation"), related.mutation.as_ref())?,
-            watch,
             names: Way::compile(format!("{at}.object"), object)?,
             namespaces: object
                 .namespace

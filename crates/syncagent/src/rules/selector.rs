@@ -26,10 +26,10 @@ pub enum SelectorError {
 }
 
 /// A compiled label selector; all requirements must hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Selector(Vec<Requirement>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Requirement {
     In(String, Vec<String>),
     NotIn(String, Vec<String>),

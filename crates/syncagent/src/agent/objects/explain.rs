@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::fleet::Fleets;
+use super::related::RelatedWatches;
 use super::states::States;
 use super::syncer::Syncer;
 use super::{Context, Manager};
@@ -62,8 +63,8 @@ pub(crate) async fn look(mut context: Context, catalog: &Catalog, patience: Dura
     }
     let fleets = Fleets::start(&context, stop.clone());
     let abandoned = Vec::new();
-    let (primaries, syncers) = (Arc::default(), HashMap::new());
-    let mut manager = Manager { context, states, fleets, primaries, syncers, abandoned, stop };
+    let related = Arc::new(RelatedWatches::new(context.local.clone(), fleets.clone()));
+    let mut manager = Manager { context, states, fleets, related, syncers: HashMap::new(), abandoned, stop };
     manager.adjust(catalog).await;
     loop {
         while let Ok((published, key, outcome)) = receiver.try_recv() {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::execute::{Executor, StepError};
-use super::related::{Read, ReadError, Reader};
+use super::related::{Read, ReadError, Reader, Unseen};
 use super::syncer::Shared;
 use super::{copies, others};
 use crate::agent::connect::resource;
@@ -94,7 +94,7 @@ pub(super) async fn reconcile(
     cluster: &Cluster,
 ) -> Result<Next, ReconcileError> {
     let Some(source) = source else {
-        shared.interest.forget(request);
+        shared.related.forget(&shared.user(request));
         shared.note_orphan(request, orphan(shared, &source_key(request)).as_ref());
         return Ok(Next::OnChange);
     };
@@ -159,8 +159,8 @@ async fn process(shared: &Shared, request: &Key, cluster: &Cluster, source: &Val
     let has_related = !rules.related.is_empty() || state.records().next().is_some();
     if has_related && (is_deleting(source) || plan.steps.is_empty()) {
         let (copy, path) = (found.first(), path.as_deref());
-        let reader =
-            Reader { kcp, shared, rules: &rules, primary: request, key: &key, state: &state, source, copy, path };
+        let user = shared.user(request);
+        let reader = Reader { kcp, shared, rules: &rules, user, key: &key, state: &state, source, copy, path };
         read = if is_deleting(source) { reader.read_last().await? } else { reader.read().await? };
         seen.related = Some(&read.view);
         plan = decide(&rules, seen)?;
@@ -169,6 +169,11 @@ async fn process(shared: &Shared, request: &Key, cluster: &Cluster, source: &Val
         explained.tell(&rules.name, request, Ok(explain(&rules, seen, &plan)));
         return Ok(Next::OnChange);
     }
+    plan.next = match (plan.next, read.unseen) {
+        (Next::OnChange, Unseen::Appearance) => Next::Soon,
+        (Next::OnChange, Unseen::Changes) => Next::Later,
+        (next, _) => next,
+    };
     let problems = read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
     if plan.steps.is_empty() && plan.strands.is_empty() {
         return outcome(plan.next, None, problems);
@@ -195,7 +200,16 @@ async fn process(shared: &Shared, request: &Key, cluster: &Cluster, source: &Val
     if failed.is_none() && !plan.strands.is_empty() {
         executor.objects.extend(related_in_kcp(&rules, &read.view));
         for strand in plan.strands {
-            failed = execute(&mut executor, request, strand).await.err().or(failed);
+            let places: Vec<Place> = strand.iter().filter_map(Step::place).cloned().collect();
+            let deletes = strand.iter().any(|step| matches!(step, Step::Delete { .. }));
+            let result = execute(&mut executor, request, strand).await;
+            for at in places {
+                match executor.objects.get(&at).filter(|_| result.is_ok() && !deletes) {
+                    Some(object) => shared.related.wrote(&key.cluster, &at, object),
+                    None => shared.related.doubt(&key.cluster, &at),
+                }
+            }
+            failed = result.err().or(failed);
         }
     }
     shared.note_let_go(request, released && failed.is_none());

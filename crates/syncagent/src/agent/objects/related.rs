@@ -1,13 +1,22 @@
 //! Related objects: reading them, and noticing their changes.
+//!
+//! ```text
+//!  Reader (one primary) ──▶ RelatedWatches ──▶ Cache, one for each side and kind ◀── watch, one for each endpoint
+//!      └── asks the servers where the cache does not know, and before anything is taken back
+//! ```
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+mod cache;
+mod watches;
 
-use carrick_client::{Client, Error, ListOptions, Object, Resource};
-use carrick_multicluster::Key;
+use std::collections::HashSet;
+
+use carrick_client::{Client, Error, ListOptions, Object};
 use parking_lot::Mutex;
 use serde_json::Value;
 use thiserror::Error;
+
+use cache::{Answer, Room};
+use watches::{Interest, Wanted};
 
 use super::kinds::{RelatedKind, resource};
 use super::syncer::Shared;
@@ -18,6 +27,9 @@ use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
 use crate::rules::related::{Found, Gvr, Primaries, Related, RelatedError};
 use crate::rules::selector::Selector;
+
+pub(super) use cache::User;
+pub(super) use watches::RelatedWatches;
 
 /// Why related objects cannot be read.
 #[derive(Debug, Error)]
@@ -50,74 +62,6 @@ pub(super) enum ReadError {
     },
 }
 
-/// Which primaries care about an object on the origin side, whether it exists or not.
-#[derive(Default)]
-pub(super) struct Interest {
-    by_object: Mutex<HashMap<Origin3, HashSet<Key>>>,
-    by_primary: Mutex<HashMap<Key, Vec<Origin3>>>,
-    selections: Mutex<HashMap<Key, Vec<Selection>>>,
-}
-
-/// Objects on the origin side that are found by their labels: resource, cluster, namespace and what they must carry.
-type Selection = (Gvr, String, String, Selector);
-
-/// An object on the origin side: resource, cluster (empty on the service cluster), namespace and name.
-type Origin3 = (Gvr, String, String, String);
-
-impl Interest {
-    /// Replaces what a primary cares about; nothing, once it is gone.
-    pub fn set(&self, primary: &Key, objects: Vec<Origin3>) {
-        let mut by_object = self.by_object.lock();
-        let mut by_primary = self.by_primary.lock();
-        for old in by_primary.remove(primary).into_iter().flatten() {
-            if let Some(primaries) = by_object.get_mut(&old) {
-                primaries.remove(primary);
-                if primaries.is_empty() {
-                    by_object.remove(&old);
-                }
-            }
-        }
-        for object in &objects {
-            by_object.entry(object.clone()).or_default().insert(primary.clone());
-        }
-        if !objects.is_empty() {
-            by_primary.insert(primary.clone(), objects);
-        }
-    }
-
-    /// A primary that is gone cares about nothing.
-    pub fn forget(&self, primary: &Key) {
-        self.set(primary, Vec::new());
-        self.unselect(primary);
-    }
-
-    /// A primary cares about all objects of a namespace with these labels.
-    fn select(&self, primary: &Key, selection: Selection) {
-        self.selections.lock().entry(primary.clone()).or_default().push(selection);
-    }
-
-    /// A primary cares no longer about labels.
-    fn unselect(&self, primary: &Key) {
-        self.selections.lock().remove(primary);
-    }
-
-    /// Primaries that care about a changed object.
-    pub fn primaries(&self, gvr: &Gvr, object: &Object) -> HashSet<Key> {
-        let key = (gvr.clone(), object.cluster.to_string(), object.namespace.to_string(), object.name.to_string());
-        let mut primaries: HashSet<Key> = self.by_object.lock().get(&key).into_iter().flatten().cloned().collect();
-        let selections = self.selections.lock();
-        if !selections.is_empty() {
-            let labels = object.labels();
-            let chosen = |(of, cluster, namespace, selector): &Selection| {
-                *of == key.0 && *cluster == key.1 && *namespace == key.2 && selector.matches(&labels)
-            };
-            let caring = selections.iter().filter(|(_, all)| all.iter().any(chosen));
-            primaries.extend(caring.map(|(primary, _)| primary.clone()));
-        }
-        primaries
-    }
-}
-
 /// What was read of the related objects of one primary.
 #[derive(Default)]
 pub(super) struct Read {
@@ -125,6 +69,20 @@ pub(super) struct Read {
     pub view: RelatedView,
     /// Entries that cannot be read; they do not hinder the others.
     pub problems: Vec<ReadError>,
+    /// What no watch will report.
+    pub unseen: Unseen,
+}
+
+/// What no watch will report.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Unseen {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Changes of objects that exist.
+    Changes,
+    /// The appearance of an object that is waited for.
+    Appearance,
 }
 
 /// Reads the related objects of one primary.
@@ -132,7 +90,7 @@ pub(super) struct Reader<'a> {
     pub kcp: &'a Client,
     pub shared: &'a Shared,
     pub rules: &'a Rules,
-    pub primary: &'a Key,
+    pub user: User,
     pub key: &'a SourceKey,
     pub state: &'a State,
     /// The primary in kcp.
@@ -143,15 +101,24 @@ pub(super) struct Reader<'a> {
     pub path: Option<&'a str>,
 }
 
+/// One reading of everything that the rules name.
+struct Reading<'a> {
+    /// Whether the servers are asked for everything.
+    live: bool,
+    rules: &'a Related,
+    interests: &'a Mutex<HashSet<Interest>>,
+    unseen: &'a Mutex<Unseen>,
+}
+
 impl Reader<'_> {
     /// All related objects of a primary that stays.
     pub async fn read(&self) -> Result<Read, ReadError> {
         let Some(copy) = self.copy else { return Ok(Read::default()) };
-        let mut read = self.named(copy).await;
-        let unnamed = self.unnamed(&read);
-        // Nothing is taken back unless both primaries are really there.
-        if !unnamed.is_empty() && self.are_there(copy).await? {
-            for (key, record) in unnamed {
+        let mut read = self.named(copy, false).await;
+        // Nothing is taken back on the word of a cache, nor unless both primaries are really there.
+        if !self.unnamed(&read).is_empty() && self.are_there(copy).await? {
+            read = self.named(copy, true).await;
+            for (key, record) in self.unnamed(&read) {
                 read.view.dropped.push(self.dropped(key, record).await?);
             }
         }
@@ -162,7 +129,7 @@ impl Reader<'_> {
     /// All related objects of a primary that is being deleted.
     pub async fn read_last(&self) -> Result<Read, ReadError> {
         let mut read = match self.copy {
-            Some(copy) => self.named(copy).await,
+            Some(copy) => self.named(copy, true).await,
             None => Read::default(),
         };
         // A server that does not answer may hide what must be taken back. Rules that fail hide nothing: what was done is remembered.
@@ -177,13 +144,13 @@ impl Reader<'_> {
     }
 
     /// What the rules name.
-    async fn named(&self, copy: &Value) -> Read {
+    async fn named(&self, copy: &Value, live: bool) -> Read {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
         let mut read = Read::default();
-        let mut wanted = Vec::new();
-        self.shared.interest.unselect(self.primary);
+        let (interests, unseen) = (Mutex::default(), Mutex::default());
         for (entry, rules) in self.rules.related.iter().enumerate() {
-            match self.read_entry(entry, rules, primaries, &mut wanted).await {
+            let reading = Reading { live, rules, interests: &interests, unseen: &unseen };
+            match self.read_entry(entry, &reading, primaries).await {
                 Ok(mut found) => {
                     let name = |o: &RelatedSeen| {
                         let text = |key: &str| o.origin["metadata"][key].as_str().unwrap_or_default().to_owned();
@@ -198,7 +165,8 @@ impl Reader<'_> {
                 }
             }
         }
-        self.shared.interest.set(self.primary, wanted);
+        self.shared.related.set_interests(&self.user, &interests.into_inner());
+        read.unseen = unseen.into_inner();
         read
     }
 
@@ -246,24 +214,22 @@ impl Reader<'_> {
     async fn read_entry(
         &self,
         entry: usize,
-        rules: &Related,
+        reading: &Reading<'_>,
         primaries: Primaries<'_>,
-        wanted: &mut Vec<Origin3>,
     ) -> Result<Vec<RelatedSeen>, ReadError> {
+        let rules = reading.rules;
         let (origin_side, destination_side) = sides(rules.origin);
-        let (origin, destination) = (self.client(origin_side), self.client(destination_side));
-        let server = |source| ReadError::Server { identifier: rules.identifier.clone(), source };
         let broken = |source| ReadError::Rules { identifier: rules.identifier.clone(), source };
-        let origin_kind = self.kind(rules, origin_side, &rules.source).await?;
-        let destination_kind = self.kind(rules, destination_side, &rules.destination).await?;
+        let origin_kind = self.kind(reading, origin_side, &rules.source).await?;
+        let destination_kind = self.kind(reading, destination_side, &rules.destination).await?;
         let namespaces = if origin_kind.kind.namespaced || destination_kind.kind.namespaced {
             match rules.namespaces(primaries).map_err(broken)? {
                 Found::Pairs(pairs) => pairs,
                 Found::Listed(selector) => {
-                    let all = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
-                    let listed = origin.list(&all, None, &ListOptions::default()).await.map_err(server)?;
-                    let chosen = listed.iter().filter(|namespace| selector.matches_object(namespace));
-                    let names = chosen.filter_map(|namespace| namespace["metadata"]["name"].as_str());
+                    let namespaces = Gvr { group: String::new(), version: "v1".into(), resource: "namespaces".into() };
+                    let kind = self.kind(reading, origin_side, &namespaces).await?;
+                    let listed = self.list(reading, origin_side, &kind, "", &selector).await?;
+                    let names = listed.iter().filter_map(|namespace| namespace["metadata"]["name"].as_str());
                     names
                         .map(|name| Ok((name.to_owned(), rules.rewrite_namespace(name, primaries)?)))
                         .collect::<Result<_, RelatedError>>()
@@ -273,33 +239,23 @@ impl Reader<'_> {
         } else {
             vec![(String::new(), String::new())]
         };
-        let cluster = if rules.origin == Origin::Kcp { primaries.cluster } else { "" };
         let mut seen = Vec::new();
         for (from, to) in namespaces {
+            let from = if origin_kind.kind.namespaced { from.as_str() } else { "" };
             let objects: Vec<(Value, String)> = match rules.names(primaries).map_err(broken)? {
                 Found::Pairs(pairs) => {
                     let mut objects = Vec::new();
                     for (name, new_name) in pairs {
-                        wanted.push((rules.source.clone(), cluster.to_owned(), from.clone(), name.clone()));
-                        let object =
-                            origin.get(&resource(&origin_kind.kind), Some(&from), &name).await.map_err(server)?;
+                        let object = self.get(reading, origin_side, &origin_kind, from, &name).await?;
                         objects.extend(object.map(|object| (object, new_name)));
                     }
                     objects
                 }
                 Found::Listed(selector) => {
-                    let (kind, all) = (resource(&origin_kind.kind), ListOptions::default());
-                    // Before the list, so that no change is missed in between.
-                    let place = (rules.source.clone(), cluster.to_owned(), from.clone());
-                    let selection = (place.0.clone(), place.1.clone(), place.2.clone(), selector.clone());
-                    self.shared.interest.select(self.primary, selection);
-                    let listed = origin.list(&kind, Some(&from), &all).await.map_err(server)?;
-                    let chosen = listed.into_iter().filter(|object| selector.matches_object(object));
-                    chosen
+                    let listed = self.list(reading, origin_side, &origin_kind, from, &selector).await?;
+                    listed
+                        .into_iter()
                         .map(|object| {
-                            // It may lose its label.
-                            let found = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-                            wanted.push((place.0.clone(), place.1.clone(), place.2.clone(), found));
                             let name = rules.rewrite_name(&object, primaries)?;
                             Ok((object, name))
                         })
@@ -307,16 +263,17 @@ impl Reader<'_> {
                         .map_err(broken)?
                 }
             };
+            let to = if destination_kind.kind.namespaced { to.as_str() } else { "" };
             for (origin, destination_name) in objects {
-                let kind = resource(&destination_kind.kind);
+                let destination = self.get(reading, destination_side, &destination_kind, to, &destination_name).await?;
                 seen.push(RelatedSeen {
                     entry,
                     origin_kind: origin_kind.kind.clone(),
                     destination_kind: destination_kind.kind.clone(),
                     destination_status: destination_kind.status,
                     origin,
-                    destination: destination.get(&kind, Some(&to), &destination_name).await.map_err(server)?,
-                    destination_namespace: to.clone(),
+                    destination,
+                    destination_namespace: to.to_owned(),
                     destination_name,
                     others: Vec::new(),
                 });
@@ -325,12 +282,77 @@ impl Reader<'_> {
         Ok(seen)
     }
 
-    async fn kind(&self, rules: &Related, side: Side, gvr: &Gvr) -> Result<RelatedKind, ReadError> {
-        let identifier = || rules.identifier.clone();
-        let found = self.shared.kinds.find(side, self.client(side), gvr).await;
-        let found = found.map_err(|source| ReadError::Server { identifier: identifier(), source })?;
-        found.ok_or_else(|| ReadError::NoKind {
-            identifier: identifier(),
+    /// One object, whose changes are noticed from now on.
+    async fn get(
+        &self,
+        reading: &Reading<'_>,
+        side: Side,
+        kind: &RelatedKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ReadError> {
+        let (gvr, room) = (gvr(kind), self.room(side, namespace));
+        reading.want(side, &gvr, &room, Wanted::Object(name.to_owned()));
+        let watches = &self.shared.related;
+        let answer = watches.get(&self.user, side, &gvr, &room, name);
+        let blind = answer == Answer::Blind;
+        if let (Answer::Known(object), false) = (answer, reading.live) {
+            return Ok(object.as_ref().map(Object::value));
+        }
+        let object = self.client(side).get(&resource(&kind.kind), Some(namespace), name).await;
+        let object = object.map_err(|source| reading.failed(source))?;
+        watches.learn(side, &gvr, &room, name, object.as_ref());
+        if blind {
+            reading.miss(if object.is_none() { Unseen::Appearance } else { Unseen::Changes });
+        }
+        Ok(object)
+    }
+
+    /// All objects that match, whose changes are noticed from now on.
+    async fn list(
+        &self,
+        reading: &Reading<'_>,
+        side: Side,
+        kind: &RelatedKind,
+        namespace: &str,
+        selector: &Selector,
+    ) -> Result<Vec<Value>, ReadError> {
+        let (gvr, room) = (gvr(kind), self.room(side, namespace));
+        reading.want(side, &gvr, &room, Wanted::Matching(selector.clone()));
+        let watches = &self.shared.related;
+        let answer = watches.list(&self.user, side, &gvr, &room, selector);
+        let blind = answer == Answer::Blind;
+        let objects = if let (Answer::Known(objects), false) = (answer, reading.live) {
+            objects.iter().map(Object::value).collect()
+        } else {
+            let all = self.client(side).list(&resource(&kind.kind), Some(namespace), &ListOptions::default()).await;
+            let mut objects = all.map_err(|source| reading.failed(source))?;
+            objects.retain(|object| selector.matches_object(object));
+            watches.learn_list(side, &gvr, &room, selector, &objects);
+            objects
+        };
+        for object in &objects {
+            // One that does not match any more must be noticed, too.
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            reading.want(side, &gvr, &room, Wanted::Object(name.clone()));
+            let _ = watches.get(&self.user, side, &gvr, &room, &name);
+        }
+        if blind {
+            reading.miss(Unseen::Appearance);
+        }
+        Ok(objects)
+    }
+
+    fn room(&self, side: Side, namespace: &str) -> Room {
+        let cluster = if side == Side::Kcp { self.key.cluster.as_str() } else { "" };
+        (cluster.to_owned(), namespace.to_owned())
+    }
+
+    async fn kind(&self, reading: &Reading<'_>, side: Side, gvr: &Gvr) -> Result<RelatedKind, ReadError> {
+        let (kinds, client) = (&self.shared.related.kinds, self.client(side));
+        let found = if reading.live { kinds.ask(side, client, gvr).await } else { kinds.find(side, client, gvr).await };
+        found.map_err(|source| reading.failed(source))?.ok_or_else(|| ReadError::NoKind {
+            identifier: reading.rules.identifier.clone(),
             side: if side == Side::Kcp { "the consumer's workspace" } else { "the service cluster" },
             gvr: gvr.clone(),
         })
@@ -344,6 +366,26 @@ impl Reader<'_> {
     }
 }
 
+impl Reading<'_> {
+    fn failed(&self, source: Error) -> ReadError {
+        ReadError::Server { identifier: self.rules.identifier.clone(), source }
+    }
+
+    fn want(&self, side: Side, gvr: &Gvr, room: &Room, wanted: Wanted) {
+        self.interests.lock().insert(Interest { side, gvr: gvr.clone(), room: room.clone(), wanted });
+    }
+
+    fn miss(&self, what: Unseen) {
+        let mut unseen = self.unseen.lock();
+        *unseen = what.max(*unseen);
+    }
+}
+
+fn gvr(kind: &RelatedKind) -> Gvr {
+    let kind = &kind.kind;
+    Gvr { group: kind.group.clone(), version: kind.version.clone(), resource: kind.plural.clone() }
+}
+
 /// Origin and destination side.
 fn sides(origin: Origin) -> (Side, Side) {
     match origin {
@@ -351,28 +393,3 @@ fn sides(origin: Origin) -> (Side, Side) {
         Origin::Service => (Side::Service, Side::Kcp),
     }
 }
-
-/// Resources whose changes on the origin side must be noticed.
-pub(super) fn watched(related: &[Related], origin: Origin) -> Vec<Gvr> {
-    let mut gvrs: Vec<Gvr> = Vec::new();
-    for rules in related.iter().filter(|r| r.origin == origin) {
-        if !gvrs.contains(&rules.source) {
-            gvrs.push(rules.source.clone());
-        }
-    }
-    gvrs
-}
-
-/// Name of the owner of an object, if it is of the given kind.
-pub(super) fn owner(object: &Value, group: &str, kind: &str) -> Option<String> {
-    let owners = object["metadata"]["ownerReferences"].as_array()?;
-    let owner = owners.iter().find(|owner| {
-        let api_version = owner["apiVersion"].as_str().unwrap_or_default();
-        let owner_group = api_version.split_once('/').map_or("", |(group, _)| group);
-        owner["kind"] == kind && owner_group == group
-    })?;
-    owner["name"].as_str().map(str::to_owned)
-}
-
-/// Shared by the tasks of a syncer.
-pub(super) type SharedInterest = Arc<Interest>;

@@ -1,46 +1,41 @@
 //! One syncer: all objects of one PublishedResource.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_client::watch::{Event, WatchOptions, watch};
-use carrick_client::{Client, Object, Resource};
+use carrick_client::watch::WatchOptions;
+use carrick_client::{Object, Resource};
 use carrick_multicluster::{
-    Action, ClusterName, Config, Context as Reconcile, EndpointId, FleetEvent, FleetStore, Informer, Key,
-    MultiClusterController, Request, WatchState,
+    Action, ClusterName, Config, Context as Reconcile, EndpointId, FleetStore, Informer, Key, MultiClusterController,
+    Request, WatchState,
 };
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::execute::Namespaces;
 use super::fleet::Fleets;
-use super::kinds::{Kinds, resource};
-use super::primaries::AllPrimaries;
+use super::kinds::resource;
 use super::reconcile::ReconcileError;
-use super::related::{SharedInterest, owner, watched};
+use super::related::{RelatedWatches, User};
 use super::states::States;
 use super::uses::Told;
 use super::{CONTROLLER, Context, copies, reconcile, report};
-use crate::agent::backoff::Backoff;
 use crate::agent::health::Part;
-use crate::api::{AGENT_NAME, Origin};
+use crate::api::AGENT_NAME;
 use crate::decide::{Next, Other, Place, Record, Side};
 use crate::rules::metadata::SourceKey;
-use crate::rules::related::{Gvr, RelatedWatch};
 use crate::rules::{Duty, Rules};
 
 /// How many objects of one PublishedResource are worked on at once.
 const WORKERS: usize = 32;
 /// When an object is looked at again although no watch reported anything.
 const REQUEUE: Duration = Duration::from_secs(5);
-/// How long changes of consumers' APIs are collected before related objects are listed anew.
-const NEW_APIS: Duration = Duration::from_secs(1);
+/// When an object is looked at again although nothing is under way, because some changes are not reported.
+const LATER: Duration = Duration::from_mins(1);
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
 /// How long running work may take to come to its end.
@@ -61,9 +56,7 @@ pub(super) struct Shared {
     pub copies: FleetStore<Object>,
     /// Namespaces in consumers' workspaces, if the rules filter by them.
     pub consumer_namespaces: Option<FleetStore<Object>>,
-    pub kinds: Kinds,
-    pub interest: SharedInterest,
-    pub primaries: Arc<AllPrimaries>,
+    pub related: Arc<RelatedWatches>,
     pub fleets: Fleets,
     pub namespaces: Namespaces,
     /// Workspace paths by cluster.
@@ -83,7 +76,7 @@ impl Syncer {
         context: Arc<Context>,
         states: Arc<States>,
         fleets: &Fleets,
-        primaries: Arc<AllPrimaries>,
+        related: Arc<RelatedWatches>,
         rules: Arc<Rules>,
         stop: &CancellationToken,
     ) -> Self {
@@ -95,21 +88,20 @@ impl Syncer {
         let service = if rules.duty == Duty::LetGoBlindly { &fleets.nowhere } else { &fleets.service };
         let copies = service.informer_compact(resource(&rules.local), labelled);
         copies::index(copies.store());
-        primaries.add(&rules.name, &rules.remote, sources.store().clone());
         let spaces = rules.filters_by_namespace().then(|| {
             let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
             fleets.consumers.informer_compact(namespaces, paged.clone())
         });
         let (looks, to_look_at) = mpsc::unbounded_channel();
+        related.primaries.add(&rules.name, &rules.remote, sources.store().clone());
+        related.join(&rules.name, looks.clone());
         let shared = Arc::new(Shared {
             context,
             states,
             sources: sources.store().clone(),
             copies: copies.store().clone(),
             consumer_namespaces: spaces.as_ref().map(|informer| informer.store().clone()),
-            kinds: Kinds::default(),
-            interest: SharedInterest::default(),
-            primaries,
+            related,
             fleets: fleets.clone(),
             namespaces: Namespaces::default(),
             paths: Mutex::default(),
@@ -148,11 +140,6 @@ impl Syncer {
         if let Some(spaces) = spaces {
             tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", Side::Kcp)));
         }
-        tasks.spawn(until(stop.clone(), watch_endpoints(shared.clone(), fleets.clone())));
-        for gvr in watched(&shared.rules().related, Origin::Service) {
-            let client = shared.context.local.clone();
-            tasks.spawn(until(stop.clone(), watch_related(shared.clone(), client, Side::Service, gvr)));
-        }
         Self { shared, stop, tasks }
     }
 
@@ -164,13 +151,10 @@ impl Syncer {
     /// Whether these rules can be swapped in: what is watched stays the same.
     pub fn fits(&self, rules: &Rules) -> bool {
         let old = self.shared.rules();
-        let same_related = |origin| watched(&old.related, origin) == watched(&rules.related, origin);
         (old.duty == Duty::LetGoBlindly) == (rules.duty == Duty::LetGoBlindly)
             && old.local == rules.local
             && old.remote == rules.remote
             && old.filters_by_namespace() == rules.filters_by_namespace()
-            && same_related(Origin::Kcp)
-            && same_related(Origin::Service)
     }
 
     /// Swaps the rules and looks at every object again.
@@ -194,9 +178,9 @@ impl Syncer {
 
     /// Stops watching and lets running work come to its end.
     pub async fn stop(mut self) {
-        self.shared.primaries.remove(&self.shared.rules().name);
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
+        self.shared.related.leave(&self.shared.rules().name);
         self.shared.context.metrics.set_orphans(&self.shared.rules().name, 0);
     }
 }
@@ -243,10 +227,15 @@ impl Shared {
         }
     }
 
+    /// A primary as the watches of related objects know it.
+    pub fn user(&self, key: &Key) -> User {
+        (self.rules().name.as_str().into(), key.clone())
+    }
+
     /// Other primaries that use the same original or the same copy, and stay.
     pub fn others(&self, rules: &Rules, key: &SourceKey, record: &Record) -> Vec<Other> {
         let told = self.states.others(&rules.remote, key, record);
-        let used = |(told, other): (Told, Other)| self.primaries.uses(&self.fleets.consumers, &told, other);
+        let used = |(told, other): (Told, Other)| self.related.primaries.uses(&self.fleets.consumers, &told, other);
         told.into_iter().filter_map(used).collect()
     }
 
@@ -290,6 +279,7 @@ async fn look(
     Ok(match next {
         Next::OnChange => Action::await_change(),
         Next::Soon => Action::requeue(REQUEUE),
+        Next::Later => Action::requeue(LATER),
         Next::Now => Action::requeue(Duration::ZERO),
     })
 }
@@ -323,113 +313,6 @@ async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &
         }
         if changes.changed().await.is_err() {
             return;
-        }
-    }
-}
-
-/// Keeps one watch of each related kind whose truth is in kcp for every endpoint.
-async fn watch_endpoints(shared: Arc<Shared>, fleets: Fleets) {
-    let gvrs = watched(&shared.rules().related, Origin::Kcp);
-    if gvrs.is_empty() {
-        return;
-    }
-    let watch_all = |client: &Client| {
-        let mut tasks = JoinSet::new();
-        for gvr in &gvrs {
-            tasks.spawn(watch_related(shared.clone(), client.clone(), Side::Kcp, gvr.clone()));
-        }
-        tasks
-    };
-    let mut events = fleets.consumers.subscribe();
-    let mut running: HashMap<EndpointId, (Client, JoinSet<()>)> = HashMap::new();
-    let mut refresh = None;
-    loop {
-        tokio::select! {
-            event = events.next() => match event {
-                Some(FleetEvent::EndpointUp(endpoint)) => {
-                    let tasks = watch_all(&endpoint.client);
-                    running.insert(endpoint.id, (endpoint.client, tasks));
-                }
-                Some(FleetEvent::EndpointDown(id)) => drop(running.remove(&id)),
-                // kcp goes on serving a watch under the schema it began with, so a new schema needs a new list and watch.
-                Some(FleetEvent::ApisChanged { .. }) => refresh = Some(Instant::now() + NEW_APIS),
-                Some(_) => {}
-                None => return,
-            },
-            () = tokio::time::sleep_until(refresh.unwrap_or_else(Instant::now)), if refresh.is_some() => {
-                refresh = None;
-                for (client, tasks) in running.values_mut() {
-                    *tasks = watch_all(client);
-                }
-            }
-        }
-    }
-}
-
-/// Queues primaries whose related objects change on their origin side.
-async fn watch_related(shared: Arc<Shared>, client: Client, side: Side, gvr: Gvr) {
-    let mut backoff = Backoff::for_servers();
-    let kind = loop {
-        match shared.kinds.find(side, &client, &gvr).await {
-            Ok(Some(found)) => break found.kind,
-            Ok(None) => {}
-            Err(error) => tracing::debug!(resource = gvr.resource, %error, "Cannot look up a related resource."),
-        }
-        tokio::time::sleep(backoff.pause()).await;
-    };
-    let options = WatchOptions { streaming_lists: side == Side::Service, ..WatchOptions::default() };
-    let mut events = pin!(watch(client, resource(&kind), options));
-    while let Some(event) = events.next().await {
-        match event {
-            Event::Listed(object) | Event::Applied(object) | Event::Deleted(object) => {
-                related_changed(&shared, side, &gvr, &object);
-            }
-            Event::Failing(error) => {
-                tracing::warn!(resource = gvr.resource, %error, "Cannot watch related objects, changes arrive late until this works…");
-            }
-            Event::Recovered => tracing::info!(resource = gvr.resource, "Watching related objects again."),
-            Event::Begin | Event::Synced => {}
-        }
-    }
-}
-
-fn related_changed(shared: &Shared, side: Side, gvr: &Gvr, object: &Object) {
-    for primary in shared.interest.primaries(gvr, object) {
-        shared.look_at(primary);
-    }
-    let rules = shared.rules();
-    let origin = if side == Side::Kcp { Origin::Kcp } else { Origin::Service };
-    for related in rules.related.iter().filter(|r| r.origin == origin && r.source == *gvr) {
-        match (&related.watch, side) {
-            (None, _) => {}
-            (Some(RelatedWatch::ByOwner), Side::Kcp) => {
-                let name = owner(&object.value(), &rules.remote.group, &rules.remote.kind);
-                if let (Some(name), Ok(cluster)) = (name, ClusterName::new(object.cluster.clone())) {
-                    shared.look_at(Key::new(cluster, object.namespace.clone(), name));
-                }
-            }
-            (Some(RelatedWatch::ByOwner), Side::Service) => {
-                let name = owner(&object.value(), &rules.local.group, &rules.local.kind);
-                let copy = name.and_then(|name| shared.copies.get(copies::SERVICE, &object.namespace, &name));
-                if let Some(source) = copy.and_then(|copy| copies::source_of(&copy.value())) {
-                    shared.look_at(source);
-                }
-            }
-            (Some(RelatedWatch::BySelector(selector)), Side::Kcp) => {
-                let Ok(cluster) = ClusterName::new(object.cluster.clone()) else { continue };
-                for (key, source) in shared.sources.entries(&cluster) {
-                    if selector.matches(&source.labels()) {
-                        shared.look_at(key);
-                    }
-                }
-            }
-            (Some(RelatedWatch::BySelector(selector)), Side::Service) => {
-                for copy in shared.copies.list(copies::SERVICE).iter().filter(|copy| selector.matches(&copy.labels())) {
-                    if let Some(source) = copies::source_of(&copy.value()) {
-                        shared.look_at(source);
-                    }
-                }
-            }
         }
     }
 }

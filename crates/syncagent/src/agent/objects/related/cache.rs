@@ -1,0 +1,445 @@
+//! What is known of related objects of one kind on one side.
+//!
+//! A watch reports everything there is, but only what some primary cares about is kept: the cost grows with the primaries, not with the
+//! cluster. What nobody cared about before is read once from the server, and kept fresh by the watch from then on.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use carrick_client::Object;
+use carrick_client::watch::Event;
+use carrick_multicluster::Key;
+
+use crate::rules::selector::Selector;
+
+/// A primary that cares, and the PublishedResource it belongs to.
+pub(in crate::agent::objects) type User = (Arc<str>, Key);
+
+/// Logical cluster (empty for the service cluster) and namespace (empty for cluster-scoped kinds).
+pub(super) type Room = (String, String);
+
+/// What the cache has to say.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answer<T> {
+    /// This is how it is.
+    Known(T),
+    /// The server must be asked once.
+    Unknown,
+    /// The server must be asked each time: there is no watch.
+    Blind,
+}
+
+#[derive(Default)]
+struct Slot {
+    object: Option<Object>,
+    /// Whether that is how it is; otherwise the server must be asked.
+    known: bool,
+    users: HashSet<User>,
+    /// When this was last heard of.
+    round: u64,
+}
+
+struct Query {
+    selector: Selector,
+    /// Whether all objects that match are in slots.
+    complete: bool,
+    users: HashSet<User>,
+    round: u64,
+}
+
+/// Objects of one kind that somebody cares about.
+#[derive(Default)]
+pub(super) struct Cache {
+    slots: HashMap<Room, BTreeMap<String, Slot>>,
+    queries: HashMap<Room, Vec<Query>>,
+    endpoints: HashMap<String, Watch>,
+    /// Grows with every list, so that one can tell what was heard of since.
+    round: u64,
+}
+
+#[derive(Default)]
+struct Watch {
+    begun: u64,
+    synced: bool,
+    failing: bool,
+}
+
+impl Cache {
+    /// One object, in which the user is interested from now on.
+    pub fn get(&mut self, user: &User, endpoint: &str, room: &Room, name: &str) -> Answer<Option<Object>> {
+        let (live, round) = (self.is_live(endpoint), self.round);
+        let slot = self.slots.entry(room.clone()).or_default().entry(name.to_owned());
+        let slot = slot.or_insert_with(|| Slot { round, ..Slot::default() });
+        slot.users.insert(user.clone());
+        match (live, slot.known) {
+            (false, _) => Answer::Blind,
+            (true, false) => Answer::Unknown,
+            (true, true) => Answer::Known(slot.object.clone()),
+        }
+    }
+
+    /// All objects that match, in which the user is interested from now on.
+    pub fn list(&mut self, user: &User, endpoint: &str, room: &Room, selector: &Selector) -> Answer<Vec<Object>> {
+        let (live, round) = (self.is_live(endpoint), self.round);
+        let queries = self.queries.entry(room.clone()).or_default();
+        let at = queries.iter().position(|query| query.selector == *selector).unwrap_or_else(|| {
+            queries.push(Query { selector: selector.clone(), complete: false, users: HashSet::new(), round });
+            queries.len() - 1
+        });
+        queries[at].users.insert(user.clone());
+        match (live, queries[at].complete) {
+            (false, _) => Answer::Blind,
+            (true, false) => Answer::Unknown,
+            (true, true) => {
+                let objects = self.slots.get(room).into_iter().flat_map(BTreeMap::values);
+                let objects = objects.filter_map(|slot| slot.object.clone());
+                Answer::Known(objects.filter(|object| selector.matches(&object.labels())).collect())
+            }
+        }
+    }
+
+    /// Takes in what the server answered about one object.
+    pub fn learn(&mut self, room: &Room, name: &str, object: Option<Object>) {
+        let round = self.round;
+        let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) else { return };
+        match object {
+            Some(object) => slot.renew(object, round),
+            // What the watch reported meanwhile is newer.
+            None if slot.known => {}
+            None => slot.vanish(round),
+        }
+    }
+
+    /// Takes in a list from the server.
+    pub fn learn_list(&mut self, room: &Room, selector: &Selector, objects: Vec<Object>) {
+        let round = self.round;
+        for object in objects {
+            let slots = self.slots.entry(room.clone()).or_default();
+            slots.entry(object.name.to_string()).or_default().renew(object, round);
+        }
+        let queries = self.queries.get_mut(room).into_iter().flatten();
+        for query in queries.filter(|query| query.selector == *selector) {
+            query.complete = true;
+        }
+    }
+
+    /// The server must be asked again about an object.
+    pub fn doubt(&mut self, room: &Room, name: &str) {
+        if let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) {
+            slot.known = false;
+        }
+    }
+
+    /// The server must be asked again about everything in a cluster.
+    pub fn doubt_cluster(&mut self, cluster: &str) {
+        for (_, slots) in self.slots.iter_mut().filter(|(room, _)| room.0 == cluster) {
+            for slot in slots.values_mut() {
+                slot.known = false;
+            }
+        }
+        for (_, queries) in self.queries.iter_mut().filter(|(room, _)| room.0 == cluster) {
+            for query in queries {
+                query.complete = false;
+            }
+        }
+    }
+
+    /// A user does not care about an object any more.
+    pub fn leave(&mut self, user: &User, room: &Room, name: &str) {
+        if let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) {
+            slot.users.remove(user);
+        }
+        self.tidy(room, name);
+    }
+
+    /// A user does not care about the objects that match any more.
+    pub fn leave_list(&mut self, user: &User, room: &Room, selector: &Selector) {
+        let Some(queries) = self.queries.get_mut(room) else { return };
+        for query in queries.iter_mut().filter(|query| query.selector == *selector) {
+            query.users.remove(user);
+        }
+        queries.retain(|query| !query.users.is_empty());
+        if queries.is_empty() {
+            self.queries.remove(room);
+        }
+        let names: Vec<String> = self.slots.get(room).into_iter().flat_map(BTreeMap::keys).cloned().collect();
+        for name in &names {
+            self.tidy(room, name);
+        }
+    }
+
+    /// Whether nobody cares about anything.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty() && self.queries.is_empty()
+    }
+
+    /// Takes in one event of the watch of an endpoint, and says who cares. `serves` tells whether the endpoint serves a cluster.
+    pub fn apply(&mut self, endpoint: &str, event: &Event, serves: impl Fn(&str) -> bool) -> HashSet<User> {
+        match event {
+            Event::Begin => {
+                self.round += 1;
+                self.watch(endpoint).begun = self.round;
+                HashSet::new()
+            }
+            Event::Listed(object) | Event::Applied(object) => self.upsert(object),
+            Event::Deleted(object) => self.remove(object),
+            Event::Synced => self.finish(endpoint, serves),
+            Event::Failing(_) => {
+                self.watch(endpoint).failing = true;
+                HashSet::new()
+            }
+            Event::Recovered => {
+                self.watch(endpoint).failing = false;
+                HashSet::new()
+            }
+        }
+    }
+
+    /// The watch of an endpoint has ended.
+    pub fn lose(&mut self, endpoint: &str) {
+        self.endpoints.remove(endpoint);
+    }
+
+    fn watch(&mut self, endpoint: &str) -> &mut Watch {
+        self.endpoints.entry(endpoint.to_owned()).or_default()
+    }
+
+    fn is_live(&self, endpoint: &str) -> bool {
+        self.endpoints.get(endpoint).is_some_and(|watch| watch.synced && !watch.failing)
+    }
+
+    fn upsert(&mut self, object: &Object) -> HashSet<User> {
+        let room = (object.cluster.to_string(), object.namespace.to_string());
+        let labels = object.labels();
+        let queries = self.queries.get(&room).into_iter().flatten();
+        let mut users: HashSet<User> = queries
+            .filter(|query| query.selector.matches(&labels))
+            .flat_map(|query| query.users.iter().cloned())
+            .collect();
+        let known = self.slots.get(&room).is_some_and(|slots| slots.contains_key(&*object.name));
+        if !known && users.is_empty() {
+            return users;
+        }
+        let round = self.round;
+        let slot = self.slots.entry(room.clone()).or_default().entry(object.name.to_string()).or_default();
+        let before = slot.object.as_ref().map(|object| object.resource_version.clone());
+        slot.renew(object.clone(), round);
+        if before == slot.object.as_ref().map(|object| object.resource_version.clone()) {
+            return HashSet::new();
+        }
+        users.extend(slot.users.iter().cloned());
+        self.tidy(&room, &object.name);
+        users
+    }
+
+    fn remove(&mut self, object: &Object) -> HashSet<User> {
+        let room = (object.cluster.to_string(), object.namespace.to_string());
+        let round = self.round;
+        let Some(slot) = self.slots.get_mut(&room).and_then(|slots| slots.get_mut(&*object.name)) else {
+            return HashSet::new();
+        };
+        if slot.object.as_ref().is_some_and(|known| is_newer(known, object)) {
+            return HashSet::new();
+        }
+        slot.vanish(round);
+        let users = slot.users.clone();
+        self.tidy(&room, &object.name);
+        users
+    }
+
+    /// A list is complete: what was known before and is not in it does not exist any more.
+    fn finish(&mut self, endpoint: &str, serves: impl Fn(&str) -> bool) -> HashSet<User> {
+        let round = self.round;
+        let watch = self.watch(endpoint);
+        watch.synced = true;
+        let begun = watch.begun;
+        let mut users = HashSet::new();
+        let mut gone = Vec::new();
+        for (room, slots) in self.slots.iter_mut().filter(|(room, _)| serves(&room.0)) {
+            for (name, slot) in slots.iter_mut().filter(|(_, slot)| slot.round < begun) {
+                if slot.object.is_some() {
+                    users.extend(slot.users.iter().cloned());
+                }
+                slot.vanish(round);
+                gone.push((room.clone(), name.clone()));
+            }
+        }
+        for (_, queries) in self.queries.iter_mut().filter(|(room, _)| serves(&room.0)) {
+            for query in queries.iter_mut().filter(|query| query.round < begun) {
+                query.complete = true;
+            }
+        }
+        for (room, name) in &gone {
+            self.tidy(room, name);
+        }
+        users
+    }
+
+    /// Forgets an object about which nobody cares.
+    fn tidy(&mut self, room: &Room, name: &str) {
+        let Some(slots) = self.slots.get_mut(room) else { return };
+        let Some(slot) = slots.get(name) else { return };
+        let labels = slot.object.as_ref().map(Object::labels);
+        let queries = self.queries.get(room).into_iter().flatten();
+        let matched = labels.is_some_and(|labels| queries.into_iter().any(|query| query.selector.matches(&labels)));
+        if slot.users.is_empty() && !matched {
+            slots.remove(name);
+        }
+        if slots.is_empty() {
+            self.slots.remove(room);
+        }
+    }
+}
+
+impl Slot {
+    fn renew(&mut self, object: Object, round: u64) {
+        self.round = round;
+        self.known = true;
+        if self.object.as_ref().is_none_or(|known| !is_newer(known, &object)) {
+            self.object = Some(object);
+        }
+    }
+
+    fn vanish(&mut self, round: u64) {
+        self.round = round;
+        self.known = true;
+        self.object = None;
+    }
+}
+
+fn is_newer(a: &Object, b: &Object) -> bool {
+    let number = |object: &Object| object.resource_version.parse::<u64>();
+    matches!((number(a), number(b)), (Ok(a), Ok(b)) if a > b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::LabelSelector;
+    use serde_json::json;
+
+    fn object(name: &str, version: u64, label: &str) -> Object {
+        let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": version.to_string(),
+            "annotations": {"kcp.io/cluster": "c"}, "labels": {"l": label}});
+        Object::from_value(&json!({"metadata": metadata, "version": version})).unwrap()
+    }
+
+    fn user(name: &str) -> User {
+        ("pr".into(), Key::new("c".parse().unwrap(), "ns", name))
+    }
+
+    fn room() -> Room {
+        ("c".into(), "ns".into())
+    }
+
+    fn selector(label: &str) -> Selector {
+        let labels = [("l".to_owned(), label.to_owned())].into();
+        Selector::compile(&LabelSelector { match_labels: labels, ..LabelSelector::default() }).unwrap()
+    }
+
+    fn live() -> Cache {
+        let mut cache = Cache::default();
+        for event in [Event::Begin, Event::Listed(object("other", 1, "x")), Event::Synced] {
+            assert!(cache.apply("e", &event, |_| true).is_empty());
+        }
+        assert!(cache.is_empty(), "nobody cares");
+        cache
+    }
+
+    fn version(answer: Answer<Option<Object>>) -> Option<String> {
+        match answer {
+            Answer::Known(object) => object.map(|object| object.resource_version.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_object_is_asked_for_once_and_then_followed() {
+        let mut cache = live();
+        let a = &user("a");
+        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Unknown);
+        cache.learn(&room(), "s", Some(object("s", 5, "x")));
+        assert_eq!(version(cache.get(a, "e", &room(), "s")), Some("5".into()));
+        assert!(cache.apply("e", &Event::Applied(object("s", 4, "x")), |_| true).is_empty(), "an old event is ignored");
+        assert_eq!(cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true), [a.clone()].into());
+        assert_eq!(version(cache.get(a, "e", &room(), "s")), Some("6".into()));
+        assert_eq!(cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true), [a.clone()].into());
+        assert_eq!(version(cache.get(a, "e", &room(), "s")), None);
+        assert_eq!(cache.apply("e", &Event::Applied(object("s", 8, "x")), |_| true), [a.clone()].into());
+        cache.doubt(&room(), "s");
+        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Unknown);
+        cache.leave(a, &room(), "s");
+        assert!(cache.is_empty());
+    }
+
+    #[test]
+    fn what_the_watch_said_meanwhile_wins_over_an_answer() {
+        let mut cache = live();
+        assert_eq!(cache.get(&user("a"), "e", &room(), "s"), Answer::Unknown);
+        cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
+        cache.learn(&room(), "s", None);
+        assert_eq!(version(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
+        cache.learn(&room(), "s", Some(object("s", 5, "x")));
+        assert_eq!(version(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
+    }
+
+    #[test]
+    fn a_list_is_asked_for_once_and_then_followed() {
+        let mut cache = live();
+        let (a, x) = (&user("a"), &selector("x"));
+        assert_eq!(cache.list(a, "e", &room(), x), Answer::Unknown);
+        cache.learn_list(&room(), x, vec![object("s", 5, "x")]);
+        let names = |cache: &mut Cache| match cache.list(a, "e", &room(), x) {
+            Answer::Known(objects) => objects.iter().map(|object| object.name.to_string()).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(names(&mut cache), ["s"]);
+        assert_eq!(cache.apply("e", &Event::Applied(object("t", 6, "x")), |_| true), [a.clone()].into());
+        assert!(cache.apply("e", &Event::Applied(object("u", 7, "y")), |_| true).is_empty());
+        assert_eq!(names(&mut cache), ["s", "t"]);
+        assert!(matches!(cache.get(a, "e", &room(), "t"), Answer::Known(Some(_))), "what was found is followed");
+        assert_eq!(cache.apply("e", &Event::Applied(object("t", 8, "y")), |_| true), [a.clone()].into());
+        assert_eq!(names(&mut cache), ["s"]);
+        cache.leave(a, &room(), "t");
+        cache.leave_list(a, &room(), x);
+        assert!(cache.is_empty());
+    }
+
+    #[test]
+    fn a_new_list_finds_what_vanished_but_not_what_came_meanwhile() {
+        let mut cache = live();
+        for name in ["s", "t"] {
+            cache.get(&user(name), "e", &room(), name);
+            cache.learn(&room(), name, Some(object(name, 5, "x")));
+        }
+        cache.apply("e", &Event::Begin, |_| true);
+        cache.get(&user("u"), "e", &room(), "u");
+        cache.learn(&room(), "u", Some(object("u", 9, "x")));
+        cache.apply("e", &Event::Listed(object("s", 5, "x")), |_| true);
+        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [user("t")].into());
+        assert_eq!(version(cache.get(&user("u"), "e", &room(), "u")), Some("9".into()));
+        assert_eq!(version(cache.get(&user("t"), "e", &room(), "t")), None);
+        cache.apply("e", &Event::Begin, |_| true);
+        assert!(
+            cache.apply("e", &Event::Synced, |_| false).is_empty(),
+            "clusters of other endpoints are not concerned"
+        );
+    }
+
+    #[test]
+    fn without_a_watch_the_server_is_asked_each_time() {
+        let mut cache = Cache::default();
+        let a = &user("a");
+        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Blind);
+        cache.apply("e", &Event::Begin, |_| true);
+        cache.apply("e", &Event::Synced, |_| true);
+        assert_eq!(version(cache.get(a, "e", &room(), "s")), None);
+        let error = carrick_client::Error::Api(carrick_client::Status::default());
+        cache.apply("e", &Event::Failing(error), |_| true);
+        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Blind);
+        cache.apply("e", &Event::Recovered, |_| true);
+        assert_eq!(version(cache.get(a, "e", &room(), "s")), None);
+        cache.lose("e");
+        assert_eq!(cache.list(a, "e", &room(), &selector("x")), Answer::Blind);
+    }
+}

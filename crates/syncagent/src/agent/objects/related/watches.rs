@@ -1,0 +1,313 @@
+//! Watches of related objects, shared by all PublishedResources of the agent.
+
+use std::collections::{HashMap, HashSet};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_client::{Client, Object};
+use carrick_multicluster::{EndpointId, FleetEvent, Key};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::cache::{Answer, Cache, Room, User};
+use crate::agent::backoff::Backoff;
+use crate::agent::objects::copies::SERVICE;
+use crate::agent::objects::fleet::Fleets;
+use crate::agent::objects::kinds::{Kinds, resource};
+use crate::agent::objects::primaries::AllPrimaries;
+use crate::decide::{Place, Side};
+use crate::rules::related::Gvr;
+use crate::rules::selector::Selector;
+
+/// How long changes of consumers' APIs are collected before related objects are listed anew.
+const NEW_APIS: Duration = Duration::from_secs(1);
+
+/// Everything that is known of related objects.
+pub(in crate::agent::objects) struct RelatedWatches {
+    local: Client,
+    fleets: Fleets,
+    /// Kinds of related resources.
+    pub kinds: Arc<Kinds>,
+    /// The primaries they belong to.
+    pub primaries: AllPrimaries,
+    running: Mutex<HashMap<(Side, Gvr), Running>>,
+    interests: Mutex<HashMap<User, HashSet<Interest>>>,
+    lookers: Arc<Lookers>,
+}
+
+/// Where to send primaries that are to be looked at, by PublishedResource.
+type Lookers = Mutex<HashMap<Arc<str>, mpsc::UnboundedSender<Key>>>;
+
+struct Running {
+    cache: Arc<Mutex<Cache>>,
+    /// Feeds the cache; ends with it.
+    _task: JoinSet<()>,
+}
+
+/// What a primary cares about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Interest {
+    pub side: Side,
+    pub gvr: Gvr,
+    pub room: Room,
+    pub wanted: Wanted,
+}
+
+/// One object, or all that match.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Wanted {
+    Object(String),
+    Matching(Selector),
+}
+
+impl RelatedWatches {
+    /// Nothing is watched yet.
+    pub fn new(local: Client, fleets: Fleets) -> Self {
+        Self {
+            local,
+            fleets,
+            kinds: Arc::default(),
+            primaries: AllPrimaries::default(),
+            running: Mutex::default(),
+            interests: Mutex::default(),
+            lookers: Arc::default(),
+        }
+    }
+
+    /// Has primaries of a PublishedResource looked at when their related objects change.
+    pub fn join(&self, published: &str, looks: mpsc::UnboundedSender<Key>) {
+        self.lookers.lock().insert(published.into(), looks);
+    }
+
+    /// Forgets a PublishedResource.
+    pub fn leave(&self, published: &str) {
+        self.primaries.remove(published);
+        self.lookers.lock().remove(published);
+        let users: Vec<User> = self.interests.lock().keys().filter(|(name, _)| **name == *published).cloned().collect();
+        for user in users {
+            self.set_interests(&user, &HashSet::new());
+        }
+        self.running.lock().retain(|_, running| !running.cache.lock().is_empty());
+    }
+
+    /// Replaces what a primary cares about; nothing, once it is gone.
+    pub(super) fn set_interests(&self, user: &User, interests: &HashSet<Interest>) {
+        let mut all = self.interests.lock();
+        let old = if interests.is_empty() { all.remove(user) } else { all.insert(user.clone(), interests.clone()) };
+        for gone in old.into_iter().flatten().filter(|old| !interests.contains(old)) {
+            let Some(cache) = self.find(gone.side, &gone.gvr) else { continue };
+            match &gone.wanted {
+                Wanted::Object(name) => cache.lock().leave(user, &gone.room, name),
+                Wanted::Matching(selector) => cache.lock().leave_list(user, &gone.room, selector),
+            }
+        }
+    }
+
+    /// A primary is gone.
+    pub fn forget(&self, user: &User) {
+        self.set_interests(user, &HashSet::new());
+    }
+
+    /// What is known of one object.
+    pub(super) fn get(&self, user: &User, side: Side, gvr: &Gvr, room: &Room, name: &str) -> Answer<Option<Object>> {
+        let Some(endpoint) = self.endpoint(side, &room.0) else { return Answer::Blind };
+        self.cache(side, gvr).lock().get(user, &endpoint, room, name)
+    }
+
+    /// What is known of all objects that match.
+    pub(super) fn list(
+        &self,
+        user: &User,
+        side: Side,
+        gvr: &Gvr,
+        room: &Room,
+        selector: &Selector,
+    ) -> Answer<Vec<Object>> {
+        let Some(endpoint) = self.endpoint(side, &room.0) else { return Answer::Blind };
+        self.cache(side, gvr).lock().list(user, &endpoint, room, selector)
+    }
+
+    /// Takes in what the server answered about one object.
+    pub(super) fn learn(&self, side: Side, gvr: &Gvr, room: &Room, name: &str, object: Option<&Value>) {
+        if let Some(cache) = self.find(side, gvr) {
+            cache.lock().learn(room, name, object.and_then(|object| in_room(object, room)));
+        }
+    }
+
+    /// Takes in a list from the server.
+    pub(super) fn learn_list(&self, side: Side, gvr: &Gvr, room: &Room, selector: &Selector, objects: &[Value]) {
+        if let Some(cache) = self.find(side, gvr) {
+            let objects = objects.iter().filter_map(|object| in_room(object, room)).collect();
+            cache.lock().learn_list(room, selector, objects);
+        }
+    }
+
+    /// An object was written.
+    pub fn wrote(&self, cluster: &str, at: &Place, object: &Value) {
+        self.learn(at.side, &gvr(at), &room(cluster, at), &at.name, Some(object));
+    }
+
+    /// An object was deleted, or is not as it was thought to be.
+    pub fn doubt(&self, cluster: &str, at: &Place) {
+        if let Some(cache) = self.find(at.side, &gvr(at)) {
+            cache.lock().doubt(&room(cluster, at), &at.name);
+        }
+    }
+
+    /// The endpoint that serves a cluster.
+    fn endpoint(&self, side: Side, cluster: &str) -> Option<String> {
+        match side {
+            Side::Service => Some(SERVICE.to_owned()),
+            Side::Kcp => self.fleets.consumers.cluster(cluster).ok().map(|cluster| cluster.endpoint().to_string()),
+        }
+    }
+
+    fn find(&self, side: Side, gvr: &Gvr) -> Option<Arc<Mutex<Cache>>> {
+        self.running.lock().get(&(side, gvr.clone())).map(|running| running.cache.clone())
+    }
+
+    fn cache(&self, side: Side, gvr: &Gvr) -> Arc<Mutex<Cache>> {
+        let mut running = self.running.lock();
+        let entry = running.entry((side, gvr.clone()));
+        entry.or_insert_with(|| self.start(side, gvr.clone())).cache.clone()
+    }
+
+    fn start(&self, side: Side, gvr: Gvr) -> Running {
+        let cache: Arc<Mutex<Cache>> = Arc::default();
+        let feed = Feed {
+            side,
+            gvr,
+            fleets: self.fleets.clone(),
+            kinds: self.kinds.clone(),
+            lookers: self.lookers.clone(),
+            cache: cache.clone(),
+        };
+        let mut task = JoinSet::new();
+        match side {
+            Side::Service => drop(task.spawn(feed.follow(self.local.clone(), SERVICE.to_owned()))),
+            Side::Kcp => drop(task.spawn(feed.follow_endpoints())),
+        }
+        Running { cache, _task: task }
+    }
+}
+
+/// Feeds one cache.
+#[derive(Clone)]
+struct Feed {
+    side: Side,
+    gvr: Gvr,
+    fleets: Fleets,
+    kinds: Arc<Kinds>,
+    lookers: Arc<Lookers>,
+    cache: Arc<Mutex<Cache>>,
+}
+
+impl Feed {
+    /// Keeps one watch for every endpoint.
+    async fn follow_endpoints(self) {
+        let start = |id: &EndpointId, client: &Client| {
+            let mut task = JoinSet::new();
+            task.spawn(self.clone().follow(client.clone(), id.to_string()));
+            task
+        };
+        let mut events = self.fleets.consumers.subscribe();
+        let mut running: HashMap<EndpointId, (Client, JoinSet<()>)> = HashMap::new();
+        let mut refresh = None;
+        loop {
+            tokio::select! {
+                event = events.next() => match event {
+                    Some(FleetEvent::EndpointUp(endpoint)) => {
+                        let task = start(&endpoint.id, &endpoint.client);
+                        running.insert(endpoint.id, (endpoint.client, task));
+                    }
+                    Some(FleetEvent::EndpointDown(id)) => {
+                        drop(running.remove(&id));
+                        self.cache.lock().lose(id.as_str());
+                    }
+                    // Another endpoint may serve it from now on.
+                    Some(FleetEvent::Engage(cluster)) => self.cache.lock().doubt_cluster(cluster.name()),
+                    // kcp goes on serving a watch under the schema it began with, so a new schema needs a new list and watch.
+                    Some(FleetEvent::ApisChanged { .. }) => refresh = Some(Instant::now() + NEW_APIS),
+                    Some(_) => {}
+                    None => return,
+                },
+                () = tokio::time::sleep_until(refresh.unwrap_or_else(Instant::now)), if refresh.is_some() => {
+                    refresh = None;
+                    for (id, (client, task)) in &mut running {
+                        *task = start(id, client);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Watches one endpoint.
+    async fn follow(self, client: Client, endpoint: String) {
+        let mut backoff = Backoff::for_servers();
+        let kind = loop {
+            match self.kinds.find(self.side, &client, &self.gvr).await {
+                Ok(Some(found)) => break found.kind,
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::debug!(resource = self.gvr.resource, %error, "Cannot look up a related resource.");
+                }
+            }
+            tokio::time::sleep(backoff.pause()).await;
+        };
+        let options = WatchOptions { streaming_lists: self.side == Side::Service, ..WatchOptions::default() };
+        let mut events = pin!(watch(client, resource(&kind), options));
+        while let Some(mut event) = events.next().await {
+            match &mut event {
+                Event::Listed(object) | Event::Applied(object) | Event::Deleted(object)
+                    if self.side == Side::Service =>
+                {
+                    // There is but one service cluster, even if it is a workspace of some kcp.
+                    object.cluster = "".into();
+                }
+                Event::Failing(error) => {
+                    tracing::warn!(resource = self.gvr.resource, %error, "Cannot watch related objects, changes arrive late until this works…");
+                }
+                Event::Recovered => tracing::info!(resource = self.gvr.resource, "Watching related objects again."),
+                _ => {}
+            }
+            let serves = |cluster: &str| match self.side {
+                Side::Service => true,
+                Side::Kcp => {
+                    self.fleets.consumers.cluster(cluster).is_ok_and(|cluster| cluster.endpoint().as_str() == endpoint)
+                }
+            };
+            let users = self.cache.lock().apply(&endpoint, &event, serves);
+            let lookers = self.lookers.lock();
+            for (published, key) in users {
+                if let Some(looks) = lookers.get(&published) {
+                    // Nobody listens any more when the PublishedResource has gone.
+                    let _ = looks.send(key);
+                }
+            }
+        }
+    }
+}
+
+/// Group, version and resource of a place.
+fn gvr(at: &Place) -> Gvr {
+    Gvr { group: at.kind.group.clone(), version: at.kind.version.clone(), resource: at.kind.plural.clone() }
+}
+
+/// Where the cache keeps the object of a place.
+fn room(cluster: &str, at: &Place) -> Room {
+    let cluster = if at.side == Side::Kcp { cluster } else { "" };
+    (cluster.to_owned(), at.namespace.clone().unwrap_or_default())
+}
+
+/// An object as the cache keeps it.
+fn in_room(object: &Value, room: &Room) -> Option<Object> {
+    let mut object = Object::from_value(object)?;
+    object.cluster = room.0.as_str().into();
+    Some(object)
+}

@@ -18,7 +18,7 @@ fn named() -> Value {
         "identifier": "named",
         "origin": "kcp",
         "kind": "Secret",
-        "object": { "reference": { "path": "spec.tier" } },
+        "object": { "reference": { "path": "spec.owner" } },
     })
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn a_secret_that_two_orders_share_goes_with_the_last_of_them(
     let team = &stage.team_a;
     consumers_secret(&stage, "shared").await?;
     for name in ["first", "second"] {
-        stage.order(team, name, json!({ "tier": "shared" })).await?;
+        stage.order(team, name, json!({ "owner": "shared" })).await?;
     }
     let copy = stage.copy_is("the copy is there", team, "first", |_| true).await?;
     stage.copy_is("the other copy is there", team, "second", |_| true).await?;
@@ -89,13 +89,13 @@ pub(super) async fn what_an_order_does_not_name_any_more_is_let_go(world: Arc<dy
     for name in ["one", "two"] {
         consumers_secret(&stage, name).await?;
     }
-    stage.order(team, "bucket", json!({ "tier": "one" })).await?;
+    stage.order(team, "bucket", json!({ "owner": "one" })).await?;
     let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
     let (secrets, namespace) = (kinds::secrets(), place(&copy).0);
     let at = |name| (&team.client, &secrets, Some(NAMESPACE), name);
     let copied = |name| (&stage.service, &secrets, Some(namespace), name);
     stage.object("the first is copied", copied("one"), |_| true).await?;
-    stage.reorder(team, "bucket", json!({ "tier": "two" })).await?;
+    stage.reorder(team, "bucket", json!({ "owner": "two" })).await?;
     stage.object("the second is copied", copied("two"), |_| true).await?;
     stage.object("the second is held", at("two"), is_held).await?;
     stage.gone("the copy of the first goes", copied("one")).await?;
@@ -205,7 +205,7 @@ pub(super) async fn an_order_whose_copy_is_gone_still_lets_its_secret_go(world: 
     let agent = stage.start_agent()?;
     let team = &stage.team_a;
     consumers_secret(&stage, "mine").await?;
-    stage.order(team, "bucket", json!({ "tier": "mine" })).await?;
+    stage.order(team, "bucket", json!({ "owner": "mine" })).await?;
     let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
     let (namespace, name) = place(&copy);
     let at = (&team.client, &kinds::secrets(), Some(NAMESPACE), "mine");

@@ -26,7 +26,7 @@ async fn set(world: Arc<dyn World>, related: Value) -> anyhow::Result<Stage> {
     let stage = Stage::bare(world).await?;
     stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
     stage.create_export().await?;
-    stage.bind(&stage.team_a).await?;
+    futures::try_join!(stage.bind(&stage.team_a), stage.bind(&stage.team_b))?;
     stage.publish("Bucket", json!({ "related": related })).await?;
     Ok(stage)
 }

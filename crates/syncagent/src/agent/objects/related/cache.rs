@@ -37,6 +37,8 @@ struct Slot {
     users: HashSet<User>,
     /// When this was last heard of.
     round: u64,
+    /// The last version before it was deleted, or that of the deletion: answers that are not newer came too late.
+    gone: Option<u64>,
 }
 
 struct Query {
@@ -106,7 +108,7 @@ impl Cache {
             Some(object) => slot.renew(object, round),
             // What the watch reported meanwhile is newer.
             None if slot.known => {}
-            None => slot.vanish(round),
+            None => slot.vanish(round, None),
         }
     }
 
@@ -241,7 +243,7 @@ impl Cache {
         if slot.object.as_ref().is_some_and(|known| is_newer(known, object)) {
             return HashSet::new();
         }
-        slot.vanish(round);
+        slot.vanish(round, Some(object));
         let users = slot.users.clone();
         self.tidy(&room, &object.name);
         users
@@ -260,7 +262,7 @@ impl Cache {
                 if slot.object.is_some() {
                     users.extend(slot.users.iter().cloned());
                 }
-                slot.vanish(round);
+                slot.vanish(round, None);
                 gone.push((room.clone(), name.clone()));
             }
         }
@@ -295,21 +297,26 @@ impl Slot {
     fn renew(&mut self, object: Object, round: u64) {
         self.round = round;
         self.known = true;
-        if self.object.as_ref().is_none_or(|known| !is_newer(known, &object)) {
+        let too_late = self.gone.is_some_and(|gone| version(&object).is_some_and(|version| version <= gone));
+        if !too_late && self.object.as_ref().is_none_or(|known| !is_newer(known, &object)) {
             self.object = Some(object);
         }
     }
 
-    fn vanish(&mut self, round: u64) {
+    fn vanish(&mut self, round: u64, last: Option<&Object>) {
         self.round = round;
         self.known = true;
+        self.gone = last.and_then(version).max(self.object.as_ref().and_then(version)).max(self.gone);
         self.object = None;
     }
 }
 
 fn is_newer(a: &Object, b: &Object) -> bool {
-    let number = |object: &Object| object.resource_version.parse::<u64>();
-    matches!((number(a), number(b)), (Ok(a), Ok(b)) if a > b)
+    matches!((version(a), version(b)), (Some(a), Some(b)) if a > b)
+}
+
+fn version(object: &Object) -> Option<u64> {
+    object.resource_version.parse().ok()
 }
 
 #[cfg(test)]
@@ -346,7 +353,7 @@ mod tests {
         cache
     }
 
-    fn version(answer: Answer<Option<Object>>) -> Option<String> {
+    fn told(answer: Answer<Option<Object>>) -> Option<String> {
         match answer {
             Answer::Known(object) => object.map(|object| object.resource_version.to_string()),
             other => panic!("{other:?}"),
@@ -359,12 +366,14 @@ mod tests {
         let a = &user("a");
         assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Unknown);
         cache.learn(&room(), "s", Some(object("s", 5, "x")));
-        assert_eq!(version(cache.get(a, "e", &room(), "s")), Some("5".into()));
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("5".into()));
         assert!(cache.apply("e", &Event::Applied(object("s", 4, "x")), |_| true).is_empty(), "an old event is ignored");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true), [a.clone()].into());
-        assert_eq!(version(cache.get(a, "e", &room(), "s")), Some("6".into()));
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("6".into()));
         assert_eq!(cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true), [a.clone()].into());
-        assert_eq!(version(cache.get(a, "e", &room(), "s")), None);
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
+        cache.learn(&room(), "s", Some(object("s", 6, "x")));
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), None, "that answer came too late");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 8, "x")), |_| true), [a.clone()].into());
         cache.doubt(&room(), "s");
         assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Unknown);
@@ -378,9 +387,9 @@ mod tests {
         assert_eq!(cache.get(&user("a"), "e", &room(), "s"), Answer::Unknown);
         cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
         cache.learn(&room(), "s", None);
-        assert_eq!(version(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
+        assert_eq!(told(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
         cache.learn(&room(), "s", Some(object("s", 5, "x")));
-        assert_eq!(version(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
+        assert_eq!(told(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
     }
 
     #[test]
@@ -417,8 +426,8 @@ mod tests {
         cache.learn(&room(), "u", Some(object("u", 9, "x")));
         cache.apply("e", &Event::Listed(object("s", 5, "x")), |_| true);
         assert_eq!(cache.apply("e", &Event::Synced, |_| true), [user("t")].into());
-        assert_eq!(version(cache.get(&user("u"), "e", &room(), "u")), Some("9".into()));
-        assert_eq!(version(cache.get(&user("t"), "e", &room(), "t")), None);
+        assert_eq!(told(cache.get(&user("u"), "e", &room(), "u")), Some("9".into()));
+        assert_eq!(told(cache.get(&user("t"), "e", &room(), "t")), None);
         cache.apply("e", &Event::Begin, |_| true);
         assert!(
             cache.apply("e", &Event::Synced, |_| false).is_empty(),
@@ -433,12 +442,12 @@ mod tests {
         assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Blind);
         cache.apply("e", &Event::Begin, |_| true);
         cache.apply("e", &Event::Synced, |_| true);
-        assert_eq!(version(cache.get(a, "e", &room(), "s")), None);
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
         let error = carrick_client::Error::Api(carrick_client::Status::default());
         cache.apply("e", &Event::Failing(error), |_| true);
         assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Blind);
         cache.apply("e", &Event::Recovered, |_| true);
-        assert_eq!(version(cache.get(a, "e", &room(), "s")), None);
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
         cache.lose("e");
         assert_eq!(cache.list(a, "e", &room(), &selector("x")), Answer::Blind);
     }

@@ -22,8 +22,10 @@ use super::health::Health;
 use super::metrics::Metrics;
 use super::objects::explain::{Looked, look};
 use super::{AgentConfig, objects};
+use crate::api::AGENT_NAME;
 use crate::decide::Explanation;
 use crate::rules::export::apply;
+use crate::rules::metadata::annotation;
 
 /// What to explain.
 #[derive(Debug, Clone)]
@@ -239,8 +241,13 @@ async fn export_changes(places: &Places, agent_name: &str, catalog: &Catalog) ->
     let export = places.export.client.get(&resource(&API_EXPORT), None, &places.export_name).await;
     let what = || format!("APIExport {}", places.export_name);
     let export = export.map_err(|source| ExplainError::Read { what: what(), source: Box::new(source) })?;
-    let change = apply(&export.unwrap_or_default(), agent_name, &published(catalog));
+    let export = export.unwrap_or_default();
+    let change = apply(&export, agent_name, &published(catalog));
     let mut changes = Vec::new();
+    if let Some(owner) = annotation(&export, AGENT_NAME).filter(|owner| *owner != agent_name) {
+        changes
+            .push(format!("take it over from agent {owner}; for what that agent would do, say --agent-name {owner}"));
+    }
     let mut say = |what: &str, names: &[String]| {
         if !names.is_empty() {
             changes.push(format!("{what} {}", names.join(", ")));
@@ -342,7 +349,8 @@ impl fmt::Display for Published {
         }
         let steps = |object: &&Explained| object.plan.as_ref().is_none_or(|plan| !plan.steps.is_empty());
         let busy = self.objects.iter().filter(steps).count();
-        writeln!(f, "  {} objects, {} with something to do", self.objects.len(), busy)?;
+        let noun = if self.objects.len() == 1 { "object" } else { "objects" };
+        writeln!(f, "  {} {noun}, {busy} with something to do", self.objects.len())?;
         self.objects.iter().try_for_each(|object| write!(f, "{object}"))
     }
 }

@@ -3,6 +3,16 @@ use crate::api::PublishedResource;
 
 /// `cargo run -p carrick-syncagent --example crd` prints what belongs into the file.
 #[test]
+fn the_chart_installs_this_very_crd() {
+    let chart = include_str!("../../../../../charts/api-syncagent/files/publishedresources.yaml");
+    assert_eq!(
+        chart,
+        include_str!("../crd.yaml"),
+        "copy src/api/crd.yaml to charts/api-syncagent/files/publishedresources.yaml"
+    );
+}
+
+#[test]
 fn the_committed_document_is_what_the_types_say() {
     let committed: Value = serde_saphyr::from_str(include_str!("../crd.yaml")).unwrap();
     assert_eq!(

@@ -5,11 +5,8 @@ use crate::api::PublishedResource;
 #[test]
 fn the_chart_installs_this_very_crd() {
     let chart = include_str!("../../../../../charts/api-syncagent/files/publishedresources.yaml");
-    assert_eq!(
-        chart,
-        include_str!("../crd.yaml"),
-        "copy src/api/crd.yaml to charts/api-syncagent/files/publishedresources.yaml"
-    );
+    let same = chart == include_str!("../crd.yaml");
+    assert!(same, "copy src/api/crd.yaml to charts/api-syncagent/files/publishedresources.yaml");
 }
 
 #[test]

@@ -11,9 +11,12 @@
 //!                                                             RealWorld: kcp, kube-apiserver and etcd, one world per run
 //! ```
 //!
+//! `bench` measures what agents cost on the same worlds.
+//!
 //! The operator's part, such as writing a status, is played by the scenarios themselves.
 
 pub mod agent;
+pub mod bench;
 pub mod binary;
 pub mod cable;
 pub mod fixtures;

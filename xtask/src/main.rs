@@ -3,12 +3,14 @@
 //! ```text
 //!  main ─┬─ reference   writes docs/reference from the tables of the crates
 //!        ├─ compare     asks Go and Carrick the same random questions
-//!        ├─ bench       times the same work in Go and in Rust
+//!        ├─ bench       measures what agents cost
+//!        ├─ languages   times the same work in Go and in Rust
 //!        └─ tools       where things are, how the two programs are built
 //! ```
 
 mod bench;
 mod compare;
+mod languages;
 mod reference;
 mod tools;
 
@@ -27,13 +29,17 @@ enum Command {
     /// Write the reference pages in docs/reference from the tables that implement the languages.
     Reference,
     Compare(compare::Args),
-    BenchLanguages(bench::Args),
+    Bench(bench::Args),
+    BenchFigures(bench::Figures),
+    BenchLanguages(languages::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Reference => reference::write(),
         Command::Compare(args) => compare::run(&args),
-        Command::BenchLanguages(args) => bench::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::BenchFigures(args) => bench::figures(&args),
+        Command::BenchLanguages(args) => languages::run(&args),
     }
 }

@@ -51,6 +51,12 @@ impl Stage {
         Ok(Self { world, id, group, provider, team_a, team_b, service })
     }
 
+    /// Creates a workspace for another consumer, next to the others; it is not bound to anything yet.
+    pub async fn team(&self, name: &str) -> anyhow::Result<Workspace> {
+        let org = self.provider.path.rsplit_once(':').map_or("root", |(org, _)| org);
+        create_workspace(&*self.world, org, name, None).await
+    }
+
     /// Installs a CRD on the service cluster and waits until its kind is served.
     pub async fn install_crd(&self, crd: &Value) -> anyhow::Result<()> {
         install_crd(&*self.world, &self.service, crd).await

@@ -240,6 +240,11 @@ impl Client {
         self.json(Method::GET, path, None).await
     }
 
+    /// Sends JSON to any path below the base URL; what the answer says is not looked at, if it is a good one.
+    pub async fn raw_post(&self, path: &str, body: &Value) -> Result<(), Error> {
+        self.bytes(Method::POST, path, Some((JSON, body))).await.map(drop)
+    }
+
     async fn put(
         &self,
         resource: &Resource,

@@ -1,11 +1,13 @@
 //! One API server: its credentials and its connection pool.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::channel::Channel;
 use crate::client::Client;
 use crate::connect::{self, ConnectError, Overrides, Source};
+use crate::requests::{Answers, Asked};
 use crate::transport::Transport;
 
 /// One API server. Cloning is cheap; all clones and all their clients share one pool.
@@ -91,6 +93,11 @@ impl Server {
     /// A client at another URL with the same credentials and pool, such as a virtual workspace's `<url>/clusters/*`.
     pub fn at_url(&self, url: &str) -> Result<Client, ConnectError> {
         self.client().at_url(url)
+    }
+
+    /// All requests of all clients of this server so far.
+    pub fn requests(&self) -> BTreeMap<Asked, Answers> {
+        self.inner.transport.requests()
     }
 
     fn scoped(&self, url: &str) -> Client {

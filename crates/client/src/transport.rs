@@ -1,7 +1,8 @@
 //! The connection pool of one server, with credentials on top.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -13,6 +14,7 @@ use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use crate::connect::{ConnectError, Loaded, Source};
+use crate::requests::{Answers, Asked, Requests};
 
 mod files;
 mod gate;
@@ -32,6 +34,7 @@ pub(crate) struct Transport {
 struct Shared {
     pool: RwLock<Arc<Pool>>,
     files: Files,
+    requests: Requests,
 }
 
 /// Connections that share one set of credentials.
@@ -59,7 +62,7 @@ impl Transport {
     pub(crate) fn open(source: Source, loaded: &Loaded) -> Result<Self, ConnectError> {
         let files = Files::new(source, loaded);
         let pool = RwLock::new(Arc::new(Pool::open(loaded)?));
-        Ok(Self { shared: Arc::new(Shared { pool, files }) })
+        Ok(Self { shared: Arc::new(Shared { pool, files, requests: Requests::default() }) })
     }
 
     /// Sends one request and waits for the head of its answer.
@@ -68,10 +71,12 @@ impl Transport {
         let pool = Arc::clone(&self.shared.pool.read().unwrap_or_else(PoisonError::into_inner));
         let gate = pool.gates.of(&request);
         let pass = gate.enter().await;
+        let (asked, started) = (Requests::asked(&request), Instant::now());
         let answer = match tokio::time::timeout(HEAD_TIMEOUT, pool.service.clone().oneshot(request)).await {
             Ok(answer) => answer,
             Err(_) => Err(format!("no answer within {} s", HEAD_TIMEOUT.as_secs()).into()),
         };
+        self.shared.requests.count(asked, &answer, started.elapsed());
         gate.set_connected(answer.is_ok());
         drop(pass);
         // Whoever asks again shall do so with credentials that were renewed meanwhile.
@@ -79,6 +84,11 @@ impl Transport {
             self.renew(LOOK_INTERVAL_WHEN_REFUSED).await;
         }
         answer
+    }
+
+    /// All requests so far.
+    pub(crate) fn requests(&self) -> BTreeMap<Asked, Answers> {
+        self.shared.requests.read()
     }
 
     /// Opens a new pool if the files of the kubeconfig have changed. Running watches stay on the old one until they end.

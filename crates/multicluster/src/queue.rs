@@ -201,6 +201,17 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
         self.shared.state.lock().stats()
     }
 
+    /// How often a key was queued, keys that waited already aside.
+    pub fn added(&self) -> u64 {
+        self.shared.state.lock().added()
+    }
+
+    /// How long the key has waited that waits longest; zero if none does.
+    pub fn oldest(&self) -> Duration {
+        let oldest = self.shared.state.lock().oldest();
+        oldest.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
     /// How many keys of a cluster run.
     pub fn running(&self, cluster: &str) -> usize {
         self.shared.state.lock().running(cluster)

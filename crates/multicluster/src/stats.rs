@@ -48,8 +48,8 @@ pub(crate) struct ControllerStats {
     ended: [AtomicU64; 6],
     undecodable: AtomicU64,
     open: AtomicU64,
-    pub(crate) waited: Histogram,
-    pub(crate) took: Histogram,
+    pub(crate) waited: Stopwatch,
+    pub(crate) took: Stopwatch,
 }
 
 impl ControllerStats {
@@ -60,8 +60,8 @@ impl ControllerStats {
             ended: Default::default(),
             undecodable: AtomicU64::new(0),
             open: AtomicU64::new(0),
-            waited: Histogram::default(),
-            took: Histogram::default(),
+            waited: Stopwatch::default(),
+            took: Stopwatch::default(),
         }
     }
 
@@ -71,6 +71,16 @@ impl ControllerStats {
 
     pub(crate) fn queue(&self) -> QueueStats {
         self.queue.stats()
+    }
+
+    /// How often a key was queued.
+    pub(crate) fn added(&self) -> u64 {
+        self.queue.added()
+    }
+
+    /// How long the key has waited that waits longest.
+    pub(crate) fn oldest(&self) -> Duration {
+        self.queue.oldest()
     }
 
     pub(crate) fn longest(&self, count: usize) -> Vec<(ClusterName, usize)> {
@@ -102,40 +112,63 @@ impl ControllerStats {
     }
 }
 
-/// Durations in buckets.
-#[derive(Default)]
-pub(crate) struct Histogram {
-    buckets: [AtomicU64; Histogram::BOUNDS.len()],
+/// Counts durations in buckets.
+#[derive(Debug, Default)]
+pub struct Stopwatch {
+    buckets: [AtomicU64; Durations::BOUNDS.len()],
     count: AtomicU64,
     micros: AtomicU64,
 }
 
-impl Histogram {
-    /// Upper bounds in seconds.
-    pub(crate) const BOUNDS: [f64; 12] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
-
-    pub(crate) fn record(&self, duration: Duration) {
+impl Stopwatch {
+    /// Counts one duration.
+    pub fn record(&self, duration: Duration) {
         let seconds = duration.as_secs_f64();
-        if let Some(bucket) = Self::BOUNDS.iter().position(|bound| seconds <= *bound) {
+        if let Some(bucket) = Durations::BOUNDS.iter().position(|bound| seconds <= *bound) {
             self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         }
         self.count.fetch_add(1, Ordering::Relaxed);
         self.micros.fetch_add(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// What was counted so far.
+    pub fn read(&self) -> Durations {
+        Durations {
+            buckets: std::array::from_fn(|bucket| self.buckets[bucket].load(Ordering::Relaxed)),
+            count: self.count.load(Ordering::Relaxed),
+            sum: Duration::from_micros(self.micros.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// How long things took, in buckets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Durations {
+    buckets: [u64; Durations::BOUNDS.len()],
+    /// How many durations.
+    pub count: u64,
+    /// Their sum.
+    pub sum: Duration,
+}
+
+impl Durations {
+    /// Upper bounds in seconds.
+    pub const BOUNDS: [f64; 12] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
+
     /// Bounds and how many durations are within each, smaller ones included.
-    pub(crate) fn cumulative(&self) -> Vec<(f64, u64)> {
-        let mut total = 0;
-        let add = |bucket: &AtomicU64| {
-            total += bucket.load(Ordering::Relaxed);
-            total
-        };
-        Self::BOUNDS.iter().copied().zip(self.buckets.iter().map(add)).collect()
+    pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
+        let running = self.buckets.iter().scan(0, |total, count| {
+            *total += count;
+            Some(*total)
+        });
+        Self::BOUNDS.into_iter().zip(running)
     }
 
-    /// How many durations, and their sum in seconds.
-    pub(crate) fn total(&self) -> (u64, f64) {
-        let sum = Duration::from_micros(self.micros.load(Ordering::Relaxed));
-        (self.count.load(Ordering::Relaxed), sum.as_secs_f64())
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (bucket, more) in self.buckets.iter_mut().zip(other.buckets) {
+            *bucket += more;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
     }
 }

@@ -4,7 +4,7 @@ use crate::server::{
     Answer, Protocol, TestServer, Then, end_of_list, events, list, object, page, refused, secrets, status,
 };
 use carrick_client::watch::{WatchOptions, watch};
-use carrick_client::{Client, DeleteOptions, Error, ListOptions, Server, discovery};
+use carrick_client::{Asked, Client, DeleteOptions, Error, ListOptions, Server, discovery};
 use futures::StreamExt;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use serde_json::{Value, json};
@@ -260,4 +260,18 @@ fn urls_that_are_none_are_refused() {
         assert!(Server::from_kubeconfig_yaml(&kubeconfig(url)).is_err(), "{url}");
     }
     assert!(Server::from_kubeconfig_yaml(&kubeconfig("http://a/b/")).unwrap().at_url("nonsense").is_err());
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_host_method_and_code() {
+    let answers = vec![Answer::Json(200, object("a", 1)), Answer::Json(200, object("a", 1)), status(404, "NotFound")];
+    let server = TestServer::start(answers).await;
+    let opened = server.server();
+    for name in ["a", "a", "b"] {
+        opened.client().get(&secrets(), Some("ns"), name).await.unwrap();
+    }
+    let host = opened.url().trim_start_matches("https://").trim_end_matches("/base").to_owned();
+    let counted: Vec<_> = opened.requests().into_iter().map(|(asked, answers)| (asked, answers.count)).collect();
+    let asked = |code| Asked { host: host.clone(), method: "GET".to_owned(), code };
+    assert_eq!(counted, [(asked(200), 2), (asked(404), 1)]);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
@@ -18,6 +19,8 @@ pub struct Context<C> {
     pub attempt: u32,
     /// Why the object is looked at.
     pub reason: Reason,
+    /// Since when the object has waited to be looked at.
+    pub since: Instant,
     /// Fires when this process shall stop working on the cluster. After a while of grace the reconcile is aborted.
     pub stop: CancellationToken,
     /// What was handed to `run`.
@@ -31,6 +34,7 @@ impl<C> Clone for Context<C> {
             fleet: self.fleet.clone(),
             attempt: self.attempt,
             reason: self.reason,
+            since: self.since,
             stop: self.stop.clone(),
             data: self.data.clone(),
         }

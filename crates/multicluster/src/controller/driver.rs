@@ -234,6 +234,7 @@ where
             fleet: self.parts.fleet.clone(),
             attempt: lease.attempt(),
             reason: lease.reason(),
+            since: Instant::now() - lease.waited(),
             stop: opening.stop.clone(),
             key,
         };

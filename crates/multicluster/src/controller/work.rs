@@ -31,6 +31,7 @@ pub(crate) struct Task<K> {
     pub(crate) fleet: Fleet,
     pub(crate) attempt: u32,
     pub(crate) reason: Reason,
+    pub(crate) since: Instant,
     pub(crate) stop: CancellationToken,
 }
 
@@ -41,6 +42,7 @@ impl<K> Task<K> {
             fleet: self.fleet.clone(),
             attempt: self.attempt,
             reason: self.reason,
+            since: self.since,
             stop: self.stop.clone(),
             data,
         }

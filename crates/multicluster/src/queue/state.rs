@@ -29,6 +29,7 @@ pub(super) struct State<K> {
     sequence: u64,
     queued: usize,
     running: usize,
+    added: u64,
     closed: bool,
 }
 
@@ -103,6 +104,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
             sequence: 0,
             queued: 0,
             running: 0,
+            added: 0,
             closed: false,
         }
     }
@@ -116,6 +118,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
             Phase::Idle => {
                 lane.queued += 1;
                 self.queued += 1;
+                self.added += 1;
                 trigger
             }
             Phase::Queued { trigger: first, .. } => {
@@ -251,6 +254,19 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
 
     pub(super) fn stats(&self) -> QueueStats {
         QueueStats { queued: self.queued, running: self.running, delayed: self.timers.len() }
+    }
+
+    pub(super) fn added(&self) -> u64 {
+        self.added
+    }
+
+    /// Since when the key waits that waits longest.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        let waiting = |entry: &Entry| match entry.phase {
+            Phase::Queued { trigger, .. } => Some(trigger.since),
+            Phase::Idle | Phase::Running | Phase::Dirty { .. } => None,
+        };
+        self.lanes.values().flat_map(|lane| lane.entries.values()).filter_map(waiting).min()
     }
 
     /// How many keys of a cluster run.

@@ -291,3 +291,19 @@ async fn a_purged_cluster_that_comes_back_still_counts_what_runs() {
     drop(old);
     assert_eq!(drain(&queue), ["a/3"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_wait_and_the_number_of_additions_are_known() {
+    let queue = Queue::default();
+    assert_eq!((queue.added(), queue.oldest()), (0, Duration::ZERO));
+    queue.add(key("a", "1"));
+    tokio::time::advance(Duration::from_secs(3)).await;
+    queue.add(key("b", "1"));
+    queue.add(key("b", "1"));
+    assert_eq!((queue.added(), queue.oldest()), (2, Duration::from_secs(3)));
+    let lease = queue.next().await.unwrap();
+    assert_eq!(queue.oldest(), Duration::ZERO, "only the second one waits");
+    queue.add(lease.key().clone());
+    drop(lease);
+    assert_eq!(queue.added(), 3);
+}

@@ -1,18 +1,52 @@
 //! Numbers about the agent in Prometheus' text format.
+//!
+//! ```text
+//!   recorded as it happens:  reconciles, steps, hops, errors ──┐
+//!   asked when scraped:      queues, stores, requests ─────────┼─▶ Page ─▶ /metrics
+//!   of the process:          memory, processor, files ─────────┘
+//! ```
+
+pub mod family;
+pub mod hops;
+mod page;
+mod process;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use carrick_client::Server;
+use carrick_multicluster::Fleet;
+use carrick_multicluster::metrics::{MetricsOptions, controllers, render};
 use parking_lot::Mutex;
 
+use family::Family;
+use hops::Hops;
+pub use page::Page;
+
+/// Shows something when asked.
+type Show = Arc<dyn Fn(&mut Page) + Send + Sync>;
+
 /// All numbers of one agent.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Metrics {
     published_resources: AtomicU64,
     reconciles: Mutex<BTreeMap<(&'static str, Outcome), u64>>,
     orphans: Mutex<BTreeMap<String, usize>>,
+    errors: Mutex<BTreeMap<(&'static str, String), u64>>,
+    steps: Mutex<BTreeMap<&'static str, u64>>,
     leader_of: Mutex<Option<(String, bool)>>,
+    shows: Mutex<BTreeMap<u64, Show>>,
+    next_show: AtomicU64,
+    /// How long each part of the way takes.
+    pub hops: Hops,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
 }
 
 /// How a reconcile ended.
@@ -33,6 +67,18 @@ impl Outcome {
             Self::Error => "error",
             Self::RequeueAfter => "requeue_after",
         }
+    }
+}
+
+/// Something that is shown as long as this lives.
+pub struct Shown {
+    metrics: Arc<Metrics>,
+    id: u64,
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.metrics.shows.lock().remove(&self.id);
     }
 }
 
@@ -57,84 +103,105 @@ impl Metrics {
         }
     }
 
+    /// Counts a failure of a controller, in one word or two.
+    pub fn failed(&self, controller: &'static str, reason: &str) {
+        *self.errors.lock().entry((controller, reason.to_owned())).or_default() += 1;
+    }
+
+    /// Counts an executed step.
+    pub fn executed(&self, step: &'static str) {
+        *self.steps.lock().entry(step).or_default() += 1;
+    }
+
     /// Says whether this process holds the lease of that name.
     pub fn set_leader(&self, lease: &str, leading: bool) {
         *self.leader_of.lock() = Some((lease.to_owned(), leading));
     }
 
+    /// Shows something with every scrape, until what is returned is dropped.
+    #[must_use]
+    pub fn show(self: &Arc<Self>, show: impl Fn(&mut Page) + Send + Sync + 'static) -> Shown {
+        let id = self.next_show.fetch_add(1, Ordering::Relaxed);
+        self.shows.lock().insert(id, Arc::new(show));
+        Shown { metrics: Arc::clone(self), id }
+    }
+
     /// The text served under `/metrics`.
     pub fn render(&self) -> String {
-        let mut text = String::new();
-        family(
-            &mut text,
-            "sync_agent_published_resource",
-            "gauge",
-            "Number of PublishedResources currently managed by this syncagent instance.",
-            &[(String::new(), self.published_resources.load(Ordering::Relaxed).to_string())],
-        );
-        let reconciles = self.reconciles.lock().clone();
-        let totals: Vec<_> = reconciles
-            .iter()
-            .map(|((controller, outcome), count)| {
-                (format!("{{controller=\"{controller}\",result=\"{}\"}}", outcome.label()), count.to_string())
-            })
-            .collect();
-        let help = "Total number of reconciliations per controller.";
-        family(&mut text, "controller_runtime_reconcile_total", "counter", help, &totals);
-        let errors: Vec<_> = reconciles
-            .iter()
-            .filter(|((_, outcome), _)| *outcome == Outcome::Error)
-            .map(|((controller, _), count)| (format!("{{controller=\"{controller}\"}}"), count.to_string()))
-            .collect();
-        let help = "Total number of reconciliation errors per controller.";
-        family(&mut text, "controller_runtime_reconcile_errors_total", "counter", help, &errors);
-        let orphans = self.orphans.lock();
-        let orphans: Vec<_> = orphans
-            .iter()
-            .map(|(name, count)| (format!("{{publishedresource=\"{name}\"}}"), count.to_string()))
-            .collect();
-        let help = "Copies on the service cluster whose source does not exist.";
-        family(&mut text, "sync_agent_orphaned_copies", "gauge", help, &orphans);
+        let mut page = Page::default();
+        page.sample(&family::PUBLISHED_RESOURCES, &[], self.published_resources.load(Ordering::Relaxed));
+        for ((controller, outcome), count) in &*self.reconciles.lock() {
+            page.sample(&family::RECONCILES, &[controller, outcome.label()], count);
+            if *outcome == Outcome::Error {
+                page.sample(&family::RECONCILE_ERRORS, &[controller], count);
+            }
+        }
+        for (published_resource, count) in &*self.orphans.lock() {
+            page.sample(&family::ORPHANS, &[published_resource], count);
+        }
+        for ((controller, reason), count) in &*self.errors.lock() {
+            page.sample(&family::ERRORS, &[controller, reason], count);
+        }
+        for (step, count) in &*self.steps.lock() {
+            page.sample(&family::STEPS, &[step], count);
+        }
         if let Some((lease, leading)) = &*self.leader_of.lock() {
-            let sample = (format!("{{name=\"{lease}\"}}"), u8::from(*leading).to_string());
-            let help = "Whether this process holds the lease: 1 if so, 0 if another one does.";
-            family(&mut text, "leader_election_master_status", "gauge", help, &[sample]);
+            page.sample(&family::LEADER, &[lease], u8::from(*leading));
         }
-        process(&mut text);
-        text
+        self.hops.show(&mut page);
+        // Asked outside the lock: whoever shows something may be waiting for it.
+        let shows: Vec<Show> = self.shows.lock().values().cloned().collect();
+        for show in shows {
+            show(&mut page);
+        }
+        process::show(&mut page);
+        page.text()
     }
 }
 
-/// Appends one metric with its help text and samples (labels, value); nothing if there are none.
-fn family(text: &mut String, name: &str, kind: &str, help: &str, samples: &[(String, String)]) {
-    if samples.is_empty() {
-        return;
+/// Shows the queues of the controllers on a fleet, and its watches. `workers` is how many objects one controller works on at once.
+pub(super) fn show_fleet(page: &mut Page, fleet: &Fleet, workers: usize) {
+    let mut lag = std::time::Duration::ZERO;
+    for (name, numbers) in controllers(fleet, MetricsOptions::default()) {
+        let (one, two): (&[&str], &[&str]) = (&[&name], &[&name, &name]);
+        let ended = |result: &str| numbers.ended.get(result).copied().unwrap_or_default();
+        page.sample(&family::MAX_CONCURRENT, one, workers);
+        page.sample(&family::ACTIVE_WORKERS, one, numbers.queue.running);
+        page.sample(&family::RECONCILE_PANICS, one, ended("panic"));
+        page.histogram(&family::RECONCILE_SECONDS, one, &numbers.took);
+        page.sample(&family::QUEUE_DEPTH, two, numbers.queue.queued);
+        page.sample(&family::QUEUE_ADDS, two, numbers.added);
+        page.sample(&family::QUEUE_RETRIES, two, ended("error") + ended("panic") + ended("later"));
+        page.histogram(&family::QUEUE_SECONDS, two, &numbers.waited);
+        page.histogram(&family::WORK_SECONDS, two, &numbers.took);
+        lag = lag.max(numbers.oldest);
     }
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    for (labels, value) in samples {
-        let _ = writeln!(text, "{name}{labels} {value}");
+    page.sample(&family::LAG_SECONDS, &[], lag.as_secs_f64());
+    page.append(&render(fleet, MetricsOptions::default()));
+}
+
+/// Shows the requests to some servers.
+pub(super) fn show_requests(page: &mut Page, servers: &[Server]) {
+    let mut waited: BTreeMap<(String, String), f64> = BTreeMap::new();
+    let mut counts: BTreeMap<(u16, String, String), u64> = BTreeMap::new();
+    for (asked, answers) in servers.iter().flat_map(Server::requests) {
+        *waited.entry((asked.method.clone(), asked.host.clone())).or_default() += answers.waited.as_secs_f64();
+        *counts.entry((asked.code, asked.method, asked.host)).or_default() += answers.count;
+    }
+    for ((code, method, host), count) in counts {
+        let code = if code == 0 { "<error>".to_owned() } else { code.to_string() };
+        page.sample(&family::REQUESTS, &[&code, &method, &host], count);
+    }
+    for ((method, host), seconds) in waited {
+        page.sample(&family::REQUEST_SECONDS, &[&method, &host], seconds);
     }
 }
 
-/// Appends memory, open files and threads of this process, where the system tells them.
-fn process(text: &mut String) {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| {
-        let line = status.lines().find(|line| line.starts_with(name))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok()
-    };
-    let resident = field("VmRSS:").map(|kib| kib * 1024);
-    let open = std::fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64);
-    let gauges = [
-        ("process_resident_memory_bytes", "Resident memory size in bytes.", resident),
-        ("process_open_fds", "Number of open file descriptors.", open),
-        ("process_threads", "Number of threads.", field("Threads:")),
-    ];
-    for (name, help, value) in gauges {
-        if let Some(value) = value {
-            family(text, name, "gauge", help, &[(String::new(), value.to_string())]);
-        }
-    }
+/// Every metric that the agent may show: those of its own and those of the library for many clusters.
+pub fn names() -> Vec<(&'static str, &'static str, String, &'static str)> {
+    let own = family::ALL.iter().map(|Family { name, kind, labels, help }| (*name, *kind, labels.join(", "), *help));
+    let library = carrick_multicluster::metrics::FAMILIES;
+    own.chain(library.into_iter().map(|(name, kind, help)| (name, kind, String::new(), help))).collect()
 }
 
 #[cfg(test)]
@@ -150,25 +217,33 @@ mod tests {
     }
 
     #[test]
-    fn reconciles_are_counted_by_controller_and_outcome() {
-        let metrics = Metrics::default();
+    fn what_happens_is_counted_under_its_names() {
+        let metrics = Arc::new(Metrics::default());
         metrics.reconciled("syncagent-apiexport", Outcome::Success);
         metrics.reconciled("syncagent-apiexport", Outcome::Error);
         metrics.reconciled("syncagent-apiexport", Outcome::Error);
+        metrics.failed("syncagent-sync", "Forbidden");
+        metrics.executed("create");
         metrics.set_leader("syncagent.a", true);
         metrics.set_orphans("a", 3);
         metrics.set_orphans("b", 3);
         metrics.set_orphans("b", 0);
+        let shown = metrics.show(|page| page.sample(&family::SYNCED_OBJECTS, &["a"], 3));
         let text = metrics.render();
         for line in [
             r#"controller_runtime_reconcile_total{controller="syncagent-apiexport",result="success"} 1"#,
             r#"controller_runtime_reconcile_total{controller="syncagent-apiexport",result="error"} 2"#,
             r#"controller_runtime_reconcile_errors_total{controller="syncagent-apiexport"} 2"#,
+            r#"sync_agent_errors_total{controller="syncagent-sync",reason="Forbidden"} 1"#,
+            r#"sync_agent_steps_total{step="create"} 1"#,
             r#"leader_election_master_status{name="syncagent.a"} 1"#,
+            r#"sync_agent_synced_objects{publishedresource="a"} 3"#,
             r#"sync_agent_orphaned_copies{publishedresource="a"} 3"#,
         ] {
             assert!(text.lines().any(|got| got == line), "{line} is missing in\n{text}");
         }
         assert!(!text.contains(r#"publishedresource="b""#));
+        drop(shown);
+        assert!(!metrics.render().contains("sync_agent_synced_objects"), "no longer shown");
     }
 }

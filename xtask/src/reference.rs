@@ -48,6 +48,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     vec![
         (folder.join("templates.md"), page(TEMPLATES, &rows!(carrick_template::reference::entries(), usage))),
         (folder.join("cel.md"), page(CEL, &rows!(carrick_cel::reference::entries(), usage))),
+        (folder.join("metrics.md"), metrics()),
         (folder.join("paths.md"), page(&format!("{PATHS}\n{}", documents.join("\n")), &rows!(paths::entries(), name))),
     ]
 }
@@ -90,6 +91,28 @@ writing and deleting follow [sjson](https://github.com/tidwall/sjson).
 
 Try one: `carrick toolkit path get --data object.yaml 'spec.items.#.name'` ([more](../toolkit.md)).
 ";
+
+const METRICS: &str = "\
+# Metrics
+
+The agent serves these in Prometheus' text format at `/metrics` of `--metrics-address` (`127.0.0.1:8085` unless told otherwise).
+[A dashboard for Grafana](../dashboards/api-syncagent.json) shows them.
+
+Histograms have `_bucket`, `_sum` and `_count`. Names that begin with `controller_runtime_`, `workqueue_`, `rest_client_` and
+`leader_election_` are those of other Kubernetes controllers, so that their dashboards and alerts work; `carrick_` are those of
+the library for controllers over many clusters. No metric holds content of objects.
+";
+
+/// One row for each metric.
+fn metrics() -> String {
+    let made = "<!-- Made by `cargo xtask reference` from the tables in the code. Edit those. -->";
+    let mut page =
+        format!("{made}\n\n{METRICS}\n| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n");
+    for (name, kind, labels, help) in carrick_syncagent::agent::metrics::names() {
+        page += &format!("| {} | {kind} | {labels} | {} |\n", code(name), sentence(help));
+    }
+    page
+}
 
 /// An introduction and a table for each group, in the order in which the groups begin.
 fn page(introduction: &str, entries: &[Entry]) -> String {
@@ -146,6 +169,33 @@ mod tests {
             let committed = fs::read_to_string(&file).unwrap_or_default();
             assert!(committed == page, "{} is stale: run `cargo xtask reference`", file.display());
         }
+    }
+
+    #[test]
+    fn the_dashboard_shows_only_metrics_that_exist() {
+        let file = tools::root().join("docs/dashboards/api-syncagent.json");
+        let dashboard: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+        let known: Vec<String> = carrick_syncagent::agent::metrics::names()
+            .into_iter()
+            .flat_map(|(name, kind, ..)| match kind {
+                "histogram" => vec![format!("{name}_bucket"), format!("{name}_sum"), format!("{name}_count")],
+                _ => vec![name.to_owned()],
+            })
+            .collect();
+        let panels = dashboard["panels"].as_array().unwrap();
+        let expressions = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+        let mut seen = 0;
+        for expression in expressions.map(|target| target["expr"].as_str().unwrap()) {
+            // A metric is a word in front of its labels.
+            let (words, _) = expression.rsplit_once('{').unwrap();
+            for name in
+                words.split('{').filter_map(|part| part.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next())
+            {
+                assert!(known.iter().any(|known| known == name), "{name} of {expression} is not served");
+                seen += 1;
+            }
+        }
+        assert!(seen > 20, "only {seen} metrics were found");
     }
 
     #[test]

@@ -142,6 +142,17 @@ impl Wire {
 }
 
 impl Error {
+    /// One word for metrics: the server's reason or code where it answered, else what is wrong with the way there.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Api(status) if status.reason.is_empty() => status.code.to_string(),
+            Self::Api(status) => status.reason.clone(),
+            Self::Transport { .. } => "Unreachable".to_owned(),
+            Self::Decode { .. } => "Undecodable".to_owned(),
+            Self::Request { .. } => "Unsendable".to_owned(),
+        }
+    }
+
     /// The server's answer, if there was one.
     pub fn status(&self) -> Option<&Status> {
         match self {

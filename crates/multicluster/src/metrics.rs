@@ -27,11 +27,7 @@ pub const FAMILIES: [(&str, &str, &str); 11] = [
     ("carrick_fleet_provider_failing", "gauge", "Sources of the provider that cannot be followed."),
     ("carrick_controller_queue_depth", "gauge", "Objects in the queue."),
     ("carrick_controller_clusters", "gauge", "Clusters the controller works on."),
-    (
-        "carrick_controller_cluster_queue_depth",
-        "gauge",
-        "Objects that wait, of the clusters with the longest queues.",
-    ),
+    ("carrick_controller_cluster_queue_depth", "gauge", "Objects that wait, of the clusters with the longest queues."),
     ("carrick_controller_reconcile_total", "counter", "Reconciles by result."),
     ("carrick_controller_undecodable_total", "counter", "Objects that could not be understood."),
     ("carrick_controller_queue_wait_seconds", "histogram", "How long objects waited."),

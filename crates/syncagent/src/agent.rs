@@ -134,6 +134,8 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
     let _end = end.clone().drop_guard();
     let health = Arc::new(Health::default());
     let metrics = Arc::new(Metrics::default());
+    let servers = [config.local.clone(), config.kcp.clone()];
+    let _requests = metrics.show(move |page| metrics::show_requests(page, &servers));
     let pages = [
         (&config.metrics_address, Pages::Metrics(Arc::clone(&metrics))),
         (&config.health_address, Pages::Health(Arc::clone(&health))),

@@ -7,6 +7,7 @@
 //!               └─▶ decide  pure: source + copy + state + rules ─▶ steps
 //!  api       the PublishedResource kind and its CRD
 //!  logging   how log lines look
+//!  traces    spans for OpenTelemetry, if somebody asks for them
 //!  toolkit   what would be published, without an agent
 //! ```
 
@@ -17,6 +18,7 @@ pub mod logging;
 pub mod options;
 pub mod rules;
 pub mod toolkit;
+pub mod traces;
 
 /// Version of the agent.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -19,6 +19,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::traces::Traces;
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -42,14 +44,17 @@ impl FromStr for Format {
     }
 }
 
-/// Sends this project's logs to stderr; dependencies only get a word in when something is broken.
-pub fn init(format: Format, debug: bool) {
+/// Sends this project's logs to stderr; dependencies only get a word in when something is broken. Spans go to `traces`.
+pub fn init(format: Format, debug: bool, traces: Option<Traces>) {
     let level = if debug { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let filter = Targets::new()
         .with_default(LevelFilter::ERROR)
         .with_target("carrick", level)
         .with_target("api_syncagent", level);
-    let subscriber = tracing_subscriber::registry().with(Lines { format }.with_filter(filter));
+    let ours = Targets::new().with_target("carrick", LevelFilter::INFO);
+    let subscriber = tracing_subscriber::registry()
+        .with(Lines { format }.with_filter(filter))
+        .with(traces.map(|traces| traces.with_filter(ours)));
     // Whoever embeds the agent may have set up logging already; then theirs stays.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }

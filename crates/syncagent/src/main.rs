@@ -7,6 +7,7 @@ use carrick_syncagent::agent;
 use carrick_syncagent::agent::explain::{Question, explain};
 use carrick_syncagent::logging;
 use carrick_syncagent::options::Options;
+use carrick_syncagent::traces;
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
@@ -29,13 +30,24 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    logging::init(options.log_format, options.log_debug);
+    let traces = match traces::Config::from_environment(|name| std::env::var(name).ok()) {
+        Ok(config) => config.map(|config| (config, traces::layer())),
+        Err(problem) => {
+            eprintln!("Invalid environment: {problem}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let (layer, unsent) = match traces {
+        Some((config, (layer, unsent))) => (Some(layer), Some((config, unsent))),
+        None => (None, None),
+    };
+    logging::init(options.log_format, options.log_debug, layer);
 
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(run(options)));
+        .and_then(|runtime| runtime.block_on(run(options, unsent)));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -45,17 +57,22 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(options: Options) -> anyhow::Result<()> {
+async fn run(options: Options, traces: Option<(traces::Config, traces::Unsent)>) -> anyhow::Result<()> {
     if options.dry_run {
         let report = explain(options.into_config()?, &Question::default()).await?;
         // Whoever closed the other end does not want to know.
         let _ = write!(std::io::stdout(), "{report}");
         return Ok(());
     }
-    let stop = CancellationToken::new();
+    let (stop, end) = (CancellationToken::new(), CancellationToken::new());
     stop_on_signals(&stop)?;
-    agent::run(options.into_config()?, stop).await?;
-    Ok(())
+    let sending = traces.map(|(config, unsent)| tokio::spawn(traces::send_all(config, unsent, end.clone())));
+    let result = agent::run(options.into_config()?, stop).await;
+    end.cancel();
+    if let Some(sending) = sending {
+        sending.await??;
+    }
+    Ok(result?)
 }
 
 /// The first SIGTERM or SIGINT asks for an orderly end, the second one ends at once.

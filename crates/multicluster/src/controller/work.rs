@@ -70,6 +70,20 @@ pub(crate) enum Outcome<E> {
     Gone,
 }
 
+impl<E> Outcome<E> {
+    /// One word for traces.
+    fn as_str(&self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Done(_) => "success",
+            Self::Failed { .. } => "error",
+            Self::Panicked(_) => "panic",
+            Self::Later => "later",
+            Self::Gone => "gone",
+        }
+    }
+}
+
 /// Reconciles, whatever form the reconciler has.
 pub(crate) type Work<K, E> = Arc<dyn Fn(Task<K>) -> BoxFuture<'static, Outcome<E>> + Send + Sync>;
 
@@ -95,12 +109,14 @@ pub(crate) async fn perform<K, E>(work: Work<K, E>, task: Task<K>, lease: Lease<
         object = %format_args!("{}/{}", task.key.namespace, task.key.name),
         reason = task.reason.as_str(),
         attempt = task.attempt,
+        outcome = tracing::field::Empty,
     );
     let started = Instant::now();
     // The reconciler is called inside, so that a panic before its first await is caught as well.
     let outcome = async { work(task).await };
-    let outcome = AssertUnwindSafe(outcome).catch_unwind().instrument(span).await;
+    let outcome = AssertUnwindSafe(outcome).catch_unwind().instrument(span.clone()).await;
     let outcome = outcome.unwrap_or_else(|panic| Outcome::Panicked(words(&*panic)));
+    span.record("outcome", outcome.as_str());
     Done { lease, outcome, epoch, opening, took: started.elapsed() }
 }
 

@@ -124,6 +124,7 @@ impl Export {
                 }
                 Err(error) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Error);
+                    self.metrics.failed(CONTROLLER, &error.reason());
                     if error.is_conflict() {
                         // The watch brings the newer object any moment; if it came already, this catches up with it.
                         seen.refresh(self.client.get(&resource(&API_EXPORT), None, &self.name).await);

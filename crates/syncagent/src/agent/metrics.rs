@@ -197,6 +197,18 @@ pub(super) fn show_requests(page: &mut Page, servers: &[Server]) {
     }
 }
 
+/// Why a server refused, or was not reached, if that is behind an error: one word.
+pub(super) fn reason(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(refused) = error.downcast_ref::<carrick_client::Error>() {
+            return Some(refused.reason());
+        }
+        cause = error.source();
+    }
+    None
+}
+
 /// Every metric that the agent may show: those of its own and those of the library for many clusters.
 pub fn names() -> Vec<(&'static str, &'static str, String, &'static str)> {
     let own = family::ALL.iter().map(|Family { name, kind, labels, help }| (*name, *kind, labels.join(", "), *help));

@@ -16,6 +16,7 @@ mod copies;
 mod execute;
 pub(super) mod explain;
 mod fleet;
+mod hop;
 mod kinds;
 mod others;
 mod primaries;
@@ -38,14 +39,14 @@ use super::backoff::Backoff;
 use super::catalog::{Catalog, Entry};
 use super::events::Recorder;
 use super::health::Health;
-use super::metrics::Metrics;
+use super::metrics::{Metrics, show_fleet};
 use crate::rules::abandoned::resource_of;
 use crate::rules::{Duty, Rules};
 use fleet::Fleets;
 use related::RelatedWatches;
 pub(crate) use report::Troubles;
 use states::States;
-use syncer::Syncer;
+use syncer::{Syncer, WORKERS};
 
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-sync";
@@ -100,6 +101,8 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
     let mut backoff = Backoff::for_servers();
     let mut published: Option<HashSet<String>> = None;
     let mut look: Option<Instant> = None;
+    let consumers = manager.fleets.consumers.clone();
+    let _shown = manager.context.metrics.show(move |page| show_fleet(page, &consumers, WORKERS));
     loop {
         let again = async {
             match look {

@@ -23,7 +23,7 @@ use super::connect::resource;
 use super::events::{Recorder, Type};
 use super::export::Exported;
 use super::health::Health;
-use super::metrics::{Metrics, Outcome};
+use super::metrics::{Metrics, Outcome, reason};
 use super::objects::Troubles;
 use crate::api::{AGENT_NAME, GROUP, PublishedResource, SOURCE_KIND, VERSION};
 use crate::rules::metadata::{annotation, label, set};
@@ -164,6 +164,7 @@ impl Schemas {
                     Err(SchemasError::Stale(_)) => {}
                     Err(error) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Error);
+                        self.metrics.failed(CONTROLLER, &reason(&error).unwrap_or_else(|| "Rules".to_owned()));
                         let text = error.to_string();
                         outage = error.is_outage().then(|| text.clone());
                         if told.as_ref() != Some(&text) {

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use super::page::Page;
 use super::family;
+use super::page::Page;
 
 /// Linux tells processor time in hundredths of a second.
 const TICKS: f64 = 100.0;

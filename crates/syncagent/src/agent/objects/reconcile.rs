@@ -12,8 +12,11 @@ use carrick_multicluster::{Cluster, ClusterName, FleetStore, Key};
 use futures::FutureExt;
 use serde_json::Value;
 use thiserror::Error;
+use tokio::time::Instant;
+use tracing::Instrument;
 
 use super::execute::{Executor, StepError};
+use super::hop::{Hop, Tally};
 use super::related::{Read, ReadError, Reader, Unseen};
 use super::syncer::Shared;
 use super::{copies, others};
@@ -69,6 +72,16 @@ pub(super) enum ReconcileError {
 }
 
 impl ReconcileError {
+    /// One word for metrics, if no server is to blame.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Read { .. } | Self::Path { .. } | Self::Related(_) | Self::Problems(_) => "Related",
+            Self::Decide(_) => "Rules",
+            Self::Panic => "Panic",
+            Self::Step(_) => "Taken",
+        }
+    }
+
     /// Whether somebody else was faster, which is no failure.
     pub fn is_race(&self) -> bool {
         matches!(self, Self::Step(error) if error.is_race())
@@ -92,16 +105,18 @@ pub(super) async fn reconcile(
     request: &Key,
     source: Option<Arc<Object>>,
     cluster: &Cluster,
+    since: Instant,
 ) -> Result<Next, ReconcileError> {
     let Some(source) = source else {
         shared.related.forget(&shared.user(request));
         shared.note_orphan(request, orphan(shared, &source_key(request)).as_ref());
+        shared.context.metrics.hops.forget(request);
         return Ok(Next::OnChange);
     };
     shared.note_orphan(request, None);
     let source = source.value();
     // A panic is a defect, but one object must not take the others down with it.
-    let result = AssertUnwindSafe(process(shared, request, cluster, &source)).catch_unwind().await;
+    let result = AssertUnwindSafe(process(shared, request, cluster, &source, since)).catch_unwind().await;
     let result = result.unwrap_or(Err(ReconcileError::Panic));
     if let (Err(error), Some(explained)) = (&result, &shared.context.explained) {
         explained.tell(&shared.rules().name, request, Err(error.to_string()));
@@ -117,7 +132,13 @@ pub(super) async fn reconcile(
     result
 }
 
-async fn process(shared: &Shared, request: &Key, cluster: &Cluster, source: &Value) -> Result<Next, ReconcileError> {
+async fn process(
+    shared: &Shared,
+    request: &Key,
+    cluster: &Cluster,
+    source: &Value,
+    since: Instant,
+) -> Result<Next, ReconcileError> {
     let rules = shared.rules();
     let (kcp, local) = (cluster.json_client(), &shared.context.local);
     let key = source_key(request);
@@ -196,13 +217,14 @@ async fn process(shared: &Shared, request: &Key, cluster: &Cluster, source: &Val
         objects: HashMap::from([(source_at, source.clone())]),
     };
     let released = plan.releases();
-    let mut failed = execute(&mut executor, request, plan.steps).await.err();
+    let tally = Tally { metrics: &shared.context.metrics, object: request, since };
+    let mut failed = execute(&mut executor, &tally, plan.steps).await.err();
     if failed.is_none() && !plan.strands.is_empty() {
         executor.objects.extend(related_in_kcp(&rules, &read.view));
         for strand in plan.strands {
             let places: Vec<Place> = strand.iter().filter_map(Step::place).cloned().collect();
             let deletes = strand.iter().any(|step| matches!(step, Step::Delete { .. }));
-            let result = execute(&mut executor, request, strand).await;
+            let result = execute(&mut executor, &tally, strand).await;
             for at in places {
                 match executor.objects.get(&at).filter(|_| result.is_ok() && !deletes) {
                     Some(object) => shared.related.wrote(&key.cluster, &at, object),
@@ -228,11 +250,12 @@ async fn process(shared: &Shared, request: &Key, cluster: &Cluster, source: &Val
 }
 
 /// Executes steps until one fails.
-async fn execute(executor: &mut Executor<'_>, request: &Key, steps: Vec<Step>) -> Result<(), StepError> {
+async fn execute(executor: &mut Executor<'_>, tally: &Tally<'_>, steps: Vec<Step>) -> Result<(), StepError> {
     let mut steps = steps.into_iter().peekable();
     while let Some(step) = steps.next() {
-        tracing::debug!(object = %request, step = step.verb(), "Executing a step.");
-        let executed = executor.execute(step).await;
+        let (verb, hop) = (step.verb(), Hop::of(&step, executor.rules));
+        tracing::debug!(object = %tally.object, step = verb, "Executing a step.");
+        let executed = executor.execute(step).instrument(tracing::info_span!("step", verb)).await;
         if let (Err(error), Some(Step::Remember { entry, value })) = (&executed, steps.peek())
             && !error.is_race()
             && !error.is_transient()
@@ -240,6 +263,7 @@ async fn execute(executor: &mut Executor<'_>, request: &Key, steps: Vec<Step>) -
             executor.hold(entry, value).await;
         }
         executed?;
+        tally.executed(verb, hop);
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::CONTROLLER;
 use super::reconcile::ReconcileError;
 use super::syncer::Shared;
-use crate::agent::metrics::Outcome;
+use crate::agent::metrics::{Outcome, reason};
 
 /// How long failures are collected before the PublishedResource tells of them.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -99,9 +99,16 @@ impl Failing {
                 tracing::debug!(%request, %error, "Somebody else was faster, trying again.");
                 return false;
             }
-            Err(Error::Reconcile { request, error }) => (request, error.to_string(), !error.is_transient()),
-            Err(Error::Panic { request, message }) => (request, message, true),
+            Err(Error::Reconcile { request, error }) => {
+                metrics.failed(CONTROLLER, &reason(&error).unwrap_or_else(|| error.word().to_owned()));
+                (request, error.to_string(), !error.is_transient())
+            }
+            Err(Error::Panic { request, message }) => {
+                metrics.failed(CONTROLLER, "Panic");
+                (request, message, true)
+            }
             Err(error @ Error::Undecodable(_)) => {
+                metrics.failed(CONTROLLER, "Undecodable");
                 tracing::error!(%error, "Failed to read object.");
                 return false;
             }

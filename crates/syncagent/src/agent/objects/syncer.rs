@@ -25,13 +25,14 @@ use super::states::States;
 use super::uses::Told;
 use super::{CONTROLLER, Context, copies, reconcile, report};
 use crate::agent::health::Part;
+use crate::agent::metrics::{Shown, family};
 use crate::api::AGENT_NAME;
 use crate::decide::{Next, Other, Place, Record, Side};
 use crate::rules::metadata::SourceKey;
 use crate::rules::{Duty, Rules};
 
 /// How many objects of one PublishedResource are worked on at once.
-const WORKERS: usize = 32;
+pub(super) const WORKERS: usize = 32;
 /// When an object is looked at again although no watch reported anything.
 const REQUEUE: Duration = Duration::from_secs(5);
 /// When an object is looked at again although nothing is under way, because some changes are not reported.
@@ -46,6 +47,7 @@ pub(super) struct Syncer {
     shared: Arc<Shared>,
     stop: CancellationToken,
     tasks: JoinSet<()>,
+    _shown: Shown,
 }
 
 /// What the tasks of a syncer share.
@@ -140,7 +142,12 @@ impl Syncer {
         if let Some(spaces) = spaces {
             tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", Side::Kcp)));
         }
-        Self { shared, stop, tasks }
+        let (name, sources, copies) = (shared.rules().name.clone(), shared.sources.clone(), shared.copies.clone());
+        let shown = shared.context.metrics.show(move |page| {
+            page.sample(&family::SOURCE_OBJECTS, &[&name], sources.len());
+            page.sample(&family::SYNCED_OBJECTS, &[&name], copies.len());
+        });
+        Self { shared, stop, tasks, _shown: shown }
     }
 
     /// The rules of this moment.
@@ -275,7 +282,7 @@ async fn look(
     source: Option<Arc<Object>>,
     context: Reconcile<Shared>,
 ) -> Result<Action, ReconcileError> {
-    let next = reconcile::reconcile(&context.data, &request.key(), source, &context.cluster).await?;
+    let next = reconcile::reconcile(&context.data, &request.key(), source, &context.cluster, context.since).await?;
     Ok(match next {
         Next::OnChange => Action::await_change(),
         Next::Soon => Action::requeue(REQUEUE),

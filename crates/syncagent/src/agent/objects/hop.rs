@@ -1,0 +1,55 @@
+//! Counts the steps of one look at an object, and what they mean for its way from source to copy and back.
+
+use carrick_multicluster::Key;
+use tokio::time::Instant;
+
+use crate::agent::metrics::Metrics;
+use crate::decide::{Place, Side, Step};
+use crate::rules::Rules;
+
+/// One look at one object.
+pub(super) struct Tally<'a> {
+    /// Where it is counted.
+    pub metrics: &'a Metrics,
+    /// Which object.
+    pub object: &'a Key,
+    /// Since when its change is known.
+    pub since: Instant,
+}
+
+impl Tally<'_> {
+    /// Counts a step that was executed.
+    pub fn executed(&self, verb: &'static str, hop: Option<Hop>) {
+        self.metrics.executed(verb);
+        match hop {
+            Some(Hop::Copy { new }) => self.metrics.hops.copy_written(self.object, self.since.elapsed(), new),
+            Some(Hop::Status) => self.metrics.hops.status_written(self.object, self.since.elapsed()),
+            None => {}
+        }
+    }
+}
+
+/// A part of the way that a step ends.
+pub(super) enum Hop {
+    /// The copy is written; it was not there before if it is new.
+    Copy {
+        /// Whether it was not there before.
+        new: bool,
+    },
+    /// The status is back.
+    Status,
+}
+
+impl Hop {
+    /// The part that a step ends, if it ends one.
+    pub fn of(step: &Step, rules: &Rules) -> Option<Self> {
+        let is_copy = |at: &Place| at.side == Side::Service && *at.kind == rules.local;
+        let is_source = |at: &Place| at.side == Side::Kcp && *at.kind == rules.remote;
+        match step {
+            Step::Create { at, .. } if is_copy(at) => Some(Self::Copy { new: true }),
+            Step::Patch { at, .. } | Step::Replace { at, .. } if is_copy(at) => Some(Self::Copy { new: false }),
+            Step::WriteStatus { at, .. } if is_source(at) => Some(Self::Status),
+            _ => None,
+        }
+    }
+}

@@ -41,7 +41,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let named = |argument: &OsString| argument.to_string_lossy().starts_with("--agent");
     let help = |argument: &OsString| argument == "--help" || argument == "-h";
     let mut arguments = args.arguments.clone();
-    if !arguments.iter().any(|argument| named(argument) || help(argument)) {
+    if arguments.iter().any(|argument| named(argument) || help(argument)) {
+        build()?;
+    } else {
         arguments.extend(ours()?);
     }
     measure(&arguments)
@@ -64,17 +66,24 @@ pub fn figures(args: &Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds our agent; the arguments that name it.
+/// Builds our agent and the benchmark; the arguments that name our agent.
 fn ours() -> anyhow::Result<[OsString; 2]> {
-    tools::run(cargo().args(["build", "--quiet", "--release", "--package", "carrick-syncagent"]))?;
+    build()?;
     let mut agent = OsString::from("ours=");
     agent.push(tools::target().join("release/api-syncagent"));
     Ok(["--agent".into(), agent])
 }
 
+/// Both at once, so that what they have in common is built once.
+fn build() -> anyhow::Result<()> {
+    let packages = ["--package", "carrick-syncagent", "--package", "carrick-e2e"];
+    let programs = ["--bin", "api-syncagent", "--bin", "carrick-bench"];
+    tools::run(cargo().args(["build", "--quiet", "--release"]).args(packages).args(programs))
+}
+
 fn measure(arguments: &[OsString]) -> anyhow::Result<()> {
-    let program = ["run", "--quiet", "--release", "--package", "carrick-e2e", "--bin", "carrick-bench", "--"];
-    tools::run(cargo().args(program).args(arguments))
+    let program = tools::target().join("release/carrick-bench");
+    tools::run(Command::new(program).current_dir(tools::root()).args(arguments))
 }
 
 fn cargo() -> Command {

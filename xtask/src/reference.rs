@@ -109,7 +109,7 @@ fn metrics() -> String {
     let mut page =
         format!("{made}\n\n{METRICS}\n| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n");
     for (name, kind, labels, help) in carrick_syncagent::agent::metrics::names() {
-        page += &format!("| {} | {kind} | {labels} | {} |\n", code(name), sentence(help));
+        page += &["| ", &code(name), " | ", kind, " | ", &labels, " | ", &sentence(help), " |\n"].concat();
     }
     page
 }

@@ -162,12 +162,12 @@ pub async fn quiet(doors: &[&Door], pause: Duration, patience: Duration) -> anyh
     let started = Instant::now();
     loop {
         let last = doors.iter().map(|door| door.last()).max().unwrap_or(started).max(started);
-        let still = last.elapsed();
-        if still >= pause {
+        let left = pause.saturating_sub(last.elapsed());
+        if left.is_zero() {
             return Ok(last);
         }
         anyhow::ensure!(started.elapsed() < patience, "not quiet after {} s", patience.as_secs());
-        tokio::time::sleep((pause - still).min(Duration::from_millis(100))).await;
+        tokio::time::sleep(left.min(Duration::from_millis(100))).await;
     }
 }
 

@@ -108,12 +108,12 @@ impl Hands<'_> {
         let remembered = json!({
             "apiVersion": kind.api_version(), "kind": &*kind.kind, "metadata": { "name": hash }, "spec": spec,
         });
-        let state = json!({
+        let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": { "name": format!("obj-state-{hash}"), "labels": { api::OBJECT_STATE: "true" } },
             "stringData": { "bench": remembered.to_string() },
         });
-        self.service.create(&kinds::secrets(), Some(&stage.agent_namespace()), &state).await?;
+        self.service.create(&kinds::secrets(), Some(&stage.agent_namespace()), &secret).await?;
         Ok(())
     }
 }

@@ -264,13 +264,13 @@ fn urls_that_are_none_are_refused() {
 
 #[tokio::test]
 async fn requests_are_counted_by_host_method_and_code() {
-    let answers = vec![Answer::Json(200, object("a", 1)), Answer::Json(200, object("a", 1)), status(404, "NotFound")];
+    let answers = vec![Answer::Json(200, object("a", 1)), Answer::Json(200, object("a", 1)), refused(404, "NotFound")];
     let server = TestServer::start(answers).await;
     let opened = server.server();
     for name in ["a", "a", "b"] {
         opened.client().get(&secrets(), Some("ns"), name).await.unwrap();
     }
-    let host = opened.url().trim_start_matches("https://").trim_end_matches("/base").to_owned();
+    let host = opened.url().trim_start_matches("http://").trim_end_matches("/base").to_owned();
     let counted: Vec<_> = opened.requests().into_iter().map(|(asked, answers)| (asked, answers.count)).collect();
     let asked = |code| Asked { host: host.clone(), method: "GET".to_owned(), code };
     assert_eq!(counted, [(asked(200), 2), (asked(404), 1)]);

@@ -30,6 +30,7 @@ impl Tally<'_> {
 }
 
 /// A part of the way that a step ends.
+#[derive(Clone, Copy)]
 pub(super) enum Hop {
     /// The copy is written; it was not there before if it is new.
     Copy {

@@ -8,16 +8,16 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::layer::SubscriberExt;
 
 /// Takes one request and returns its head and its body.
-async fn collect(listener: TcpListener) -> (String, Value) {
-    let (mut stream, _) = listener.accept().await.unwrap();
+async fn collect(listener: TcpListener) -> std::io::Result<(String, Value)> {
+    let (mut stream, _) = listener.accept().await?;
     let mut request = Vec::new();
     loop {
-        stream.read_buf(&mut request).await.unwrap();
+        stream.read_buf(&mut request).await?;
         let text = String::from_utf8_lossy(&request);
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
         if let Ok(body) = serde_json::from_str(body) {
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
-            return (head.to_owned(), body);
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await?;
+            return Ok((head.to_owned(), body));
         }
     }
 }
@@ -39,11 +39,11 @@ async fn a_collector_gets_spans_with_their_parents_and_fields() {
         span.in_scope(|| drop(tracing::info_span!("step", verb = "create")));
         span.record("outcome", "error");
     });
-    let stop = CancellationToken::new();
-    stop.cancel();
-    send_all(config.unwrap().unwrap(), unsent, stop).await.unwrap();
+    let end = CancellationToken::new();
+    end.cancel();
+    send_all(config.unwrap().unwrap(), unsent, end).await.unwrap();
 
-    let (head, body) = collected.await.unwrap();
+    let (head, body) = collected.await.unwrap().unwrap();
     assert!(head.starts_with("POST /v1/traces "), "{head}");
     assert!(head.contains("x-team: blue"), "{head}");
     let resource = &body["resourceSpans"][0];

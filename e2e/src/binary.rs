@@ -10,7 +10,6 @@ use anyhow::{Context, bail, ensure};
 use tokio::process::{Child, Command};
 use tokio::sync::OnceCell;
 
-use crate::collector::Collector;
 use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::world::User;
@@ -33,7 +32,6 @@ pub struct Binary {
     path: PathBuf,
     folder: Arc<Scratch>,
     arguments: Vec<String>,
-    environment: Vec<(&'static str, String)>,
 }
 
 impl Binary {
@@ -67,12 +65,7 @@ impl Binary {
             "--log-debug".to_owned(),
             "--log-format=Console".to_owned(),
         ];
-        Ok(Self { path, folder, arguments, environment: Vec::new() })
-    }
-
-    /// Lets it send traces to a collector.
-    pub fn send_traces(&mut self, collector: &Collector) {
-        self.environment.push(("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url().to_owned()));
+        Ok(Self { path, folder, arguments })
     }
 
     /// Starts a process.
@@ -86,7 +79,6 @@ impl Binary {
         let child = Command::new(&self.path)
             .args(&self.arguments)
             .arg(format!("--metrics-address={address}"))
-            .envs(self.environment.clone())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log)?)

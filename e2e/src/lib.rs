@@ -19,7 +19,6 @@ pub mod agent;
 pub mod bench;
 pub mod binary;
 pub mod cable;
-pub mod collector;
 pub mod fixtures;
 pub mod harness;
 pub mod kinds;

@@ -137,8 +137,7 @@ pub fn all() -> Vec<Scenario> {
         examples:
             one_operator_runs_databases_for_two_workspaces;
         process:
-            the_released_binary_carries_an_order_through_kill_and_sigterm
-            metrics_and_traces_tell_the_way_of_an_order_but_nothing_of_its_content;
+            the_released_binary_carries_an_order_through_kill_and_sigterm;
         compat_publish:
             the_export_claims_what_related_resources_need
             claims_that_were_there_before_stay

@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn steps_are_round_and_few() {
         for (largest, wanted) in
-            [(10.0, (2.0, 10.0)), (0.7, (0.2, 0.8)), (10_000.0, (2000.0, 10_000.0)), (0.0, (0.25, 1.0))]
+            [(10.0, (2.0, 10.0)), (0.7, (0.2, 0.8)), (10_000.0, (2000.0, 10_000.0)), (0.0, (0.2, 1.0))]
         {
             let (step, end) = scale(largest);
             assert!((step - wanted.0).abs() < 1e-9 && (end - wanted.1).abs() < 1e-9, "{largest}: {step} {end}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use carrick_client::Server;
 use carrick_syncagent::agent::connect::SliceRef;
-use carrick_syncagent::agent::{self, AgentConfig};
+use carrick_syncagent::agent::{self, AgentConfig, Timing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
@@ -31,6 +31,8 @@ pub struct Setup {
     pub by_export: bool,
     /// Name of its slice, if that is not the one kcp makes for the export.
     pub slice: Option<&'static str>,
+    /// How often it looks at things that no watch reports.
+    pub timing: Timing,
 }
 
 /// A running agent. It has a runtime and connections of its own, so that a crash leaves nothing of it behind.
@@ -40,6 +42,7 @@ pub struct Agent {
     stop: CancellationToken,
     thread: String,
     probes: Option<SocketAddr>,
+    metrics: Option<SocketAddr>,
 }
 
 impl Agent {
@@ -57,7 +60,9 @@ impl Agent {
         // The stage's name, and what tells its agents apart.
         let thread = format!("{agent_name}-{}", &uuid::Uuid::new_v4().simple().to_string()[..4]);
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(&thread).enable_all().build()?;
-        let probes = setup.probes.then(|| TcpListener::bind("127.0.0.1:0")?.local_addr()).transpose()?;
+        let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
+        let probes = setup.probes.then(free).transpose()?;
+        let metrics = setup.probes.then(free).transpose()?;
         let stop = CancellationToken::new();
         let told = stop.clone();
         let task = runtime.spawn(async move {
@@ -70,13 +75,14 @@ impl Agent {
                 selector,
                 disabled: BTreeSet::new(),
                 leader_election: setup.leader_election,
-                metrics_address: None,
+                metrics_address: metrics.map(|address| address.to_string()),
                 health_address: probes.map(|address| address.to_string()),
                 exit_on_startup_error: false,
+                timing: setup.timing,
             };
             Ok(agent::run(config, told).await?)
         });
-        Ok(Self { runtime: Some(runtime), task, stop, thread, probes })
+        Ok(Self { runtime: Some(runtime), task, stop, thread, probes, metrics })
     }
 
     /// What it has said so far, one line each.
@@ -86,12 +92,12 @@ impl Agent {
 
     /// What it answers when asked whether it is ready, status line included.
     pub async fn ready(&self) -> anyhow::Result<String> {
-        let address = self.probes.context("this agent has no probes")?;
-        let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
+        page(self.probes.context("this agent has no probes")?, "/readyz").await
+    }
+
+    /// What it tells about itself in numbers, status line included.
+    pub async fn metrics(&self) -> anyhow::Result<String> {
+        page(self.metrics.context("this agent has no metrics")?, "/metrics").await
     }
 
     /// Whether it has neither ended nor failed.
@@ -110,6 +116,23 @@ impl Agent {
     pub fn crash(self) {
         drop(self);
     }
+
+    /// Ends it at once, wherever it is, and waits until nothing of it is left.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        if let Some(runtime) = self.runtime.take() {
+            tokio::task::spawn_blocking(move || runtime.shutdown_timeout(Duration::from_secs(10))).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A page that an agent serves, status line included.
+async fn page(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 impl Drop for Agent {

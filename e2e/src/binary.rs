@@ -118,7 +118,8 @@ impl Running {
         }
     }
 
-    fn log(&self) -> String {
+    /// What it has said so far.
+    pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 }

@@ -18,7 +18,7 @@ const SERVERS: &str = "CARRICK_SERVERS";
 
 /// Plays every scenario in an embedded world of its own.
 pub fn embedded() -> ExitCode {
-    init_logs();
+    init_logs(false);
     let play = |scenario: scenarios::Scenario| {
         Trial::test(scenario.name, move || {
             let runtime = runtime()?;
@@ -35,7 +35,7 @@ pub fn embedded() -> ExitCode {
 
 /// Plays every scenario on the same real servers, which are started for the first one and ended after the last one.
 pub fn real() -> ExitCode {
-    init_logs();
+    init_logs(false);
     let arguments = Arguments::from_args();
     let Some(binaries) = std::env::var_os(SERVERS).map(PathBuf::from) else {
         eprintln!("skipped: to play the scenarios on real kcp, kube-apiserver and etcd, run `e2e/real`");
@@ -96,17 +96,17 @@ enum Turn<'a> {
     Together(#[expect(dead_code, reason = "only held")] RwLockReadGuard<'a, ()>),
 }
 
-fn runtime() -> anyhow::Result<Runtime> {
+pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     Ok(Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
-fn verdict(result: anyhow::Result<()>) -> Result<(), Failed> {
+pub(crate) fn verdict(result: anyhow::Result<()>) -> Result<(), Failed> {
     result.map_err(|error| format!("{error:#}").into())
 }
 
 /// `RUST_LOG=info` shows what agents and planes say; the thread's name tells which stage it is about.
-fn init_logs() {
+pub(crate) fn init_logs(details: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
     let shown = fmt::layer().with_thread_names(true).with_writer(std::io::stderr).with_filter(filter);
-    tracing_subscriber::registry().with(shown).with(logbook::layer()).init();
+    tracing_subscriber::registry().with(shown).with(logbook::layer(details)).init();
 }

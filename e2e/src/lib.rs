@@ -23,6 +23,7 @@ pub mod fixtures;
 pub mod harness;
 pub mod kinds;
 pub mod logbook;
+pub mod promises;
 pub mod scenarios;
 pub mod scratch;
 pub mod stage;

@@ -12,11 +12,15 @@ use tracing_subscriber::registry::LookupSpan;
 
 static PAGES: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
 
-/// Writes down what agents say.
-pub fn layer<S: tracing::Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
-    let agents = Targets::new()
-        .with_target("carrick_syncagent", tracing::Level::INFO)
-        .with_target("carrick_multicluster", tracing::Level::INFO);
+/// Writes down what agents say; with all details, if asked to.
+pub fn layer<S: tracing::Subscriber + for<'a> LookupSpan<'a>>(details: bool) -> impl Layer<S> {
+    let agents = if details {
+        Targets::new().with_default(tracing::Level::WARN).with_target("carrick", tracing::Level::DEBUG)
+    } else {
+        Targets::new()
+            .with_target("carrick_syncagent", tracing::Level::INFO)
+            .with_target("carrick_multicluster", tracing::Level::INFO)
+    };
     fmt::layer().with_ansi(false).without_time().with_target(false).with_writer(|| Pen).with_filter(agents)
 }
 

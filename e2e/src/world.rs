@@ -18,7 +18,7 @@ use carrick_client::Server;
 
 use crate::cable::Cable;
 
-pub use embedded::EmbeddedWorld;
+pub use embedded::{ADMIN_AGENT, EmbeddedWorld};
 pub use real::RealWorld;
 
 /// The user [`User::Agent`] by name.

@@ -64,7 +64,11 @@ impl<'j> Evaluator<'j> {
             _ => None,
         };
         let usable = usable.ok_or_else(|| overload("_[_]", &[operand.hollow(), key]))?;
-        self.access(&operand, &usable, index.mode)
+        self.access(&operand, &usable, index.mode).map_err(|error| match error {
+            // A key that is part of the expression may be told, one that was computed may be a secret.
+            EvalError::NoSuchKey(_) if !matches!(index.key, Node::Constant(_)) => EvalError::NoComputedKey,
+            other => other,
+        })
     }
 
     /// The field or element of an input.

@@ -119,6 +119,9 @@ pub enum EvalError {
     /// A map has no such key.
     #[error("no such key: {0}")]
     NoSuchKey(String),
+    /// A map has no key of the value that was computed for it.
+    #[error("no such key")]
+    NoComputedKey,
     /// A list has no such element.
     #[error("index out of bounds")]
     IndexOutOfBounds,

@@ -72,6 +72,27 @@ impl Controller {
     }
 }
 
+/// How often an agent looks at what no watch reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// When an object that something is under way for is looked at again: 5 s.
+    pub requeue: Duration,
+    /// When a kind without a CRD is asked for again if it is not there or could not be read: 10 s.
+    pub absent_kind: Duration,
+    /// When a kind without a CRD is asked for again if it is there: 5 minutes.
+    pub known_kind: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            requeue: Duration::from_secs(5),
+            absent_kind: Duration::from_secs(10),
+            known_kind: Duration::from_mins(5),
+        }
+    }
+}
+
 /// What one agent runs with.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
@@ -97,6 +118,8 @@ pub struct AgentConfig {
     pub health_address: Option<String>,
     /// Whether to give up when kcp cannot be reached at the start.
     pub exit_on_startup_error: bool,
+    /// How often to look at what no watch reports.
+    pub timing: Timing,
 }
 
 /// Why an agent ended.
@@ -257,9 +280,12 @@ impl Agent {
         let mut parts = JoinSet::new();
 
         let catalog = catalog::run(
-            local.clone(),
-            config.selector.clone(),
-            config.agent_name.clone(),
+            catalog::Setup {
+                local: local.clone(),
+                selector: config.selector.clone(),
+                agent_name: config.agent_name.clone(),
+                timing: config.timing,
+            },
             Arc::clone(&self.health),
             Arc::clone(&self.metrics),
             sender,
@@ -314,6 +340,7 @@ impl Agent {
                 export: self.places.export_name.clone(),
                 agent_name: config.agent_name.clone(),
                 namespace: config.namespace.clone(),
+                requeue: config.timing.requeue,
                 recorder: self.recorder.of(objects::CONTROLLER),
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),

@@ -15,7 +15,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
 use crate::agent::connect::SliceRef;
-use crate::agent::{AgentConfig, Controller};
+use crate::agent::{AgentConfig, Controller, Timing};
 use crate::logging::Format;
 
 const EXAMPLES: &str = "\
@@ -225,6 +225,7 @@ impl Options {
             metrics_address: metrics_address(&self.metrics_address),
             health_address: non_empty(self.health_address).filter(|address| address != "0"),
             exit_on_startup_error: self.exit_on_startup_error,
+            timing: Timing::default(),
         })
     }
 }

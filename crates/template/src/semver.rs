@@ -21,12 +21,12 @@ pub(crate) struct Version {
 impl Version {
     /// Reads a version such as `1.2.3-beta.1+b1`, `v1.2` or `1`.
     pub(crate) fn parse(text: &str) -> Result<Version, String> {
-        let invalid = || format!("invalid semantic version {text:?}");
+        let invalid = || "not a semantic version".to_owned();
         let rest = text.strip_prefix('v').unwrap_or(text);
         let (rest, metadata) = split_suffix(rest, '+').ok_or_else(invalid)?;
         let (numbers, pre) = split_suffix(rest, '-').ok_or_else(invalid)?;
         if pre.split('.').any(|part| part.len() > 1 && part.starts_with('0') && is_number(part)) {
-            return Err(format!("version {text:?} has a pre-release number that starts with 0"));
+            return Err("the version has a pre-release number that starts with 0".to_owned());
         }
         let mut parts = [0; 3];
         let written: Vec<&str> = numbers.split('.').collect();

@@ -18,6 +18,12 @@ use crate::cable::Cable;
 const BEHIND_THE_CABLE: IpAddr =
     if cfg!(target_os = "linux") { IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)) } else { IpAddr::V6(Ipv6Addr::LOCALHOST) };
 
+/// The name by which planes know an agent that is [`User::Admin`]. Scenarios themselves have another one, so that records tell who it was.
+pub const ADMIN_AGENT: &str = "admin-agent";
+
+/// How often a range of free ports is looked for.
+const ATTEMPTS: usize = 20;
+
 /// A plane that plays kcp and one that plays the service cluster, both in memory.
 pub struct EmbeddedWorld {
     kcp: Wired,
@@ -27,9 +33,24 @@ pub struct EmbeddedWorld {
 impl EmbeddedWorld {
     /// Starts both planes on free loopback ports.
     pub async fn start() -> anyhow::Result<Self> {
-        let kcp = Wired::start(Mode::Kcp, KCP_ADMIN, "/clusters/root").await?;
-        let service = Wired::start(Mode::Kube, KUBE_ADMIN, "").await?;
+        Self::with_shards(1).await
+    }
+
+    /// The same with a kcp of several shards. Only its front door has a cable that can be cut.
+    pub async fn with_shards(shards: usize) -> anyhow::Result<Self> {
+        let kcp = Wired::start(Mode::Kcp, shards).await?;
+        let service = Wired::start(Mode::Kube, 1).await?;
         Ok(Self { kcp, service })
+    }
+
+    /// The plane that plays kcp.
+    pub fn kcp_plane(&self) -> &Plane {
+        &self.kcp.plane
+    }
+
+    /// The plane that plays the service cluster.
+    pub fn service_plane(&self) -> &Plane {
+        &self.service.plane
     }
 }
 
@@ -40,24 +61,54 @@ struct Wired {
     access: Access,
     /// The way around the cable, as administrator.
     direct: Server,
+    /// What leads from the addresses that shards give away to the shards.
+    _shard_cables: Vec<Cable>,
 }
 
 impl Wired {
-    async fn start(mode: Mode, admin: &str, path: &str) -> anyhow::Result<Self> {
-        let near = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let bind = SocketAddr::new(BEHIND_THE_CABLE, near.local_addr()?.port());
-        let agent = uuid::Uuid::new_v4().to_string();
-        let users = vec![carrick_plane::User::new(&agent, AGENT, &[])];
-        let external_host = Some(near.local_addr()?.ip().to_string());
-        let plane = Plane::start(Config { bind, external_host, users, ..Config::new(mode) }).await?;
-        let access = Access {
-            authority: data_encoding::BASE64.encode(plane.ca_pem().as_bytes()),
-            admin: plane.token(admin).context("the plane has no administrator")?,
-            agent,
+    async fn start(mode: Mode, shards: usize) -> anyhow::Result<Self> {
+        // Shards take the ports behind that of the front door, and one of those may be taken.
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            match Self::try_start(mode, shards).await {
+                Ok(started) => return Ok(started),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| anyhow::anyhow!("no attempt to start a plane")))
+    }
+
+    async fn try_start(mode: Mode, shards: usize) -> anyhow::Result<Self> {
+        let (admin, group, path) = match mode {
+            Mode::Kcp => (KCP_ADMIN, "system:kcp:admin", "/clusters/root"),
+            Mode::Kube => (KUBE_ADMIN, "system:masters", ""),
         };
-        let direct = access.kubeconfig(&format!("https://{bind}{path}"), User::Admin);
+        let near = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let port = near.local_addr()?.port();
+        let bind = SocketAddr::new(BEHIND_THE_CABLE, port);
+        let [agent, admin_agent] = std::array::from_fn(|_| uuid::Uuid::new_v4().to_string());
+        let users = vec![
+            carrick_plane::User::new(&agent, AGENT, &[]),
+            carrick_plane::User::new(&admin_agent, ADMIN_AGENT, &[group]),
+        ];
+        let external_host = Some(near.local_addr()?.ip().to_string());
+        let mut shard_cables = Vec::new();
+        for shard in (1..=shards).filter(|_| shards > 1) {
+            let port = port.checked_add(u16::try_from(shard)?).context("no port left")?;
+            let near = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+            shard_cables.push(Cable::lay(near, SocketAddr::new(BEHIND_THE_CABLE, port))?);
+        }
+        let plane = Plane::start(Config { bind, external_host, users, shards, ..Config::new(mode) }).await?;
+        let authority = data_encoding::BASE64.encode(plane.ca_pem().as_bytes());
+        let direct = Access {
+            authority: authority.clone(),
+            admin: plane.token(admin).context("the plane has no administrator")?,
+            agent: agent.clone(),
+        };
+        let direct = direct.kubeconfig(&format!("https://{bind}{path}"), User::Admin);
         let direct = Server::from_kubeconfig_yaml(&direct)?;
-        Ok(Self { cable: Cable::lay(near, bind)?, plane, access, direct })
+        let access = Access { authority, admin: admin_agent, agent };
+        Ok(Self { cable: Cable::lay(near, bind)?, plane, access, direct, _shard_cables: shard_cables })
     }
 }
 
@@ -91,6 +142,6 @@ impl World for EmbeddedWorld {
     }
 
     fn pace(&self) -> Pace {
-        Pace { patience: Duration::from_secs(10), glance: Duration::from_millis(5), rest: Duration::from_millis(500) }
+        Pace { patience: Duration::from_secs(30), glance: Duration::from_millis(5), rest: Duration::from_millis(500) }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use carrick_client::{Client, Server};
 use carrick_plane::{Config, Mode, Plane, User};
-use carrick_syncagent::agent::{self, AgentConfig};
+use carrick_syncagent::agent::{self, AgentConfig, Timing};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -108,6 +108,7 @@ impl Stage {
             metrics_address: None,
             health_address: None,
             exit_on_startup_error: true,
+            timing: Timing::default(),
         };
         let stop = CancellationToken::new();
         let (sender, problem) = watch::channel(None);

@@ -40,6 +40,8 @@ pub struct Ask {
     pub name: String,
     /// The `User-Agent` as sent.
     pub agent: String,
+    /// Name of the user who logged in; empty for a login that is refused.
+    pub user: String,
 }
 
 impl Ask {
@@ -72,6 +74,8 @@ pub struct Match {
     pub name: Option<String>,
     /// The user agent starts with this.
     pub agent: Option<String>,
+    /// This user.
+    pub user: Option<String>,
     /// The URL path contains this.
     pub path: Option<String>,
     /// The request came to this endpoint.
@@ -150,6 +154,13 @@ impl Match {
         self
     }
 
+    /// Only this user.
+    #[must_use]
+    pub fn user(mut self, name: &str) -> Self {
+        self.user = Some(name.to_owned());
+        self
+    }
+
     /// Only URL paths that contain this.
     #[must_use]
     pub fn path(mut self, part: &str) -> Self {
@@ -177,6 +188,7 @@ impl Match {
             && same(&self.namespace, &ask.namespace)
             && same(&self.name, &ask.name)
             && self.agent.as_ref().is_none_or(|prefix| ask.agent.starts_with(prefix.as_str()))
+            && same(&self.user, &ask.user)
             && self.path.as_ref().is_none_or(|part| ask.path.contains(part.as_str()))
             && self.endpoint.is_none_or(|endpoint| endpoint == ask.endpoint)
             && self.is_virtual.is_none_or(|wanted| wanted == ask.is_virtual)
@@ -374,6 +386,7 @@ mod tests {
             cluster_name: "abc".into(),
             name: name.into(),
             agent: "agent/1.0 (x)".into(),
+            user: "someone".into(),
             path: format!("/clusters/root:a/api/v1/namespaces/n/secrets/{name}"),
             ..Ask::default()
         }
@@ -394,6 +407,8 @@ mod tests {
             (Match::any().name("two"), false),
             (Match::any().agent("agent/"), true),
             (Match::any().agent("kubectl"), false),
+            (Match::any().user("someone"), true),
+            (Match::any().user("some"), false),
             (Match::any().path("/namespaces/n/"), true),
             (Match::any().subresource("status"), false),
             (Match::any().filter(|ask| ask.name.len() == 3), true),

@@ -98,8 +98,9 @@ pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Resul
     {
         ask.cluster_name = name.to_string();
     }
-    let plan = server.faults.plan(ask);
     let request = Request::from_parts(parts, body);
+    ask.user = authenticate(server, &request).map(|caller| caller.user).unwrap_or_default();
+    let plan = server.faults.plan(ask);
     let result = planned(server, request, &query, accept, format, &plan).await;
     server.faults.answered(plan, result.as_ref().map_or(0, |reply| reply.status().as_u16()));
     result

@@ -24,7 +24,7 @@ use crate::rules::crd::Crd;
 
 pub(crate) use build::Origin;
 pub(crate) use kinds::describe;
-pub(crate) use watch::{fetch as fetch_crd, published_resources, run};
+pub(crate) use watch::{Setup, fetch as fetch_crd, published_resources, run};
 
 /// Everything the agent was told to publish, at one moment.
 #[derive(Debug, Default)]

@@ -29,6 +29,7 @@ mod uses;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrick_client::Client;
 use tokio::sync::watch;
@@ -67,6 +68,8 @@ pub(crate) struct Context {
     pub agent_name: String,
     /// Namespace of the state Secrets.
     pub namespace: String,
+    /// When an object is looked at again although no watch reported anything.
+    pub requeue: Duration,
     /// Tells consumers what happens to their objects.
     pub recorder: Recorder,
     /// Counts what was done.

@@ -106,8 +106,7 @@ impl Pair<'_> {
         if same_status(from.get("status"), to.get("status")) {
             return Ok(());
         }
-        let mut object = to.clone();
-        object["status"] = from.get("status").cloned().unwrap_or(Value::Null);
+        let object = with_status(to, from.get("status"));
         steps.push(Step::WriteStatus { at: to_at.clone(), object });
         if self.status == StatusFlow::Back {
             self.report(steps, Event::StatusSynced);
@@ -255,6 +254,18 @@ fn set_finalizers(at: &Place, object: &Value, finalizers: Vec<String>) -> Step {
 fn finalizers(object: &Value) -> Vec<String> {
     let list = object["metadata"]["finalizers"].as_array();
     list.into_iter().flatten().filter_map(|f| f.as_str().map(str::to_owned)).collect()
+}
+
+/// An object with another status. No status is left out: servers refuse null where the schema says object.
+fn with_status(object: &Value, status: Option<&Value>) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        match status {
+            Some(status) if !status.is_null() => fields.insert("status".into(), status.clone()),
+            _ => fields.remove("status"),
+        };
+    }
+    object
 }
 
 /// A status that was never written equals null; everything else is compared as it is.

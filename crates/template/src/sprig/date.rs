@@ -65,7 +65,7 @@ fn in_zone(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
 
 fn modify(args: Args<'_>) -> Outcome<Value> {
     let text = args.str(0)?.text();
-    let nanos = duration::parse(&text).ok_or_else(|| format!("invalid duration {text:?}"))?;
+    let nanos = duration::parse(&text).ok_or_else(|| "not a duration".to_owned())?;
     Ok(Value::Time(args.time(1)?.plus(nanos)))
 }
 

@@ -136,7 +136,7 @@ impl Translator<'_> {
         if let Some(named) = tail.strip_prefix("P<").or_else(|| tail.strip_prefix('<')) {
             let (name, rest) = named.split_once('>').ok_or("invalid named capture")?;
             if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-                return Err(format!("invalid named capture: {name:?}"));
+                return Err("invalid named capture".to_owned());
             }
             self.names.push(Some(name.to_owned()));
             self.rest = rest;

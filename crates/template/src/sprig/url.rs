@@ -161,7 +161,7 @@ fn parse_host(scheme: &[u8], host: &[u8]) -> Parsed<Vec<u8>> {
     };
     let valid = port.is_empty() || port.starts_with(b":") && port[1..].iter().all(u8::is_ascii_digit);
     if !valid {
-        return Err(format!("invalid port {:?} after host", String::from_utf8_lossy(port)));
+        return Err("invalid port after host".to_owned());
     }
     unescape(host, Part::Host)
 }
@@ -172,7 +172,7 @@ fn check_address(text: &[u8]) -> Parsed<()> {
     let (address, zone) = text.split_once("%25").map_or((&*text, None), |(address, zone)| (address, Some(zone)));
     match address.parse::<std::net::Ipv6Addr>() {
         Ok(_) if zone != Some("") => Ok(()),
-        _ => Err(format!("invalid host: {text:?} is no IPv6 address")),
+        _ => Err("invalid host: no IPv6 address".to_owned()),
     }
 }
 
@@ -203,17 +203,17 @@ fn unescape(text: &[u8], part: Part) -> Parsed<Vec<u8>> {
             let digits = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
             let byte = digits.filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
             let Some(byte) = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
-                return Err(format!("invalid URL escape {:?}", String::from_utf8_lossy(&rest[..rest.len().min(3)])));
+                return Err("invalid URL escape".to_owned());
             };
             if part == Part::Host && byte < 0x80 && byte != b'%' {
-                return Err(format!("invalid URL escape {:?} in host", String::from_utf8_lossy(&rest[..3])));
+                return Err("invalid URL escape in host".to_owned());
             }
             out.push(byte);
             rest = &tail[2..];
             continue;
         }
         if part == Part::Host && *first < 0x80 && should_escape(*first, Part::Host) {
-            return Err(format!("invalid character {:?} in host name", char::from(*first)));
+            return Err("invalid character in host name".to_owned());
         }
         out.push(*first);
         rest = tail;

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use carrick_client::discovery::{Found, find_kind};
 use carrick_client::{Client, Error};
@@ -18,21 +17,17 @@ use tokio::time::Instant;
 use super::Problem;
 use super::build::Known;
 use super::watch::crds;
+use crate::agent::Timing;
 use crate::rules::crd::{Crd, Names};
 use crate::rules::hex;
 use crate::rules::openapi::{self, Models, Served};
-
-/// When to look again at a kind that is not there, or could not be read.
-const SOON: Duration = Duration::from_secs(10);
-/// When to look again at a kind that is there: it changes only when the API server is replaced.
-const LATER: Duration = Duration::from_mins(5);
 
 /// Group and kind.
 pub(super) type Wanted = (String, String);
 
 /// The kinds that were asked for.
-#[derive(Default)]
 pub(super) struct Kinds {
+    timing: Timing,
     known: BTreeMap<Wanted, Asked>,
     asking: FuturesUnordered<BoxFuture<'static, (Wanted, Answer)>>,
 }
@@ -57,6 +52,11 @@ enum Answer {
 }
 
 impl Kinds {
+    /// None yet. Those that are there are asked for less often: they change only when the API server is replaced.
+    pub(super) fn new(timing: Timing) -> Self {
+        Self { timing, known: BTreeMap::new(), asking: FuturesUnordered::new() }
+    }
+
     /// Asks for these kinds, unless they were asked for lately, and forgets all others.
     pub(super) fn want(&mut self, local: &Client, wanted: &BTreeSet<Wanted>) {
         self.known.retain(|kind, _| wanted.contains(kind));
@@ -93,7 +93,8 @@ impl Kinds {
             () = again => {}
             (kind, answer) = answered => {
                 let Some(asked) = self.known.get_mut(&kind) else { return };
-                let pause = if matches!(answer, Answer::Served(_)) { LATER } else { SOON };
+                let Timing { known_kind, absent_kind, .. } = self.timing;
+                let pause = if matches!(answer, Answer::Served(_)) { known_kind } else { absent_kind };
                 asked.due = Some(Instant::now() + pause);
                 // A server that does not answer now takes nothing back of what it said before.
                 if !matches!((&asked.answer, &answer), (Some(Answer::Served(_)), Answer::Failed(_))) {

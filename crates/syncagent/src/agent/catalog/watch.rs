@@ -15,6 +15,7 @@ use super::build::{Known, Listed, build};
 use super::cache::Cache;
 use super::kinds::{Kinds, Wanted};
 use super::{Catalog, Problem};
+use crate::agent::Timing;
 use crate::agent::backoff::Backoff;
 use crate::agent::health::{Health, Part};
 use crate::agent::metrics::Metrics;
@@ -33,11 +34,21 @@ pub(super) fn crds() -> Resource {
     Resource::cluster_wide("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
 }
 
+/// What a catalog is made of.
+pub(crate) struct Setup {
+    /// The service cluster.
+    pub local: Client,
+    /// Label selector for PublishedResources; empty means all.
+    pub selector: String,
+    /// Name that marks what the agent owns.
+    pub agent_name: String,
+    /// How often to look at what no watch reports.
+    pub timing: Timing,
+}
+
 /// Watches PublishedResources and CRDs and sends a new catalog whenever it may have changed.
 pub(crate) async fn run(
-    local: Client,
-    selector: String,
-    agent_name: String,
+    Setup { local, selector, agent_name, timing }: Setup,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     catalog: Sender<Arc<Catalog>>,
@@ -50,7 +61,7 @@ pub(crate) async fn run(
     let options = WatchOptions { select, ..WatchOptions::default() };
     let mut pr_events = pin!(watch(local.clone(), published_resources(), options));
     let mut crd_events = pin!(watch(local.clone(), crds(), WatchOptions::default()));
-    let mut kinds = Kinds::default();
+    let mut kinds = Kinds::new(timing);
     let mut shelf = Shelf { local, resources: Cache::default(), crds: Cache::default(), conditions: false };
     let mut backoff = Backoff::for_servers();
     let mut retry: Option<Instant> = None;

@@ -2,7 +2,7 @@
 //!
 //! All state Secrets are read once at the start; after that this agent is their only writer, so nothing needs to be watched.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
@@ -28,6 +28,8 @@ pub(super) struct States {
     known: Mutex<HashMap<String, Object>>,
     /// Which related objects they tell of.
     uses: Mutex<Uses>,
+    /// Names of Secrets that may or may not exist: creating them failed, or the answer was lost.
+    doubtful: Mutex<HashSet<String>>,
     /// Whether it was said that Secrets must not be deleted.
     said: AtomicBool,
 }
@@ -40,6 +42,7 @@ impl States {
             namespace: namespace.to_owned(),
             known: Mutex::default(),
             uses: Mutex::default(),
+            doubtful: Mutex::default(),
             said: AtomicBool::new(false),
         }
     }
@@ -105,7 +108,7 @@ impl States {
         );
         secret["metadata"]["labels"] = json!(secret_labels(source));
         secret["data"] = json!(data);
-        let written = match known {
+        let written = match &known {
             Some(_) => self.client.replace(&secrets(), Some(&self.namespace), &secret).await,
             None => self.client.create(&secrets(), Some(&self.namespace), &secret).await,
         };
@@ -119,6 +122,8 @@ impl States {
                 if error.is_conflict() || error.is_already_exists() || error.is_not_found() {
                     let current = self.client.get(&secrets(), Some(&self.namespace), &name).await?;
                     self.learn(&name, current.as_ref());
+                } else if known.is_none() {
+                    self.doubtful.lock().insert(name);
                 }
                 Err(error)
             }
@@ -130,7 +135,7 @@ impl States {
     /// The rights that other agents ask for do not include deleting Secrets; without that right the Secret is emptied.
     pub async fn forget(&self, kind: &ApiKind, source: &SourceKey) -> Result<(), Error> {
         let name = secret_name(kind, source);
-        if !self.known.lock().contains_key(&name) {
+        if !self.known.lock().contains_key(&name) && !self.doubtful.lock().contains(&name) {
             return Ok(());
         }
         match self.client.delete(&secrets(), Some(&self.namespace), &name, &DeleteOptions::default()).await {
@@ -159,6 +164,7 @@ impl States {
 
     fn learn(&self, name: &str, secret: Option<&Value>) {
         self.uses.lock().set(name, secret.and_then(told));
+        self.doubtful.lock().remove(name);
         let mut known = self.known.lock();
         match secret.and_then(Object::from_value) {
             Some(secret) => drop(known.insert(name.to_owned(), secret)),

@@ -146,6 +146,7 @@ impl Model {
                 self.touch(&at);
             }
             Step::WriteStatus { at, object } => {
+                assert_ne!(object.get("status"), Some(&Value::Null), "servers refuse null where an object belongs");
                 self.slot(&at).as_mut().unwrap()["status"] = object["status"].clone();
                 self.touch(&at);
             }

@@ -21,10 +21,7 @@ struct Fields {
 
 /// Reads a time that is written as the layout shows.
 pub(in crate::time) fn parse(layout: &[u8], text: &[u8]) -> Result<Time, String> {
-    let problem = || {
-        let (text, layout) = (String::from_utf8_lossy(text), String::from_utf8_lossy(layout));
-        format!("cannot read time {text:?} as {layout:?}")
-    };
+    let problem = || format!("cannot read the time as {:?}", String::from_utf8_lossy(layout));
     let mut fields = Fields::default();
     let mut rest_layout = layout;
     let mut rest = text;

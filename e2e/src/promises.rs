@@ -1,0 +1,113 @@
+//! The promises of docs/promises.md, put to the test on the embedded plane.
+//!
+//! ```text
+//!   tests/promises.rs ─▶ trials: one sentence for each flow and disturbance
+//!                            │
+//!                            ▼
+//!                          Lab     a world, a stage, one flow published, one agent at a time
+//!        flows: Flow ────▶  │
+//!        (deeds, step by    ├─ Story    the flow undisturbed: the state after each step, the writes in each
+//!         step)             ├─ Switch   kills the agent before or after its n-th write
+//!                           ├─ Eyes     reads both stores and makes states comparable
+//!                           └─ Audit    all writes of the agent: only its own, never an older spec over a newer one
+//! ```
+//!
+//! A state is compared with that of the undisturbed run as a whole, so whatever is lost, left over or different fails a trial.
+
+mod audit;
+mod deed;
+mod flow;
+mod flows;
+mod kills;
+mod lab;
+mod leaders;
+mod publish;
+mod quiet;
+mod secrecy;
+mod seed;
+mod shards;
+mod state;
+mod storms;
+mod story;
+mod switch;
+
+use std::process::ExitCode;
+
+use futures::future::LocalBoxFuture;
+use libtest_mimic::{Arguments, Trial};
+
+use crate::harness;
+use deed::Meddling;
+use flow::Flow;
+
+type Play = Box<dyn FnOnce() -> LocalBoxFuture<'static, anyhow::Result<String>> + Send>;
+
+/// Runs all trials; waiting is most of what they do, so there are more of them at once than there are cores.
+pub fn run() -> ExitCode {
+    harness::init_logs(true);
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(8);
+    libtest_mimic::run(&arguments, trials()).exit_code()
+}
+
+fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        alone("convergence::publishing_killed_at_every_write", publish::killed_at_every_write),
+        alone("one_writer::a_leader_cut_off_from_the_lease_writes_nothing_more", leaders::cut_off_from_the_lease),
+        alone("no_loss::a_lost_shard_deletes_nothing_and_harms_nobody_else", shards::lost_and_back),
+        alone("secrecy::rules_that_fail_tell_no_secret", secrecy::of_rules_that_fail),
+        alone("secrecy::the_binary_tells_no_secret", secrecy::of_the_binary),
+    ];
+    for flow in flows::all() {
+        trials.push(of_flow("convergence::killed_before_and_after_every_write", &flow, kills::every_write));
+        trials.push(of_flow("convergence::made_good_after_storms", &flow, storms::storms));
+        trials.push(of_flow("quiet::nothing_is_written_at_rest", &flow, quiet::ten_periods));
+        if flow.related.contains(&"secrets") {
+            trials.push(of_flow("secrecy::no_secret_is_told_in_storms", &flow, secrecy::in_storms));
+        }
+    }
+    for meddling in Meddling::ALL {
+        let mut flows = vec![flows::short()];
+        // Reverting and editing is about the order itself, whatever travels along.
+        if seed::is_wide() || ![Meddling::RevertsSpec, Meddling::EditsCopy].contains(&meddling) {
+            flows.extend([flows::secret_up(), flows::map_down()]);
+        }
+        for flow in flows {
+            let name = format!("convergence::killed_at_every_write_while_somebody_{}::{}", meddling.words(), flow.name);
+            trials.push(trial(name, Box::new(move || Box::pin(kills::every_write_and_meddling(flow, meddling)))));
+        }
+    }
+    trials
+}
+
+/// A trial of its own.
+fn alone<F>(sentence: &str, play: fn() -> F) -> Trial
+where
+    F: Future<Output = anyhow::Result<String>> + 'static,
+{
+    trial(sentence.to_owned(), Box::new(move || Box::pin(play())))
+}
+
+/// A trial of one flow.
+fn of_flow<F>(sentence: &str, flow: &Flow, play: fn(Flow) -> F) -> Trial
+where
+    F: Future<Output = anyhow::Result<String>> + 'static,
+{
+    let flow = flow.clone();
+    trial(format!("{sentence}::{}", flow.name), Box::new(move || Box::pin(play(flow))))
+}
+
+fn trial(name: String, play: Play) -> Trial {
+    let told = name.clone();
+    Trial::test(name, move || {
+        let runtime = harness::runtime()?;
+        let result = runtime.block_on(play());
+        runtime.shutdown_background();
+        // Told at once, because the other trials take a while.
+        match &result {
+            Ok(figures) => println!("  {told}: {figures}"),
+            Err(error) => eprintln!("  {told}: {error:#}"),
+        }
+        harness::verdict(result.map(drop))
+    })
+}

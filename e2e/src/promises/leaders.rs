@@ -1,0 +1,94 @@
+//! Two agents with one lease never write both, not even when the leader is cut off from the lease and does not know it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use carrick_client::Client;
+use carrick_plane::faults::{Effect, Match, Rule};
+use serde_json::json;
+
+use super::deed::Deed::{Change, Order};
+use super::deed::Team;
+use super::flows;
+use super::lab::Lab;
+use super::switch::described;
+use crate::agent::{Agent, Setup};
+use crate::kinds;
+use crate::world::{ADMIN_AGENT, AGENT, EmbeddedWorld, User};
+
+/// A lease lasts 15 s, and stand-bys look every 2 s.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The leader loses the service cluster, and with it the lease, while kcp still takes all it writes.
+pub async fn cut_off_from_the_lease() -> anyhow::Result<String> {
+    let lab = Lab::bare(EmbeddedWorld::start().await?, flows::plain(), None).await?;
+    lab.flow.publish(&lab.stage).await?;
+    for client in [&lab.stage.service, &lab.stage.provider.client] {
+        allow_everything(client).await?;
+    }
+    let setup = Setup { leader_election: true, ..Setup::default() };
+    let first = Agent::start(&lab.stage, setup)?;
+    Order(Team::A, "one", json!({ "spec": { "size": 0 } })).act(&lab).await?;
+    lab.stage.copy_is("the first agent works", &lab.stage.team_a, "one", |_| true).await?;
+    let second = Agent::start(&lab.stage, Setup { user: User::Agent, ..setup })?;
+
+    let service = lab.world.service_plane().faults();
+    let of_first = || Match::any().user(ADMIN_AGENT);
+    service.add(Rule::new(of_first(), Effect::Cut));
+    service.cut_watches(&of_first());
+    // Orders keep coming, so that whoever believes to be the leader has something to write.
+    let started = Instant::now();
+    let mut orders = 0;
+    loop {
+        orders += 1;
+        Change(Team::A, "one", json!({ "spec": { "size": orders } })).act(&lab).await?;
+        lab.create_source(&lab.stage.team_b, &format!("order-{orders}"), &json!({ "spec": { "size": 1 } })).await?;
+        let copy = lab.stage.copy(&lab.stage.team_a, "one").await?.context("the copy is gone")?;
+        if copy["spec"]["size"] == orders {
+            break;
+        }
+        ensure!(started.elapsed() < PATIENCE, "nobody takes over: {:#?}", second.log());
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    let taken_over = started.elapsed();
+
+    let work = lab.audit.writes();
+    let work: Vec<_> =
+        work.iter().filter(|write| !["events", "leases"].contains(&write.ask.resource.as_str())).collect();
+    let handed_over = work.iter().position(|write| write.ask.user == AGENT).context("the second one wrote nothing")?;
+    let late = work[handed_over..].iter().find(|write| write.ask.user == ADMIN_AGENT);
+    let late = late.map(|write| described(&write.ask, &format!("{:?}", write.server)));
+    ensure!(late.is_none(), "the first agent wrote after the second one had begun: {late:?}");
+    lab.stage
+        .eventually("the first agent ends without its lease", async || {
+            ensure!(!first.is_running(), "it goes on");
+            Ok(())
+        })
+        .await?;
+    let (before, after) = (handed_over, work.len() - handed_over);
+    second.stop().await?;
+    Ok(format!("{before} writes of the first agent, then {after} of the second one, taken over after {taken_over:.1?}"))
+}
+
+/// Gives all rights to the user of the second agent.
+async fn allow_everything(client: &Client) -> anyhow::Result<()> {
+    let api = "rbac.authorization.k8s.io";
+    let api_version = format!("{api}/v1");
+    let metadata = json!({ "name": "second-agent" });
+    let rules = json!([
+        { "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] },
+        { "nonResourceURLs": ["*"], "verbs": ["*"] },
+        { "nonResourceURLs": ["/"], "verbs": ["access"] },
+    ]);
+    let role = json!({ "apiVersion": api_version, "kind": "ClusterRole", "metadata": metadata, "rules": rules });
+    client.create(&kinds::cluster_roles(), None, &role).await?;
+    let binding = json!({
+        "apiVersion": api_version,
+        "kind": "ClusterRoleBinding",
+        "metadata": metadata,
+        "roleRef": { "apiGroup": api, "kind": "ClusterRole", "name": "second-agent" },
+        "subjects": [{ "apiGroup": api, "kind": "User", "name": AGENT }],
+    });
+    client.create(&kinds::cluster_role_bindings(), None, &binding).await?;
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Random choices that can be made again.
+
+/// How many random runs each trial makes.
+const RUNS: &str = "CARRICK_RUNS";
+/// The one seed to run with, to replay a failure.
+const SEED: &str = "CARRICK_SEED";
+
+/// Set to anything, all combinations are tried instead of a selection.
+const WIDE: &str = "CARRICK_WIDE";
+
+/// Whether all combinations are to be tried.
+pub fn is_wide() -> bool {
+    std::env::var_os(WIDE).is_some()
+}
+
+/// Choices that follow from a seed.
+pub struct Choices(u64);
+
+impl Choices {
+    /// The choices of a seed.
+    pub fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below a limit.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit.max(1)
+    }
+
+    /// One of several.
+    pub fn one<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        let count = u64::try_from(of.len()).unwrap_or(u64::MAX);
+        usize::try_from(self.below(count)).ok().and_then(|index| of.get(index).copied())
+    }
+}
+
+/// The seeds to run with: new ones each time, as many as asked for, or the one to be replayed.
+pub fn seeds(default: u64) -> Vec<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = number(SEED) {
+        return vec![seed];
+    }
+    // Short enough to be typed again.
+    let new = || uuid::Uuid::new_v4().as_u64_pair().0 % 1_000_000;
+    (0..number(RUNS).unwrap_or(default)).map(|_| new()).collect()
+}
+
+/// How to run a failed trial again.
+pub fn replay(seed: u64) -> String {
+    format!("seed {seed}; again with {SEED}={seed}")
+}

@@ -1,0 +1,207 @@
+//! What is there on both sides, in a form in which two runs can be compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use carrick_plane::{Kind, Plane, Store};
+use carrick_syncagent::api;
+use data_encoding::BASE64;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::stage::Stage;
+use crate::world::EmbeddedWorld;
+
+/// What differs from one run to the next although nothing is different.
+const PASSING: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"];
+/// The same anywhere in an object.
+const TIMES: [&str; 3] = ["lastTransitionTime", "observedGeneration", "identityHash"];
+
+/// All objects that matter, by place: `team-a buckets default/one`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State(BTreeMap<String, Arc<Value>>);
+
+impl State {
+    /// The object at a place, such as `service secrets x/y`; null if there is none.
+    pub fn at(&self, place: &str) -> &Value {
+        self.0.get(place).map_or(&Value::Null, |object| object)
+    }
+
+    /// The copy of a team's object; null if there is none.
+    pub fn copy(&self, team: &str, name: &str) -> &Value {
+        let is_copy = |object: &&Arc<Value>| {
+            object["metadata"]["labels"][api::REMOTE_CLUSTER] == team
+                && object["metadata"]["annotations"][api::REMOTE_NAME] == name
+        };
+        self.0.values().find(is_copy).map_or(&Value::Null, |object| object)
+    }
+
+    /// Whether any place contains this.
+    pub fn has(&self, part: &str) -> bool {
+        self.0.keys().any(|place| place.contains(part))
+    }
+
+    /// All places.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Only the places that a function chooses.
+    #[must_use]
+    pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+        Self(self.0.iter().filter(|(place, _)| wanted(place)).map(|(p, o)| (p.clone(), o.clone())).collect())
+    }
+
+    /// The same without what the agent remembers, apart from whether it remembers anything.
+    #[must_use]
+    pub fn without_memories(&self) -> Self {
+        let forget = |(place, object): (&String, &Arc<Value>)| {
+            let mut object = object.clone();
+            if place.contains("/obj-state-") {
+                Arc::make_mut(&mut object)["data"] = Value::Null;
+            }
+            (place.clone(), object)
+        };
+        Self(self.0.iter().map(forget).collect())
+    }
+
+    /// How this state differs from the one that was expected, place by place.
+    pub fn difference(&self, expected: &Self) -> Difference {
+        let places: BTreeSet<&String> = self.0.keys().chain(expected.0.keys()).collect();
+        let differing = places.into_iter().filter(|place| self.0.get(*place) != expected.0.get(*place));
+        let shown = |object: Option<&Arc<Value>>| object.map_or_else(|| "absent".to_owned(), ToString::to_string);
+        let lines = differing.map(|place| {
+            format!(
+                "{place}\n      expected {}\n      found    {}",
+                shown(expected.0.get(place)),
+                shown(self.0.get(place))
+            )
+        });
+        Difference(lines.collect())
+    }
+}
+
+/// What differs between two states, for people.
+pub struct Difference(Vec<String>);
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|line| write!(f, "\n    {line}"))
+    }
+}
+
+/// Reads states straight from the stores of both planes.
+pub struct Eyes {
+    kcp: Arc<Store>,
+    service: Arc<Store>,
+    /// Logical clusters and what to call them.
+    clusters: Vec<(String, String)>,
+    id: String,
+    group: String,
+    known: Mutex<BTreeMap<String, (u64, Arc<Value>)>>,
+}
+
+impl Eyes {
+    /// Eyes for one stage.
+    pub fn new(world: &EmbeddedWorld, stage: &Stage) -> Self {
+        let store = |plane: &Plane| plane.api().store.clone();
+        let named = [("provider", &stage.provider), ("team-a", &stage.team_a), ("team-b", &stage.team_b)];
+        Self {
+            kcp: store(world.kcp_plane()),
+            service: store(world.service_plane()),
+            clusters: named.map(|(name, workspace)| (workspace.cluster.clone(), name.to_owned())).into(),
+            id: stage.id.clone(),
+            group: stage.group.clone(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// The revisions of both stores: as long as they stay, so does the state.
+    pub fn revisions(&self) -> (u64, u64) {
+        (self.kcp.revision(), self.service.revision())
+    }
+
+    /// Waits until either store has moved on from these revisions.
+    pub async fn changed(&self, (kcp, service): (u64, u64)) {
+        tokio::select! {
+            () = self.kcp.reached(kcp + 1) => {}
+            () = self.service.reached(service + 1) => {}
+        }
+    }
+
+    /// What is there now.
+    pub fn look(&self) -> State {
+        let mut state = BTreeMap::new();
+        for (cluster, name) in &self.clusters {
+            self.look_at(&self.kcp, cluster, name, &mut state);
+        }
+        self.look_at(&self.service, "", "service", &mut state);
+        State(state)
+    }
+
+    fn look_at(&self, store: &Store, cluster: &str, name: &str, state: &mut BTreeMap<String, Arc<Value>>) {
+        let mut known = self.known.lock();
+        for kind in store.kinds(cluster).iter().filter(|kind| self.matters(kind)) {
+            for (key, stored) in store.list(kind, Some(cluster), None).1 {
+                let place = self.alias(&format!("{name} {} {}/{}", kind.resource, key.namespace, key.name));
+                let remembered = known.get(&place).filter(|(revision, _)| *revision == stored.revision);
+                let object = match remembered {
+                    Some((_, object)) => object.clone(),
+                    None => Arc::new(self.normal(&stored.object)),
+                };
+                known.insert(place.clone(), (stored.revision, object.clone()));
+                state.insert(place, object);
+            }
+        }
+    }
+
+    /// Whether objects of a kind are compared.
+    fn matters(&self, kind: &Kind) -> bool {
+        match &*kind.group {
+            "" => ["secrets", "configmaps", "namespaces"].contains(&&*kind.resource),
+            "apis.kcp.io" => ["apiexports", "apiresourceschemas"].contains(&&*kind.resource),
+            api::GROUP => true,
+            group => group.ends_with(&self.group),
+        }
+    }
+
+    fn alias(&self, text: &str) -> String {
+        self.clusters.iter().fold(text.replace(&self.id, "id"), |text, (cluster, name)| text.replace(cluster, name))
+    }
+
+    fn normal(&self, object: &Value) -> Value {
+        let mut object: Value = serde_json::from_str(&self.alias(&object.to_string())).unwrap_or_default();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|key, _| !PASSING.contains(&key.as_str()));
+            if let Some(deletion) = metadata.get_mut("deletionTimestamp") {
+                *deletion = "set".into();
+            }
+        }
+        without_times(&mut object);
+        if object["metadata"]["labels"][api::OBJECT_STATE] == "true" {
+            self.open(&mut object["data"]);
+        }
+        object
+    }
+
+    /// What the agent remembers is itself JSON; in a difference it is of no use in base64.
+    fn open(&self, data: &mut Value) {
+        for (_, value) in data.as_object_mut().into_iter().flatten() {
+            let bytes = value.as_str().and_then(|text| BASE64.decode(text.as_bytes()).ok());
+            let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+            *value = serde_json::from_str(&self.alias(&text)).unwrap_or(Value::String(text));
+        }
+    }
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, _| !TIMES.contains(&key.as_str()));
+            fields.values_mut().for_each(without_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}

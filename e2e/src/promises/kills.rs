@@ -1,19 +1,15 @@
 //! The agent is killed before and after every single write, and a new one makes good for it.
 
-use std::time::Duration;
-
 use anyhow::{Context, ensure};
 
 use super::deed::Meddling;
 use super::flow::Flow;
-use super::lab::{Lab, PATIENCE};
+use super::lab::{LONG_CALM, Lab, PATIENCE};
 use super::seed::is_wide;
 use super::state::State;
 use super::story::Story;
 use super::switch::Moment;
 
-/// A state that others are compared with must not be taken too early.
-const LONG_CALM: Duration = Duration::from_secs(1);
 const MOMENTS: [Moment; 2] = [Moment::Before, Moment::After];
 
 /// Both moments if there is time; otherwise the one at one write and the other at the next.

@@ -23,6 +23,8 @@ use crate::world::{ADMIN_AGENT, EmbeddedWorld};
 pub const PATIENCE: Duration = Duration::from_secs(45);
 /// For how long nothing may happen before a lab counts as being at rest.
 const CALM: Duration = Duration::from_millis(350);
+/// The same for a state that others are compared with, which must not be taken too early.
+pub const LONG_CALM: Duration = Duration::from_secs(1);
 /// How often agents here look at what no watch reports.
 pub const PERIOD: Duration = Duration::from_millis(150);
 

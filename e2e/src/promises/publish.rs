@@ -5,9 +5,10 @@ use serde_json::json;
 
 use super::flow::Flow;
 use super::flows;
-use super::lab::Lab;
+use super::lab::{LONG_CALM, Lab};
 use super::state::State;
 use super::switch::Moment;
+use crate::stage::condition;
 use crate::world::EmbeddedWorld;
 use crate::{fixtures, kinds};
 
@@ -27,7 +28,7 @@ pub async fn killed_at_every_write() -> anyhow::Result<String> {
             lab.start_agent()?;
         }
         lab.until(&format!("change {number} is published"), None, |state| is_published(state, number)).await?;
-        let state = lab.rest().await?;
+        let state = lab.rest_for(LONG_CALM).await?;
         undisturbed.push((published(&state), lab.switch.writes()));
     }
     lab.close().await?;
@@ -54,7 +55,7 @@ pub async fn killed_at_every_write() -> anyhow::Result<String> {
                 kills += u64::from(death.is_some() || late.is_some());
                 lab.switch.reset();
             }
-            let state = lab.rest().await?;
+            let state = lab.rest_for(LONG_CALM).await?;
             let last = &undisturbed[CHANGES - 1].0;
             ensure!(published(&state) == *last, "it did not stay so: {}", published(&state).difference(last));
             lab.close().await?;
@@ -90,6 +91,10 @@ async fn change(lab: &Lab, number: usize) -> anyhow::Result<()> {
 }
 
 fn is_published(state: &State, number: usize) -> bool {
+    let mut resources = state.places().filter(|place| place.contains(" publishedresources "));
+    if !resources.all(|place| condition(state.at(place), "ExportUpdated")["status"] == "True") {
+        return false;
+    }
     let schemas = state.places().filter(|place| place.contains(" apiresourceschemas ")).count();
     let export = state.at(&format!("provider apiexports /{GROUP}"));
     let listed = export["spec"]["latestResourceSchemas"].as_array().or(export["spec"]["resources"].as_array());

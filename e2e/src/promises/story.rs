@@ -1,7 +1,7 @@
 //! A flow as it goes when nobody disturbs it.
 
 use super::flow::Step;
-use super::lab::Lab;
+use super::lab::{LONG_CALM, Lab};
 use super::state::State;
 
 /// What an undisturbed run looks like.
@@ -26,7 +26,7 @@ impl Story {
                 let seen = lab.eyes.look().difference(story.after.last().unwrap_or(&story.start));
                 error.context(format!("since the last step only this has changed: {seen}"))
             })?;
-            story.after.push(lab.rest().await?);
+            story.after.push(lab.rest_for(LONG_CALM).await?);
             story.writes.push(lab.switch.writes());
         }
         lab.clear(&story.start).await?;

@@ -73,6 +73,7 @@ async fn ask(stage: &Stage, question: Question) -> anyhow::Result<Report> {
         metrics_address: None,
         health_address: None,
         exit_on_startup_error: true,
+        timing: carrick_syncagent::agent::Timing::default(),
     };
     Ok(explain(config, &question).await?)
 }

@@ -176,6 +176,7 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         export: places.export_name.clone(),
         agent_name: config.agent_name.clone(),
         namespace: config.namespace.clone(),
+        requeue: config.timing.requeue,
         recorder: Recorder::start("syncagent", &stop),
         metrics: Arc::new(Metrics::default()),
         health: Arc::clone(&health),
@@ -206,9 +207,12 @@ async fn read_catalog(
 ) -> Result<Catalog, ExplainError> {
     let (sender, mut receiver) = watch::channel(Arc::new(Catalog::default()));
     let running = tokio::spawn(catalog::run(
-        local,
-        config.selector.clone(),
-        config.agent_name.clone(),
+        catalog::Setup {
+            local,
+            selector: config.selector.clone(),
+            agent_name: config.agent_name.clone(),
+            timing: config.timing,
+        },
         Arc::clone(health),
         Arc::new(Metrics::default()),
         sender,

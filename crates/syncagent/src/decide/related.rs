@@ -216,14 +216,15 @@ impl Plan {
 }
 
 impl Context<'_> {
-    /// The end of an original: its copy goes, then what is remembered, then the finalizer.
+    /// The end of an original: its copy goes, then the finalizer, then what is remembered. An agent that dies before the finalizer is gone
+    /// must still know that it is its own.
     fn end(&self, known: &Known<'_>, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
         if !self.state.knows(&known.key) {
             return Progress::Settled;
         }
         let progress = Held::seen(known, named).ending().release(strand);
         if progress != Progress::Waiting {
-            strand.insert(0, Step::Drop { entry: known.key.clone() });
+            strand.push(Step::Drop { entry: known.key.clone() });
         }
         progress
     }

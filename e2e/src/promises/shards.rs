@@ -78,14 +78,15 @@ async fn lab_loses(lab: &mut Lab, shard: usize, restart: bool, size: &mut i64) -
 }
 
 /// Names and UIDs of all copies.
-fn copies(lab: &Lab) -> BTreeMap<String, String> {
+pub(super) fn copies(lab: &Lab) -> BTreeMap<String, String> {
     let kind = carrick_plane::Kind::new(&lab.stage.group, "buckets");
     let (_, copies) = lab.world.service_plane().api().store.list(&kind, None, None);
     let uid = |object: &serde_json::Value| object["metadata"]["uid"].to_string();
     copies.into_iter().map(|(key, stored)| (key.name.to_string(), uid(&stored.object))).collect()
 }
 
-fn sizes(state: &State) -> [i64; 2] {
+/// The sizes of both teams' copies.
+pub(super) fn sizes(state: &State) -> [i64; 2] {
     ["team-a", "team-b"].map(|team| state.copy(team, "one")["spec"]["size"].as_i64().unwrap_or_default())
 }
 

@@ -212,7 +212,7 @@ fn count(lab: &Lab) -> u64 {
 }
 
 /// Whether a list is one that a watch goes on from, not one of the copies of a source or of what is remembered.
-fn begins_watch(ask: &Ask) -> bool {
+pub(super) fn begins_watch(ask: &Ask) -> bool {
     !ask.query.contains("remote-object") && !ask.query.contains("object-state")
 }
 

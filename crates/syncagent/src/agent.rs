@@ -77,6 +77,8 @@ impl Controller {
 pub struct Timing {
     /// When an object that something is under way for is looked at again: 5 s.
     pub requeue: Duration,
+    /// When an object is looked at again although nothing is under way, if some changes of what belongs to it are not reported: 1 minute.
+    pub resync: Duration,
     /// When a kind without a CRD is asked for again if it is not there or could not be read: 10 s.
     pub absent_kind: Duration,
     /// When a kind without a CRD is asked for again if it is there: 5 minutes.
@@ -87,6 +89,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             requeue: Duration::from_secs(5),
+            resync: Duration::from_mins(1),
             absent_kind: Duration::from_secs(10),
             known_kind: Duration::from_mins(5),
         }
@@ -340,7 +343,7 @@ impl Agent {
                 export: self.places.export_name.clone(),
                 agent_name: config.agent_name.clone(),
                 namespace: config.namespace.clone(),
-                requeue: config.timing.requeue,
+                timing: config.timing,
                 recorder: self.recorder.of(objects::CONTROLLER),
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),

@@ -29,13 +29,13 @@ mod uses;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use carrick_client::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::Timing;
 use super::backoff::Backoff;
 use super::catalog::{Catalog, Entry};
 use super::events::Recorder;
@@ -68,8 +68,8 @@ pub(crate) struct Context {
     pub agent_name: String,
     /// Namespace of the state Secrets.
     pub namespace: String,
-    /// When an object is looked at again although no watch reported anything.
-    pub requeue: Duration,
+    /// When objects are looked at again although no watch reported anything.
+    pub timing: Timing,
     /// Tells consumers what happens to their objects.
     pub recorder: Recorder,
     /// Counts what was done.

@@ -33,8 +33,6 @@ use crate::rules::{Duty, Rules};
 
 /// How many objects of one PublishedResource are worked on at once.
 pub(super) const WORKERS: usize = 32;
-/// When an object is looked at again although nothing is under way, because some changes are not reported.
-const LATER: Duration = Duration::from_mins(1);
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
 /// How long running work may take to come to its end.
@@ -283,8 +281,8 @@ async fn look(
     let next = reconcile::reconcile(&context.data, &request.key(), source, &context.cluster, context.since).await?;
     Ok(match next {
         Next::OnChange => Action::await_change(),
-        Next::Soon => Action::requeue(context.data.context.requeue),
-        Next::Later => Action::requeue(LATER),
+        Next::Soon => Action::requeue(context.data.context.timing.requeue),
+        Next::Later => Action::requeue(context.data.context.timing.resync),
         Next::Now => Action::requeue(Duration::ZERO),
     })
 }

@@ -149,13 +149,16 @@ async fn nothing_told(lab: &Lab) -> anyhow::Result<String> {
 }
 
 fn not_in(place: &str, text: &str) -> anyhow::Result<()> {
-    // Three bytes are four letters in base64: a whole number of them looks the same whatever follows.
-    let whole = &PLANTED.as_bytes()[..PLANTED.len() / 3 * 3];
-    for planted in [PLANTED.to_owned(), BASE64.encode(whole), BASE64.encode(BASE64.encode(whole).as_bytes())] {
-        let planted = planted.trim_end_matches('=');
+    let once = encoded_stem(PLANTED);
+    for planted in [PLANTED, &encoded_stem(&once), &once] {
         ensure!(!text.contains(planted), "a planted password is in {place}: {text}");
     }
     Ok(())
+}
+
+/// What a text looks like in base64 whatever follows it: three bytes are four letters, and the rest depends on what follows.
+fn encoded_stem(text: &str) -> String {
+    BASE64.encode(&text.as_bytes()[..text.len() / 3 * 3])
 }
 
 #[cfg(test)]

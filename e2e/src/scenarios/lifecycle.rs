@@ -209,7 +209,9 @@ impl Stage {
     async fn remembers(&self, team: &Workspace, name: &str, count: usize) -> anyhow::Result<()> {
         self.eventually(&format!("{count} objects are remembered for {name}"), async || {
             let secret = self.remembered_of(team, name).await?.context("there is no Secret")?;
-            let entries = secret["data"].as_object().map_or(0, serde_json::Map::len);
+            // Keys with a dot are notes beside an object's own entry.
+            let entries =
+                secret["data"].as_object().into_iter().flatten().filter(|(key, _)| !key.contains('.')).count();
             ensure!(entries == count, "{entries} are");
             Ok(())
         })

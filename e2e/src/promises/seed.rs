@@ -1,6 +1,6 @@
 //! Random choices that can be made again.
 
-/// How many random runs each trial makes.
+/// How many runs with new seeds each trial makes.
 const RUNS: &str = "CARRICK_RUNS";
 /// The one seed to run with, to replay a failure.
 const SEED: &str = "CARRICK_SEED";
@@ -39,7 +39,7 @@ impl Choices {
     }
 }
 
-/// The seeds to run with: new ones each time, as many as asked for, or the one to be replayed.
+/// The seeds to run with: always the same few, as many new ones as asked for, or the one to be replayed.
 pub fn seeds(default: u64) -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number(SEED) {

@@ -39,18 +39,22 @@ pub fn crontab(group: &str) -> Value {
         "image": { "type": "string" },
         "replicas": { "type": "integer" },
     });
-    let version = json!({
+    let names = json!({
+        "plural": "crontabs", "singular": "crontab", "kind": "CronTab", "listKind": "CronTabList", "shortNames": ["ct"],
+    });
+    crd_of(group, &names, &version_of(&spec))
+}
+
+/// The one version of a kind without a status, given the fields of its spec.
+fn version_of(spec: &Value) -> Value {
+    json!({
         "name": "v1",
         "served": true,
         "storage": true,
         "schema": { "openAPIV3Schema": { "type": "object", "properties": {
             "spec": { "type": "object", "properties": spec },
         }}},
-    });
-    let names = json!({
-        "plural": "crontabs", "singular": "crontab", "kind": "CronTab", "listKind": "CronTabList", "shortNames": ["ct"],
-    });
-    crd_of(group, &names, &version)
+    })
 }
 
 /// The same in the versions v1 and v2, of which v2 is stored.
@@ -73,16 +77,8 @@ pub fn backup(group: &str) -> Value {
         "destination": { "type": "string" },
         "items": { "type": "array", "items": item },
     });
-    let version = json!({
-        "name": "v1",
-        "served": true,
-        "storage": true,
-        "schema": { "openAPIV3Schema": { "type": "object", "properties": {
-            "spec": { "type": "object", "properties": spec },
-        }}},
-    });
     let names = json!({ "plural": "backups", "singular": "backup", "kind": "Backup", "listKind": "BackupList" });
-    crd_of(group, &names, &version)
+    crd_of(group, &names, &version_of(&spec))
 }
 
 /// A kind with a status.

@@ -19,7 +19,7 @@ mod publish;
 mod related;
 mod related_ends;
 mod restarts;
-mod rights;
+pub(crate) mod rights;
 mod rules;
 mod shapes;
 mod startup;

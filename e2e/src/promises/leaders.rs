@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use carrick_client::Client;
 use carrick_plane::faults::{Effect, Match, Rule};
 use serde_json::json;
 
@@ -13,7 +12,7 @@ use super::flows;
 use super::lab::Lab;
 use super::switch::described;
 use crate::agent::{Agent, Setup};
-use crate::kinds;
+use crate::scenarios::rights::grant;
 use crate::world::{ADMIN_AGENT, AGENT, EmbeddedWorld, User};
 
 /// A lease lasts 15 s, and stand-bys look every 2 s.
@@ -23,8 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub async fn cut_off_from_the_lease() -> anyhow::Result<String> {
     let lab = Lab::bare(EmbeddedWorld::start().await?, flows::plain(), None).await?;
     lab.flow.publish(&lab.stage).await?;
+    // The second agent is another user, so that the faults hit the first one only.
+    let everything = json!([
+        { "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] },
+        { "nonResourceURLs": ["*"], "verbs": ["*"] },
+        { "nonResourceURLs": ["/"], "verbs": ["access"] },
+    ]);
     for client in [&lab.stage.service, &lab.stage.provider.client] {
-        allow_everything(client).await?;
+        grant(&lab.stage, client, &everything).await?;
     }
     let setup = Setup { leader_election: true, ..Setup::default() };
     let first = Agent::start(&lab.stage, setup)?;
@@ -68,27 +73,4 @@ pub async fn cut_off_from_the_lease() -> anyhow::Result<String> {
     let (before, after) = (handed_over, work.len() - handed_over);
     second.stop().await?;
     Ok(format!("{before} writes of the first agent, then {after} of the second one, taken over after {taken_over:.1?}"))
-}
-
-/// Gives all rights to the user of the second agent.
-async fn allow_everything(client: &Client) -> anyhow::Result<()> {
-    let api = "rbac.authorization.k8s.io";
-    let api_version = format!("{api}/v1");
-    let metadata = json!({ "name": "second-agent" });
-    let rules = json!([
-        { "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] },
-        { "nonResourceURLs": ["*"], "verbs": ["*"] },
-        { "nonResourceURLs": ["/"], "verbs": ["access"] },
-    ]);
-    let role = json!({ "apiVersion": api_version, "kind": "ClusterRole", "metadata": metadata, "rules": rules });
-    client.create(&kinds::cluster_roles(), None, &role).await?;
-    let binding = json!({
-        "apiVersion": api_version,
-        "kind": "ClusterRoleBinding",
-        "metadata": metadata,
-        "roleRef": { "apiGroup": api, "kind": "ClusterRole", "name": "second-agent" },
-        "subjects": [{ "apiGroup": api, "kind": "User", "name": AGENT }],
-    });
-    client.create(&kinds::cluster_role_bindings(), None, &binding).await?;
-    Ok(())
 }

@@ -89,7 +89,7 @@ pub(super) fn rule(groups: &[&str], resources: &[&str], verbs: &str) -> Value {
 }
 
 /// Gives the rules to the agent's user.
-pub(super) async fn grant(stage: &Stage, client: &Client, rules: &Value) -> anyhow::Result<()> {
+pub(crate) async fn grant(stage: &Stage, client: &Client, rules: &Value) -> anyhow::Result<()> {
     let (api, name) = ("rbac.authorization.k8s.io", stage.agent_name());
     let api_version = format!("{api}/v1");
     let metadata = json!({ "name": name });

@@ -17,7 +17,7 @@ use super::{Context, Manager};
 use crate::agent::catalog::Catalog;
 use crate::decide::Explanation;
 
-/// How often to look whether everything has been seen.
+/// How often to look whether everything has been seen while nothing is told.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Takes down what would be done.
@@ -78,7 +78,9 @@ pub(crate) async fn look(mut context: Context, catalog: &Catalog, patience: Dura
             looked.problem = missing;
             break;
         }
-        tokio::time::sleep(LOOK).await;
+        if let Ok(Some((published, key, outcome))) = tokio::time::timeout(LOOK, receiver.recv()).await {
+            looked.told.insert((published, key), outcome);
+        }
     }
     for cluster in manager.fleets.consumers.clusters() {
         looked.paths.extend(cluster.path().map(|path| (cluster.name().to_string(), path.to_string())));

@@ -72,13 +72,7 @@ fn trials() -> Vec<Trial> {
         let mut flows = vec![flows::short()];
         // Reverting and editing is about the order itself, whatever travels along.
         if seed::is_wide() || ![Meddling::RevertsSpec, Meddling::EditsCopy].contains(&meddling) {
-            flows.push(flows::secret_up());
-        }
-        // Known to fail, see docs/promises.md: an original that ends while nothing is remembered about it is not released.
-        if seed::is_wide()
-            || [Meddling::DeletesSource, Meddling::RecreatesSource, Meddling::DeletesCopy].contains(&meddling)
-        {
-            flows.push(flows::map_down());
+            flows.extend([flows::secret_up(), flows::map_down()]);
         }
         for flow in flows {
             let name = format!("convergence::killed_at_every_write_while_somebody_{}::{}", meddling.words(), flow.name);

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::flow::Flow;
 use super::lab::Lab;
-use super::seed::{Choices, is_wide, replay, seeds};
+use super::seed::{Choices, replay, seeds};
 use super::story::Story;
 use crate::world::ADMIN_AGENT;
 
@@ -79,11 +79,11 @@ impl Mischief {
             Self::WatchCut => (any(), Effect::CutWatch(choices.below(3)), 500),
             Self::WatchExpired => (any(), Effect::ExpireWatch(choices.below(3)), 500),
             Self::WatchStalled => (any(), Effect::StallWatch(choices.below(4)), 300),
-            // Lists that begin a watch may be old. What is asked for once is read from the store itself. Known to fail, see docs/promises.md:
-            // an old streaming list, of which only the service cluster is asked.
+            // Lists that begin a watch may be old. What is asked for once, such as related objects in a namespace, is read from the store
+            // itself, and the agent relies on that.
             Self::Stale => {
-                let verbs: &[&str] = if side == "kcp" || is_wide() { &["list", "watch"] } else { &["list"] };
-                (any().verbs(verbs).filter(begins_watch), Effect::Stale(1 + choices.below(30)), 500)
+                let lists = any().verbs(&["list", "watch"]).filter(|ask| begins_watch(ask) && ask.namespace.is_empty());
+                (lists, Effect::Stale(1 + choices.below(30)), 500)
             }
         }
     }

@@ -132,6 +132,13 @@ fn overwrite(desired: &Value, copy: &Value, link: Option<(&Link, &str)>, subreso
     if out == *copy { Change::Remember } else { Change::Replace(out) }
 }
 
+/// Whether a copy holds the whole desired state and no content beside it.
+pub(super) fn is_exact(desired: &Value, copy: &Value, subresources: &[&str]) -> bool {
+    let is_content = |key: &str| !IDENTITY.contains(&key) && !subresources.contains(&key);
+    let mut content = copy.as_object().into_iter().flat_map(Map::keys).filter(|key| is_content(key));
+    content.all(|key| desired.get(key).is_some()) && overwrite(desired, copy, None, subresources) == Change::Remember
+}
+
 /// Whether the server refuses a patch because the fields can never change: the type of a Secret, and the content of what is immutable.
 pub(super) fn is_refused(kind: &ApiKind, copy: &Value, patch: &Value) -> bool {
     let changes = |keys: &[&str]| keys.iter().any(|key| patch.get(key).is_some());

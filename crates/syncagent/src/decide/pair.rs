@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::DecideError;
-use super::content::{Change, compare, is_refused, remembered};
+use super::content::{Change, compare, is_exact, is_refused, remembered};
 use super::state::Entry;
 use super::step::{Dependents, Event, Place, Side, Step};
 use crate::api::FINALIZER;
@@ -132,6 +132,13 @@ impl Pair<'_> {
         steps.push(Step::Remember { entry: self.entry.clone(), value });
         self.report(steps, Event::StatusSynced);
         Ok(())
+    }
+
+    /// Whether the copy is exactly what the rules make of the source. Rules that fail make nothing.
+    pub fn is_exact(&self) -> bool {
+        let Some(copy) = self.copy else { return false };
+        let mutated = self.mutation.spec(self.source, Some(copy));
+        mutated.is_ok_and(|mutated| is_exact(&remembered(&mutated, self.subresources), copy, self.subresources))
     }
 
     /// Steps that remove the copy, and then the finalizer on the source.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::pair::{Pair, Progress, StatusFlow, is_deleting};
+use super::pair::{Pair, Progress, StatusFlow, has_finalizer, is_deleting};
 use super::record::Record;
 use super::state::{State, entry_key};
 use super::step::{Next, Place, Plan, Side, Step};
@@ -188,8 +188,8 @@ pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Pla
         plan.add(strand, Progress::Settled);
     };
     for known in context.known(&view.seen).iter().filter(|known| goes(known.rules)) {
-        let held = Held::seen(known, &[]);
-        release(&if context.state.knows(&known.key) { held } else { held.without_copy() });
+        let is_known = context.state.knows(&known.key);
+        release(&if is_known { Held::seen(known, &[]) } else { context.forgotten(known, &[]) });
     }
     for dropped in &view.dropped {
         let rules = context.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
@@ -220,13 +220,23 @@ impl Context<'_> {
     /// must still know that it is its own.
     fn end(&self, known: &Known<'_>, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
         if !self.state.knows(&known.key) {
-            return Progress::Settled;
+            // The memory is lost, and only our finalizer is left. Whoever remembers the original ends it.
+            let is_ours = has_finalizer(&known.seen.origin) && !known.seen.others.iter().any(|other| other.origin);
+            return if is_ours { self.forgotten(known, named).release(strand) } else { Progress::Settled };
         }
         let progress = Held::seen(known, named).ending().release(strand);
         if progress != Progress::Waiting {
             strand.push(Step::Drop { entry: known.key.clone() });
         }
         progress
+    }
+
+    /// An original that we hold and of which nothing is remembered. An object that is exactly what the rules make of it is its copy; any
+    /// other one in that place may belong to somebody else and stays.
+    fn forgotten<'b>(&self, known: &'b Known<'_>, named: &[&Record]) -> Held<'b> {
+        let held = Held::seen(known, named);
+        let is_copy = has_finalizer(&known.seen.origin) && self.pair(known).is_exact();
+        if is_copy { held } else { held.without_copy() }
     }
 
     fn pair<'b>(&'b self, known: &'b Known<'_>) -> Pair<'b> {

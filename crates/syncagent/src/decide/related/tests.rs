@@ -343,6 +343,54 @@ fn a_consumers_object_that_was_never_synced_is_never_deleted() {
 }
 
 #[test]
+fn an_original_that_ends_while_nothing_is_remembered_takes_only_its_exact_copy_along() {
+    let rules = rules(json!([referred("kcp")]));
+    let ends: [(Value, bool); 4] = [
+        (json!({}), true),
+        (json!({"metadata": {"labels": {"by": "operator"}}}), true),
+        (json!({"data": {"more": "content"}}), false),
+        (json!({"type": "Other"}), false),
+    ];
+    for (edit, goes) in ends {
+        for what in ["original", "primary"] {
+            let mut world = World::with(&rules, &[("a", "s")]);
+            world.secret("kcp", "s");
+            world.settle(&rules, "a");
+            world.edit("service", "Secret", "s", edit.clone());
+            world.states.clear();
+            let (kind, name) = if what == "original" { ("Secret", "s") } else { ("CronTab", "a") };
+            world.delete("kcp", kind, name);
+            world.settle(&rules, "a");
+            assert_eq!(world.get("service", "Secret", "s").is_none(), goes, "{what} {edit}");
+            match world.get("kcp", "Secret", "s") {
+                Some(original) => assert!(what == "primary" && !has_finalizer(original), "{what} {edit}"),
+                None => assert_eq!(what, "original"),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_original_that_somebody_else_holds_is_left_to_them() {
+    let rules = rules(json!([referred("kcp")]));
+    let mut world = World::with(&rules, &[("a", "s"), ("b", "s")]);
+    world.secret("kcp", "s");
+    world.settle(&rules, "b");
+    world.states.remove("a");
+    world.delete("kcp", "Secret", "s");
+    assert!(
+        world
+            .plan(&rules, "a")
+            .strands
+            .iter()
+            .flatten()
+            .all(|step| !matches!(step, Step::Delete { .. } | Step::SetFinalizers { .. }))
+    );
+    world.settle(&rules, "b");
+    assert!(world.get("kcp", "Secret", "s").is_none() && world.get("service", "Secret", "s").is_none());
+}
+
+#[test]
 fn an_original_in_kcp_that_is_out_of_sight_changes_nothing() {
     let rules = rules(json!([referred("kcp")]));
     let mut world = World::with(&rules, &[("a", "s")]);

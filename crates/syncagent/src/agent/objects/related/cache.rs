@@ -37,8 +37,11 @@ struct Slot {
     users: HashSet<User>,
     /// When this was last heard of.
     round: u64,
-    /// The last version before it was deleted, or that of the deletion: answers that are not newer came too late.
+    /// The version of its deletion: what is not newer came too late.
     gone: Option<u64>,
+    /// The last version before a list lacked it: answers that are not newer came too late. An old list may lack what the watch reports
+    /// next.
+    unlisted: Option<u64>,
 }
 
 struct Query {
@@ -105,10 +108,10 @@ impl Cache {
         let round = self.round;
         let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) else { return };
         match object {
-            Some(object) => slot.renew(object, round),
+            Some(object) => slot.answer(object, round),
             // What the watch reported meanwhile is newer.
             None if slot.known => {}
-            None => slot.vanish(round, None),
+            None => slot.vanish(round),
         }
     }
 
@@ -117,7 +120,7 @@ impl Cache {
         let round = self.round;
         for object in objects {
             let slots = self.slots.entry(room.clone()).or_default();
-            slots.entry(object.name.to_string()).or_default().renew(object, round);
+            slots.entry(object.name.to_string()).or_default().answer(object, round);
         }
         let queries = self.queries.get_mut(room).into_iter().flatten();
         for query in queries.filter(|query| query.selector == *selector) {
@@ -243,7 +246,8 @@ impl Cache {
         if slot.object.as_ref().is_some_and(|known| is_newer(known, object)) {
             return HashSet::new();
         }
-        slot.vanish(round, Some(object));
+        slot.vanish(round);
+        slot.gone = version(object).max(slot.unlisted).max(slot.gone);
         let users = slot.users.clone();
         self.tidy(&room, &object.name);
         users
@@ -262,7 +266,7 @@ impl Cache {
                 if slot.object.is_some() {
                     users.extend(slot.users.iter().cloned());
                 }
-                slot.vanish(round, None);
+                slot.vanish(round);
                 gone.push((room.clone(), name.clone()));
             }
         }
@@ -294,21 +298,36 @@ impl Cache {
 }
 
 impl Slot {
+    /// Takes in what the watch says.
     fn renew(&mut self, object: Object, round: u64) {
         self.round = round;
         self.known = true;
-        let too_late = self.gone.is_some_and(|gone| version(&object).is_some_and(|version| version <= gone));
+        let too_late = is_at_most(&object, self.gone);
         if !too_late && self.object.as_ref().is_none_or(|known| !is_newer(known, &object)) {
             self.object = Some(object);
         }
     }
 
-    fn vanish(&mut self, round: u64, last: Option<&Object>) {
+    /// Takes in what the server answered, which may be older than what the watch said meanwhile.
+    fn answer(&mut self, object: Object, round: u64) {
+        if is_at_most(&object, self.unlisted) {
+            self.round = round;
+            self.known = true;
+        } else {
+            self.renew(object, round);
+        }
+    }
+
+    /// The object is not there.
+    fn vanish(&mut self, round: u64) {
         self.round = round;
         self.known = true;
-        self.gone = last.and_then(version).max(self.object.as_ref().and_then(version)).max(self.gone);
-        self.object = None;
+        self.unlisted = self.object.take().as_ref().and_then(version).max(self.unlisted);
     }
+}
+
+fn is_at_most(object: &Object, limit: Option<u64>) -> bool {
+    limit.is_some_and(|limit| version(object).is_some_and(|version| version <= limit))
 }
 
 fn is_newer(a: &Object, b: &Object) -> bool {
@@ -433,6 +452,21 @@ mod tests {
             cache.apply("e", &Event::Synced, |_| false).is_empty(),
             "clusters of other endpoints are not concerned"
         );
+    }
+
+    #[test]
+    fn what_an_old_list_lacks_comes_back_with_the_watch() {
+        let mut cache = live();
+        let a = &user("a");
+        cache.get(a, "e", &room(), "s");
+        cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true);
+        cache.apply("e", &Event::Begin, |_| true);
+        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into());
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
+        cache.learn(&room(), "s", Some(object("s", 5, "x")));
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), None, "the answer may be older than the list");
+        assert_eq!(cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true), [a.clone()].into());
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("5".into()), "the watch goes on after the list");
     }
 
     #[test]

@@ -204,6 +204,9 @@ async fn measure() {
     if on("4") {
         workspaces().await;
     }
+    if on("5") {
+        lists().await;
+    }
 }
 
 async fn starts() {
@@ -299,6 +302,45 @@ async fn watches() {
     );
     report("writes per second meanwhile", &format!("{written:.0}"));
     report("memory with them", &format!("{:.0} MiB", server.memory()));
+}
+
+async fn lists() {
+    const COUNT: usize = 100_000;
+    let server = Server::start("kube").await;
+    let clients = Arc::new([server.another(), server.another()]);
+    rate(COUNT, 64, move |number| {
+        let client = clients[number % 2].clone();
+        async move { assert_eq!(client.send("POST", MAPS, Some(map(number))).await.0, 201) }
+    })
+    .await;
+    report(&format!("memory with {COUNT} ConfigMaps"), &format!("{:.0} MiB", server.memory()));
+    for (what, selector) in [("", ""), (" with a label selector", "&labelSelector=app%3Dbench")] {
+        let (mut token, mut seen, begin) = (String::new(), 0, Instant::now());
+        loop {
+            let path = format!("{MAPS}?limit=500{selector}&continue={token}");
+            let page: Value = serde_json::from_slice(&server.client.send("GET", &path, None).await.1).unwrap();
+            seen += page["items"].as_array().unwrap().len();
+            match page["metadata"]["continue"].as_str() {
+                Some(next) if !next.is_empty() => next.clone_into(&mut token),
+                _ => break,
+            }
+        }
+        assert!(seen >= COUNT);
+        let rate = COUNT as f64 / begin.elapsed().as_secs_f64();
+        report(&format!("{COUNT} objects listed in pages of 500{what}"), &format!("{rate:.0} objects/s"));
+    }
+    let begin = Instant::now();
+    let path =
+        format!("{MAPS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
+    let mut body = server.client.open("GET", &path, None).await.into_body();
+    let mut seen = 0;
+    while seen < COUNT {
+        let frame = body.frame().await.expect("more events").unwrap().into_data().unwrap();
+        seen += frame.iter().filter(|byte| **byte == b'\n').count();
+    }
+    let rate = COUNT as f64 / begin.elapsed().as_secs_f64();
+    report(&format!("{COUNT} objects as a streaming list"), &format!("{rate:.0} objects/s"));
+    report("memory after that", &format!("{:.0} MiB", server.memory()));
 }
 
 async fn workspaces() {

@@ -58,4 +58,7 @@ pub use http::tls::ClientCertificate;
 pub use plane::{Config, Limits, Mode, Plane, PlaneError, User};
 pub use resource::{Column, Origin, Resource, Version};
 pub use status::{Cause, Status};
-pub use store::{Change, Durability, Expect, Expired, Key, Kind, LogLimits, Store, StoreError, Stored, Topic, Watch};
+pub use store::{
+    Change, Durability, Expect, Expired, Key, Kind, LogLimits, Object, Page, Selection, Store, StoreError, Stored,
+    Topic, Watch,
+};

@@ -10,13 +10,15 @@
 
 mod disk;
 mod log;
+mod object;
+mod page;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::watch as signal;
 
@@ -24,6 +26,9 @@ use disk::Disk;
 pub use disk::Durability;
 use log::Log;
 pub use log::{LogLimits, Topic};
+pub use object::Object;
+use object::{Recent, at_revision, pack};
+pub use page::{Page, Selection};
 pub use watch::Watch;
 
 /// What is stored together: group, resource, and the identity of the export it is bound from.
@@ -64,7 +69,7 @@ impl Key {
     }
 }
 
-/// An object at rest, in its storage version.
+/// An object as it is worked with, in its storage version.
 #[derive(Debug, Clone)]
 pub struct Stored {
     /// Revision of the last write to this object.
@@ -81,9 +86,21 @@ pub struct Change {
     /// The object written.
     pub key: Key,
     /// State before, none for a creation.
-    pub before: Option<Arc<Value>>,
+    pub before: Option<Object>,
     /// State after, none for a deletion.
-    pub after: Option<Arc<Value>>,
+    pub after: Option<Object>,
+}
+
+impl Change {
+    /// State before, unfolded.
+    pub fn old(&self) -> Option<Arc<Value>> {
+        self.before.as_ref().map(Object::value)
+    }
+
+    /// State after, unfolded.
+    pub fn new(&self) -> Option<Arc<Value>> {
+        self.after.as_ref().map(Object::value)
+    }
 }
 
 /// What a writer believes about the present state.
@@ -124,12 +141,14 @@ pub struct Expired {
     pub oldest: u64,
 }
 
-type Place = (Arc<str>, Arc<str>, Arc<str>);
+/// Cluster, namespace and name with zero bytes between them: one piece of memory, in the order of lists.
+type Place = Box<str>;
+type Objects = BTreeMap<Place, Object>;
 
 #[derive(Debug, Default)]
 struct Inner {
     revision: u64,
-    objects: BTreeMap<Kind, BTreeMap<Place, Stored>>,
+    objects: BTreeMap<Kind, Objects>,
     log: Log,
     /// Revision of the last write per kind and cluster, to invalidate what is derived from it.
     touched: HashMap<(Kind, Arc<str>), u64>,
@@ -141,6 +160,7 @@ struct Inner {
 pub struct Store {
     inner: Arc<RwLock<Inner>>,
     newest: signal::Sender<u64>,
+    recent: Mutex<Recent>,
 }
 
 impl Default for Store {
@@ -170,7 +190,7 @@ impl Store {
 
     fn from_inner(inner: Inner) -> Self {
         let (newest, _) = signal::channel(inner.revision);
-        Self { inner: Arc::new(RwLock::new(inner)), newest }
+        Self { inner: Arc::new(RwLock::new(inner)), newest, recent: Mutex::default() }
     }
 
     /// The newest revision.
@@ -185,51 +205,41 @@ impl Store {
 
     /// One object.
     pub fn get(&self, key: &Key) -> Option<Stored> {
-        let inner = self.inner.read();
-        inner.objects.get(&key.kind)?.get(&place(key)).cloned()
+        let found = self.inner.read().objects.get(&key.kind)?.get(&*place(key)).cloned()?;
+        Some(Stored { revision: found.revision(), object: self.value(&found) })
+    }
+
+    /// Whether an object exists.
+    pub fn has(&self, key: &Key) -> bool {
+        self.inner.read().objects.get(&key.kind).is_some_and(|objects| objects.contains_key(&*place(key)))
+    }
+
+    /// An object unfolded, and kept so for a while: for those that are read often.
+    pub fn value(&self, object: &Object) -> Arc<Value> {
+        let value = object.value();
+        // A value that only this call holds was unfolded just now.
+        if Arc::strong_count(&value) == 1 {
+            self.recent.lock().keep(object.text().len(), value.clone());
+        }
+        value
     }
 
     /// Objects of a kind with the revision they were read at, sorted by cluster, namespace and name.
-    pub fn list(&self, kind: &Kind, cluster: Option<&str>, namespace: Option<&str>) -> (u64, Vec<(Key, Stored)>) {
+    pub fn list(&self, kind: &Kind, cluster: Option<&str>, namespace: Option<&str>) -> (u64, Vec<(Key, Object)>) {
         let inner = self.inner.read();
-        (inner.revision, inner.select(kind, cluster, namespace))
+        (inner.revision, page::all(&inner, &Selection { kind, cluster, namespace }))
     }
 
-    /// Like `list`, at a past revision: the log is undone as far as needed.
-    pub fn list_at(
+    /// Up to `limit` objects (zero: all) behind a place, now or at a past revision: the log is undone as far as needed.
+    pub fn page(
         &self,
-        revision: u64,
-        kind: &Kind,
-        cluster: Option<&str>,
-        namespace: Option<&str>,
-    ) -> Result<Vec<(Key, Stored)>, Expired> {
-        let inner = self.inner.read();
-        if revision < inner.log.oldest() {
-            return Err(Expired { asked: revision, oldest: inner.log.oldest() });
-        }
-        let undo: Vec<&Arc<Change>> = inner
-            .log
-            .newest_first()
-            .take_while(|change| change.revision > revision)
-            .filter(|change| {
-                change.key.kind == *kind
-                    && cluster.is_none_or(|wanted| *change.key.cluster == *wanted)
-                    && namespace.is_none_or(|wanted| *change.key.namespace == *wanted)
-            })
-            .collect();
-        let mut state: BTreeMap<Key, Stored> = inner.select(kind, cluster, namespace).into_iter().collect();
-        for change in undo {
-            match &change.before {
-                Some(object) => {
-                    let revision = revision_of(object);
-                    state.insert(change.key.clone(), Stored { revision, object: object.clone() });
-                }
-                None => {
-                    state.remove(&change.key);
-                }
-            }
-        }
-        Ok(state.into_iter().collect())
+        selection: &Selection<'_>,
+        at: Option<u64>,
+        behind: Option<&Key>,
+        limit: usize,
+    ) -> Result<Page, Expired> {
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        page::read(&self.inner.read(), selection, at, behind, limit)
     }
 
     /// Kinds that have objects in a cluster.
@@ -238,7 +248,10 @@ impl Store {
         inner
             .objects
             .iter()
-            .filter(|(_, objects)| range(objects, Some(cluster)).next().is_some())
+            .filter(|(kind, objects)| {
+                let selection = Selection { kind, cluster: Some(cluster), namespace: None };
+                page::range(objects, &selection, None).next().is_some()
+            })
             .map(|(kind, _)| kind.clone())
             .collect()
     }
@@ -254,62 +267,62 @@ impl Store {
     }
 
     /// Writes or (with `None`) deletes one object. Content equal to what is stored changes nothing: no revision, no event.
-    pub fn commit(&self, key: &Key, expect: Expect, after: Option<Value>) -> Result<Stored, StoreError> {
+    pub fn commit(&self, key: &Key, expect: Expect, mut after: Option<Value>) -> Result<Stored, StoreError> {
+        let place = place(key);
+        let text = after.as_mut().map(pack);
         let mut inner = self.inner.write();
-        let before = inner.objects.get(&key.kind).and_then(|objects| objects.get(&place(key))).cloned();
+        let before = inner.objects.get(&key.kind).and_then(|objects| objects.get(&*place)).cloned();
         match (expect, &before) {
             (Expect::Absent, Some(_)) => return Err(StoreError::Exists),
             (Expect::Revision(_), None) => return Err(StoreError::Missing),
-            (Expect::Revision(wanted), Some(found)) if wanted != found.revision => {
-                return Err(StoreError::Stale(found.revision));
+            (Expect::Revision(wanted), Some(found)) if wanted != found.revision() => {
+                return Err(StoreError::Stale(found.revision()));
             }
             _ => {}
         }
-        if let (Some(new), Some(found)) = (&after, &before)
-            && same_content(new, &found.object)
+        if let (Some(new), Some(found)) = (&text, &before)
+            && **new == *found.text()
         {
-            return Ok(found.clone());
+            drop(inner);
+            return Ok(Stored { revision: found.revision(), object: self.value(found) });
         }
         let revision = inner.revision + 1;
-        let deleted = after.is_none();
-        let object = match (after, &before) {
-            (Some(object), _) => object,
-            (None, Some(found)) => (*found.object).clone(),
+        let value = match (after, &before) {
+            (Some(value), _) => value,
+            (None, Some(found)) => Value::clone(&found.value()),
             (None, None) => return Err(StoreError::Missing),
         };
-        let object = Arc::new(at_revision(object, revision));
+        let value = Arc::new(at_revision(value, revision));
+        let object = text.map(|text| Object::new(revision, text));
         if let Some(disk) = &mut inner.disk {
-            disk.append(revision, key, (!deleted).then_some(&*object))?;
+            disk.append(revision, key, object.as_ref())?;
         }
-        let stored = Stored { revision, object: object.clone() };
         inner.revision = revision;
         inner.touched.insert((key.kind.clone(), key.cluster.clone()), revision);
         let objects = inner.objects.entry(key.kind.clone()).or_default();
-        if deleted {
-            objects.remove(&place(key));
-        } else {
-            objects.insert(place(key), stored.clone());
+        match &object {
+            Some(object) => {
+                object.share(&value);
+                self.recent.lock().keep(object.text().len(), value.clone());
+                objects.insert(place, object.clone());
+            }
+            None => {
+                objects.remove(&*place);
+            }
         }
-        // A deletion's "before" carries the revision of the deletion: that is what watchers are shown.
-        let change = Change {
-            revision,
-            key: key.clone(),
-            before: if deleted { Some(object.clone()) } else { before.map(|found| found.object) },
-            after: (!deleted).then_some(object),
-        };
-        inner.log.push(Arc::new(change));
+        inner.log.push(Arc::new(Change { revision, key: key.clone(), before, after: object }));
         if inner.disk.as_ref().is_some_and(Disk::wants_compaction) {
             self.compact(&mut inner);
         }
         drop(inner);
         self.newest.send_replace(revision);
-        Ok(stored)
+        Ok(Stored { revision, object: value })
     }
 
     /// Rewrites the file without history, beside the running writes: they are kept in memory until it is done.
     fn compact(&self, inner: &mut Inner) {
         let revision = inner.revision;
-        let objects: Vec<(Key, Stored)> = inner.all().collect();
+        let objects: Vec<(Key, Object)> = inner.all().collect();
         let Some(disk) = &mut inner.disk else { return };
         let snapshot = disk.begin_compaction();
         let shared = Arc::downgrade(&self.inner);
@@ -354,68 +367,26 @@ impl Store {
 }
 
 impl Inner {
-    fn all(&self) -> impl Iterator<Item = (Key, Stored)> {
-        self.objects.iter().flat_map(|(kind, objects)| {
-            objects.iter().map(|((cluster, namespace, name), stored)| {
-                let (cluster, namespace, name) = (cluster.clone(), namespace.clone(), name.clone());
-                (Key { kind: kind.clone(), cluster, namespace, name }, stored.clone())
-            })
-        })
+    fn all(&self) -> impl Iterator<Item = (Key, Object)> {
+        self.objects
+            .iter()
+            .flat_map(|(kind, objects)| objects.iter().map(|(place, object)| (key_at(kind, place), object.clone())))
     }
-
-    fn select(&self, kind: &Kind, cluster: Option<&str>, namespace: Option<&str>) -> Vec<(Key, Stored)> {
-        let Some(objects) = self.objects.get(kind) else { return Vec::new() };
-        range(objects, cluster)
-            .filter(|((_, found, _), _)| namespace.is_none_or(|wanted| **found == *wanted))
-            .map(|((cluster, namespace, name), stored)| {
-                let key = Key {
-                    kind: kind.clone(),
-                    cluster: cluster.clone(),
-                    namespace: namespace.clone(),
-                    name: name.clone(),
-                };
-                (key, stored.clone())
-            })
-            .collect()
-    }
-}
-
-fn range<'a>(
-    objects: &'a BTreeMap<Place, Stored>,
-    cluster: Option<&'a str>,
-) -> impl Iterator<Item = (&'a Place, &'a Stored)> {
-    let start: Place = (cluster.unwrap_or("").into(), "".into(), "".into());
-    objects.range(start..).take_while(move |((found, _, _), _)| cluster.is_none_or(|wanted| **found == *wanted))
 }
 
 fn place(key: &Key) -> Place {
-    (key.cluster.clone(), key.namespace.clone(), key.name.clone())
+    [&*key.cluster, &*key.namespace, &*key.name].join("\0").into()
+}
+
+fn key_at(kind: &Kind, place: &str) -> Key {
+    let mut parts = place.splitn(3, '\0');
+    let mut part = || parts.next().unwrap_or_default().into();
+    Key { kind: kind.clone(), cluster: part(), namespace: part(), name: part() }
 }
 
 /// The revision written in an object's metadata.
 pub fn revision_of(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-fn at_revision(mut object: Value, revision: u64) -> Value {
-    if object["metadata"].is_object() {
-        object["metadata"]["resourceVersion"] = revision.to_string().into();
-    }
-    object
-}
-
-fn same_content(new: &Value, old: &Value) -> bool {
-    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return new == old };
-    let rest = |map: &serde_json::Map<String, Value>| map.len() - usize::from(map.contains_key("metadata"));
-    rest(new) == rest(old)
-        && new.iter().all(|(key, value)| key == "metadata" || old.get(key) == Some(value))
-        && same_metadata(new.get("metadata"), old.get("metadata"))
-}
-
-fn same_metadata(new: Option<&Value>, old: Option<&Value>) -> bool {
-    let (Some(Value::Object(new)), Some(Value::Object(old))) = (new, old) else { return new == old };
-    let count = |map: &serde_json::Map<String, Value>| map.keys().filter(|key| *key != "resourceVersion").count();
-    count(new) == count(old) && new.iter().all(|(key, value)| key == "resourceVersion" || old.get(key) == Some(value))
 }
 
 #[cfg(test)]

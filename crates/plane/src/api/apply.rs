@@ -26,7 +26,7 @@ impl Api {
         let has_status = scope.version()?.status;
         limit(&mut config, subresource, has_status);
         let key = scope.key(name)?;
-        if self.store.get(&key).is_none() {
+        if !self.store.has(&key) {
             if !subresource.is_empty() {
                 return Err(scope.not_found(name));
             }

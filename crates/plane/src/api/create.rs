@@ -113,14 +113,14 @@ impl Api {
         let key = scope.key(&name)?;
         warnings.extend(version.deprecated.clone());
         if options.dry_run {
-            if self.store.get(&key).is_some() {
+            if self.store.has(&key) {
                 return Err(Status::already_exists(&resource.group, &resource.plural, &name));
             }
-            return Ok(Written { code: 201, object: Self::undecorated(scope, &object), warnings });
+            return Ok(Written { code: 201, object: Self::undecorated(scope, object.into()), warnings });
         }
         let stored = self.store.commit(&key, Expect::Absent, Some(object));
         let stored = stored.map_err(|error| store_error(scope, &name, &error))?;
-        Ok(Written { code: 201, object: self.present(scope, &key, &stored.object), warnings })
+        Ok(Written { code: 201, object: self.present(scope, &key, stored.object), warnings })
     }
 
     /// Extension and view admission; the plane's own writes are not reviewed.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::create::store_error;
-use super::read::ListOptions;
+use super::read::{ListOptions, Listed};
 use super::update::is_finished;
 use super::{Api, Caller, Scope, Written, meta, rules};
 use crate::extension::Operation;
@@ -95,7 +95,7 @@ impl Api {
         options: &DeleteOptions,
     ) -> Result<Result<Written, Status>, StoreError> {
         let resource = &scope.resource;
-        let current = self.present(scope, key, &stored.object);
+        let current = self.present(scope, key, stored.object.clone());
         let refused = check_preconditions(scope, &key.name, stored, options)
             .and_then(|()| rules::check_delete(resource, &key.name, caller))
             .and_then(|()| {
@@ -119,10 +119,10 @@ impl Api {
             }));
         }
         if options.dry_run {
-            return written(self.present(scope, key, &marked.into()));
+            return written(self.present(scope, key, marked.into()));
         }
         let stored = self.store.commit(key, expect, Some(marked))?;
-        written(self.present(scope, key, &stored.object))
+        written(self.present(scope, key, stored.object))
     }
 
     /// Deletes what a list selects, one by one; the answer is the list as it was.
@@ -132,18 +132,17 @@ impl Api {
         scope: &Scope,
         selection: &ListOptions,
         options: &DeleteOptions,
-    ) -> Result<Vec<Value>, Status> {
+    ) -> Result<Listed, Status> {
         scope.cluster()?;
         let listed = self.list(scope, &ListOptions { revision: None, limit: 0, ..selection.clone() })?;
-        for item in &listed.items {
-            let namespace = item["metadata"]["namespace"].as_str().unwrap_or_default();
-            let one = scope.clone().in_namespace(namespace);
-            match self.delete(caller, &one, meta::name_of(item), options) {
+        for (key, _) in &listed.objects {
+            let one = scope.clone().in_namespace(&key.namespace);
+            match self.delete(caller, &one, &key.name, options) {
                 Err(status) if status.code != 404 => return Err(status),
                 _ => {}
             }
         }
-        Ok(listed.items)
+        Ok(Listed { revision: self.store.revision(), ..listed })
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Api, CLUSTER_ANNOTATION, Scope};
 use crate::extension::Target;
 use crate::resource::Resource;
 use crate::status::Status;
-use crate::store::{Key, Stored};
+use crate::store::{Key, Kind, Object, Page, Selection, Stored};
 
 /// How `resourceVersion` of a list is meant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,8 +44,8 @@ pub struct ListOptions {
 pub struct Listed {
     /// The state the page shows.
     pub revision: u64,
-    /// Objects in the version of the scope.
-    pub items: Vec<Value>,
+    /// The objects, still folded: `Api::items` shows them one at a time.
+    pub objects: Vec<(Key, Object)>,
     /// Token of the next page, empty on the last.
     pub continue_token: String,
     /// How many objects follow, if known.
@@ -56,18 +56,19 @@ impl Api {
     /// One object.
     pub fn get(&self, scope: &Scope, name: &str) -> Result<Value, Status> {
         let (key, stored) = self.fetch(scope, name)?;
-        Ok(self.present(scope, &key, &stored.object))
+        Ok(self.present(scope, &key, stored.object))
     }
 
     /// One object as it was at a past revision.
     pub fn get_at(&self, scope: &Scope, name: &str, revision: u64) -> Result<Value, Status> {
         let wanted = scope.key(name)?;
         let (cluster, namespace) = (Some(&*wanted.cluster), Some(&*wanted.namespace));
-        let all = self.store.list_at(revision, &wanted.kind, cluster, namespace);
+        let selection = Selection { kind: &wanted.kind, cluster, namespace };
+        let all = self.store.page(&selection, Some(revision), None, 0);
         let all = all.map_err(|expired| Status::expired(expired.to_string()))?;
-        let found = all.into_iter().find(|(key, stored)| *key == wanted && scope.shows(key, &stored.object));
-        let (key, stored) = found.ok_or_else(|| scope.not_found(name))?;
-        Ok(self.present(scope, &key, &stored.object))
+        let found = all.items.into_iter().find(|(key, object)| *key == wanted && scope.shows(key, &object.value()));
+        let (key, object) = found.ok_or_else(|| scope.not_found(name))?;
+        Ok(self.present(scope, &key, object.value()))
     }
 
     pub(super) fn fetch(&self, scope: &Scope, name: &str) -> Result<(Key, Stored), Status> {
@@ -86,51 +87,49 @@ impl Api {
             Target::All => None,
         };
         let namespace = (!scope.namespace.is_empty()).then_some(&*scope.namespace);
-        let token = Token::decode(&options.continue_token)?;
+        let selection = Selection { kind: &kind, cluster, namespace };
+        let token = Token::decode(&kind, &options.continue_token)?;
         let exact = match (&token, options.revision_match, options.revision) {
             (Some(token), ..) => Some(token.revision),
             (None, RevisionMatch::Exact, Some(revision)) => Some(revision),
             _ => None,
         };
-        let (revision, all) = match exact {
-            None => self.store.list(&kind, cluster, namespace),
-            Some(revision) => match self.store.list_at(revision, &kind, cluster, namespace) {
-                Ok(all) => (revision, all),
-                Err(_) => return Err(self.expired(token.as_ref())),
-            },
-        };
         // A list at "any" revision is served whole.
         let limit = if options.revision == Some(0) && token.is_none() { 0 } else { options.limit };
-        let start = token.map(|token| token.start);
-        let mut items = Vec::new();
-        let mut last: Option<Key> = None;
-        let mut rest = 0;
-        for (key, stored) in all {
-            if start.as_ref().is_some_and(|start| place(&key) <= *start)
-                || !self.selected(scope, options, &key, &stored)
-            {
-                continue;
+        let behind = token.as_ref().map(|token| &token.last);
+        let read = |at: Option<u64>, behind: Option<&Key>, limit: usize| {
+            self.store.page(&selection, at, behind, limit).map_err(|_| self.expired(token.as_ref()))
+        };
+        let whole = options.labels.is_empty() && options.fields.is_empty() && scope.visible.is_none();
+        let page = if whole {
+            let mut page = read(exact, behind, limit)?;
+            if let Some(token) = &token {
+                page.rest = token.rest.map(|rest| rest.saturating_sub(page.items.len()));
             }
-            if limit > 0 && items.len() == limit {
-                rest += 1;
-                continue;
-            }
-            items.push(self.present(scope, &key, &stored.object));
-            last = Some(key);
-        }
-        let continue_token = match last {
-            Some(key) if rest > 0 => Token { revision, start: place(&key) }.encode(),
+            page
+        } else {
+            let fits = |key: &Key, object: &Object| self.selected(scope, options, key, object);
+            filtered(read, fits, exact, behind, limit)?
+        };
+        let Page { revision, items: objects, more, rest } = page;
+        let rest = rest.filter(|_| more);
+        let continue_token = match objects.last() {
+            Some((last, _)) if more => Token { revision, last: last.clone(), rest }.encode(),
             _ => String::new(),
         };
-        let whole = options.labels.is_empty() && options.fields.is_empty();
-        Ok(Listed { revision, items, continue_token, remaining: (rest > 0 && whole).then_some(rest) })
+        Ok(Listed { revision, objects, continue_token, remaining: rest })
+    }
+
+    /// The objects of a list in the version of the scope.
+    pub fn items(&self, scope: &Scope, listed: &Listed) -> impl Iterator<Item = Value> {
+        listed.objects.iter().map(|(key, object)| self.present(scope, key, object.value()))
     }
 
     fn expired(&self, token: Option<&Token>) -> Status {
         match token {
             None => Status::expired("The resourceVersion for the provided list is too old."),
             Some(token) => {
-                let fresh = Token { revision: self.store.revision(), start: token.start.clone() };
+                let fresh = Token { revision: self.store.revision(), last: token.last.clone(), rest: None };
                 let mut status = Status::expired(
                     "The provided continue parameter is too old to display a consistent list result. You can start a new list \
                      without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
@@ -143,10 +142,11 @@ impl Api {
         }
     }
 
-    fn selected(&self, scope: &Scope, options: &ListOptions, key: &Key, stored: &Stored) -> bool {
-        scope.shows(key, &stored.object)
-            && options.labels.matches(&stored.object)
-            && self.fields_match(scope, &options.fields, key, &stored.object)
+    fn selected(&self, scope: &Scope, options: &ListOptions, key: &Key, object: &Object) -> bool {
+        let object = object.value();
+        scope.shows(key, &object)
+            && options.labels.matches(&object)
+            && self.fields_match(scope, &options.fields, key, &object)
     }
 
     pub(super) fn fields_match(&self, scope: &Scope, fields: &FieldSelector, key: &Key, object: &Arc<Value>) -> bool {
@@ -155,20 +155,20 @@ impl Api {
         } else if fields.only_metadata() {
             fields.matches(object)
         } else {
-            fields.matches(&self.present(scope, key, object))
+            fields.matches(&self.present(scope, key, object.clone()))
         }
     }
 
     /// A stored object as it is shown: converted, defaulted, decorated.
-    pub fn present(&self, scope: &Scope, key: &Key, object: &Arc<Value>) -> Value {
+    pub fn present(&self, scope: &Scope, key: &Key, object: Arc<Value>) -> Value {
         let mut object = Self::undecorated(scope, object);
         self.decorate(&scope.resource, &key.cluster, &mut object);
         object
     }
 
     /// A stored object, converted and defaulted.
-    pub(super) fn undecorated(scope: &Scope, object: &Value) -> Value {
-        let mut object = object.clone();
+    pub(super) fn undecorated(scope: &Scope, object: Arc<Value>) -> Value {
+        let mut object = Arc::unwrap_or_clone(object);
         convert(&scope.resource, &scope.version, &mut object);
         if let Some(schema) = scope.resource.version(&scope.version).and_then(|version| version.schema.as_ref()) {
             schema.apply_defaults(&mut object);
@@ -212,33 +212,68 @@ fn to_api_version(resource: &Resource, wanted: &str, object: &mut Value) {
     object["apiVersion"] = wanted.into();
 }
 
-type Start = (String, String, String);
+/// How many objects a filtered page looks at at a time.
+const CHUNK: usize = 500;
 
-fn place(key: &Key) -> Start {
-    (key.cluster.to_string(), key.namespace.to_string(), key.name.to_string())
+/// A page of the objects that fit, read in as many pieces as it takes, all at the same revision.
+fn filtered(
+    read: impl Fn(Option<u64>, Option<&Key>, usize) -> Result<Page, Status>,
+    fits: impl Fn(&Key, &Object) -> bool,
+    at: Option<u64>,
+    behind: Option<&Key>,
+    limit: usize,
+) -> Result<Page, Status> {
+    // One more than wanted tells whether there is one.
+    let wanted = if limit == 0 { usize::MAX } else { limit + 1 };
+    let chunk = if limit == 0 { 0 } else { limit.max(CHUNK) };
+    let mut piece = read(at, behind, chunk)?;
+    let revision = piece.revision;
+    let mut items = Vec::new();
+    loop {
+        let last = piece.items.last().map(|(key, _)| key.clone());
+        let left = wanted - items.len();
+        items.extend(piece.items.into_iter().filter(|(key, object)| fits(key, object)).take(left));
+        if !piece.more || items.len() == wanted {
+            break;
+        }
+        piece = read(Some(revision), last.as_ref(), chunk)?;
+    }
+    let more = items.len() == wanted;
+    if more {
+        items.pop();
+    }
+    Ok(Page { revision, items, more, rest: None })
 }
 
-/// What a continue token holds: the revision of the first page and the last object shown.
+/// What a continue token holds.
 struct Token {
+    /// The revision of the first page.
     revision: u64,
-    start: Start,
+    /// The last object shown.
+    last: Key,
+    /// How many are still to come, if that is known.
+    rest: Option<usize>,
 }
 
 impl Token {
     fn encode(&self) -> String {
-        let text = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": self.start}).to_string();
+        let Key { cluster, namespace, name, .. } = &self.last;
+        let start = [&**cluster, &**namespace, &**name];
+        let text = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": start, "rest": self.rest}).to_string();
         BASE64URL_NOPAD.encode(text.as_bytes())
     }
 
-    fn decode(text: &str) -> Result<Option<Self>, Status> {
+    fn decode(kind: &Kind, text: &str) -> Result<Option<Self>, Status> {
         if text.is_empty() {
             return Ok(None);
         }
         let read = || -> Option<Self> {
             let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
             let value: Value = serde_json::from_slice(&bytes).ok()?;
-            let part = |index: usize| value["start"][index].as_str().map(str::to_owned);
-            Some(Self { revision: value["rv"].as_u64()?, start: (part(0)?, part(1)?, part(2)?) })
+            let part = |index: usize| value["start"][index].as_str();
+            let last = Key::new(kind, part(0)?, part(1)?, part(2)?);
+            let rest = value["rest"].as_u64().and_then(|rest| rest.try_into().ok());
+            Some(Self { revision: value["rv"].as_u64()?, last, rest })
         };
         match read() {
             Some(token) => Ok(Some(token)),

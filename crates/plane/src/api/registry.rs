@@ -49,12 +49,12 @@ impl Registry {
         let mut all = Vec::new();
         for (key, crd) in crds {
             let resource = match cached.compiled.get(&key.name) {
-                Some((seen, resource)) if *seen == crd.revision => resource.clone(),
+                Some((seen, resource)) if *seen == crd.revision() => resource.clone(),
                 // CRDs are checked when they are written; one that does not compile is simply not served.
-                _ => Resource::from_crd(&crd.object).ok().map(Arc::new),
+                _ => Resource::from_crd(&crd.value()).ok().map(Arc::new),
             };
             all.extend(resource.clone());
-            compiled.insert(key.name, (crd.revision, resource));
+            compiled.insert(key.name, (crd.revision(), resource));
         }
         *cached = Cached { touched: touched.min(revision), compiled, all: Arc::new(all) };
         cached.all.clone()

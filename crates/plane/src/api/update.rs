@@ -67,7 +67,7 @@ impl Api {
             return Err(Status::bad_request(message));
         }
         let key = scope.key(name)?;
-        if subresource.is_empty() && rules::created_by_put(resource) && self.store.get(&key).is_none() {
+        if subresource.is_empty() && rules::created_by_put(resource) && !self.store.has(&key) {
             let mut object = object;
             object["metadata"]["name"] = name.into();
             return self.create(caller, scope, object, options);
@@ -96,7 +96,7 @@ impl Api {
         let mut attempt = 1;
         loop {
             let (key, stored) = self.fetch(scope, name)?;
-            let current = self.present(scope, &key, &stored.object);
+            let current = self.present(scope, &key, stored.object.clone());
             let wanted = make(&current)?;
             let pinned = match wanted["metadata"]["resourceVersion"].as_str() {
                 None | Some("") => false,
@@ -161,7 +161,7 @@ impl Api {
         }
         warnings.extend(version.deprecated.clone());
         let object = self.store_change(change, key, stored, wanted)?;
-        Ok(Written { code: 200, object: self.present(scope, key, &object), warnings })
+        Ok(Written { code: 200, object: self.present(scope, key, object), warnings })
     }
 
     fn store_change(

@@ -1,6 +1,5 @@
 //! Watch: the store's changes as events of one scope.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt, stream};
@@ -76,7 +75,8 @@ impl Api {
     ) -> Result<impl Stream<Item = Event> + Send + use<>, Status> {
         let fresh = matches!(options.revision, None | Some(0));
         let initial = options.initial.unwrap_or(fresh);
-        let mut first = VecDeque::new();
+        let mut first = Vec::new();
+        let mut end = None;
         let after = if initial {
             let list = ListOptions {
                 labels: options.labels.clone(),
@@ -86,16 +86,11 @@ impl Api {
                 ..ListOptions::default()
             };
             let listed = self.list(&scope, &list)?;
-            first.extend(listed.items.into_iter().map(|object| Event { kind: EventKind::Added, object }));
+            first = listed.objects;
             if options.bookmarks {
-                first.push_back(Event {
-                    kind: EventKind::Bookmark,
-                    object: bookmark(
-                        &scope,
-                        listed.revision,
-                        options.initial == Some(true) || self.extension.is_some(),
-                    ),
-                });
+                let marked = options.initial == Some(true) || self.extension.is_some();
+                let object = bookmark(&scope, listed.revision, marked);
+                end = Some(Event { kind: EventKind::Bookmark, object });
             }
             listed.revision
         } else if fresh {
@@ -107,6 +102,12 @@ impl Api {
             Target::One(cluster) => Some(cluster.clone()),
             Target::All => None,
         };
+        // One at a time as the client reads them: unfolded they would take ten times the room.
+        let (api, shown) = (self.clone(), scope.clone());
+        let first = first.into_iter().map(move |(key, object)| Event {
+            kind: EventKind::Added,
+            object: api.present(&shown, &key, object.value()),
+        });
         let live = match self.store.watch_topic(Topic { kind: scope.resource.stored_kind(), cluster }, after) {
             Ok(watch) => {
                 let api = self.clone();
@@ -123,7 +124,7 @@ impl Api {
                 stream::iter([Event { kind: EventKind::Error, object }]).boxed()
             }
         };
-        Ok(stream::iter(first).chain(live))
+        Ok(stream::iter(first.chain(end)).chain(live))
     }
 }
 
@@ -151,8 +152,8 @@ impl Filter {
         if !self.scope.namespace.is_empty() && self.scope.namespace != key.namespace {
             return None;
         }
-        let before = change.before.as_ref().filter(|object| self.matches(api, key, object));
-        let after = change.after.as_ref().filter(|object| self.matches(api, key, object));
+        let before = change.old().filter(|object| self.matches(api, key, object));
+        let after = change.new().filter(|object| self.matches(api, key, object));
         let (kind, object) = match (before, after) {
             (None, Some(object)) => (EventKind::Added, object),
             (Some(_), Some(object)) => (EventKind::Modified, object),

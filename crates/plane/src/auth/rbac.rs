@@ -22,14 +22,16 @@ pub fn rules(store: &Store, clusters: &[&str], caller: &Caller, namespace: &str)
     let mut found = Vec::new();
     for cluster in clusters {
         for (_, binding) in store.list(&Kind::new(GROUP, "clusterrolebindings"), Some(cluster), None).1 {
-            if binds(&binding.object, caller, "") {
-                found.extend(role_rules(store, clusters, cluster, "", &binding.object["roleRef"]).unwrap_or_default());
+            let binding = store.value(&binding);
+            if binds(&binding, caller, "") {
+                found.extend(role_rules(store, clusters, cluster, "", &binding["roleRef"]).unwrap_or_default());
             }
         }
         if !namespace.is_empty() {
             for (_, binding) in store.list(&Kind::new(GROUP, "rolebindings"), Some(cluster), Some(namespace)).1 {
-                if binds(&binding.object, caller, namespace) {
-                    let role = role_rules(store, clusters, cluster, namespace, &binding.object["roleRef"]);
+                let binding = store.value(&binding);
+                if binds(&binding, caller, namespace) {
+                    let role = role_rules(store, clusters, cluster, namespace, &binding["roleRef"]);
                     found.extend(role.unwrap_or_default());
                 }
             }
@@ -82,8 +84,9 @@ fn rules_of(store: &Store, cluster: &str, role: &Arc<Value>) -> Vec<Value> {
             labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
         let Ok(selector) = LabelSelector::parse(&text.join(",")) else { continue };
         for (_, other) in store.list(&Kind::new(GROUP, "clusterroles"), Some(cluster), None).1 {
-            if !text.is_empty() && selector.matches(&other.object) {
-                all.extend(own(&other.object));
+            let other = store.value(&other);
+            if !text.is_empty() && selector.matches(&other) {
+                all.extend(own(&other));
             }
         }
     }

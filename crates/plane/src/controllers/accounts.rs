@@ -30,7 +30,7 @@ impl Reconcile for Accounts {
 
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let is_ours = |object: &Value| object["type"] == TOKEN_SECRET;
-        if change.key.kind == self.secrets && change.after.as_deref().is_some_and(is_ours) {
+        if change.key.kind == self.secrets && change.new().is_some_and(|secret| is_ours(&secret)) {
             return vec![change.key.clone()];
         }
         if change.key.kind == self.accounts {
@@ -45,7 +45,8 @@ impl Reconcile for Accounts {
         }
         let secrets = api.store.list(&self.secrets, Some(&key.cluster), Some(&key.namespace)).1;
         let ours = secrets.into_iter().filter(|(_, secret)| {
-            secret.object["type"] == TOKEN_SECRET && secret.object["metadata"]["annotations"][NAME] == *key.name
+            let secret = secret.value();
+            secret["type"] == TOKEN_SECRET && secret["metadata"]["annotations"][NAME] == *key.name
         });
         // Every one gets its turn, even if one of them fails.
         ours.map(|(key, _)| settle(api, &self.accounts, &key)).fold(true, |all, done| all & done)

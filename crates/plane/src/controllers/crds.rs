@@ -18,7 +18,7 @@ impl Reconcile for Crds {
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let ours = &*change.key.kind.resource == "customresourcedefinitions"
             && &*change.key.kind.group == "apiextensions.k8s.io";
-        let deleting = change.after.as_ref().is_some_and(|crd| crd["metadata"]["deletionTimestamp"].is_string());
+        let deleting = change.new().is_some_and(|crd| crd["metadata"]["deletionTimestamp"].is_string());
         if ours && deleting { vec![change.key.clone()] } else { Vec::new() }
     }
 
@@ -80,5 +80,5 @@ fn clear(api: &Api, caller: &Caller, key: &Key, crd: &Value) -> bool {
         warn!(error = %status, crd = %key.name, "cannot delete the objects of a CRD");
         return false;
     }
-    api.list(&scope, &ListOptions::default()).is_ok_and(|listed| listed.items.is_empty())
+    api.list(&scope, &ListOptions::default()).is_ok_and(|listed| listed.objects.is_empty())
 }

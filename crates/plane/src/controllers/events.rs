@@ -25,7 +25,7 @@ pub(super) async fn run(api: Arc<Api>, stop: CancellationToken) {
 /// Removes the events nobody has written to for an hour before `now`.
 fn forget(api: &Api, now: jiff::Timestamp) {
     for (key, stored) in api.store.list(&Kind::new("", "events"), None, None).1 {
-        let object = &stored.object;
+        let object = stored.value();
         let times = [
             &object["series"]["lastObservedTime"],
             &object["lastTimestamp"],
@@ -35,7 +35,7 @@ fn forget(api: &Api, now: jiff::Timestamp) {
         let newest = times.into_iter().filter_map(|time| time.as_str()?.parse::<jiff::Timestamp>().ok()).max();
         if newest.is_some_and(|time| now.duration_since(time).as_secs() > LIFETIME) {
             // Somebody who writes to it at this moment keeps it.
-            let _ = api.store.commit(&key, Expect::Revision(stored.revision), None);
+            let _ = api.store.commit(&key, Expect::Revision(stored.revision()), None);
         }
     }
 }

@@ -24,8 +24,9 @@ impl Reconcile for Garbage {
 
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let key = &change.key;
-        let old = owners(change.before.as_deref());
-        let new = owners(change.after.as_deref());
+        let (before, after) = (change.old(), change.new());
+        let old = owners(before.as_deref());
+        let new = owners(after.as_deref());
         for uid in old.iter().filter(|uid| !new.contains(uid)) {
             if let Some(keys) = self.dependents.get_mut(uid) {
                 keys.remove(key);
@@ -38,13 +39,13 @@ impl Reconcile for Garbage {
             self.dependents.entry(uid.clone()).or_default().insert(key.clone());
         }
         let mut work = Vec::new();
-        match (&change.before, &change.after) {
+        match (before, after) {
             (before, None) => {
                 let uid = before.as_deref().map(uid_of).unwrap_or_default();
                 work.extend(self.dependents.get(&uid).into_iter().flatten().cloned());
             }
             (_, Some(object)) => {
-                let waits = object["metadata"]["deletionTimestamp"].is_string() && policy_finalizer(object).is_some();
+                let waits = object["metadata"]["deletionTimestamp"].is_string() && policy_finalizer(&object).is_some();
                 if waits || !new.is_empty() {
                     work.push(key.clone());
                 }
@@ -105,8 +106,7 @@ impl Garbage {
                 if !stored.object["metadata"]["deletionTimestamp"].is_string() {
                     let _ = api.delete(&caller, &scope, &dependent.name, &options);
                 }
-                blocked |= ours.is_some_and(|owner| owner["blockOwnerDeletion"] == true)
-                    && api.store.get(&dependent).is_some();
+                blocked |= ours.is_some_and(|owner| owner["blockOwnerDeletion"] == true) && api.store.has(&dependent);
             }
         }
         if blocked {

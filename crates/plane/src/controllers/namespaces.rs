@@ -24,7 +24,7 @@ impl Reconcile for Namespaces {
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let kind = &change.key.kind;
         let ours = kind.group.is_empty() && kind.identity.is_empty();
-        match (&*kind.resource, &change.after) {
+        match (&*kind.resource, change.new()) {
             ("namespaces", Some(_)) if ours => vec![change.key.clone()],
             // The two default objects come back when somebody deletes them.
             ("serviceaccounts" | "configmaps", None) if ours => {
@@ -58,7 +58,7 @@ impl Reconcile for Namespaces {
 }
 
 fn has(api: &Api, namespace: &Key, plural: &str, name: &str) -> bool {
-    api.store.get(&Key::new(&Kind::new("", plural), &namespace.cluster, &namespace.name, name)).is_some()
+    api.store.has(&Key::new(&Kind::new("", plural), &namespace.cluster, &namespace.name, name))
 }
 
 /// Deletes the content, then lets the namespace go; false while something remains.
@@ -75,7 +75,7 @@ fn finish(api: &Api, key: &Key, object: &Value) -> bool {
         {
             warn!(error = %status, namespace = %key.name, "cannot delete the content of a namespace");
         }
-        let left = api.list(&scope, &ListOptions::default()).map_or(0, |listed| listed.items.len());
+        let left = api.list(&scope, &ListOptions::default()).map_or(0, |listed| listed.objects.len());
         if left > 0 {
             remaining.push(format!("{} has {left} resource instances", resource.qualified()));
         }

@@ -41,8 +41,8 @@ async fn follow(api: &Arc<Api>, controller: &mut impl Reconcile) {
     let Ok(mut watch) = api.store.watch(after) else { return };
     let mut work: BTreeSet<Key> = BTreeSet::new();
     for kind in controller.kinds().unwrap_or_else(|| api.store.all_kinds()) {
-        for (key, stored) in api.store.list(&kind, None, None).1 {
-            let change = Change { revision: stored.revision, key, before: None, after: Some(stored.object) };
+        for (key, object) in api.store.list(&kind, None, None).1 {
+            let change = Change { revision: object.revision(), key, before: None, after: Some(object) };
             work.extend(controller.noticed(&change));
         }
     }

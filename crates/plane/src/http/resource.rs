@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{Request, header};
 use hyper::body::Incoming;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::body::{self, Decoded};
@@ -24,14 +24,35 @@ use crate::status::{Cause, Status};
 /// How long a list waits for a revision that does not exist yet.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
-/// A list on its way out: its items are written as they are, not copied once more.
+/// A list on its way out.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct List<'a, T> {
     api_version: &'a str,
     kind: &'a str,
     metadata: &'a Value,
-    items: &'a [T],
+    items: T,
+}
+
+/// The items of a list, unfolded one at a time while they are written.
+struct Items<'a> {
+    api: &'a Api,
+    scope: &'a Scope,
+    listed: &'a Listed,
+    /// Typed lists of built-in kinds do not repeat the type on each item.
+    typed: bool,
+}
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.api.items(self.scope, self.listed).map(|mut item| {
+            if let (false, Value::Object(map)) = (self.typed, &mut item) {
+                map.remove("apiVersion");
+                map.remove("kind");
+            }
+            item
+        }))
+    }
 }
 
 /// One request about a resource, after authorization.
@@ -163,7 +184,7 @@ impl Call<'_> {
         }
         let listed = self.server.api.list(scope, &options)?;
         let deprecated: Vec<String> = scope.version()?.deprecated.clone().into_iter().collect();
-        Ok(reply::warn(self.listed(scope, listed), &deprecated))
+        Ok(reply::warn(self.listed(scope, &listed), &deprecated))
     }
 
     /// The past revision a read has to look at, if the fault layer says so.
@@ -184,44 +205,37 @@ impl Call<'_> {
         reached.map_err(|_| Status::revision_too_large(revision, store.revision()))
     }
 
-    fn listed(&self, scope: &Scope, listed: Listed) -> Reply {
+    fn listed(&self, scope: &Scope, listed: &Listed) -> Reply {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".into(), listed.revision.to_string().into());
         if !listed.continue_token.is_empty() || scope.resource.is_custom() {
-            metadata.insert("continue".into(), listed.continue_token.into());
+            metadata.insert("continue".into(), listed.continue_token.as_str().into());
         }
         if let Some(remaining) = listed.remaining {
             metadata.insert("remainingItemCount".into(), remaining.into());
         }
         let metadata = Value::Object(metadata);
-        let mut items = listed.items;
-        let (api_version, kind) = match self.accept.shape {
+        let (api, format) = (&self.server.api, self.accept.format);
+        match self.accept.shape {
             Shape::Table => {
                 let include = Include::parse(self.query.get("includeObject"));
+                let items: Vec<Value> = api.items(scope, listed).collect();
                 let value = table::table(scope, &items, &metadata, include, Some(table::columns(scope)));
-                return reply::object(200, &value, self.accept.format);
+                reply::object(200, &value, format)
             }
             Shape::Partial => {
-                let partial: Vec<Partial<'_>> = items.iter().map(Partial::of).collect();
+                let items: Vec<Value> = api.items(scope, listed).collect();
+                let items: Vec<Partial<'_>> = items.iter().map(Partial::of).collect();
                 let (api_version, kind) = ("meta.k8s.io/v1", "PartialObjectMetadataList");
-                let list = List { api_version, kind, metadata: &metadata, items: &partial };
-                return reply::object(200, &list, self.accept.format);
+                reply::object(200, &List { api_version, kind, metadata: &metadata, items }, format)
             }
             Shape::Object => {
-                // Typed lists of built-in kinds do not repeat the type on each item.
-                if !scope.resource.is_custom() && !self.root.is_virtual() {
-                    for item in &mut items {
-                        if let Some(map) = item.as_object_mut() {
-                            map.remove("apiVersion");
-                            map.remove("kind");
-                        }
-                    }
-                }
-                (scope.api_version(), scope.resource.list_kind.to_string())
+                let typed = scope.resource.is_custom() || self.root.is_virtual();
+                let items = Items { api, scope, listed, typed };
+                let (api_version, kind) = (&*scope.api_version(), &*scope.resource.list_kind);
+                reply::object(200, &List { api_version, kind, metadata: &metadata, items }, format)
             }
-        };
-        let list = List { api_version: &api_version, kind: &kind, metadata: &metadata, items: &items };
-        reply::object(200, &list, self.accept.format)
+        }
     }
 
     fn watch(&self, mut scope: Scope, request: &Request<Incoming>) -> Result<Reply, Status> {
@@ -312,9 +326,8 @@ impl Call<'_> {
         let api = &self.server.api;
         if self.target.name.is_empty() {
             let selection = self.list_options(scope)?;
-            let items = api.delete_collection(self.caller, scope, &selection, &options)?;
-            let revision = api.store.revision();
-            return Ok(self.listed(scope, Listed { revision, items, continue_token: String::new(), remaining: None }));
+            let deleted = api.delete_collection(self.caller, scope, &selection, &options)?;
+            return Ok(self.listed(scope, &deleted));
         }
         let written = api.delete(self.caller, scope, &self.target.name, &options)?;
         Ok(self.written(scope, written))

@@ -103,10 +103,10 @@ fn within_policy(data: &Data, caller: &Caller, cluster: &str, attributes: &Attri
         let mut bound = items(binding, "/status/boundResources").iter();
         bound.any(|bound| bound["group"] == attributes.group && bound["resource"] == attributes.resource)
     };
-    let bindings = data.list(&BINDINGS, Some(cluster));
-    let Some((_, binding)) = bindings.iter().find(|(_, binding)| serves(binding)) else { return true };
-    let home = text(binding, "/status/apiExportClusterName");
-    let export = data.get(&EXPORTS, home, text(binding, "/spec/reference/export/name"));
+    let mut bindings = data.list(&BINDINGS, Some(cluster));
+    let Some((_, binding)) = bindings.find(|(_, binding)| serves(binding)) else { return true };
+    let home = text(&binding, "/status/apiExportClusterName");
+    let export = data.get(&EXPORTS, home, text(&binding, "/spec/reference/export/name"));
     export.is_none_or(|export| policy_allows(data, &export, home, caller, attributes))
 }
 

@@ -69,7 +69,7 @@ pub fn reconcile(data: &Data, apis: &Apis, cluster: &str, binding: &str) {
         // A binding goes on serving when its schema is deleted, therefore from a copy.
         for schema in schemas {
             let copy = Key::new(&SCHEMAS, BOUND_SCHEMAS, "", uid(schema));
-            if data.store.get(&copy).is_none() {
+            if !data.store.has(&copy) {
                 let object = json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema",
                     "metadata": {"annotations": {"kcp.io/schema": name(schema)}}, "spec": schema["spec"]});
                 data.create(&copy, object);
@@ -123,7 +123,7 @@ fn offer(data: &Data, apis: &Apis, binding: (&str, &str), home: &str, export: Ar
 /// The names that other bindings and CRDs of the workspace have taken.
 fn taken(data: &Data, cluster: &str, except: &str) -> Vec<Names> {
     let mut all: Vec<Names> =
-        data.list(&CRDS, Some(cluster)).iter().map(|(_, crd)| Names::of(&crd["spec"], Owner::Crd)).collect();
+        data.list(&CRDS, Some(cluster)).map(|(_, crd)| Names::of(&crd["spec"], Owner::Crd)).collect();
     for (key, binding) in data.list(&BINDINGS, Some(cluster)) {
         if *key.name == *except {
             continue;
@@ -301,7 +301,7 @@ pub fn drop_copy(data: &Data, schema_uid: &str) {
     let used = |binding: &Value| {
         items(binding, "/status/boundResources").iter().any(|bound| text(bound, "/schema/UID") == schema_uid)
     };
-    if !data.list(&BINDINGS, None).iter().any(|(_, binding)| used(binding)) {
+    if !data.list(&BINDINGS, None).any(|(_, binding)| used(&binding)) {
         data.delete(&Key::new(&SCHEMAS, BOUND_SCHEMAS, "", schema_uid));
     }
 }

@@ -43,7 +43,7 @@ pub fn run(data: &Data) {
                 object["metadata"]["annotations"] = json!({carrick_kcp::PATH_ANNOTATION: entry.cluster});
             }
             let key = Key::new(&kind, &entry.cluster, "", name(&object));
-            if data.store.get(&key).is_none() {
+            if !data.store.has(&key) {
                 data.create(&key, object);
             }
         }
@@ -55,7 +55,7 @@ pub fn run(data: &Data) {
 fn tenancy(data: &Data) {
     let ensure = |kind: &Kind, object: Value| {
         let key = Key::new(kind, ROOT, "", name(&object));
-        if data.store.get(&key).is_none() {
+        if !data.store.has(&key) {
             data.create(&key, object);
         }
     };
@@ -76,7 +76,7 @@ fn tenancy(data: &Data) {
 
 fn root(data: &Data) {
     let key = Key::new(&CLUSTERS, ROOT, "", SELF);
-    if data.store.get(&key).is_none() {
+    if !data.store.has(&key) {
         let ready = json!({"type": "WorkspaceInitialized", "status": "True", "lastTransitionTime": now()});
         data.create(
             &key,

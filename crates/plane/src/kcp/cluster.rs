@@ -132,7 +132,7 @@ fn initialize(data: &Data, key: &Key, found: &Value) {
 
 fn grant_owner(data: &Data, cluster: &str, user: &str) {
     let key = Key::new(&CLUSTER_ROLE_BINDINGS, cluster, "", "workspace-admin");
-    if !user.is_empty() && data.store.get(&key).is_none() {
+    if !user.is_empty() && !data.store.has(&key) {
         data.create(
             &key,
             json!({
@@ -157,7 +157,7 @@ fn default_bindings(data: &Data, cluster: &str, found: &Value) -> bool {
                 continue;
             };
             let key = Key::new(&BINDINGS, cluster, "", &default_binding_name(cluster, path, export));
-            if data.store.get(&key).is_none() {
+            if !data.store.has(&key) {
                 data.create(&key, default_binding(path, &offer));
             }
             complete &= data
@@ -268,7 +268,7 @@ fn remaining(data: &Data, cluster: &str, wanted: &dyn Fn(&Kind) -> bool) -> Vec<
     let kinds = data.store.kinds(cluster).into_iter().filter(|kind| wanted(kind));
     kinds
         .map(|kind| {
-            let count = data.list(&kind, Some(cluster)).len();
+            let count = data.store.list(&kind, Some(cluster), None).1.len();
             (kind, count)
         })
         .filter(|(_, count)| *count > 0)

@@ -176,7 +176,8 @@ impl Controller {
     fn observe(&mut self, change: &Change) {
         self.seen = change.revision;
         let Key { kind, cluster, name, .. } = &change.key;
-        let Some(object) = change.after.as_deref().or(change.before.as_deref()) else { return };
+        let Some(object) = change.new().or_else(|| change.old()) else { return };
+        let object = &*object;
         let gone = change.after.is_none();
         if *kind == *WORKSPACES {
             self.push(Work::Workspace(cluster.clone(), name.clone()));
@@ -238,7 +239,8 @@ impl Controller {
         let Key { cluster, name, .. } = &change.key;
         let place = (cluster.clone(), name.clone());
         let hash = |object: Option<&Value>| object.map(|o| label(o, EXPORT_LABEL).unwrap_or_default().to_owned());
-        let (before, after) = (hash(change.before.as_deref()), hash(change.after.as_deref()));
+        let (old, new) = (change.old(), change.new());
+        let (before, after) = (hash(old.as_deref()), hash(new.as_deref()));
         if let Some(before) = &before {
             self.bindings.get_mut(before).map(|all| all.remove(&place));
         }
@@ -265,16 +267,16 @@ impl Controller {
         let list = |object: &Option<Arc<Value>>, field: &str| {
             object.as_deref().map(|o| items(o, &format!("/status/{field}")).to_vec()).unwrap_or_default()
         };
-        let (before, after) = (list(&change.before, "boundResources"), list(&change.after, "boundResources"));
-        if before != after || change.after.is_none() {
+        let (before, after) = (list(&old, "boundResources"), list(&new, "boundResources"));
+        if before != after || new.is_none() {
             self.all_bindings_of(cluster, |_| true);
-            for bound in before.iter().filter(|bound| change.after.is_none() || !after.contains(bound)) {
+            for bound in before.iter().filter(|bound| new.is_none() || !after.contains(bound)) {
                 self.push(Work::Copy(text(bound, "/schema/UID").to_owned()));
             }
         }
         let claims = |object| list(object, "appliedPermissionClaims");
-        if claims(&change.before) != claims(&change.after) || change.after.is_none() {
-            for claim in claims(&change.before).iter().chain(&claims(&change.after)) {
+        if claims(&old) != claims(&new) || new.is_none() {
+            for claim in claims(&old).iter().chain(&claims(&new)) {
                 self.push(Work::Relabel(cluster.clone(), kind_of(claim)));
             }
         }

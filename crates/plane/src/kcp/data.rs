@@ -67,8 +67,10 @@ impl Data {
     }
 
     /// All objects of a kind in one cluster, or in all of them.
-    pub fn list(&self, kind: &Kind, cluster: Option<&str>) -> Vec<(Key, Arc<Value>)> {
-        self.store.list(kind, cluster, None).1.into_iter().map(|(key, found)| (key, found.object)).collect()
+    pub fn list(&self, kind: &Kind, cluster: Option<&str>) -> impl Iterator<Item = (Key, Arc<Value>)> + use<> {
+        let store = self.store.clone();
+        let all = store.list(kind, cluster, None).1.into_iter();
+        all.map(move |(key, found)| (key, store.value(&found)))
     }
 
     /// The LogicalCluster of a cluster.
@@ -142,7 +144,7 @@ impl Data {
     /// Makes sure a namespace exists.
     pub fn ensure_namespace(&self, cluster: &str, name: &str, annotations: &Value) {
         let key = Key::new(&NAMESPACES, cluster, "", name);
-        if self.store.get(&key).is_none() {
+        if !self.store.has(&key) {
             let mut object = json!({
                 "apiVersion": "v1", "kind": "Namespace",
                 "metadata": {"labels": {"kubernetes.io/metadata.name": name}},

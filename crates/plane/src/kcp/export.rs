@@ -112,7 +112,7 @@ pub fn reconcile(data: &Data, cluster: &str, name: &str) {
         return;
     };
     let slice = Key::new(&SLICES, cluster, "", name);
-    if annotation(&export, SKIP_SLICE).is_none() && data.store.get(&slice).is_none() {
+    if annotation(&export, SKIP_SLICE).is_none() && !data.store.has(&slice) {
         data.create(
             &slice,
             json!({

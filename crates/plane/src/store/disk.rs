@@ -6,12 +6,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::{Inner, Key, Kind, Stored, place, revision_of};
+use super::{Inner, Key, Kind, Object, pack, place};
 
 const FILE: &str = "commits.jsonl";
 
@@ -103,8 +103,8 @@ impl Disk {
     }
 
     /// Writes one commit and hands it to the operating system, or with `fsync` to the disk, before returning.
-    pub(super) fn append(&mut self, revision: u64, key: &Key, object: Option<&Value>) -> io::Result<()> {
-        let mut line = serde_json::to_vec(&Line::new(revision, key, object))?;
+    pub(super) fn append(&mut self, revision: u64, key: &Key, object: Option<&Object>) -> io::Result<()> {
+        let mut line = serde_json::to_vec(&Line::new(revision, key, object.map(raw).transpose()?))?;
         line.push(b'\n');
         let written = self
             .file
@@ -171,20 +171,24 @@ impl Snapshot {
         let _ = fs::remove_file(&self.path);
     }
 
-    pub(super) fn write(&self, revision: u64, objects: impl IntoIterator<Item = (Key, Stored)>) -> io::Result<()> {
+    pub(super) fn write(&self, revision: u64, objects: impl IntoIterator<Item = (Key, Object)>) -> io::Result<()> {
         let mut writer = BufWriter::new(File::create(&self.path)?);
         // A line without a name carries only the counter, which must not go back when the newest write was a deletion.
         let counter = Key::new(&Kind::new("", ""), "", "", "");
-        write_line(&mut writer, &Line::<&Value>::new(revision, &counter, None))?;
-        for (key, stored) in objects {
-            write_line(&mut writer, &Line::new(stored.revision, &key, Some(&*stored.object)))?;
+        write_line(&mut writer, &Line::new(revision, &counter, None))?;
+        for (key, object) in objects {
+            write_line(&mut writer, &Line::new(object.revision(), &key, Some(raw(&object)?)))?;
         }
         writer.flush()?;
         writer.get_ref().sync_all()
     }
 }
 
-fn write_line(writer: &mut impl Write, line: &Line<'_, &Value>) -> io::Result<()> {
+fn raw(object: &Object) -> io::Result<&RawValue> {
+    Ok(serde_json::from_str(object.text())?)
+}
+
+fn write_line(writer: &mut impl Write, line: &Line<'_, &RawValue>) -> io::Result<()> {
     serde_json::to_writer(&mut *writer, line)?;
     writer.write_all(b"\n")
 }
@@ -227,9 +231,8 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
         }
         let objects = inner.objects.entry(key.kind.clone()).or_default();
         match line.object {
-            Some(object) => {
-                let stored = Stored { revision: revision_of(&object), object: Arc::new(object) };
-                objects.insert(place(&key), stored);
+            Some(mut object) => {
+                objects.insert(place(&key), Object::new(line.revision, pack(&mut object)));
             }
             None => {
                 objects.remove(&place(&key));

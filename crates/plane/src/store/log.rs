@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::Value;
 use tokio::sync::watch as signal;
 
 use super::{Change, Expired, Key, Kind};
@@ -19,12 +18,14 @@ pub struct LogLimits {
 
 impl Default for LogLimits {
     fn default() -> Self {
-        Self { changes: 20_000, bytes: 64 * 1024 * 1024 }
+        Self { changes: 20_000, bytes: 32 * 1024 * 1024 }
     }
 }
 
 /// However large they are, so many changes are kept.
 const FEW: usize = 16;
+/// What a change takes beside the object: its key, its place in the log.
+const OVERHEAD: usize = 300;
 
 /// What one watcher wants to see.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -94,7 +95,7 @@ impl Log {
             channel.changes.push_back(change.clone());
             channel.newest.send_replace(change.revision);
         }
-        let bytes = change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| weight(object));
+        let bytes = change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.text().len()) + OVERHEAD;
         self.bytes += bytes;
         self.entries.push_back(Entry { change, bytes });
         while self.entries.len() > self.limits.changes
@@ -164,21 +165,4 @@ fn topics(key: &Key) -> [Topic; 2] {
         Topic { kind: key.kind.clone(), cluster: Some(key.cluster.clone()) },
         Topic { kind: key.kind.clone(), cluster: None },
     ]
-}
-
-/// About how many bytes a value takes in memory.
-fn weight(value: &Value) -> usize {
-    const NODE: usize = size_of::<Value>();
-    // Maps take room for about a dozen entries at a time, however few they have.
-    const ENTRIES: usize = 11;
-    const PAGE: usize = ENTRIES * (size_of::<String>() + NODE);
-    match value {
-        Value::String(text) => NODE + text.len(),
-        Value::Array(list) => NODE + list.iter().map(weight).sum::<usize>(),
-        Value::Object(map) => {
-            let content = map.iter().map(|(key, value)| key.len() + weight(value) - NODE).sum::<usize>();
-            NODE + map.len().div_ceil(ENTRIES) * PAGE + content
-        }
-        _ => NODE,
-    }
 }

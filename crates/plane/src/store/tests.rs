@@ -66,12 +66,69 @@ fn a_past_state_is_rebuilt_from_the_log() {
     store.commit(&key("c"), Expect::Any, Some(object("c", 1))).unwrap();
     let kind = Kind::new("", "configmaps");
     let names = |revision| -> Vec<String> {
-        let items = store.list_at(revision, &kind, Some("c"), None).unwrap();
-        items.iter().map(|(key, stored)| format!("{}={}", key.name, stored.object["data"]["v"])).collect()
+        let selection = Selection { kind: &kind, cluster: Some("c"), namespace: None };
+        let page = store.page(&selection, Some(revision), None, 0).unwrap();
+        page.items.iter().map(|(key, object)| format!("{}={}", key.name, object.value()["data"]["v"])).collect()
     };
     assert_eq!(names(1), [r#"a="1""#]);
     assert_eq!(names(3), [r#"a="2""#, r#"b="1""#]);
     assert_eq!(names(5), [r#"b="1""#, r#"c="1""#]);
+}
+
+#[test]
+fn pages_together_are_the_state_of_the_first_whatever_is_written_between_them() {
+    let kind = Kind::new("", "configmaps");
+    for (cluster, namespace) in [(None, None), (Some("c"), None), (Some("c"), Some("default"))] {
+        let store = Store::new();
+        for number in 0..50 {
+            store.commit(&key(&format!("k{number:02}")), Expect::Absent, Some(object("k", number))).unwrap();
+        }
+        for other in [Key::new(&kind, "b", "default", "x"), Key::new(&kind, "c", "more", "x")] {
+            store.commit(&other, Expect::Absent, Some(object("x", 0))).unwrap();
+        }
+        let selection = Selection { kind: &kind, cluster, namespace };
+        let shown = |page: &Page| -> Vec<(Key, u64)> {
+            page.items.iter().map(|(key, object)| (key.clone(), object.revision())).collect()
+        };
+        let whole = shown(&store.page(&selection, None, None, 0).unwrap());
+        let mut page = store.page(&selection, None, None, 7).unwrap();
+        assert_eq!(page.rest, Some(whole.len() - 7));
+        let (revision, mut seen) = (page.revision, shown(&page));
+        for turn in 0_u64.. {
+            if !page.more {
+                break;
+            }
+            // Changed, gone, new: before and behind the place where the reading stands.
+            store.commit(&key(&format!("k{:02}", turn * 5)), Expect::Any, Some(object("k", 900 + turn))).unwrap();
+            let gone = key(&format!("k{:02}", 49 - turn));
+            store.commit(&gone, Expect::Any, None).unwrap();
+            store.commit(&key(&format!("k{turn:02}-new")), Expect::Any, Some(object("k", 0))).unwrap();
+            let last = seen.last().map(|(key, _)| key.clone());
+            page = store.page(&selection, Some(revision), last.as_ref(), 7).unwrap();
+            assert_eq!((page.revision, page.rest), (revision, None));
+            seen.extend(shown(&page));
+        }
+        assert_eq!(seen, whole);
+    }
+}
+
+#[test]
+fn an_object_read_again_is_the_one_that_was_written() {
+    let store = Store::new();
+    let written = store.commit(&key("a"), Expect::Absent, Some(object("a", 1))).unwrap();
+    // Push it out of what is kept unfolded.
+    let text = "x".repeat(1_500_000);
+    for number in 0..3 {
+        let other = json!({"metadata": {"name": "b"}, "data": {"v": number.to_string(), "text": text}});
+        store.commit(&key("b"), Expect::Any, Some(other)).unwrap();
+    }
+    let address = Arc::as_ptr(&written.object);
+    let content = (*written.object).clone();
+    drop(written);
+    let found = store.get(&key("a")).unwrap();
+    assert_eq!((found.revision, &*found.object), (1, &content));
+    assert_ne!(Arc::as_ptr(&found.object), address, "it was to be unfolded anew");
+    assert!(Arc::ptr_eq(&found.object, &store.get(&key("a")).unwrap().object));
 }
 
 #[test]
@@ -190,7 +247,7 @@ fn the_file_is_compacted_while_it_is_written() {
     let again = Store::open(&folder, durability, LogLimits::default()).unwrap();
     assert_eq!(again.revision(), revision);
     let (_, found) = again.list(&Kind::new("", "configmaps"), Some("c"), None);
-    let states = |list: &[(Key, Stored)]| -> Vec<Value> { list.iter().map(|(_, s)| (*s.object).clone()).collect() };
+    let states = |list: &[(Key, Object)]| -> Vec<Arc<Value>> { list.iter().map(|(_, o)| o.value()).collect() };
     assert_eq!(states(&found), states(&expected));
     assert_eq!(found.len(), 6);
     std::fs::remove_dir_all(&folder).unwrap();

@@ -234,7 +234,7 @@ impl Place {
 
     pub fn list(&self, what: &str) -> Result<Vec<Value>, Status> {
         let scope = self.scope("list", what, "", "")?;
-        self.api.list(&scope, &ListOptions::default()).map(|listed| listed.items)
+        self.api.list(&scope, &ListOptions::default()).map(|listed| self.api.items(&scope, &listed).collect())
     }
 
     /// Names of all objects, as `cluster/namespace/name`.

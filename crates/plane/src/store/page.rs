@@ -1,0 +1,143 @@
+//! Parts of the sorted objects of a kind, at the present or a past revision.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::{Expired, Inner, Key, Kind, Object, Objects, Place, key_at, place};
+
+/// Which objects of a kind are meant.
+#[derive(Debug, Clone, Copy)]
+pub struct Selection<'a> {
+    /// The kind.
+    pub kind: &'a Kind,
+    /// In one cluster, or in all of them.
+    pub cluster: Option<&'a str>,
+    /// In one namespace, or in all of them.
+    pub namespace: Option<&'a str>,
+}
+
+/// Some objects in their order.
+#[derive(Debug)]
+pub struct Page {
+    /// The state this shows.
+    pub revision: u64,
+    /// The objects.
+    pub items: Vec<(Key, Object)>,
+    /// Whether there are more behind them.
+    pub more: bool,
+    /// How many there are behind them; known for the first page of the present state.
+    pub rest: Option<usize>,
+}
+
+impl Selection<'_> {
+    /// What the places of all selected objects begin with.
+    fn prefix(&self) -> String {
+        match (self.cluster, self.namespace) {
+            (Some(cluster), Some(namespace)) => format!("{cluster}\0{namespace}\0"),
+            (Some(cluster), None) => format!("{cluster}\0"),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// Whether a place that has the prefix is selected.
+    fn fits(&self, place: &str) -> bool {
+        match (self.cluster, self.namespace) {
+            (None, Some(wanted)) => place.split('\0').nth(1) == Some(wanted),
+            _ => true,
+        }
+    }
+
+    fn selects(&self, key: &Key) -> bool {
+        key.kind == *self.kind
+            && self.cluster.is_none_or(|wanted| *key.cluster == *wanted)
+            && self.namespace.is_none_or(|wanted| *key.namespace == *wanted)
+    }
+}
+
+/// The selected objects behind a place.
+pub(super) fn range<'a>(
+    objects: &'a Objects,
+    selection: &'a Selection<'a>,
+    behind: Option<&str>,
+) -> impl Iterator<Item = (&'a Place, &'a Object)> {
+    let prefix = selection.prefix();
+    let start = match behind {
+        Some(behind) if *behind >= *prefix => Bound::Excluded(behind),
+        _ => Bound::Included(prefix.as_str()),
+    };
+    objects
+        .range::<str, _>((start, Bound::Unbounded))
+        .take_while(move |(place, _)| place.starts_with(&prefix))
+        .filter(|(place, _)| selection.fits(place))
+}
+
+pub(super) fn all(inner: &Inner, selection: &Selection<'_>) -> Vec<(Key, Object)> {
+    let Some(objects) = inner.objects.get(selection.kind) else { return Vec::new() };
+    let found = range(objects, selection, None);
+    found.map(|(place, object)| (key_at(selection.kind, place), object.clone())).collect()
+}
+
+/// Costs what the page holds, and for a past revision also the changes since then.
+pub(super) fn read(
+    inner: &Inner,
+    selection: &Selection<'_>,
+    at: Option<u64>,
+    behind: Option<&Key>,
+    limit: usize,
+) -> Result<Page, Expired> {
+    let revision = at.unwrap_or(inner.revision);
+    let behind = behind.map(place);
+    let none = Objects::new();
+    let objects = inner.objects.get(selection.kind).unwrap_or(&none);
+    let mut past = past(inner, selection, revision)?;
+    if let Some(behind) = &behind {
+        past = past.split_off(behind);
+        past.remove(behind);
+    }
+    let mut past = past.into_iter().peekable();
+    let mut present = range(objects, selection, behind.as_deref()).peekable();
+    let mut items = Vec::new();
+    let mut more = false;
+    loop {
+        let next = match (past.peek(), present.peek()) {
+            (None, None) => break,
+            // What has changed since then is shown as it was.
+            (Some((old, _)), Some((new, _))) if *old == **new => {
+                present.next();
+                past.next()
+            }
+            (Some((old, _)), Some((new, _))) if *old < **new => past.next(),
+            (Some(_), None) => past.next(),
+            (_, Some(_)) => present.next().map(|(place, object)| (place.clone(), Some(object.clone()))),
+        };
+        let Some((place, Some(object))) = next else { continue };
+        if items.len() == limit {
+            more = true;
+            break;
+        }
+        items.push((key_at(selection.kind, &place), object));
+    }
+    let first = at.is_none() && behind.is_none();
+    let rest = first.then(|| count(objects, selection) - items.len());
+    Ok(Page { revision, items, more, rest })
+}
+
+fn count(objects: &Objects, selection: &Selection<'_>) -> usize {
+    match (selection.cluster, selection.namespace) {
+        (None, None) => objects.len(),
+        _ => range(objects, selection, None).count(),
+    }
+}
+
+/// What has changed since a revision, as it was then.
+fn past(inner: &Inner, selection: &Selection<'_>, revision: u64) -> Result<BTreeMap<Place, Option<Object>>, Expired> {
+    if revision < inner.log.oldest() {
+        return Err(Expired { asked: revision, oldest: inner.log.oldest() });
+    }
+    let since = inner.log.newest_first().take_while(|change| change.revision > revision);
+    // The oldest change comes last and stays.
+    Ok(since
+        .filter(|change| selection.selects(&change.key))
+        .map(|change| (place(&change.key), change.before.clone()))
+        .collect())
+}

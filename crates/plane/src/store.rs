@@ -98,7 +98,7 @@ impl Change {
     }
 
     /// State after, unfolded.
-    pub fn new(&self) -> Option<Arc<Value>> {
+    pub fn now(&self) -> Option<Arc<Value>> {
         self.after.as_ref().map(Object::value)
     }
 }

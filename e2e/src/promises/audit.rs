@@ -100,7 +100,7 @@ impl Audit {
         let plural = &*lab.source_kind().plural;
         let mut sources: BTreeMap<(String, String), Vec<Value>> = BTreeMap::new();
         for change in changes.kcp.iter().filter(|change| *change.key.kind.resource == *plural) {
-            if let Some(object) = &change.after {
+            if let Some(object) = change.now() {
                 let key = (change.key.cluster.to_string(), change.key.name.to_string());
                 sources.entry(key).or_default().push(object["spec"].clone());
             }
@@ -108,7 +108,7 @@ impl Audit {
         let mut reached: BTreeMap<(String, String), usize> = BTreeMap::new();
         let plural = &*lab.copy_kind().plural;
         for change in changes.service.iter().filter(|change| *change.key.kind.resource == *plural) {
-            let Some(object) = &change.after else { continue };
+            let Some(object) = change.now() else { continue };
             let text = |field: &str, key: &str| object["metadata"][field][key].as_str().unwrap_or_default().to_owned();
             let key = (text("labels", api::REMOTE_CLUSTER), text("annotations", api::REMOTE_NAME));
             let mut spec = object["spec"].clone();

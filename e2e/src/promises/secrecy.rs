@@ -141,7 +141,7 @@ async fn nothing_told(lab: &Lab) -> anyhow::Result<String> {
         for kind in kinds.iter().filter(|kind| !["secrets", "credentials"].contains(&&*kind.resource)) {
             for (key, stored) in store.list(kind, None, None).1 {
                 objects += 1;
-                not_in(&format!("{} {}/{}", kind.resource, key.namespace, key.name), &stored.object.to_string())?;
+                not_in(&format!("{} {}/{}", kind.resource, key.namespace, key.name), &stored.value().to_string())?;
             }
         }
     }

@@ -82,7 +82,7 @@ pub(super) fn copies(lab: &Lab) -> BTreeMap<String, String> {
     let kind = carrick_plane::Kind::new(&lab.stage.group, "buckets");
     let (_, copies) = lab.world.service_plane().api().store.list(&kind, None, None);
     let uid = |object: &serde_json::Value| object["metadata"]["uid"].to_string();
-    copies.into_iter().map(|(key, stored)| (key.name.to_string(), uid(&stored.object))).collect()
+    copies.into_iter().map(|(key, stored)| (key.name.to_string(), uid(&stored.value()))).collect()
 }
 
 /// The sizes of both teams' copies.

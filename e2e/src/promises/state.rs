@@ -145,12 +145,12 @@ impl Eyes {
         for kind in store.kinds(cluster).iter().filter(|kind| self.matters(kind)) {
             for (key, stored) in store.list(kind, Some(cluster), None).1 {
                 let place = self.alias(&format!("{name} {} {}/{}", kind.resource, key.namespace, key.name));
-                let remembered = known.get(&place).filter(|(revision, _)| *revision == stored.revision);
+                let remembered = known.get(&place).filter(|(revision, _)| *revision == stored.revision());
                 let object = match remembered {
                     Some((_, object)) => object.clone(),
-                    None => Arc::new(self.normal(&stored.object)),
+                    None => Arc::new(self.normal(&stored.value())),
                 };
-                known.insert(place.clone(), (stored.revision, object.clone()));
+                known.insert(place.clone(), (stored.revision(), object.clone()));
                 state.insert(place, object);
             }
         }

@@ -153,7 +153,7 @@ impl Filter {
             return None;
         }
         let before = change.old().filter(|object| self.matches(api, key, object));
-        let after = change.new().filter(|object| self.matches(api, key, object));
+        let after = change.now().filter(|object| self.matches(api, key, object));
         let (kind, object) = match (before, after) {
             (None, Some(object)) => (EventKind::Added, object),
             (Some(_), Some(object)) => (EventKind::Modified, object),

@@ -30,7 +30,7 @@ impl Reconcile for Accounts {
 
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let is_ours = |object: &Value| object["type"] == TOKEN_SECRET;
-        if change.key.kind == self.secrets && change.new().is_some_and(|secret| is_ours(&secret)) {
+        if change.key.kind == self.secrets && change.now().is_some_and(|secret| is_ours(&secret)) {
             return vec![change.key.clone()];
         }
         if change.key.kind == self.accounts {

@@ -18,7 +18,7 @@ impl Reconcile for Crds {
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let ours = &*change.key.kind.resource == "customresourcedefinitions"
             && &*change.key.kind.group == "apiextensions.k8s.io";
-        let deleting = change.new().is_some_and(|crd| crd["metadata"]["deletionTimestamp"].is_string());
+        let deleting = change.now().is_some_and(|crd| crd["metadata"]["deletionTimestamp"].is_string());
         if ours && deleting { vec![change.key.clone()] } else { Vec::new() }
     }
 

@@ -24,7 +24,7 @@ impl Reconcile for Garbage {
 
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let key = &change.key;
-        let (before, after) = (change.old(), change.new());
+        let (before, after) = (change.old(), change.now());
         let old = owners(before.as_deref());
         let new = owners(after.as_deref());
         for uid in old.iter().filter(|uid| !new.contains(uid)) {

@@ -125,15 +125,15 @@ impl Controller {
             work.push(Work::Binding(key.cluster.clone(), key.name.clone()));
             self.bindings.entry(hash).or_default().insert((key.cluster, key.name));
         }
-        work.extend(all(&TYPES).into_iter().map(|(key, _)| Work::Type(key.cluster, key.name)));
+        work.extend(all(&TYPES).map(|(key, _)| Work::Type(key.cluster, key.name)));
         for (key, _) in all(&CLUSTERS) {
             let kinds = self.data.store.kinds(&key.cluster).into_iter();
             work.extend(kinds.map(|kind| Work::Relabel(key.cluster.clone(), kind)));
             work.push(Work::Cluster(key.cluster));
         }
-        work.extend(all(&WORKSPACES).into_iter().map(|(key, _)| Work::Workspace(key.cluster, key.name)));
-        work.extend(all(&EXPORTS).into_iter().map(|(key, _)| Work::Export(key.cluster, key.name)));
-        work.extend(all(&SLICES).into_iter().map(|(key, _)| Work::Slice(key.cluster, key.name)));
+        work.extend(all(&WORKSPACES).map(|(key, _)| Work::Workspace(key.cluster, key.name)));
+        work.extend(all(&EXPORTS).map(|(key, _)| Work::Export(key.cluster, key.name)));
+        work.extend(all(&SLICES).map(|(key, _)| Work::Slice(key.cluster, key.name)));
         for piece in work {
             self.push(piece);
         }
@@ -176,7 +176,7 @@ impl Controller {
     fn observe(&mut self, change: &Change) {
         self.seen = change.revision;
         let Key { kind, cluster, name, .. } = &change.key;
-        let Some(object) = change.new().or_else(|| change.old()) else { return };
+        let Some(object) = change.now().or_else(|| change.old()) else { return };
         let object = &*object;
         let gone = change.after.is_none();
         if *kind == *WORKSPACES {
@@ -239,7 +239,7 @@ impl Controller {
         let Key { cluster, name, .. } = &change.key;
         let place = (cluster.clone(), name.clone());
         let hash = |object: Option<&Value>| object.map(|o| label(o, EXPORT_LABEL).unwrap_or_default().to_owned());
-        let (old, new) = (change.old(), change.new());
+        let (old, new) = (change.old(), change.now());
         let (before, after) = (hash(old.as_deref()), hash(new.as_deref()));
         if let Some(before) = &before {
             self.bindings.get_mut(before).map(|all| all.remove(&place));
@@ -309,7 +309,7 @@ impl Controller {
             self.all_bindings_of(cluster, deleting);
         } else if change.before.is_none() {
             // A creation that was on its way when its binding went.
-            let mut bindings = self.data.list(&BINDINGS, Some(cluster)).into_iter();
+            let mut bindings = self.data.list(&BINDINGS, Some(cluster));
             if !bindings.any(|(_, found)| binding::kinds(&found).contains(kind)) {
                 self.data.delete(&change.key);
             }

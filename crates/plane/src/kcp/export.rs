@@ -188,7 +188,6 @@ pub fn reconcile_slice(data: &Data, cluster: &str, name: &str, bound: &dyn Fn(&s
 /// The slices that point at an export, wherever they live.
 pub fn slices_of(data: &Data, home: &str, export: &str) -> BTreeSet<(String, String)> {
     data.list(&SLICES, None)
-        .into_iter()
         .filter(|(key, slice)| {
             let path = text(slice, "/spec/export/path");
             text(slice, "/spec/export/name") == export

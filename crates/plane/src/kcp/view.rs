@@ -166,7 +166,7 @@ fn claimable(data: &Data, apis: &Apis, local: &[Arc<Resource>], subject: &Subjec
 
 /// The exports with an identity.
 fn owners(data: &Data, identity: &str) -> Vec<(Arc<str>, Arc<Value>)> {
-    let all = data.list(&EXPORTS, None).into_iter();
+    let all = data.list(&EXPORTS, None);
     all.filter(|(_, export)| text(export, "/status/identityHash") == identity)
         .map(|(key, export)| (key.cluster, export))
         .collect()
@@ -188,7 +188,7 @@ impl View {
 
     /// The binding to this export in a cluster.
     fn binding(&self, cluster: &str) -> Option<Arc<Value>> {
-        let all = self.data.list(&BINDINGS, Some(cluster)).into_iter().map(|(_, binding)| binding);
+        let all = self.data.list(&BINDINGS, Some(cluster)).map(|(_, binding)| binding);
         all.into_iter().find(|binding| label(binding, EXPORT_LABEL) == Some(&self.hash))
     }
 
@@ -249,7 +249,7 @@ impl View {
     }
 
     fn is_bound(&self) -> bool {
-        let mut all = self.data.list(&BINDINGS, None).into_iter();
+        let mut all = self.data.list(&BINDINGS, None);
         all.any(|(_, binding)| label(&binding, EXPORT_LABEL) == Some(&self.hash))
     }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 use anyhow::Context;
 use carrick_client::Server;
 use carrick_kcp::path::is_label;
-use carrick_plane::{Config, Mode, Plane, PlaneError, User};
+use carrick_plane::{Config, Durability, Mode, Plane, PlaneError, User};
 
 use crate::logs::{self, Quiet};
 use crate::ui::Ui;
@@ -40,12 +40,24 @@ pub struct Args {
     /// Port of kcp on 127.0.0.1; 0 takes a free one.
     #[arg(long, value_name = "PORT", default_value_t = 7443)]
     port_kcp: u16,
-    /// Port of the service cluster on 127.0.0.1; 0 takes a free one.
-    #[arg(long, value_name = "PORT", default_value_t = 7444)]
-    port_service: u16,
+    /// Port of the service cluster on 127.0.0.1; the next one behind those of kcp by default, 0 takes a free one.
+    #[arg(long, value_name = "PORT")]
+    port_service: Option<u16>,
     /// Workspace of the user `provider`, who is administrator there and nowhere else; made if missing.
     #[arg(long, value_name = "PATH", default_value = "root:provider")]
     provider_workspace: String,
+    /// Spread the workspaces over so many shards, each with a port of its own behind that of kcp.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    shards: u8,
+    /// Wait for the disk at every write: survives power loss, at the speed of the disk.
+    #[arg(long)]
+    fsync: bool,
+    /// Accept client certificates of the authorities in this file too, in PEM.
+    #[arg(long, value_name = "FILE")]
+    client_ca: Option<PathBuf>,
+    /// Serve an endpoint for faults on purpose beside each server, on free ports.
+    #[arg(long)]
+    control: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -53,9 +65,15 @@ Examples:
   carrick plane --data-dir ./plane
   carrick plane --data-dir ./plane --port-kcp 0 --port-service 0      on free ports
   carrick plane --data-dir ./plane --provider-workspace root:providers:httpbin
+  carrick plane --data-dir ./plane --shards 3                         kcp's front door on 7443, shards behind it
+  carrick plane --data-dir ./plane --fsync                            loses nothing even without power
+  carrick plane --data-dir ./plane --client-ca ./ca.pem               certificates of your own
+  carrick plane --data-dir ./plane --control                          faults on purpose; with the token of shard-admin or admin:
+    curl -H \"Authorization: Bearer $TOKEN\" -d '{\"match\":{\"verbs\":[\"create\"]},\"effect\":{\"refuse\":{\"code\":503}}}' $FAULTS/faults
 
 Files in the data folder:
   kcp-admin.kubeconfig    kcp, workspace root, as administrator of all workspaces
+  shard-admin.kubeconfig  the same, as somebody who passes every check
   service.kubeconfig      the service cluster, as administrator
   provider.kubeconfig     kcp, the provider's workspace, as its administrator
   examples/*.yaml         something to apply";
@@ -69,10 +87,12 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let continued = folder.join("kcp").exists();
 
     let provider = User::new(&token(&folder.join("provider.token"))?, PROVIDER, &[]);
-    let kcp = start(Mode::Kcp, args.port_kcp, "--port-kcp", folder.join("kcp"), vec![provider]).await?;
-    let service = start(Mode::Kube, args.port_service, "--port-service", folder.join("service"), Vec::new()).await?;
+    let mut config = args.config(Mode::Kcp, args.port_kcp, folder.join("kcp"));
+    config.users = vec![provider];
+    let kcp = start(config, "--port-kcp").await?;
+    let service = start(args.config(Mode::Kube, args.port_service(), folder.join("service")), "--port-service").await?;
 
-    let admin = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", None))?;
+    let admin = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", None)?)?;
     let set_up = async {
         workspaces::ensure(&admin, &args.provider_workspace).await?;
         workspaces::grant_admin(&admin, &args.provider_workspace, PROVIDER).await
@@ -82,9 +102,10 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("workspace {} did not become ready within {SET_UP:?}", args.provider_workspace))??;
 
     let files = [
-        ("kcp-admin.kubeconfig", kcp.kubeconfig("kcp-admin", None)),
-        ("service.kubeconfig", service.kubeconfig("admin", None)),
-        ("provider.kubeconfig", kcp.kubeconfig(PROVIDER, Some(&args.provider_workspace))),
+        ("kcp-admin.kubeconfig", kcp.kubeconfig("kcp-admin", None)?),
+        ("shard-admin.kubeconfig", kcp.kubeconfig("shard-admin", None)?),
+        ("service.kubeconfig", service.kubeconfig("admin", None)?),
+        ("provider.kubeconfig", kcp.kubeconfig(PROVIDER, Some(&args.provider_workspace))?),
     ];
     for (name, text) in files {
         kubeconfig::write(&folder.join(name), &text)?;
@@ -105,6 +126,16 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     for (what, url, file) in table {
         ui.line(format_args!("{what:<22}{url:<width$}  {}", folder.join(file).display()));
     }
+    for endpoint in kcp.endpoints() {
+        if let Some(shard) = endpoint.shard() {
+            ui.line(format_args!("{:<22}{}", format!("shard {shard}"), endpoint.url()));
+        }
+    }
+    for (what, plane) in [("faults of kcp", &kcp), ("faults of the service", &service)] {
+        if let Some(url) = plane.control_url() {
+            ui.line(format_args!("{what:<22}{url}"));
+        }
+    }
     examples::print(&ui, &folder, kcp.url());
     ui.line("\nRunning until Ctrl-C.");
 
@@ -114,14 +145,36 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn start(mode: Mode, port: u16, flag: &str, data: PathBuf, users: Vec<User>) -> anyhow::Result<Plane> {
+impl Args {
+    fn port_service(&self) -> u16 {
+        let behind = if self.shards > 1 { u16::from(self.shards) + 1 } else { 1 };
+        let next = if self.port_kcp == 0 { None } else { self.port_kcp.checked_add(behind) };
+        self.port_service.or(next).unwrap_or(0)
+    }
+
+    fn config(&self, mode: Mode, port: u16, data: PathBuf) -> Config {
+        Config {
+            bind: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            data_dir: Some(data),
+            durability: Durability { fsync: self.fsync, ..Durability::default() },
+            client_ca: self.client_ca.clone(),
+            shards: self.shards.into(),
+            control: self.control.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+            ..Config::new(mode)
+        }
+    }
+}
+
+async fn start(config: Config, flag: &str) -> anyhow::Result<Plane> {
+    let data = config.data_dir.clone().unwrap_or_default();
     fs::create_dir_all(&data).with_context(|| format!("cannot make the folder {}", data.display()))?;
-    let bind = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let shown = data.display().to_string();
-    let config = Config { bind, data_dir: Some(data), users, ..Config::new(mode) };
     Plane::start(config).await.map_err(|error| match error {
         PlaneError::Bind { address, source } => {
             anyhow::anyhow!("cannot listen on {address}: {source}; give {flag} another port, or 0 for a free one")
+        }
+        error @ PlaneError::ClientCa { .. } => {
+            anyhow::anyhow!("{error}; give --client-ca a file with certificates in PEM")
         }
         other => anyhow::anyhow!("cannot start with the data in {shown}: {other}; move the folder away to start anew"),
     })

@@ -77,6 +77,31 @@ async fn a_restart_goes_on_with_data_and_tokens() {
 }
 
 #[test]
+fn shards_and_fault_endpoints_are_told_and_answer() {
+    let folder = Folder::new("plane-options");
+    let data = folder.path("data");
+    let mut plane = Running::start(
+        &[
+            &["plane", "--data-dir", &data, "--port-kcp", "0", "--port-service", "0"][..],
+            &["--shards", "2", "--control", "--fsync"],
+        ]
+        .concat(),
+    );
+    plane.until("Running until Ctrl-C");
+    for wanted in ["shard 0", "shard 1"] {
+        assert!(address(&plane.output, wanted).starts_with("https://127.0.0.1:"), "{}", plane.output);
+    }
+    for wanted in ["faults of kcp", "faults of the service"] {
+        let line = plane.output.lines().find(|line| line.starts_with(wanted)).unwrap();
+        let place = line.split_once("http://").unwrap().1.trim();
+        assert!(std::net::TcpStream::connect(place).is_ok(), "{line}");
+    }
+    let admin = std::fs::read_to_string(format!("{data}/shard-admin.kubeconfig")).unwrap();
+    assert!(admin.contains("shard-admin"), "{admin}");
+    assert_eq!(plane.stop("TERM").0, Some(0));
+}
+
+#[test]
 fn bad_input_names_the_thing_and_the_way_out() {
     let folder = Folder::new("plane-bad");
     let (data, file) = (folder.path("data"), folder.path("file"));
@@ -84,13 +109,17 @@ fn bad_input_names_the_thing_and_the_way_out() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let below = format!("{file}/below");
-    let cases: [(&[&str], String); 5] = [
+    let cases: [(&[&str], String); 6] = [
         (&["--data-dir", &file], format!("{file} is a file; give --data-dir a folder")),
         (&["--data-dir", &below], format!("cannot make the folder {below}; give --data-dir one you may write to")),
         (&["--data-dir", &data, "--port-kcp", &port], "give --port-kcp another port, or 0 for a free one".into()),
         (
             &["--data-dir", &data, "--port-kcp", "0", "--port-service", &port],
             "give --port-service another port, or 0 for a free one".into(),
+        ),
+        (
+            &["--data-dir", &data, "--port-kcp", "0", "--port-service", "0", "--client-ca", &below],
+            format!("cannot read the client authorities in {below}"),
         ),
         (&["--data-dir", &data, "--provider-workspace", "provider"], "\"provider\" is no workspace below root".into()),
     ];

@@ -196,7 +196,7 @@ async fn for_each<F: Future<Output = ()>>(count: usize, work: impl Fn(usize) -> 
 /// The server's process: says where it is and stays until its input ends.
 async fn serve() {
     let plane = Plane::start(PlaneConfig::new(Mode::Kcp)).await.unwrap();
-    say(&json!({"kubeconfig": plane.kubeconfig("kcp-admin", Some("root"))}));
+    say(&json!({"kubeconfig": plane.kubeconfig("kcp-admin", Some("root")).unwrap()}));
     tokio::task::spawn_blocking(|| std::io::stdin().lines().count()).await.unwrap();
 }
 

@@ -83,7 +83,7 @@ impl Process {
 
 async fn plane() -> (Plane, Client, BTreeSet<String>) {
     let plane = Plane::start(Config::new(Mode::Kube)).await.unwrap();
-    let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None)).unwrap().client();
+    let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None).unwrap()).unwrap().client();
     let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
     let maps = Resource::namespaced("", "v1", "ConfigMap", "configmaps");
     let mut all = BTreeSet::new();

@@ -174,7 +174,7 @@ async fn of_three_processes_one_is_killed_and_no_object_is_reconciled_by_two_at_
     let plane = Plane::start(carrick_plane::Config::new(Mode::Kube)).await.unwrap();
     let folder = std::env::temp_dir().join(format!("carrick-processes-{}", uuid::Uuid::new_v4()));
     std::fs::create_dir_all(&folder).unwrap();
-    let kubeconfig = plane.kubeconfig("admin", None);
+    let kubeconfig = plane.kubeconfig("admin", None).unwrap();
     std::fs::write(folder.join("kubeconfig"), &kubeconfig).unwrap();
     let client = Server::from_kubeconfig_yaml(&kubeconfig).unwrap().client();
     let all = create_objects(&client).await;

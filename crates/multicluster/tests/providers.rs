@@ -20,7 +20,7 @@ use serde_json::json;
 
 async fn plane() -> (Plane, Client) {
     let plane = Plane::start(Config::new(Mode::Kube)).await.unwrap();
-    let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None)).unwrap().client();
+    let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None).unwrap()).unwrap().client();
     (plane, client)
 }
 
@@ -124,7 +124,7 @@ async fn kubeconfigs_in_secrets_come_change_and_go_and_a_broken_one_harms_only_i
     create_namespace(&second_client, "only-in-second").await;
     create_namespace(&hub, "fleet").await;
     let create = async |object| hub.create(&secrets(), Some("fleet"), &object).await.unwrap();
-    create(secret("a", &first.kubeconfig("admin", None))).await;
+    create(secret("a", &first.kubeconfig("admin", None).unwrap())).await;
     create(secret("broken", "apiVersion: v1\nusers: [{name: x, user: {token: very-secret")).await;
     create(json!({"metadata": {"name": "not-labelled"}, "data": {"kubeconfig": "YQ=="}})).await;
 
@@ -137,7 +137,7 @@ async fn kubeconfigs_in_secrets_come_change_and_go_and_a_broken_one_harms_only_i
     assert!(has_namespace(&told.engaged[0], "default").await);
 
     let patch = |text: &str| json!({"data": {"kubeconfig": BASE64.encode(text.as_bytes())}});
-    let change = patch(&second.kubeconfig("admin", None));
+    let change = patch(&second.kubeconfig("admin", None).unwrap());
     hub.merge_patch(&secrets(), Some("fleet"), "a", &change).await.unwrap();
     assert_eq!(told.until("engage a").await, ["up a", "engage a"]);
     assert!(told.engaged[0].epoch() < told.engaged[1].epoch());
@@ -154,7 +154,7 @@ async fn kubeconfigs_in_secrets_come_change_and_go_and_a_broken_one_harms_only_i
 async fn any_object_can_stand_for_a_cluster_as_soon_as_it_is_ready() {
     let (plane, hub) = plane().await;
     let maps = Resource::namespaced("", "v1", "ConfigMap", "configmaps");
-    let data = json!({"kubeconfig": plane.kubeconfig("admin", None), "ready": "no"});
+    let data = json!({"kubeconfig": plane.kubeconfig("admin", None).unwrap(), "ready": "no"});
     hub.create(&maps, Some("default"), &json!({"metadata": {"name": "m"}, "data": data})).await.unwrap();
     let provider = FromObjects::new(hub.clone(), |map: ConfigMap, _| async move {
         let kubeconfig = map.data.and_then(|mut data| data.remove("kubeconfig"));
@@ -176,7 +176,7 @@ async fn contexts_of_kubeconfig_files_are_followed_through_links_as_mounted_secr
     let folder: PathBuf = std::env::temp_dir().join(format!("carrick-files-{}", uuid::Uuid::new_v4()));
     for (version, plane) in [("v1", &first), ("v2", &second)] {
         std::fs::create_dir_all(folder.join(version)).unwrap();
-        std::fs::write(folder.join(version).join("kubeconfig"), plane.kubeconfig("admin", None)).unwrap();
+        std::fs::write(folder.join(version).join("kubeconfig"), plane.kubeconfig("admin", None).unwrap()).unwrap();
     }
     // As the kubelet does it: the file is a link into a folder that is itself a link, which is replaced in one go.
     let link = |to: &str| {

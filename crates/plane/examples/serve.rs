@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let admin = if config.mode == Mode::Kube { "admin" } else { "kcp-admin" };
     let plane = Plane::start(config).await?;
-    let kubeconfig = plane.kubeconfig(admin, None);
+    let kubeconfig = plane.kubeconfig(admin, None)?;
     match file {
         Some(file) => std::fs::write(file, kubeconfig)?,
         None => println!("{kubeconfig}"),

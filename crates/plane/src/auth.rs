@@ -67,6 +67,11 @@ impl Tokens {
         Ok(Self { users: all })
     }
 
+    /// Everybody with a token.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.users.iter().map(|user| user.name.as_str())
+    }
+
     /// The token of a user.
     pub fn token(&self, user: &str) -> Option<String> {
         self.users.iter().find(|found| found.name == user).map(|found| found.token.clone())

@@ -12,19 +12,29 @@
 //!     └─ controllers/           namespaces, CRD clean-up, owner references
 //! ```
 //!
-//! In a test:
+//! In a test of your own controller, a kcp in a few milliseconds:
 //!
-//! ```no_run
-//! # async fn test() -> Result<(), carrick_plane::PlaneError> {
-//! use carrick_plane::{Config, Mode, Plane};
+//! ```
+//! use carrick_plane::{Config, Mode, Plane, PlaneError, User};
 //!
-//! let plane = Plane::start(Config::new(Mode::Kcp)).await?;
-//! let kubeconfig = plane.kubeconfig("kcp-admin", Some("root"));
-//! // ... run a client with it, with faults on purpose if you like: see `faults` ...
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), PlaneError> {
+//! let mut config = Config::new(Mode::Kcp);
+//! config.users = vec![User::new("a-token", "provider", &[])];
+//! let plane = Plane::start(config).await?;
+//!
+//! // For any client: kube-rs, client-go, kubectl.
+//! let admin = plane.kubeconfig("kcp-admin", Some("root"))?;
+//! let provider = plane.kubeconfig("provider", Some("root:provider"))?;
+//! # assert!(admin.contains("/clusters/root\"") && provider.contains("a-token"));
+//! // ... start the controller, make workspaces, see what it does; with faults on purpose if you like: see `faults` ...
+//!
 //! plane.stop().await;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! `tests/library.rs` is such a test with kube-rs: workspaces, an export, a binding, and a controller over all of them.
 //!
 //! What holds:
 //!

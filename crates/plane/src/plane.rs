@@ -127,6 +127,22 @@ pub enum PlaneError {
     /// Certificates could not be made or read.
     #[error("cannot prepare the server certificate: {0}")]
     Certificate(String),
+    /// The file with authorities for client certificates is missing, empty or no PEM.
+    #[error("cannot read the client authorities in {path}: {why}")]
+    ClientCa {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A kubeconfig was asked for somebody without a token.
+    #[error("there is no user {user:?} with a token, only {}; add it to the users of the config", known.join(", "))]
+    UnknownUser {
+        /// The name asked for.
+        user: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
 }
 
 /// A running plane. Dropping it stops it too, without waiting.
@@ -225,8 +241,12 @@ impl Plane {
         &self.api.ca_pem
     }
 
-    /// A kubeconfig in YAML for a user; in kcp mode for one workspace, `root` by default.
-    pub fn kubeconfig(&self, user: &str, cluster_path: Option<&str>) -> String {
+    /// A kubeconfig in YAML for a user with a token; in kcp mode for one workspace, `root` by default.
+    pub fn kubeconfig(&self, user: &str, cluster_path: Option<&str>) -> Result<String, PlaneError> {
+        let token = self.tokens.token(user).ok_or_else(|| {
+            let known = self.tokens.names().map(str::to_owned).collect();
+            PlaneError::UnknownUser { user: user.to_owned(), known }
+        })?;
         let path = match (self.api.mode, cluster_path) {
             (_, Some(path)) => format!("/clusters/{path}"),
             (Mode::Kcp, None) => "/clusters/root".to_owned(),
@@ -234,12 +254,11 @@ impl Plane {
         };
         let server = format!("{}{path}", self.api.url);
         let ca = data_encoding::BASE64.encode(self.api.ca_pem.as_bytes());
-        let token = self.tokens.token(user).unwrap_or_default();
-        format!(
+        Ok(format!(
             "apiVersion: v1\nkind: Config\nclusters:\n- name: plane\n  cluster:\n    server: {server:?}\n    \
              certificate-authority-data: {ca}\nusers:\n- name: {user:?}\n  user:\n    token: {token:?}\ncontexts:\n\
              - name: plane\n  context:\n    cluster: plane\n    user: {user:?}\ncurrent-context: plane\n"
-        )
+        ))
     }
 
     /// The bearer token of a user.

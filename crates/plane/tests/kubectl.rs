@@ -65,7 +65,7 @@ impl Shell {
         let plane = Plane::start(Config::new(Mode::Kube)).await.unwrap();
         let home = std::env::temp_dir().join(format!("carrick-kubectl-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir_all(&home).unwrap();
-        std::fs::write(home.join("config"), plane.kubeconfig("admin", None)).unwrap();
+        std::fs::write(home.join("config"), plane.kubeconfig("admin", None).unwrap()).unwrap();
         Some(Shell { plane, home })
     }
 

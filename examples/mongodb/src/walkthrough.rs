@@ -40,7 +40,7 @@ impl Servers {
         let target = Plane::start(PlaneConfig::new(Mode::Kube)).await?;
         let kubeconfig = |text: String| Kubeconfig::from_yaml(&text);
         let servers = Self::given(
-            kubeconfig(kcp.kubeconfig("kcp-admin", Some("root")))?,
+            kubeconfig(kcp.kubeconfig("kcp-admin", Some("root"))?)?,
             kubeconfig(target.kubeconfig("admin", None))?,
         );
         Ok(Self { _planes: vec![kcp, target], ..servers.await? })

@@ -42,11 +42,11 @@ fn write(stage: &Stage, folder: &Path) -> anyhow::Result<PathBuf> {
     let folder = kubeconfig::folder(folder)?;
     let put = |name: &str, text: String| kubeconfig::write(&folder.join(format!("{name}.kubeconfig")), &text);
     for team in &stage.teams {
-        put(team.name, stage.kcp.kubeconfig(team.name, Some(team.path)))?;
+        put(team.name, stage.kcp.kubeconfig(team.name, Some(team.path))?)?;
     }
-    put("provider", stage.kcp.kubeconfig(PROVIDER, Some(PROVIDER_PATH)))?;
-    put("service", stage.service.kubeconfig("admin", None))?;
-    put("kcp-admin", stage.kcp.kubeconfig("kcp-admin", None))?;
+    put("provider", stage.kcp.kubeconfig(PROVIDER, Some(PROVIDER_PATH))?)?;
+    put("service", stage.service.kubeconfig("admin", None)?)?;
+    put("kcp-admin", stage.kcp.kubeconfig("kcp-admin", None)?)?;
     Ok(folder)
 }
 

@@ -66,10 +66,10 @@ impl Stage {
         let (kcp, admin, provider, teams) = ui
             .step(step, async |_| {
                 let plane = start(Mode::Kcp, &[AGENT_USER, PROVIDER, "team-a", "team-b"]).await?;
-                let admin = Server::from_kubeconfig_yaml(&plane.kubeconfig("kcp-admin", None))?;
+                let admin = Server::from_kubeconfig_yaml(&plane.kubeconfig("kcp-admin", None)?)?;
                 admin.client().raw_get("/version").await?;
                 let client = |user: &str, path: &str| -> anyhow::Result<Client> {
-                    Ok(Server::from_kubeconfig_yaml(&plane.kubeconfig(user, Some(path)))?.client())
+                    Ok(Server::from_kubeconfig_yaml(&plane.kubeconfig(user, Some(path))?)?.client())
                 };
                 let team = |name, path| anyhow::Ok(Team { name, path, client: client(name, path)? });
                 let teams = [team("team-a", "root:orgs:acme:team-a")?, team("team-b", "root:orgs:acme:team-b")?];
@@ -81,7 +81,7 @@ impl Stage {
         let (service, cluster) = ui
             .step(step.hint(hint), async |_| {
                 let plane = start(Mode::Kube, &[AGENT_USER]).await?;
-                let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None))?.client();
+                let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None)?)?.client();
                 client.raw_get("/version").await?;
                 Ok(Done::new(format!("the service cluster answers at {}", plane.url())).with((plane, client)))
             })
@@ -97,8 +97,8 @@ impl Stage {
     /// Starts the agent with credentials that are good for the provider's workspace and the service cluster only.
     pub fn run_agent(&mut self) -> anyhow::Result<()> {
         let config = AgentConfig {
-            local: Server::from_kubeconfig_yaml(&self.service.kubeconfig(AGENT_USER, None))?,
-            kcp: Server::from_kubeconfig_yaml(&self.kcp.kubeconfig(AGENT_USER, Some(PROVIDER_PATH)))?,
+            local: Server::from_kubeconfig_yaml(&self.service.kubeconfig(AGENT_USER, None)?)?,
+            kcp: Server::from_kubeconfig_yaml(&self.kcp.kubeconfig(AGENT_USER, Some(PROVIDER_PATH))?)?,
             namespace: AGENT_NAMESPACE.into(),
             agent_name: "httpbin".into(),
             slice: EXPORT.into(),

@@ -51,6 +51,17 @@ fn failed(error: impl std::fmt::Display) -> PlaneError {
     PlaneError::Certificate(error.to_string())
 }
 
+/// Adds the authorities in a PEM file.
+fn add_authorities(clients: &mut RootCertStore, path: &Path) -> Result<(), String> {
+    let content = fs::read(path).map_err(|error| error.to_string())?;
+    let before = clients.len();
+    for authority in CertificateDer::pem_slice_iter(&content) {
+        let authority = authority.map_err(|error| error.to_string())?;
+        clients.add(authority).map_err(|error| error.to_string())?;
+    }
+    if clients.len() == before { Err("there is no certificate in it".to_owned()) } else { Ok(()) }
+}
+
 impl Identity {
     /// The authority kept in the folder, or a new one; the server certificate is always new.
     ///
@@ -80,9 +91,8 @@ impl Identity {
         let mut clients = RootCertStore::empty();
         clients.add(ca).map_err(failed)?;
         if let Some(path) = client_ca {
-            for authority in CertificateDer::pem_slice_iter(&fs::read(path)?) {
-                clients.add(authority.map_err(failed)?).map_err(failed)?;
-            }
+            add_authorities(&mut clients, path)
+                .map_err(|why| PlaneError::ClientCa { path: path.display().to_string(), why })?;
         }
         let private = PrivateKeyDer::from_pem_slice(server_key.serialize_pem().as_bytes()).map_err(failed)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());

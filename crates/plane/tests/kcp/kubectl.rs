@@ -23,7 +23,7 @@ impl Kubectl {
     /// Runs kubectl in a workspace; its output, or its complaint as an error.
     async fn run(&self, world: &World, workspace: &str, args: &[&str], input: &str) -> Result<String, String> {
         let config = self.folder.join(format!("{}.yaml", workspace.replace(':', "-")));
-        std::fs::write(&config, world.plane.kubeconfig(ADMIN, Some(workspace))).unwrap();
+        std::fs::write(&config, world.plane.kubeconfig(ADMIN, Some(workspace)).unwrap()).unwrap();
         let mut command = Command::new("kubectl");
         command.args(args).env("KUBECONFIG", config).env("HOME", &self.folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,4 +1,4 @@
-//! The released binary `api-syncagent`, run as a process.
+//! The released binaries, built, and `api-syncagent` run as a process.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl Binary {
     }
 
     async fn with(stage: &Stage, launch: &Launch<'_>) -> anyhow::Result<Self> {
-        let path = built().await?.clone();
+        let path = agent().await?;
         let folder = Arc::new(Scratch::new()?);
         let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?;
         let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(launch.user, launch.workspace))?;
@@ -124,14 +124,20 @@ impl Running {
     }
 }
 
-/// Where the binary is. The first who asks builds it.
-async fn built() -> anyhow::Result<&'static PathBuf> {
+/// Where the agent's binary is. The first who asks builds it.
+pub async fn agent() -> anyhow::Result<PathBuf> {
     static BUILT: OnceCell<PathBuf> = OnceCell::const_new();
-    BUILT.get_or_try_init(build).await
+    Ok(BUILT.get_or_try_init(|| build("api-syncagent")).await?.clone())
 }
 
-/// Builds the binary next to this test, in the same profile. A test run that built all packages has built it already.
-async fn build() -> anyhow::Result<PathBuf> {
+/// Where the command line's binary is. The first who asks builds it.
+pub async fn carrick() -> anyhow::Result<PathBuf> {
+    static BUILT: OnceCell<PathBuf> = OnceCell::const_new();
+    Ok(BUILT.get_or_try_init(|| build("carrick")).await?.clone())
+}
+
+/// Builds a binary next to this test, in the same profile. A test run that built all packages has built it already.
+async fn build(program: &str) -> anyhow::Result<PathBuf> {
     // <target>/<profile>/deps/<this test>
     let test = std::env::current_exe()?;
     let profile = test.ancestors().nth(2).context("the test does not lie in a target folder")?;
@@ -141,14 +147,20 @@ async fn build() -> anyhow::Result<PathBuf> {
         Some(name) => name,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    // What cargo told this test is not for another cargo: build scripts would run again because of it, now and at the next start of the test.
+    let told = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
+        command.env_remove(name);
+    }
+    let output = command
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
-        .args(["build", "--workspace", "--bin", "api-syncagent", "--profile", name, "--target-dir"])
+        .args(["build", "--workspace", "--bin", program, "--profile", name, "--target-dir"])
         .arg(target)
         .stdin(Stdio::null())
         .output()
         .await
         .context("cannot run cargo")?;
-    ensure!(output.status.success(), "api-syncagent does not build: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(profile.join("api-syncagent"))
+    ensure!(output.status.success(), "{program} does not build: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(profile.join(program))
 }

@@ -1,15 +1,18 @@
 //! What must be true on every world, one sentence each.
 
 mod broken;
+mod chart;
 mod collateral;
 mod compat;
 mod compat_orders;
 mod compat_publish;
 mod compat_related;
+mod doctor;
 mod examples;
 mod explaining;
 mod failures;
 mod fleet;
+mod init;
 mod leaders;
 mod lifecycle;
 mod objects;
@@ -134,6 +137,16 @@ pub fn all() -> Vec<Scenario> {
             workspaces_wait_for_their_initializer_and_their_terminator;
         explaining:
             what_would_be_done_is_told_without_doing_it;
+        doctor:
+            a_healthy_agent_is_green
+            wrong_ways_to_the_servers_are_told
+            what_consumers_and_rules_lack_is_told
+            missing_rights_are_told_and_the_fix_grants_them;
+        chart:
+            what_it_renders_is_accepted
+            its_rights_are_enough_for_the_agent;
+        init:
+            what_it_writes_offers_a_kind_with_the_rights_it_names;
         examples:
             one_operator_runs_databases_for_two_workspaces;
         process:

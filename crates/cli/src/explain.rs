@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use carrick_syncagent::agent::explain::{Question, explain};
-use carrick_syncagent::options::Options;
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 
+use crate::agent_flags::AgentFlags;
 use crate::logs;
 
 /// Tell what the agent would do right now and why, without doing it.
@@ -25,24 +25,8 @@ pub struct Args {
     /// Only objects in this workspace: a path such as root:orgs:acme, or the name of its logical cluster
     #[arg(long, value_name = "WORKSPACE")]
     workspace: Option<String>,
-    /// Kubeconfig of the service cluster; else $KUBECONFIG, else the pod's service account, else ~/.kube/config
-    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
-    kubeconfig: String,
-    /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice
-    #[arg(long, value_name = "FILE")]
-    kcp_kubeconfig: String,
-    /// Name of the APIExportEndpointSlice in kcp
-    #[arg(long, value_name = "NAME")]
-    apiexportendpointslice_ref: String,
-    /// Namespace of the agent
-    #[arg(long, value_name = "NAME")]
-    namespace: String,
-    /// Name of the agent [default: <apiexportendpointslice-ref>-syncagent]
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
-    agent_name: String,
-    /// Label selector for PublishedResources; empty means all of them
-    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
-    published_resource_selector: String,
+    #[command(flatten)]
+    agent: AgentFlags,
     /// How long to wait for the servers, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
@@ -70,18 +54,7 @@ Examples:
 /// Prints the report.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
-    // The flags are those of the agent, and so are their defaults and checks.
-    let flags = [
-        ("--kubeconfig", &args.kubeconfig),
-        ("--kcp-kubeconfig", &args.kcp_kubeconfig),
-        ("--apiexportendpointslice-ref", &args.apiexportendpointslice_ref),
-        ("--namespace", &args.namespace),
-        ("--agent-name", &args.agent_name),
-        ("--published-resource-selector", &args.published_resource_selector),
-    ];
-    let flags = flags.iter().map(|(flag, value)| format!("{flag}={value}"));
-    let options = Options::try_parse_from(std::iter::once("api-syncagent".to_owned()).chain(flags))?;
-    let config = options.complete().map_err(|problems| anyhow::anyhow!("{problems}"))?.into_config()?;
+    let config = args.agent.options()?.into_config()?;
     let question = Question {
         published_resource: args.published_resource,
         workspace: args.workspace,

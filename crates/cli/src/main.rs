@@ -2,15 +2,20 @@
 //!
 //! ```text
 //!  main ─┬─ demo    plays a whole delivery, from order to clean-up, in this process
+//!        ├─ doctor  looks for what keeps an agent from working, and tells the fix
 //!        ├─ explain tells what the agent would do, and why
+//!        ├─ init    writes files that offer a kind in kcp
 //!        ├─ plane   serves an embedded kcp and a service cluster until told to stop
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ ui      step lines with their time, for a terminal or plain
 //!        └─ workspaces, kubeconfig, logs    what demo and plane need
 //! ```
 
+mod agent_flags;
 mod demo;
+mod doctor;
 mod explain;
+mod init;
 mod kubeconfig;
 mod logs;
 mod plane;
@@ -25,7 +30,7 @@ use clap::{Parser, Subcommand};
 
 /// Carrick joins a kcp control plane, where consumers order services, to the clusters where providers run them.
 #[derive(Debug, Parser)]
-#[command(name = "carrick", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "carrick", version = carrick_syncagent::VERSION, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -39,6 +44,8 @@ Examples:
   carrick demo                          see one service delivered, from order to clean-up
   carrick demo --keep                   the same, and leave it running to look at with kubectl
   carrick plane --data-dir ./plane      a kcp and a Kubernetes API server to play with
+  carrick init --crd buckets.yaml       files that offer a kind in kcp, ready to apply
+  carrick doctor --help                 what keeps the agent from working, and how to put it right
   carrick explain --help                what would the agent do with an object, and why
   carrick toolkit template --data obj.yaml '{{ .Object.metadata.name | sha3short }}'
                                         try a rule before publishing it
@@ -48,7 +55,9 @@ carrick is for development and tests; production runs on real kcp and Kubernetes
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Doctor(doctor::Args),
     Explain(explain::Args),
+    Init(init::Args),
     Plane(plane::Args),
     Toolkit(toolkit::Args),
 }
@@ -58,7 +67,9 @@ fn main() -> ExitCode {
     let verbose = cli.verbose;
     match cli.command {
         Command::Demo(args) => wait(demo::run(args, verbose)),
+        Command::Doctor(args) => wait(doctor::run(args, verbose)),
         Command::Explain(args) => wait(explain::run(args, verbose)),
+        Command::Init(args) => wait(init::run(args, verbose)),
         Command::Plane(args) => wait(plane::run(args, verbose)),
         Command::Toolkit(args) => toolkit::run(args),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ACCEPT, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -243,6 +243,12 @@ impl Client {
     /// Sends JSON to any path below the base URL; what the answer says is not looked at, if it is a good one.
     pub async fn raw_post(&self, path: &str, body: &Value) -> Result<(), Error> {
         self.bytes(Method::POST, path, Some((JSON, body))).await.map(drop)
+    }
+
+    /// What the server's clock says, in the words of its `Date` header, if it tells.
+    pub async fn date(&self) -> Result<Option<String>, Error> {
+        let answer = self.send(Method::GET, "/version", None).await?;
+        Ok(answer.headers().get(DATE).and_then(|value| value.to_str().ok()).map(str::to_owned))
     }
 
     async fn put(

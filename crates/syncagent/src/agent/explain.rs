@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_client::Error;
+use carrick_client::{Error, Server};
 use carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
 use serde::Serialize;
 use thiserror::Error;
@@ -21,7 +21,7 @@ use super::export::published;
 use super::health::Health;
 use super::metrics::Metrics;
 use super::objects::explain::{Looked, look};
-use super::{AgentConfig, objects};
+use super::{AgentConfig, Timing, objects};
 use crate::api::AGENT_NAME;
 use crate::decide::Explanation;
 use crate::rules::export::apply;
@@ -154,7 +154,13 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
     let Some(places) = connect::connect(&kcp, &config.slice, true, &part, &stop).await? else {
         return Err(ExplainError::Catalog { patience: question.patience, problem: "told to stop".to_owned() });
     };
-    let mut catalog = read_catalog(&config, local.client(), &health, question, &stop).await?;
+    let setup = catalog::Setup {
+        local: local.client(),
+        selector: config.selector.clone(),
+        agent_name: config.agent_name.clone(),
+        timing: config.timing,
+    };
+    let mut catalog = read_catalog(setup, &health, question.patience).await?;
     if let Some(name) = &question.published_resource
         && !catalog.resources.contains_key(name)
         && !catalog.problems.contains_key(name)
@@ -197,27 +203,33 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
     Ok(Report { export: places.export_name, export_changes, published_resources, incomplete: looked.problem })
 }
 
+/// What an agent of that name would find to publish on a service cluster.
+pub async fn catalog(
+    local: &Server,
+    selector: &str,
+    agent_name: &str,
+    patience: Duration,
+) -> Result<Catalog, ExplainError> {
+    let setup = catalog::Setup {
+        local: local.read_only().client(),
+        selector: selector.to_owned(),
+        agent_name: agent_name.to_owned(),
+        timing: Timing::default(),
+    };
+    read_catalog(setup, &Arc::new(Health::default()), patience).await
+}
+
 /// The catalog, as soon as everything in it is known.
 async fn read_catalog(
-    config: &AgentConfig,
-    local: carrick_client::Client,
+    setup: catalog::Setup,
     health: &Arc<Health>,
-    question: &Question,
-    stop: &CancellationToken,
+    patience: Duration,
 ) -> Result<Catalog, ExplainError> {
+    let stop = CancellationToken::new();
+    let _end = stop.clone().drop_guard();
     let (sender, mut receiver) = watch::channel(Arc::new(Catalog::default()));
-    let running = tokio::spawn(catalog::run(
-        catalog::Setup {
-            local,
-            selector: config.selector.clone(),
-            agent_name: config.agent_name.clone(),
-            timing: config.timing,
-        },
-        Arc::clone(health),
-        Arc::new(Metrics::default()),
-        sender,
-        stop.clone(),
-    ));
+    let metrics = Arc::new(Metrics::default());
+    let running = tokio::spawn(catalog::run(setup, Arc::clone(health), metrics, sender, stop.clone()));
     let complete = async {
         while receiver.changed().await.is_ok() {
             let catalog = receiver.borrow_and_update().clone();
@@ -227,7 +239,7 @@ async fn read_catalog(
         }
         None
     };
-    let complete = tokio::time::timeout(question.patience, complete).await;
+    let complete = tokio::time::timeout(patience, complete).await;
     running.abort();
     match complete {
         Ok(Some(catalog)) => Ok(Catalog {
@@ -236,7 +248,7 @@ async fn read_catalog(
             problems: catalog.problems.clone(),
             conditions: catalog.conditions,
         }),
-        _ => Err(ExplainError::Catalog { patience: question.patience, problem: health.problems().join("; ") }),
+        _ => Err(ExplainError::Catalog { patience, problem: health.problems().join("; ") }),
     }
 }
 

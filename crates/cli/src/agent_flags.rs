@@ -1,0 +1,44 @@
+//! The flags that an agent and the commands that look over its shoulder have in common.
+
+use carrick_syncagent::options::Options;
+use clap::Parser;
+
+/// Which agent is meant.
+#[derive(Debug, clap::Args)]
+pub struct AgentFlags {
+    /// Kubeconfig of the service cluster; else $KUBECONFIG, else the pod's service account, else ~/.kube/config
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    pub kubeconfig: String,
+    /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice
+    #[arg(long, value_name = "FILE")]
+    pub kcp_kubeconfig: String,
+    /// Name of the APIExportEndpointSlice in kcp
+    #[arg(long, value_name = "NAME")]
+    pub apiexportendpointslice_ref: String,
+    /// Namespace of the agent
+    #[arg(long, value_name = "NAME")]
+    pub namespace: String,
+    /// Name of the agent [default: <apiexportendpointslice-ref>-syncagent]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub agent_name: String,
+    /// Label selector for PublishedResources; empty means all of them
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    pub published_resource_selector: String,
+}
+
+impl AgentFlags {
+    /// The options of an agent that is started with these flags, its defaults filled in and checked.
+    pub fn options(&self) -> anyhow::Result<Options> {
+        let flags = [
+            ("--kubeconfig", &self.kubeconfig),
+            ("--kcp-kubeconfig", &self.kcp_kubeconfig),
+            ("--apiexportendpointslice-ref", &self.apiexportendpointslice_ref),
+            ("--namespace", &self.namespace),
+            ("--agent-name", &self.agent_name),
+            ("--published-resource-selector", &self.published_resource_selector),
+        ];
+        let flags = flags.iter().map(|(flag, value)| format!("{flag}={value}"));
+        let options = Options::try_parse_from(std::iter::once("api-syncagent".to_owned()).chain(flags))?;
+        options.complete().map_err(|problems| anyhow::anyhow!("{problems}"))
+    }
+}

@@ -1,0 +1,70 @@
+//! `carrick doctor`: what keeps an agent from working, and how to put it right.
+//!
+//! ```text
+//!  gather   asks both servers once ──▶ Facts
+//!  needs    pure: which rights an agent needs for what it publishes
+//!  checks   pure: a table of small functions, Facts ──▶ Findings
+//!  report   lines for people, JSON for programs, an exit code
+//! ```
+
+mod checks;
+mod facts;
+mod gather;
+mod needs;
+mod report;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::agent_flags::AgentFlags;
+use crate::logs;
+use report::Report;
+
+/// Look for what keeps an agent from working, and tell how to put it right.
+///
+/// Takes the flags of the agent, asks both servers what that agent would ask, and writes nothing.
+/// Exit code 0: all is well; 1: something needs attention; 2: something does not work.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    agent: AgentFlags,
+    /// How long to wait for each server, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    timeout: u64,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  carrick doctor --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig \\
+    --apiexportendpointslice-ref example.com --namespace kcp-system
+  carrick doctor … -o json | jq '.findings[] | select(.severity == \"red\")'";
+
+/// Prints what was found.
+pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
+    logs::init(logs::Quiet::Silent, verbose);
+    let options = args.agent.options()?;
+    let facts = Box::pin(gather::gather(&options, Duration::from_secs(args.timeout))).await;
+    let report = Report::new(&facts);
+    let mut out = std::io::stdout().lock();
+    // Whoever closed the other end does not want to know.
+    let _ = match args.output {
+        Output::Text => out.write_all(report.text(report::colours()).as_bytes()),
+        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
+    };
+    Ok(report.exit_code())
+}

@@ -1,0 +1,80 @@
+//! The checks: small pure functions over the facts.
+
+mod consumers;
+mod export;
+mod naming;
+mod published;
+mod rights;
+mod servers;
+
+use serde::Serialize;
+
+use super::facts::Facts;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// As it shall be.
+    Green,
+    /// Works, or will; somebody should know.
+    Amber,
+    /// Does not work.
+    Red,
+}
+
+/// What a check has to say about one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is so.
+    pub text: String,
+    /// What to type, or to write, to put it right.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fix: Vec<String>,
+}
+
+impl Finding {
+    fn green(text: impl Into<String>) -> Self {
+        Self { severity: Severity::Green, text: text.into(), fix: Vec::new() }
+    }
+
+    fn amber(text: impl Into<String>) -> Self {
+        Self { severity: Severity::Amber, ..Self::green(text) }
+    }
+
+    fn red(text: impl Into<String>) -> Self {
+        Self { severity: Severity::Red, ..Self::green(text) }
+    }
+
+    fn fix(mut self, line: impl Into<String>) -> Self {
+        self.fix.extend(line.into().lines().map(str::to_owned));
+        self
+    }
+}
+
+/// One check. It says nothing where what it looks at could not be seen.
+pub struct Check {
+    /// What it is about.
+    pub name: &'static str,
+    /// Looks at the facts.
+    pub run: fn(&Facts) -> Vec<Finding>,
+}
+
+/// All checks, in the order in which things must work.
+pub const CHECKS: [Check; 13] = [
+    Check { name: "Service cluster", run: servers::service },
+    Check { name: "kcp", run: servers::kcp },
+    Check { name: "Clocks", run: servers::clocks },
+    Check { name: "Installation", run: published::installation },
+    Check { name: "Endpoint slice", run: export::slice },
+    Check { name: "Export", run: export::export },
+    Check { name: "Endpoints", run: export::endpoints },
+    Check { name: "Rights on the service cluster", run: rights::service },
+    Check { name: "Rights in kcp", run: rights::kcp },
+    Check { name: "Published resources", run: published::published },
+    Check { name: "Names of copies", run: naming::naming },
+    Check { name: "Consumers", run: consumers::consumers },
+    Check { name: "Other agents", run: export::others },
+];

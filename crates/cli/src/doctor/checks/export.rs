@@ -1,0 +1,244 @@
+//! The slice, its endpoints, the export, and who else works on it.
+
+use carrick_syncagent::api::AGENT_NAME;
+use serde_json::Value;
+
+use super::Finding;
+use super::servers::{host, way_out};
+use crate::doctor::facts::{Answer, Facts, Seen, Trouble};
+
+pub(super) fn slice(facts: &Facts) -> Vec<Finding> {
+    let name = &facts.asked.slice;
+    let kubectl = facts.kcp_kubectl(&facts.kcp.url);
+    let found = match &facts.slice {
+        Seen::NotAsked => return Vec::new(),
+        Seen::Unreadable(trouble, problem) => {
+            Finding::red(format!("APIExportEndpointSlice {name} cannot be read: {problem}"))
+                .fix(way_out(*trouble, &host(&facts.kcp.url)))
+        }
+        Seen::Missing if facts.slices.is_empty() => {
+            let text = format!("there is no APIExportEndpointSlice {name} in this workspace, nor any other");
+            Finding::red(text).fix(create_export(&kubectl, name))
+        }
+        Seen::Missing => {
+            let text = format!("there is no APIExportEndpointSlice {name} in this workspace");
+            Finding::red(text)
+                .fix(format!("--apiexportendpointslice-ref {}    # what is there", facts.slices.join(" or ")))
+        }
+        Seen::There(slice) => match slice["spec"]["export"]["name"].as_str() {
+            None => Finding::red(format!("APIExportEndpointSlice {name} names no APIExport")).fix(format!(
+                "{kubectl} delete apiexportendpointslice {name}    # and create it with spec.export.name"
+            )),
+            Some(export) => Finding::green(format!("APIExportEndpointSlice {name} is for APIExport {export}")),
+        },
+    };
+    vec![found]
+}
+
+/// kcp makes a slice of the same name for every export.
+fn create_export(kubectl: &str, name: &str) -> String {
+    format!(
+        "{kubectl} apply -f - <<'END'\napiVersion: apis.kcp.io/v1alpha1\nkind: APIExport\nmetadata:\n  name: {name}\nspec: {{}}\nEND"
+    )
+}
+
+pub(super) fn export(facts: &Facts) -> Vec<Finding> {
+    let Some(slice) = facts.slice.object() else { return Vec::new() };
+    let name = slice["spec"]["export"]["name"].as_str().unwrap_or_default();
+    let kubectl = facts.kcp_kubectl(&facts.export_url);
+    match &facts.export {
+        Seen::NotAsked => Vec::new(),
+        Seen::Missing => {
+            let text = format!("APIExport {name} does not exist at {}", facts.export_url);
+            vec![Finding::red(text).fix(create_export(&kubectl, name))]
+        }
+        Seen::Unreadable(Trouble::Rights, problem) => {
+            let text = format!("APIExport {name} cannot be read, or does not exist: {problem}");
+            vec![
+                Finding::red(text)
+                    .fix(format!("{kubectl} get apiexport {name}    # as an administrator: is it there?")),
+            ]
+        }
+        Seen::Unreadable(trouble, problem) => {
+            let text = format!("APIExport {name} cannot be read: {problem}");
+            vec![Finding::red(text).fix(way_out(*trouble, &host(&facts.export_url)))]
+        }
+        Seen::There(export) => {
+            let mut found = vec![Finding::green(format!("APIExport {name} exists at {}", facts.export_url))];
+            found.extend(conditions(export).map(|(kind, message)| {
+                let text = format!("APIExport {name} says that {kind} is not so: {message}");
+                Finding::amber(text).fix(format!("{kubectl} get apiexport {name} -o yaml"))
+            }));
+            found
+        }
+    }
+}
+
+/// Conditions that are False, and why.
+pub(super) fn conditions(object: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let all = object["status"]["conditions"].as_array().into_iter().flatten();
+    all.filter(|condition| condition["status"] == "False").map(|condition| {
+        let text = |key: &str| condition[key].as_str().filter(|text| !text.is_empty());
+        (text("type").unwrap_or("something"), text("message").or(text("reason")).unwrap_or("no reason is given"))
+    })
+}
+
+pub(super) fn endpoints(facts: &Facts) -> Vec<Finding> {
+    let Some(slice) = facts.slice.object() else { return Vec::new() };
+    if facts.endpoints.is_empty() {
+        let mut found = Finding::amber(
+            "the slice has no endpoints: kcp lists them as soon as a consumer has bound the export, and the agent waits for that",
+        );
+        let export = slice["spec"]["export"]["name"].as_str().unwrap_or_default();
+        let path = carrick_kcp::url::workspace(&facts.export_url).unwrap_or("<workspace of the export>");
+        found = found.fix(format!(
+            "kubectl apply -f - <<'END'    # in a consumer's workspace\napiVersion: apis.kcp.io/v1alpha1\nkind: APIBinding\nmetadata:\n  name: {export}\nspec:\n  reference:\n    export:\n      path: {path}\n      name: {export}\nEND"
+        ));
+        return vec![found];
+    }
+    let each = facts.endpoints.iter().map(|endpoint| match &endpoint.answer {
+        Answer::NotAsked => Finding::amber(format!("{} was not asked", endpoint.url)),
+        Answer::Works => Finding::green(format!("{} answers", endpoint.url)),
+        Answer::Fails(Trouble::Rights, problem) => Finding::red(format!("{} refuses: {problem}", endpoint.url))
+            .fix("grant apiexports/content on the export: see the rights in kcp below"),
+        Answer::Fails(trouble, problem) => {
+            Finding::red(format!("{} cannot be used from here: {problem}", endpoint.url))
+                .fix(way_out(*trouble, &host(&endpoint.url)))
+        }
+    });
+    each.collect()
+}
+
+pub(super) fn others(facts: &Facts) -> Vec<Finding> {
+    let Some(export) = facts.export.object() else { return Vec::new() };
+    let own = facts.asked.agent_name.as_str();
+    let mut found = Vec::new();
+    let keeper = export["metadata"]["annotations"][AGENT_NAME].as_str();
+    match keeper {
+        None => found.push(Finding::green("no agent has worked on this export yet")),
+        Some(keeper) if keeper == own => found.push(Finding::green(format!("the export is kept by this agent, {own}"))),
+        Some(keeper) => found.push(
+            Finding::amber(format!("the export is kept by agent {keeper}, and this one is {own}: only one of them should be"))
+                .fix(format!("--agent-name {keeper}    # if it is the same agent; else stop the other one, or give it an export of its own")),
+        ),
+    }
+    let listed = export["spec"]["latestResourceSchemas"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    for name in listed {
+        let schema = facts.schemas.iter().find(|schema| schema["metadata"]["name"] == name);
+        let owner = schema.and_then(|schema| schema["metadata"]["labels"][AGENT_NAME].as_str());
+        if let Some(owner) = owner.filter(|owner| *owner != own && Some(*owner) != keeper) {
+            let text = format!("schema {name} of this export was made by agent {owner}");
+            found.push(Finding::amber(text).fix("stop one of the two agents, or give each an export of its own"));
+        }
+    }
+    found.extend(lease(facts));
+    found
+}
+
+/// Whether somebody holds the lease of the agent.
+fn lease(facts: &Facts) -> Option<Finding> {
+    let spec = &facts.lease.object()?["spec"];
+    let holder = spec["holderIdentity"].as_str().filter(|holder| !holder.is_empty());
+    let Some(holder) = holder else {
+        return Some(Finding::amber("the lease of this agent is free: no replica leads").fix(format!(
+            "{} -n {} get pods    # is the agent running?",
+            facts.kubectl(),
+            facts.asked.namespace
+        )));
+    };
+    let renewed = spec["renewTime"].as_str()?.parse::<jiff::Timestamp>().ok()?.as_second();
+    let (age, limit) = (facts.now - renewed, spec["leaseDurationSeconds"].as_i64().unwrap_or(15));
+    if age <= limit {
+        return Some(Finding::green(format!("{holder} leads, and said so {age} s ago")));
+    }
+    let text = format!("{holder} leads, but has not said so for {age} s: it has probably ended");
+    Some(Finding::amber(text).fix(format!(
+        "{} -n {} get pods    # is the agent running?",
+        facts.kubectl(),
+        facts.asked.namespace
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Severity::{Amber, Green, Red};
+    use super::*;
+    use crate::doctor::facts::Endpoint;
+
+    fn facts(slice: Seen, export: Seen) -> Facts {
+        let mut facts = Facts { slice, export, export_url: "https://h/clusters/root:p".to_owned(), ..Facts::default() };
+        facts.asked.slice = "s".to_owned();
+        facts.asked.agent_name = "me".to_owned();
+        facts
+    }
+
+    fn good_slice() -> Seen {
+        Seen::There(json!({ "spec": { "export": { "name": "e" } } }))
+    }
+
+    #[test]
+    fn a_slice_is_there_or_the_fix_names_what_is() {
+        let missing = facts(Seen::Missing, Seen::NotAsked);
+        assert!(slice(&missing)[0].fix.contains(&"  name: s".to_owned()));
+        let other = Facts { slices: vec!["t".to_owned()], ..missing };
+        assert!(slice(&other)[0].fix[0].starts_with("--apiexportendpointslice-ref t"));
+        assert_eq!(slice(&facts(good_slice(), Seen::NotAsked))[0].severity, Green);
+        assert_eq!(slice(&facts(Seen::There(json!({})), Seen::NotAsked))[0].severity, Red);
+        assert_eq!(slice(&Facts::default()), []);
+    }
+
+    #[test]
+    fn an_export_is_there_and_content() {
+        assert_eq!(export(&facts(good_slice(), Seen::Missing))[0].severity, Red);
+        let bad = json!({ "status": { "conditions": [{ "type": "IdentityValid", "status": "False", "message": "no" }, { "type": "A", "status": "True" }] } });
+        let found = export(&facts(good_slice(), Seen::There(bad)));
+        assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Green, Amber]);
+        assert!(found[1].text.contains("IdentityValid is not so: no"));
+    }
+
+    #[test]
+    fn endpoints_answer_or_wait_for_the_first_consumer() {
+        let mut facts = facts(good_slice(), Seen::NotAsked);
+        let none = endpoints(&facts);
+        assert_eq!(none[0].severity, Amber);
+        assert!(none[0].fix.contains(&"      path: root:p".to_owned()), "{none:?}");
+        facts.endpoints = [Answer::Works, Answer::Fails(Trouble::Name, "unknown".to_owned())]
+            .map(|answer| Endpoint { url: "https://shard:1/x".to_owned(), answer })
+            .to_vec();
+        let found = endpoints(&facts);
+        assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Green, Red]);
+        assert!(found[1].fix[0].contains("getent hosts shard "));
+    }
+
+    #[test]
+    fn another_agent_on_the_export_is_told() {
+        let kept_by = |name: &str| Seen::There(json!({ "metadata": { "annotations": { AGENT_NAME: name } } }));
+        assert_eq!(others(&facts(good_slice(), kept_by("me")))[0].severity, Green);
+        let found = others(&facts(good_slice(), kept_by("you")));
+        assert_eq!(found[0].severity, Amber);
+        assert!(found[0].fix[0].starts_with("--agent-name you"));
+        let export = Seen::There(json!({
+            "metadata": { "annotations": { AGENT_NAME: "me" } }, "spec": { "latestResourceSchemas": ["v1.a.b"] },
+        }));
+        let mut facts = facts(good_slice(), export);
+        facts.schemas = vec![json!({ "metadata": { "name": "v1.a.b", "labels": { AGENT_NAME: "you" } } })];
+        assert_eq!(others(&facts)[1].severity, Amber);
+    }
+
+    #[test]
+    fn a_lease_that_nobody_renews_is_told() {
+        let lease_of = |holder: &str, renewed: &str| {
+            let lease =
+                json!({ "spec": { "holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15 } });
+            let mut facts = facts(good_slice(), Seen::There(json!({})));
+            facts.lease = Seen::There(lease);
+            facts.now = 1_000_000_000;
+            super::lease(&facts).unwrap().severity
+        };
+        assert_eq!(lease_of("a", "2001-09-09T01:46:30.000000Z"), Green);
+        assert_eq!(lease_of("a", "2001-09-09T01:46:00.000000Z"), Amber);
+        assert_eq!(lease_of("", "2001-09-09T01:46:40.000000Z"), Amber);
+    }
+}

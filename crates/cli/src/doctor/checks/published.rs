@@ -1,0 +1,138 @@
+//! What the agent needs on the service cluster, and what is published there.
+
+use super::Finding;
+use super::export::conditions;
+use crate::doctor::facts::{Facts, Published, Seen};
+
+pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let kubectl = facts.kubectl();
+    match &facts.crd {
+        Seen::NotAsked => {}
+        Seen::Missing => found.push(
+            Finding::red("the CRD of PublishedResources is not installed")
+                .fix(format!("carrick init --agent-crd | {kubectl} apply -f -")),
+        ),
+        Seen::Unreadable(_, problem) => {
+            found.push(Finding::red(format!("the CRD of PublishedResources cannot be read: {problem}")));
+        }
+        Seen::There(crd) => {
+            let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions";
+            found.push(match crd.pointer(schema) {
+                Some(_) => Finding::green("the CRD of PublishedResources is installed"),
+                None => {
+                    Finding::amber("the CRD of PublishedResources is that of the original agent: it has no conditions")
+                        .fix(format!("carrick init --agent-crd | {kubectl} apply -f -"))
+                }
+            });
+        }
+    }
+    let namespace = &facts.asked.namespace;
+    match &facts.namespace {
+        Seen::NotAsked => {}
+        Seen::Missing => found.push(
+            Finding::red(format!("the agent's namespace {namespace} does not exist"))
+                .fix(format!("{kubectl} create namespace {namespace}")),
+        ),
+        Seen::Unreadable(_, problem) => {
+            found.push(Finding::amber(format!("the agent's namespace {namespace} cannot be read: {problem}")));
+        }
+        Seen::There(_) => found.push(Finding::green(format!("the agent's namespace {namespace} exists"))),
+    }
+    found
+}
+
+pub(super) fn published(facts: &Facts) -> Vec<Finding> {
+    let kubectl = facts.kubectl();
+    match &facts.published {
+        None => Vec::new(),
+        Some(Err(problem)) => vec![
+            Finding::red(format!("what is published cannot be read: {problem}"))
+                .fix("grant the rights on the service cluster that are missing above"),
+        ],
+        Some(Ok(none)) if none.is_empty() => vec![
+            Finding::amber("nothing is published: there is no PublishedResource, or the selector matches none")
+                .fix(format!("carrick init --from-cluster <group>/<Kind>    # then {kubectl} apply -f what it writes")),
+        ],
+        Some(Ok(published)) => published.iter().map(|one| judge(one, facts, &kubectl)).collect(),
+    }
+}
+
+fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
+    let name = &one.name;
+    if let Some(problem) = &one.problem {
+        return Finding::red(format!("{name}: {problem}")).fix(format!("{kubectl} edit publishedresource {name}"));
+    }
+    let Some(schema) = &one.schema else {
+        return Finding::red(format!("{name} cannot be read")).fix(format!("{kubectl} edit publishedresource {name}"));
+    };
+    let look = || format!("carrick explain {name} …    # with the flags of the agent: what it would do");
+    let listed = facts.export.object().map(|export| {
+        let schemas = export["spec"]["latestResourceSchemas"].as_array();
+        schemas.is_some_and(|all| all.iter().any(|listed| listed == schema.as_str()))
+    });
+    let is = |object: &serde_json::Value| object["metadata"]["name"] == schema.as_str();
+    if listed == Some(false) {
+        let made = if facts.schemas.iter().any(is) { "made but not exported" } else { "not made" };
+        let text = format!("{name}: schema {schema} is {made} yet; is the agent running?");
+        return Finding::amber(text).fix(look());
+    }
+    if let Some((condition, message)) = conditions(&one.object).next() {
+        return Finding::amber(format!("{name}: {condition} is not so: {message}")).fix(look());
+    }
+    Finding::green(format!("{name} is published as {schema}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::Severity::{Amber, Green, Red};
+    use super::*;
+
+    #[test]
+    fn what_is_not_installed_is_told_with_the_command_that_does() {
+        assert_eq!(installation(&Facts::default()), []);
+        let mut facts = Facts { crd: Seen::Missing, namespace: Seen::Missing, ..Facts::default() };
+        facts.asked.namespace = "own".to_owned();
+        let found = installation(&facts);
+        assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Red, Red]);
+        assert_eq!(found[1].fix, ["kubectl create namespace own"]);
+        facts.crd = Seen::There(carrick_syncagent::api::crd());
+        assert_eq!(installation(&facts)[0].severity, Green);
+        facts.crd = Seen::There(json!({}));
+        assert_eq!(installation(&facts)[0].severity, Amber);
+    }
+
+    #[test]
+    fn each_published_resource_is_judged() {
+        let schema = "v1.buckets.example.com";
+        let one = |problem: Option<&str>, object: Value| Published {
+            name: "buckets".to_owned(),
+            problem: problem.map(str::to_owned),
+            pr: None,
+            object,
+            crd: None,
+            schema: problem.is_none().then(|| schema.to_owned()),
+        };
+        let exported = |listed: &[&str]| Seen::There(json!({ "spec": { "latestResourceSchemas": listed } }));
+        let unhappy = json!({ "status": { "conditions": [{ "type": "ObjectsSynced", "status": "False", "message": "one fails" }] } });
+        let cases = [
+            (one(None, Value::Null), exported(&[schema]), Green, "published as v1"),
+            (one(None, Value::Null), exported(&[]), Amber, "not made yet"),
+            (one(None, Value::Null), Seen::NotAsked, Green, "published as"),
+            (one(None, unhappy), exported(&[schema]), Amber, "one fails"),
+            (one(Some("no such kind"), Value::Null), exported(&[]), Red, "no such kind"),
+        ];
+        for (published, export, severity, wanted) in cases {
+            let facts = Facts { published: Some(Ok(vec![published])), export, ..Facts::default() };
+            let [found] = &super::published(&facts)[..] else { panic!("not one finding") };
+            assert_eq!(found.severity, severity, "{found:?}");
+            assert!(found.text.contains(wanted), "{found:?}");
+        }
+        let none = Facts { published: Some(Ok(Vec::new())), ..Facts::default() };
+        assert_eq!(super::published(&none)[0].severity, Amber);
+        let unreadable = Facts { published: Some(Err("no".to_owned())), ..Facts::default() };
+        assert_eq!(super::published(&unreadable)[0].severity, Red);
+    }
+}

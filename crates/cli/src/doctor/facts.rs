@@ -1,0 +1,248 @@
+//! What the checks look at: gathered once, plain data.
+
+use std::sync::Arc;
+
+use carrick_client::Error;
+use carrick_syncagent::api::PublishedResource;
+use carrick_syncagent::rules::crd::Crd;
+use serde_json::Value;
+
+use super::needs::Need;
+
+/// Everything that is known.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// What was said on the command line.
+    pub asked: Asked,
+    /// The service cluster.
+    pub service: Access,
+    /// kcp, at the workspace of the slice.
+    pub kcp: Access,
+    /// The CRD of PublishedResources on the service cluster.
+    pub crd: Seen,
+    /// The agent's namespace on the service cluster.
+    pub namespace: Seen,
+    /// The agent's lease on the service cluster.
+    pub lease: Seen,
+    /// The APIExportEndpointSlice.
+    pub slice: Seen,
+    /// Names of all slices in its workspace, if the one asked for is not there.
+    pub slices: Vec<String>,
+    /// One for each endpoint of the slice.
+    pub endpoints: Vec<Endpoint>,
+    /// URL of the workspace that holds the APIExport.
+    pub export_url: String,
+    /// The APIExport.
+    pub export: Seen,
+    /// APIResourceSchemas in the export's workspace.
+    pub schemas: Vec<Value>,
+    /// APIBindings of consumers.
+    pub bindings: Vec<Value>,
+    /// PublishedResources, or why they cannot be read; nothing if nobody asked.
+    pub published: Option<Result<Vec<Published>, String>>,
+    /// Rights the agent needs, and which of their verbs it does not have.
+    pub rights: Vec<Right>,
+    /// What the local clock says, in seconds since 1970.
+    pub now: i64,
+}
+
+/// What was said on the command line.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Kubeconfig of the service cluster; empty if it was looked for.
+    pub kubeconfig: String,
+    /// Kubeconfig of kcp.
+    pub kcp_kubeconfig: String,
+    /// Name of the slice.
+    pub slice: String,
+    /// Namespace of the agent.
+    pub namespace: String,
+    /// Name of the agent.
+    pub agent_name: String,
+}
+
+/// The way to one server.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// Which kubeconfig.
+    pub origin: String,
+    /// Its current context.
+    pub context: String,
+    /// URL of the server.
+    pub url: String,
+    /// Why the kubeconfig cannot be used.
+    pub unusable: Option<String>,
+    /// How the server answered.
+    pub answer: Answer,
+    /// Who the server says we are.
+    pub user: String,
+    /// By how many seconds the server's clock is ahead of ours.
+    pub ahead: Option<i64>,
+}
+
+/// How a server answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Answer {
+    /// It was not asked.
+    #[default]
+    NotAsked,
+    /// Well.
+    Works,
+    /// It did not, or refused.
+    Fails(Trouble, String),
+}
+
+/// Why a request had no good answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The name of the host is not known.
+    Name,
+    /// No connection.
+    Connection,
+    /// TLS failed.
+    Certificate,
+    /// The server does not know us.
+    Credentials,
+    /// The server knows us and says no.
+    Rights,
+    /// Something else.
+    Other,
+}
+
+/// An object on a server.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Seen {
+    /// Nobody looked, because something before it does not work.
+    #[default]
+    NotAsked,
+    /// It is there.
+    There(Value),
+    /// It is not there.
+    Missing,
+    /// It could not be looked at.
+    Unreadable(Trouble, String),
+}
+
+/// One endpoint of the slice.
+#[derive(Debug, Clone, Default)]
+pub struct Endpoint {
+    /// Its URL.
+    pub url: String,
+    /// How it answered.
+    pub answer: Answer,
+}
+
+/// A PublishedResource.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it.
+    pub problem: Option<String>,
+    /// The object, unless it cannot be read.
+    pub pr: Option<Arc<PublishedResource>>,
+    /// The object as the server has it, for its conditions.
+    pub object: Value,
+    /// The CRD behind it.
+    pub crd: Option<Arc<Crd>>,
+    /// Name of its schema.
+    pub schema: Option<String>,
+}
+
+/// One right, and what the server said about it.
+#[derive(Debug, Clone)]
+pub struct Right {
+    /// What is needed.
+    pub need: Need,
+    /// Verbs that are not allowed, or why nobody knows.
+    pub denied: Result<Vec<&'static str>, String>,
+}
+
+impl Seen {
+    /// What a request led to.
+    pub fn of(answer: Result<Option<Value>, Error>) -> Self {
+        match answer {
+            Ok(Some(object)) => Self::There(object),
+            Ok(None) => Self::Missing,
+            Err(error) => Self::Unreadable(Trouble::of(&error), error.to_string()),
+        }
+    }
+
+    /// The object, if it is there.
+    pub fn object(&self) -> Option<&Value> {
+        match self {
+            Self::There(object) => Some(object),
+            _ => None,
+        }
+    }
+}
+
+impl Trouble {
+    /// The kind of an error.
+    pub fn of(error: &Error) -> Self {
+        match error.status().map(|status| status.code) {
+            Some(401) => Self::Credentials,
+            Some(403) => Self::Rights,
+            Some(_) => Self::Other,
+            None => Self::in_words(&error.to_string()),
+        }
+    }
+
+    /// The kind of a failure that no server answered. The words are those of rustls, hyper and the system.
+    fn in_words(text: &str) -> Self {
+        let text = text.to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        if says(&["certificate", "tls", "handshake", "unknownissuer"]) {
+            Self::Certificate
+        } else if says(&["dns", "lookup address", "name or service not known", "no such host"]) {
+            Self::Name
+        } else if says(&["exec", "plugin", "token"]) {
+            Self::Credentials
+        } else {
+            Self::Connection
+        }
+    }
+}
+
+impl Facts {
+    /// PublishedResources, as far as they could be read.
+    pub fn published(&self) -> &[Published] {
+        self.published.as_ref().and_then(|read| read.as_deref().ok()).unwrap_or_default()
+    }
+
+    /// kubectl for the service cluster.
+    pub fn kubectl(&self) -> String {
+        match self.asked.kubeconfig.as_str() {
+            "" => "kubectl".to_owned(),
+            file => format!("kubectl --kubeconfig {file}"),
+        }
+    }
+
+    /// kubectl for a workspace of kcp.
+    pub fn kcp_kubectl(&self, url: &str) -> String {
+        let file = &self.asked.kcp_kubeconfig;
+        if url == self.kcp.url {
+            format!("kubectl --kubeconfig {file}")
+        } else {
+            format!("kubectl --kubeconfig {file} --server {url}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_told_apart_by_their_words() {
+        for (text, wanted) in [
+            ("client error (Connect): invalid peer certificate: UnknownIssuer", Trouble::Certificate),
+            ("dns error: failed to lookup address information: Name or service not known", Trouble::Name),
+            ("tcp connect error: Connection refused (os error 111)", Trouble::Connection),
+            ("auth exec command failed", Trouble::Credentials),
+            ("not answered within 10 s", Trouble::Connection),
+        ] {
+            assert_eq!(Trouble::in_words(text), wanted, "{text}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Asks both servers, once. Nothing is written: reviews are questions that happen to be sent by POST.
+
+use std::path::Path;
+use std::time::Duration;
+
+use carrick_client::{Client, ConnectError, Error, ListOptions, Overrides, Resource, Server};
+use carrick_kcp::kinds::{API_BINDING, API_EXPORT, API_EXPORT_ENDPOINT_SLICE, API_RESOURCE_SCHEMA, Kind};
+use carrick_syncagent::agent::explain;
+use carrick_syncagent::options::Options;
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+use super::facts::{Access, Answer, Asked, Endpoint, Facts, Published, Right, Seen, Trouble};
+use super::needs::{self, Need, Place};
+
+/// Reviews that are under way at once.
+const AT_ONCE: usize = 16;
+
+/// Everything the checks look at.
+pub async fn gather(options: &Options, patience: Duration) -> Facts {
+    let asked = Asked {
+        kubeconfig: options.kubeconfig.clone(),
+        kcp_kubeconfig: options.kcp_kubeconfig.clone(),
+        slice: options.apiexportendpointslice_ref.clone(),
+        namespace: options.namespace.clone(),
+        agent_name: options.agent_name.clone(),
+    };
+    let mut facts = Facts { asked, now: jiff::Timestamp::now().as_second(), ..Facts::default() };
+    let file = Some(options.kubeconfig.as_str()).filter(|file| !file.is_empty()).map(Path::new);
+    let local = Server::infer(file, &Overrides::default());
+    let kcp = Server::from_kubeconfig(options.kcp_kubeconfig.as_ref(), &Overrides::default());
+    let patient = Patient { limit: patience };
+    let (service, kcp_access) =
+        tokio::join!(patient.access(&options.kubeconfig, &local), patient.access(&options.kcp_kubeconfig, &kcp),);
+    (facts.service, facts.kcp) = (service, kcp_access);
+    if let (Ok(local), Answer::Works) = (&local, &facts.service.answer) {
+        patient.look_at_service(local, &options.published_resource_selector, &mut facts).await;
+    }
+    if let (Ok(kcp), Answer::Works, Ok(_)) = (&kcp, &facts.kcp.answer, carrick_kcp::url::workspace(&facts.kcp.url)) {
+        patient.look_at_kcp(kcp, &mut facts).await;
+    }
+    facts
+}
+
+/// Asks, with a limit of time.
+struct Patient {
+    limit: Duration,
+}
+
+impl Patient {
+    async fn within<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        tokio::time::timeout(self.limit, asked).await.unwrap_or_else(|_| {
+            let problem = format!("not answered within {} s", self.limit.as_secs());
+            Err(Error::Transport { request: "request".to_owned(), problem })
+        })
+    }
+
+    async fn get(&self, client: &Client, resource: &Resource, namespace: Option<&str>, name: &str) -> Seen {
+        Seen::of(self.within(client.get(resource, namespace, name)).await)
+    }
+
+    /// Where a kubeconfig leads, and whether the server there answers.
+    async fn access(&self, file: &str, server: &Result<Server, ConnectError>) -> Access {
+        let mut access = Access { origin: file.to_owned(), context: context(file), ..Access::default() };
+        if access.origin.is_empty() {
+            access.origin = match std::env::var("KUBECONFIG") {
+                Ok(files) if !files.is_empty() => files,
+                _ => "the usual place".to_owned(),
+            };
+        }
+        let server = match server {
+            Ok(server) => server,
+            Err(error) => {
+                access.unusable = Some(error.to_string());
+                return access;
+            }
+        };
+        server.url().clone_into(&mut access.url);
+        let client = server.client();
+        let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
+        let reviews = Resource::cluster_wide("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews");
+        access.answer = match self.within(client.create(&reviews, None, &review)).await {
+            Ok(answer) => {
+                let user = &answer["status"]["userInfo"]["username"];
+                user.as_str().unwrap_or_default().clone_into(&mut access.user);
+                Answer::Works
+            }
+            // Servers before 1.28 do not know who asks.
+            Err(error) if error.is_not_found() => match self.within(client.raw_get("/version")).await {
+                Ok(_) => Answer::Works,
+                Err(error) => Answer::Fails(Trouble::of(&error), error.to_string()),
+            },
+            Err(error) => Answer::Fails(Trouble::of(&error), error.to_string()),
+        };
+        if access.answer == Answer::Works
+            && let Ok(Some(date)) = self.within(client.date()).await
+        {
+            let now = jiff::Timestamp::now().as_second();
+            let server = jiff::fmt::rfc2822::parse(&date).ok();
+            access.ahead = server.map(|then| then.timestamp().as_second() - now);
+        }
+        access
+    }
+
+    async fn look_at_service(&self, local: &Server, selector: &str, facts: &mut Facts) {
+        let client = local.client();
+        let crds = Resource::cluster_wide(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        );
+        let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+        let leases = Resource::namespaced("coordination.k8s.io", "v1", "Lease", "leases");
+        let own = facts.asked.namespace.clone();
+        let lease = format!("syncagent.{}", facts.asked.agent_name);
+        (facts.crd, facts.namespace, facts.lease) = tokio::join!(
+            self.get(&client, &crds, None, "publishedresources.syncagent.kcp.io"),
+            self.get(&client, &namespaces, None, &own),
+            self.get(&client, &leases, Some(&own), &lease),
+        );
+        if facts.crd.object().is_some() {
+            facts.published = Some(self.published(local, &client, selector, &facts.asked.agent_name).await);
+        }
+        let needs = needs::on_the_service_cluster(&facts.asked, facts.published());
+        facts.rights.extend(self.review(&client, needs).await);
+    }
+
+    async fn published(
+        &self,
+        local: &Server,
+        client: &Client,
+        selector: &str,
+        agent_name: &str,
+    ) -> Result<Vec<Published>, String> {
+        let resource = Resource::cluster_wide(
+            carrick_syncagent::api::GROUP,
+            carrick_syncagent::api::VERSION,
+            "PublishedResource",
+            "publishedresources",
+        );
+        let options = ListOptions {
+            label_selector: (!selector.is_empty()).then(|| selector.to_owned()),
+            ..ListOptions::default()
+        };
+        let objects = self.within(client.list(&resource, None, &options)).await.map_err(|error| error.to_string())?;
+        let catalog = explain::catalog(local, selector, agent_name, self.limit).await;
+        let catalog = catalog.map_err(|error| error.to_string())?;
+        let published = objects.into_iter().map(|object| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let entry = catalog.entries.get(&name);
+            Published {
+                problem: catalog.problems.get(&name).map(|problem| problem.message.clone()),
+                pr: catalog.resources.get(&name).cloned(),
+                crd: entry.map(|entry| entry.crd.clone()),
+                schema: entry.map(|entry| entry.schema_name.clone()),
+                object,
+                name,
+            }
+        });
+        Ok(published.collect())
+    }
+
+    async fn look_at_kcp(&self, kcp: &Server, facts: &mut Facts) {
+        let client = kcp.client();
+        let slices = resource(&API_EXPORT_ENDPOINT_SLICE);
+        facts.slice = self.get(&client, &slices, None, &facts.asked.slice).await;
+        let Some(slice) = facts.slice.object() else {
+            let all = self.within(client.list(&slices, None, &ListOptions::default())).await.unwrap_or_default();
+            facts.slices = all.iter().filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned)).collect();
+            return;
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (path, export) = (text(&slice["spec"]["export"]["path"]), text(&slice["spec"]["export"]["name"]));
+        let urls = slice["status"]["endpoints"].as_array().into_iter().flatten();
+        let urls: Vec<String> = urls.map(|endpoint| text(&endpoint["url"])).collect();
+
+        let url = if path.is_empty() { Ok(kcp.url().to_owned()) } else { carrick_kcp::url::retarget(kcp.url(), &path) };
+        let Ok(workspace) = url.map_err(drop).and_then(|url| kcp.at_url(&url).map_err(drop)) else { return };
+        workspace.url().clone_into(&mut facts.export_url);
+        facts.export = self.get(&workspace, &resource(&API_EXPORT), None, &export).await;
+        let (schemas, everything) = (resource(&API_RESOURCE_SCHEMA), ListOptions::default());
+        facts.schemas = self.within(workspace.list(&schemas, None, &everything)).await.unwrap_or_default();
+
+        for url in urls {
+            let (answer, bindings) = self.endpoint(kcp, &url).await;
+            facts.bindings.extend(bindings);
+            facts.endpoints.push(Endpoint { url, answer });
+        }
+        let (at_slice, at_export): (Vec<_>, Vec<_>) =
+            needs::in_kcp(&facts.asked.slice, &export).into_iter().partition(|need| need.place == Place::Slice);
+        facts.rights.extend(self.review(&client, at_slice).await);
+        facts.rights.extend(self.review(&workspace, at_export).await);
+    }
+
+    /// Whether an endpoint answers, and the bindings it knows.
+    async fn endpoint(&self, kcp: &Server, url: &str) -> (Answer, Vec<Value>) {
+        let client = match kcp.at_url(&carrick_kcp::url::in_endpoint(url, "*")) {
+            Ok(client) => client,
+            Err(error) => return (Answer::Fails(Trouble::Other, error.to_string()), Vec::new()),
+        };
+        match self.within(client.list(&resource(&API_BINDING), None, &ListOptions::default())).await {
+            Ok(bindings) => (Answer::Works, bindings),
+            Err(error) => (Answer::Fails(Trouble::of(&error), error.to_string()), Vec::new()),
+        }
+    }
+
+    /// Asks for every verb of every need whether it is allowed.
+    async fn review(&self, client: &Client, needs: Vec<Need>) -> Vec<Right> {
+        let questions: Vec<_> =
+            needs.iter().enumerate().flat_map(|(at, need)| need.verbs.iter().map(move |verb| (at, *verb))).collect();
+        let answers = stream::iter(questions).map(|(at, verb)| {
+            let need = &needs[at];
+            async move { (at, verb, self.within(allowed(client, need, verb)).await) }
+        });
+        let mut answers: Vec<_> = answers.buffer_unordered(AT_ONCE).collect().await;
+        answers.sort_by_key(|(at, verb, _)| (*at, needs[*at].verbs.iter().position(|it| it == verb)));
+        let mut rights: Vec<Right> =
+            needs.iter().map(|need| Right { need: need.clone(), denied: Ok(Vec::new()) }).collect();
+        for (at, verb, answer) in answers {
+            match (answer, &mut rights[at].denied) {
+                (Ok(false), Ok(denied)) => denied.push(verb),
+                (Err(error), denied) => *denied = Err(error.to_string()),
+                _ => {}
+            }
+        }
+        rights
+    }
+}
+
+/// Asks whether one verb is allowed.
+async fn allowed(client: &Client, need: &Need, verb: &str) -> Result<bool, Error> {
+    let (plural, subresource) = need.resource.split_once('/').unwrap_or((need.resource.as_str(), ""));
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": {
+            "group": need.group,
+            "resource": plural,
+            "subresource": subresource,
+            "name": need.name.as_deref().unwrap_or_default(),
+            "namespace": need.namespace.as_deref().unwrap_or_default(),
+            "verb": verb,
+        }},
+    });
+    let reviews =
+        Resource::cluster_wide("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews");
+    let answer = client.create(&reviews, None, &review).await?;
+    Ok(answer["status"]["allowed"] == true)
+}
+
+/// The current context of a kubeconfig; empty if it has none or cannot be read.
+fn context(file: &str) -> String {
+    let file = if file.is_empty() { std::env::var("KUBECONFIG").unwrap_or_default() } else { file.to_owned() };
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let config: Value = serde_saphyr::from_str(&text).unwrap_or_default();
+    config["current-context"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A kcp kind as the client wants it; all of them are cluster-wide.
+fn resource(kind: &Kind) -> Resource {
+    Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural)
+}

@@ -1,0 +1,232 @@
+//! Which rights an agent needs. Pure.
+
+use carrick_syncagent::api::{Origin, PublishedResource};
+use carrick_syncagent::rules::related::Related;
+
+use super::facts::{Asked, Published};
+
+/// Where a right is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// On the service cluster.
+    Service,
+    /// In the workspace of the slice.
+    Slice,
+    /// In the workspace of the export.
+    Export,
+}
+
+/// One right an agent needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// Where.
+    pub place: Place,
+    /// API group; empty for core.
+    pub group: String,
+    /// Plural resource name, with the subresource behind a slash.
+    pub resource: String,
+    /// Only on the object of this name.
+    pub name: Option<String>,
+    /// Only in this namespace.
+    pub namespace: Option<String>,
+    /// What must be allowed.
+    pub verbs: &'static [&'static str],
+    /// Whether the agent can do its work without.
+    pub optional: bool,
+    /// What it is for.
+    pub why: String,
+}
+
+impl Need {
+    fn new(place: Place, group: &str, resource: &str, verbs: &'static [&'static str], why: &str) -> Self {
+        Self {
+            place,
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            name: None,
+            namespace: None,
+            verbs,
+            optional: false,
+            why: why.to_owned(),
+        }
+    }
+
+    fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
+    }
+
+    fn within(self, namespace: &str) -> Self {
+        Self { namespace: Some(namespace.to_owned()), ..self }
+    }
+
+    fn optional(self) -> Self {
+        Self { optional: true, ..self }
+    }
+
+    /// `<plural>.<group>`, as kubectl wants it.
+    pub fn shown(&self) -> String {
+        let (plural, subresource) = match self.resource.split_once('/') {
+            Some((plural, subresource)) => (plural, format!("/{subresource}")),
+            None => (self.resource.as_str(), String::new()),
+        };
+        let dot = if self.group.is_empty() { "" } else { "." };
+        format!("{plural}{dot}{}{subresource}", self.group)
+    }
+}
+
+const READ: &[&str] = &["get", "list", "watch"];
+const ALL: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+
+/// Everything on the service cluster.
+pub fn on_the_service_cluster(asked: &Asked, published: &[Published]) -> Vec<Need> {
+    let here = |group: &str, resource: &str, verbs, why: &str| Need::new(Place::Service, group, resource, verbs, why);
+    let own = asked.namespace.as_str();
+    let mut needs = vec![
+        here("apiextensions.k8s.io", "customresourcedefinitions", READ, "to read the CRDs that are published"),
+        here("syncagent.kcp.io", "publishedresources", READ, "to read what is published"),
+        here("syncagent.kcp.io", "publishedresources/status", &["update", "patch"], "to tell how publishing went"),
+        here("", "namespaces", &["get", "list", "watch", "create"], "to make namespaces for copies"),
+        here("", "secrets", &["get", "list", "watch", "create", "update"], "to remember states").within(own),
+        here("", "secrets", &["delete"], "to forget states; without it they stay, emptied").within(own).optional(),
+        here("", "events", &["create", "patch"], "to write events on PublishedResources").within("default").optional(),
+        here("coordination.k8s.io", "leases", &["get", "create", "update"], "for --enable-leader-election")
+            .within(own)
+            .optional(),
+    ];
+    for one in published {
+        let Some(pr) = &one.pr else { continue };
+        if let Some(crd) = &one.crd {
+            let why = format!("for copies of PublishedResource {}", one.name);
+            push(&mut needs, here(&crd.spec.group, &crd.spec.names.plural, ALL, &why));
+        }
+        related(pr, &one.name, &mut needs);
+    }
+    needs
+}
+
+fn related(pr: &PublishedResource, name: &str, needs: &mut Vec<Need>) {
+    for entry in &pr.spec.related {
+        // What cannot be compiled is told by another check.
+        let Ok(related) = Related::compile("spec.related", entry) else { continue };
+        let why = format!("for related objects {:?} of PublishedResource {name}", entry.identifier);
+        let (gvr, verbs) = match related.origin {
+            Origin::Service => (&related.source, READ),
+            Origin::Kcp => (&related.destination, ALL),
+        };
+        push(needs, Need::new(Place::Service, &gvr.group, &gvr.resource, verbs, &why));
+        if related.sync_status && related.origin == Origin::Kcp {
+            let status = format!("{}/status", gvr.resource);
+            push(needs, Need::new(Place::Service, &gvr.group, &status, &["update"], &why));
+        }
+    }
+}
+
+/// One need for each resource; of two for the same one the greater stays.
+fn push(needs: &mut Vec<Need>, need: Need) {
+    let same = |other: &&mut Need| {
+        (&other.group, &other.resource, &other.name, &other.namespace)
+            == (&need.group, &need.resource, &need.name, &need.namespace)
+    };
+    match needs.iter_mut().find(same) {
+        Some(other) if other.verbs.len() >= need.verbs.len() => {}
+        Some(other) => *other = need,
+        None => needs.push(need),
+    }
+}
+
+/// Everything in kcp.
+pub fn in_kcp(slice: &str, export: &str) -> Vec<Need> {
+    let there = |resource: &str, verbs, why: &str| Need::new(Place::Export, "apis.kcp.io", resource, verbs, why);
+    vec![
+        Need::new(
+            Place::Slice,
+            "apis.kcp.io",
+            "apiexportendpointslices",
+            READ,
+            "to find the endpoints of kcp's shards",
+        )
+        .named(slice),
+        Need::new(Place::Export, "core.kcp.io", "logicalclusters", &["get"], "to learn which workspace this is")
+            .named("cluster"),
+        there("apiexports", &["get", "list", "watch", "update", "patch"], "to publish schemas and claims")
+            .named(export),
+        there("apiresourceschemas", &["get", "list", "watch", "create"], "to publish schemas"),
+        there("apiresourceschemas", &["update"], "to take over schemas of another agent").optional(),
+        there("apiexports/content", ALL, "to work in consumers' workspaces").named(export),
+        Need::new(Place::Export, "", "events", &["create", "patch"], "to write events on the APIExport")
+            .within("default")
+            .optional(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use carrick_syncagent::rules::crd::Crd;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    pub(super) fn published(spec: &Value) -> Published {
+        let crd = json!({
+            "metadata": { "name": "buckets.example.com" },
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": { "plural": "buckets", "kind": "Bucket" },
+                "versions": [{ "name": "v1", "served": true, "storage": true }],
+            },
+        });
+        let pr = serde_json::from_value(json!({ "metadata": { "name": "buckets" }, "spec": spec })).unwrap();
+        Published {
+            name: "buckets".to_owned(),
+            problem: None,
+            pr: Some(Arc::new(pr)),
+            object: Value::Null,
+            crd: Some(Arc::new(Crd::from_json(&crd).unwrap())),
+            schema: None,
+        }
+    }
+
+    #[test]
+    fn published_and_related_kinds_need_rights_of_their_own() {
+        let one = published(&json!({
+            "resource": { "apiGroup": "example.com", "kind": "Bucket" },
+            "related": [
+                { "identifier": "a", "origin": "service", "kind": "Secret", "object": { "reference": { "path": "x" } } },
+                { "identifier": "b", "origin": "kcp", "kind": "ConfigMap", "syncStatus": true, "object": { "reference": { "path": "y" } } },
+                { "identifier": "broken", "origin": "kcp", "kind": "Secret", "object": {} },
+            ],
+        }));
+        let needs = on_the_service_cluster(&Asked { namespace: "own".to_owned(), ..Asked::default() }, &[one]);
+        let of = |resource: &str, namespace: Option<&str>| {
+            let found: Vec<_> =
+                needs.iter().filter(|n| n.resource == resource && n.namespace.as_deref() == namespace).collect();
+            found.iter().map(|need| need.verbs).collect::<Vec<_>>()
+        };
+        assert_eq!(of("buckets", None), [ALL]);
+        assert_eq!(of("secrets", None), [READ]);
+        assert_eq!(of("secrets", Some("own")).len(), 2);
+        assert_eq!(of("configmaps", None), [ALL]);
+        assert_eq!(of("configmaps/status", None), [&["update"][..]]);
+    }
+
+    #[test]
+    fn of_two_needs_for_one_kind_the_greater_stays() {
+        let related = |origin: &str| json!({ "identifier": origin, "origin": origin, "kind": "Secret", "object": { "reference": { "path": "x" } } });
+        for order in [["service", "kcp"], ["kcp", "service"]] {
+            let one = published(&json!({ "related": order.map(related) }));
+            let needs = on_the_service_cluster(&Asked::default(), &[one]);
+            let secrets: Vec<_> = needs.iter().filter(|n| n.resource == "secrets" && n.namespace.is_none()).collect();
+            assert_eq!(secrets.len(), 1);
+            assert_eq!(secrets[0].verbs, ALL);
+        }
+    }
+
+    #[test]
+    fn names_are_those_that_kubectl_wants() {
+        let need = |group: &str, resource: &str| Need::new(Place::Service, group, resource, READ, "").shown();
+        assert_eq!(need("", "secrets"), "secrets");
+        assert_eq!(need("a.io", "bs"), "bs.a.io");
+        assert_eq!(need("a.io", "bs/status"), "bs.a.io/status");
+    }
+}

@@ -1,0 +1,109 @@
+//! What was found, for people and for programs.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use console::style;
+use serde::Serialize;
+
+use super::checks::{CHECKS, Finding, Severity};
+use super::facts::Facts;
+
+/// All findings.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The worst of all.
+    severity: Severity,
+    findings: Vec<Entry>,
+    /// Checks that could not be made.
+    skipped: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Entry {
+    check: &'static str,
+    #[serde(flatten)]
+    finding: Finding,
+}
+
+/// Whether to print in colours.
+pub fn colours() -> bool {
+    console::colors_enabled() && std::env::var_os("NO_COLOR").is_none()
+}
+
+impl Report {
+    /// Runs all checks.
+    pub fn new(facts: &Facts) -> Self {
+        let (mut findings, mut skipped) = (Vec::new(), Vec::new());
+        for check in &CHECKS {
+            let found = (check.run)(facts);
+            if found.is_empty() {
+                skipped.push(check.name);
+            }
+            findings.extend(found.into_iter().map(|finding| Entry { check: check.name, finding }));
+        }
+        let severity = findings.iter().map(|entry| entry.finding.severity).max().unwrap_or(Severity::Green);
+        Self { severity, findings, skipped }
+    }
+
+    /// 0, 1 or 2, from green to red.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self.severity {
+            Severity::Green => 0,
+            Severity::Amber => 1,
+            Severity::Red => 2,
+        })
+    }
+
+    /// Lines for people.
+    pub fn text(&self, colours: bool) -> String {
+        let mut text = String::new();
+        let mut check = "";
+        for entry in &self.findings {
+            if entry.check != check {
+                let gap = if check.is_empty() { "" } else { "\n" };
+                // Writing to a String cannot fail, here and below.
+                let _ = writeln!(text, "{gap}{}", style(entry.check).bold().force_styling(colours));
+                check = entry.check;
+            }
+            let Finding { severity, text: what, fix } = &entry.finding;
+            let mark = match severity {
+                Severity::Green => style("✓").green(),
+                Severity::Amber => style("!").yellow().bold(),
+                Severity::Red => style("✗").red().bold(),
+            };
+            let _ = writeln!(text, "  {} {what}", mark.force_styling(colours));
+            for line in fix {
+                let _ = writeln!(text, "      {}", style(line).cyan().force_styling(colours));
+            }
+        }
+        let count = |severity| self.findings.iter().filter(|entry| entry.finding.severity == severity).count();
+        let [green, amber, red] = [Severity::Green, Severity::Amber, Severity::Red].map(count);
+        let _ = writeln!(text, "\n{green} green, {amber} amber, {red} red.");
+        if !self.skipped.is_empty() && red > 0 {
+            let _ = writeln!(text, "Not looked at: {}. Put right what is red and run again.", self.skipped.join(", "));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_gathered_is_no_good_news() {
+        let mut facts = Facts::default();
+        facts.service.unusable = Some("cannot read it".to_owned());
+        let report = Report::new(&facts);
+        assert_eq!(report.severity, Severity::Red);
+        let text = report.text(false);
+        assert!(text.starts_with("Service cluster\n  ✗ cannot read it\n      name a kubeconfig"), "{text}");
+        assert!(text.contains("\nNot looked at: ") && !text.contains('\u{1b}'), "{text}");
+        assert!(report.text(true).contains('\u{1b}'));
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["severity"], "red");
+        assert_eq!(json["findings"][0]["check"], "Service cluster");
+        assert_eq!(json["findings"][0]["severity"], "red");
+    }
+}

@@ -1,0 +1,415 @@
+//! The files, as text: comments are half of their use. Pure.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::mesh;
+use super::offer::Offer;
+use super::sample::sample;
+
+/// Every file, by its path in the folder.
+pub fn all(offer: &Offer) -> anyhow::Result<Vec<(&'static str, String)>> {
+    let yaml = |value: &Value| serde_saphyr::to_string(value).map(|text| text.trim_end().to_owned() + "\n");
+    Ok(vec![
+        ("service-cluster/1-agent-crd.yaml", format!("{AGENT_CRD}{}", yaml(&carrick_syncagent::api::crd())?)),
+        ("service-cluster/2-agent-rights.yaml", service_rights(offer)),
+        ("service-cluster/3-published-resource.yaml", published_resource(offer)),
+        ("provider-workspace/1-export.yaml", export(offer)),
+        ("provider-workspace/2-agent-rights.yaml", kcp_rights(offer)),
+        ("consumer-workspace/1-binding.yaml", binding(offer)),
+        ("consumer-workspace/2-order.yaml", format!("{}{}", order_comment(offer), yaml(&order(offer))?)),
+        ("platform-mesh/provider-metadata.yaml", format!("{METADATA}{}", yaml(&mesh::provider_metadata(offer))?)),
+        (
+            "platform-mesh/content-configuration.yaml",
+            format!("{CONTENT}{}", yaml(&mesh::content_configuration(offer)?)?),
+        ),
+    ])
+}
+
+/// What to type, in order.
+pub fn commands(offer: &Offer, folder: &Path) -> Vec<String> {
+    let folder = folder.display();
+    let Offer { export, choices, .. } = offer;
+    vec![
+        format!("kubectl apply -f {folder}/service-cluster       # on the service cluster"),
+        format!("kubectl apply -f {folder}/provider-workspace    # in workspace {}", choices.workspace),
+        format!(
+            "helm install {} charts/api-syncagent -n {} --set apiExportEndpointSliceName={export},kcpKubeconfig=<Secret>,serviceAccount.create=false,serviceAccount.name={},crds.enabled=false",
+            choices.agent, choices.namespace, choices.agent
+        ),
+        format!("kubectl apply -f {folder}/consumer-workspace    # in a consumer's workspace"),
+        format!(
+            "carrick doctor --kcp-kubeconfig <file> --apiexportendpointslice-ref {export} --namespace {} --agent-name {}    # if something is wrong",
+            choices.namespace, choices.agent
+        ),
+    ]
+}
+
+const AGENT_CRD: &str = "\
+# On the service cluster: the kind by which the agent is told what to publish.
+";
+
+const METADATA: &str = "\
+# In the provider's workspace, only on Platform Mesh: your card in the marketplace.
+# Replace contacts and documentation by your own, and add an icon.
+";
+
+const CONTENT: &str = "\
+# In the provider's workspace, only on Platform Mesh: how consumers see and order your service in the portal.
+# The list was made from the printer columns of the CRD, the form from the required fields of its spec.
+";
+
+fn service_rights(offer: &Offer) -> String {
+    let Offer { group, plural, choices, .. } = offer;
+    let (agent, namespace) = (&choices.agent, &choices.namespace);
+    format!(
+        r#"# On the service cluster: the agent's namespace and account, and what it may do. Nothing more is needed.
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: {namespace}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {agent}
+  namespace: {namespace}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {agent}:{plural}
+rules:
+# The kind you offer: copies of consumers' objects are kept in it.
+- apiGroups: ["{group}"]
+  resources: [{plural}]
+  verbs: [get, list, watch, create, update, patch, delete]
+# One rule for each kind of related objects. Origin service: get, list, watch are enough.
+# - apiGroups: [""]
+#   resources: [secrets]
+#   verbs: [get, list, watch]
+- apiGroups: [syncagent.kcp.io]
+  resources: [publishedresources]
+  verbs: [get, list, watch]
+- apiGroups: [syncagent.kcp.io]
+  resources: [publishedresources/status]
+  verbs: [get, update, patch]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get, list, watch]
+# Every consumer's copies live in a namespace of their own.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch, create]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, update, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {agent}:{plural}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {agent}:{plural}
+subjects:
+- kind: ServiceAccount
+  name: {agent}
+  namespace: {namespace}
+---
+# In its own namespace: what it remembers about each object, and its lease.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {agent}
+  namespace: {namespace}
+rules:
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, watch, create, update, delete]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, list, watch, create, update, patch, delete]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {agent}
+  namespace: {namespace}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {agent}
+subjects:
+- kind: ServiceAccount
+  name: {agent}
+  namespace: {namespace}
+"#
+    )
+}
+
+fn published_resource(offer: &Offer) -> String {
+    let Offer { group, kcp_group, kind, plural, versions, .. } = offer;
+    let versions = versions.join(", ");
+    let projection = if group == kcp_group {
+        format!(
+            "  # To offer it under other names:\n  # projection:\n  #   group: services.example.com\n  #   kind: My{kind}\n"
+        )
+    } else {
+        format!(
+            "  # kcp does not take kinds of Kubernetes under their own group: choose one of yours, and name the APIExport after it.\n  projection:\n    group: {kcp_group}\n"
+        )
+    };
+    format!(
+        r#"# On the service cluster: tells the agent to offer {kind} in kcp.
+apiVersion: syncagent.kcp.io/v1alpha1
+kind: PublishedResource
+metadata:
+  name: {plural}
+spec:
+  resource:
+    apiGroup: "{group}"
+    kind: {kind}
+    versions: [{versions}]
+{projection}
+  # Where copies go. Left out, as here: one namespace for each consumer's workspace, and a name made of hashes, so that
+  # no two consumers can get in each other's way.
+  # naming:
+  #   namespace: "{{{{ .ClusterName }}}}"
+  #   name: "{{{{ .Object.metadata.namespace | sha3short }}}}-{{{{ .Object.metadata.name | sha3short }}}}"
+
+  # Only some of the consumers' objects:
+  # filter:
+  #   resource:
+  #     matchLabels: {{ tier: gold }}
+
+  # Objects that travel along, here a Secret that your operator writes next to each {kind}. The agent then also claims
+  # secrets and namespaces: see consumer-workspace/1-binding.yaml and service-cluster/2-agent-rights.yaml.
+  # related:
+  # - identifier: credentials
+  #   origin: service
+  #   version: v1
+  #   resource: secrets
+  #   cleanup: true
+  #   object:
+  #     template:
+  #       template: "{{{{ .Object.metadata.name }}}}-credentials"
+"#
+    )
+}
+
+fn export(offer: &Offer) -> String {
+    let Offer { export, plural, choices, .. } = offer;
+    format!(
+        r"# In workspace {workspace}: what consumers bind to. It starts empty: the agent fills in schemas and claims.
+# kcp makes an APIExportEndpointSlice of the same name, which is what the agent is told.
+apiVersion: apis.kcp.io/v1alpha1
+kind: APIExport
+metadata:
+  name: {export}
+  labels:
+    # Only for Platform Mesh.
+    ui.platform-mesh.io/content-for: {export}
+spec: {{}}
+---
+# Who may bind it: here everybody who has an account.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: bind-{plural}
+rules:
+- apiGroups: [apis.kcp.io]
+  resources: [apiexports]
+  resourceNames: [{export}]
+  verbs: [bind]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: bind-{plural}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: bind-{plural}
+subjects:
+- apiGroup: rbac.authorization.k8s.io
+  kind: Group
+  name: system:authenticated
+",
+        workspace = choices.workspace
+    )
+}
+
+fn kcp_rights(offer: &Offer) -> String {
+    let Offer { export, choices, .. } = offer;
+    let (agent, user, workspace) = (&choices.agent, &choices.kcp_user, &choices.workspace);
+    format!(
+        r#"# In workspace {workspace}: what the agent may do in kcp. Consumers' workspaces are open to it only through
+# apiexports/content: the objects of your kinds there, and what consumers let it see by accepting claims.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {agent}
+rules:
+- nonResourceURLs: [/]
+  verbs: [access]
+- apiGroups: [core.kcp.io]
+  resources: [logicalclusters]
+  resourceNames: [cluster]
+  verbs: [get]
+- apiGroups: [apis.kcp.io]
+  resources: [apiexportendpointslices]
+  resourceNames: [{export}]
+  verbs: [get, list, watch]
+- apiGroups: [apis.kcp.io]
+  resources: [apiexports]
+  resourceNames: [{export}]
+  verbs: [get, list, watch, update, patch]
+- apiGroups: [apis.kcp.io]
+  resources: [apiexports/content]
+  resourceNames: [{export}]
+  verbs: ["*"]
+- apiGroups: [apis.kcp.io]
+  resources: [apiresourceschemas]
+  verbs: [get, list, watch, create, update]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [get, create, update, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {agent}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {agent}
+subjects:
+# The user of the kubeconfig that the agent gets.
+- apiGroup: rbac.authorization.k8s.io
+  kind: User
+  name: {user}
+"#
+    )
+}
+
+fn binding(offer: &Offer) -> String {
+    let Offer { export, plural, choices, .. } = offer;
+    format!(
+        r#"# In a consumer's workspace: makes {plural} available there.
+apiVersion: apis.kcp.io/v1alpha1
+kind: APIBinding
+metadata:
+  name: {export}
+spec:
+  reference:
+    export:
+      path: {workspace}
+      name: {export}
+  # What the consumer lets the provider's agent do here. Events tell how an order is doing.
+  permissionClaims:
+  - {{group: "", resource: events, all: true, state: Accepted}}
+  # Needed as soon as the PublishedResource has related objects:
+  # - {{group: "", resource: namespaces, all: true, state: Accepted}}
+  # - {{group: "", resource: secrets, all: true, state: Accepted}}
+"#,
+        workspace = choices.workspace
+    )
+}
+
+fn order_comment(offer: &Offer) -> String {
+    format!(
+        "# In a consumer's workspace, once {} are served there: the smallest order that the schema allows.\n",
+        offer.plural
+    )
+}
+
+fn order(offer: &Offer) -> Value {
+    let mut order = json!({
+        "apiVersion": format!("{}/{}", offer.kcp_group, offer.version),
+        "kind": offer.kind,
+        "metadata": { "name": format!("my-{}", offer.singular) },
+    });
+    if offer.namespaced {
+        order["metadata"]["namespace"] = json!("default");
+    }
+    for (name, property) in offer.schema["properties"].as_object().into_iter().flatten() {
+        let needed = offer.schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name.as_str()));
+        if name == "spec" || (needed && !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str())) {
+            order[name] = sample(property);
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::offer::Choices;
+    use super::super::offer::tests::bucket;
+    use super::*;
+
+    fn offer(group: &str) -> Offer {
+        let mut crd = bucket();
+        crd["spec"]["group"] = json!(group);
+        let choices = Choices {
+            export: None,
+            workspace: "root:p".to_owned(),
+            namespace: "own".to_owned(),
+            agent: "agent".to_owned(),
+            kcp_user: "user".to_owned(),
+        };
+        Offer::new(&crd, choices).unwrap()
+    }
+
+    #[test]
+    fn every_file_begins_with_a_comment_and_holds_objects() {
+        for offer in [offer("example.com"), offer("")] {
+            for (name, text) in all(&offer).unwrap() {
+                assert!(text.starts_with("# "), "{name}");
+                for document in text.split("\n---\n") {
+                    let object: Value =
+                        serde_saphyr::from_str(document).unwrap_or_else(|error| panic!("{name}: {error}\n{document}"));
+                    for field in ["/apiVersion", "/kind", "/metadata/name"] {
+                        assert!(object.pointer(field).is_some_and(Value::is_string), "{name}: {object}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_published_resource_compiles_and_an_order_fits_the_schema() {
+        let offer = offer("example.com");
+        let pr = carrick_syncagent::toolkit::parse(&published_resource(&offer)).unwrap();
+        let crd = carrick_syncagent::rules::crd::Crd::from_json(&bucket()).unwrap();
+        carrick_syncagent::rules::Rules::compile(&pr, &crd, "agent").unwrap();
+        assert_eq!(order(&offer)["spec"], json!({ "size": 3, "owner": { "name": "changeme" } }));
+    }
+
+    #[test]
+    fn what_is_commented_out_can_be_used_as_it_is() {
+        let text = published_resource(&offer("example.com")).replace("  # projection", "  projection");
+        let uncommented: Vec<String> = text
+            .lines()
+            .map(|line| match line.strip_prefix("  # ") {
+                // Sentences stay comments; they end with a dot, a colon or a comma, or go on in the next line.
+                Some(rest)
+                    if rest.trim_start().starts_with(['-', '{'])
+                        || rest
+                            .split_once(':')
+                            .is_some_and(|(key, _)| !key.trim().contains(' ') && !rest.ends_with("objects:")) =>
+                {
+                    format!("  {rest}")
+                }
+                _ => line.to_owned(),
+            })
+            .collect();
+        let pr = carrick_syncagent::toolkit::parse(&uncommented.join("\n")).unwrap();
+        assert_eq!(pr.spec.related.len(), 1);
+        assert!(pr.spec.filter.is_some() && pr.spec.naming.is_some());
+        let crd = carrick_syncagent::rules::crd::Crd::from_json(&bucket()).unwrap();
+        carrick_syncagent::rules::Rules::compile(&pr, &crd, "agent").unwrap();
+    }
+}

@@ -11,7 +11,7 @@
 //!                                                             RealWorld: kcp, kube-apiserver and etcd, one world per run
 //! ```
 //!
-//! `bench` measures what agents cost on the same worlds.
+//! `docs` runs the tutorials in docs/ as a reader would, and `bench` measures what agents cost on the same worlds.
 //!
 //! The operator's part, such as writing a status, is played by the scenarios themselves.
 
@@ -19,6 +19,7 @@ pub mod agent;
 pub mod bench;
 pub mod binary;
 pub mod cable;
+pub mod docs;
 pub mod fixtures;
 pub mod harness;
 pub mod kinds;

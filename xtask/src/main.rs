@@ -2,16 +2,20 @@
 //!
 //! ```text
 //!  main ─┬─ reference   writes docs/reference from the tables of the crates
+//!        ├─ book        builds the documentation with mdBook
 //!        ├─ compare     asks Go and Carrick the same random questions
 //!        ├─ bench       measures what agents cost
+//!        ├─ release     builds and checks what is shipped
 //!        ├─ languages   times the same work in Go and in Rust
 //!        └─ tools       where things are, how the two programs are built
 //! ```
 
 mod bench;
+mod book;
 mod compare;
 mod languages;
 mod reference;
+mod release;
 mod tools;
 
 use clap::{Parser, Subcommand};
@@ -28,18 +32,25 @@ struct Cli {
 enum Command {
     /// Write the reference pages in docs/reference from the tables that implement the languages.
     Reference,
+    /// Build the documentation as a book, with mdBook.
+    Book,
     Compare(compare::Args),
     Bench(bench::Args),
     BenchFigures(bench::Figures),
     BenchLanguages(languages::Args),
+    Release(release::Args),
+    ReleaseCheck(release::Check),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Reference => reference::write(),
+        Command::Book => book::build(),
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::BenchFigures(args) => bench::figures(&args),
         Command::BenchLanguages(args) => languages::run(&args),
+        Command::Release(args) => release::build(&args),
+        Command::ReleaseCheck(args) => release::check(&args),
     }
 }

@@ -48,6 +48,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     vec![
         (folder.join("templates.md"), page(TEMPLATES, &rows!(carrick_template::reference::entries(), usage))),
         (folder.join("cel.md"), page(CEL, &rows!(carrick_cel::reference::entries(), usage))),
+        (folder.join("flags.md"), flags()),
         (folder.join("metrics.md"), metrics()),
         (folder.join("paths.md"), page(&format!("{PATHS}\n{}", documents.join("\n")), &rows!(paths::entries(), name))),
     ]
@@ -103,11 +104,43 @@ Histograms have `_bucket`, `_sum` and `_count`. Names that begin with `controlle
 the library for controllers over many clusters. No metric holds content of objects.
 ";
 
+const MADE_OF_CODE: &str = "<!-- Made by `cargo xtask reference` from the tables in the code. Edit those. -->";
+
+const FLAGS: &str = "\
+# Flags of api-syncagent
+
+`--flag value` and `--flag=value` both work; booleans are `--flag` or `--flag=false`; lists are separated by commas, repeated, or both. If a flag is repeated,
+the last one wins.
+";
+
+/// One row for each flag of the agent.
+fn flags() -> String {
+    let mut page =
+        format!("{MADE_OF_CODE}\n\n{FLAGS}\n| flag | value | default | what it does |\n| --- | --- | --- | --- |\n");
+    let command = <carrick_syncagent::options::Options as clap::CommandFactory>::command();
+    for flag in command.get_arguments() {
+        let Some(name) = flag.get_long() else { continue };
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        // Derived defaults are told in the text.
+        let (help, derived) = match help.split_once(" [default: ") {
+            Some((help, default)) => (help.to_owned(), default.trim_end_matches(']').to_owned()),
+            None => (help, String::new()),
+        };
+        let values = flag.get_value_names().unwrap_or_default();
+        let value = values.first().map(|name| name.to_lowercase()).unwrap_or_default();
+        let default = flag.get_default_values().first().and_then(|value| value.to_str()).unwrap_or_default();
+        let default = if default.is_empty() { derived } else { default.to_owned() };
+        let default = if default.is_empty() { String::new() } else { code(&default) };
+        page += &["| ", &code(&format!("--{name}")), " | ", &value, " | ", &default, " | ", &sentence(&help), " |\n"]
+            .concat();
+    }
+    page
+}
+
 /// One row for each metric.
 fn metrics() -> String {
-    let made = "<!-- Made by `cargo xtask reference` from the tables in the code. Edit those. -->";
     let mut page =
-        format!("{made}\n\n{METRICS}\n| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n");
+        format!("{MADE_OF_CODE}\n\n{METRICS}\n| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n");
     for (name, kind, labels, help) in carrick_syncagent::agent::metrics::names() {
         page += &["| ", &code(name), " | ", kind, " | ", &labels, " | ", &sentence(help), " |\n"].concat();
     }

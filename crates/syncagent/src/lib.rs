@@ -20,5 +20,8 @@ pub mod rules;
 pub mod toolkit;
 pub mod traces;
 
-/// Version of the agent.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Version of the agent; releases name the commit they were built from.
+pub const VERSION: &str = match option_env!("CARRICK_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};

@@ -1,0 +1,167 @@
+//! The tutorials in `docs/`, run as a reader would: every `sh` block, one after the other, in one shell.
+//!
+//! A page that says `<!-- tested -->` is run in an empty folder with both programs in the path. One that says `<!-- tested after: other.md -->` goes on
+//! where that page ends. What is below `## Clean up` comes last.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use libtest_mimic::{Arguments, Trial};
+use tokio::process::Command;
+
+use crate::scratch::Scratch;
+use crate::{binary, harness};
+
+/// How long a page may take.
+const LIMIT: Duration = Duration::from_mins(3);
+/// Ports that the pages name, which others may be using here.
+const PORTS: [&str; 2] = ["7443", "7444"];
+
+/// A page that is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Page {
+    /// The page before it.
+    after: Option<String>,
+    blocks: Vec<String>,
+    clean_up: Vec<String>,
+}
+
+/// Runs every page that says so.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let kubectl = std::process::Command::new("kubectl").args(["version", "--client"]).output();
+    if !kubectl.is_ok_and(|answer| answer.status.success()) {
+        eprintln!("skipped: the tutorials need kubectl, and there is none here");
+        return libtest_mimic::run(&arguments, Vec::new()).exit_code();
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let pages = match find(&folder) {
+        Ok(pages) => pages,
+        Err(error) => {
+            eprintln!("{error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let trials = pages.into_iter().map(|(name, page)| {
+        let folder = folder.clone();
+        Trial::test(name, move || {
+            let result = harness::runtime()?.block_on(play(&folder, page));
+            harness::verdict(result)
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// All pages that are run, by their names below the folder.
+fn find(folder: &Path) -> anyhow::Result<Vec<(String, Page)>> {
+    let (mut pages, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(&next).with_context(|| format!("cannot read {}", next.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md")
+                && let Some(page) = Page::read(&std::fs::read_to_string(&path)?)
+            {
+                pages.push((path.strip_prefix(folder)?.display().to_string(), page));
+            }
+        }
+    }
+    pages.sort_by(|(a, _), (b, _)| a.cmp(b));
+    ensure!(!pages.is_empty(), "no page in {} is marked as tested", folder.display());
+    Ok(pages)
+}
+
+impl Page {
+    /// The page, if it is to be run.
+    fn read(text: &str) -> Option<Self> {
+        let mark = text.lines().find_map(|line| line.strip_prefix("<!-- tested")?.strip_suffix("-->"))?.trim();
+        let after = mark.strip_prefix("after:").map(|page| page.trim().to_owned());
+        let (mut blocks, mut clean_up) = (Vec::new(), Vec::new());
+        let (mut block, mut cleaning): (Option<String>, bool) = (None, false);
+        for line in text.lines() {
+            match (&mut block, line) {
+                (None, "```sh") => block = Some(String::new()),
+                (None, "## Clean up") => cleaning = true,
+                (None, _) => {}
+                (Some(_), "```") => {
+                    let list = if cleaning { &mut clean_up } else { &mut blocks };
+                    list.extend(block.take());
+                }
+                (Some(block), line) => block.extend([line, "\n"]),
+            }
+        }
+        Some(Self { after, blocks, clean_up })
+    }
+}
+
+/// Runs a page, with those before it.
+async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
+    let (mut blocks, mut clean_up) = (page.blocks, page.clean_up);
+    let mut after = page.after;
+    while let Some(name) = after {
+        let text = std::fs::read_to_string(folder.join(&name)).with_context(|| format!("there is no page {name}"))?;
+        let before = Page::read(&text).with_context(|| format!("{name} is not marked as tested"))?;
+        blocks.splice(0..0, before.blocks);
+        clean_up.extend(before.clean_up);
+        after = before.after;
+    }
+    let mut script = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();
+    for (number, block) in blocks.iter().chain(&clean_up).enumerate() {
+        script.extend(["\necho '== block ", &(number + 1).to_string(), "' >&2\n", block]);
+    }
+    for port in PORTS {
+        let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        script = script.replace(port, &free.to_string());
+    }
+    let scratch = Scratch::new()?;
+    let file = scratch.write("script.sh", &script)?;
+    let programs: Vec<PathBuf> = vec![binary::carrick().await?, binary::agent().await?];
+    let folders = programs.iter().filter_map(|program| program.parent().map(Path::to_owned));
+    let path =
+        std::env::join_paths(folders.chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())))?;
+    let run = Command::new("bash")
+        .arg(&file)
+        .current_dir(scratch.path())
+        .env("PATH", path)
+        .env("HOME", scratch.path())
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .output();
+    let Ok(output) = tokio::time::timeout(LIMIT, run).await else {
+        bail!("not at its end after {} s", LIMIT.as_secs());
+    };
+    let output = output.context("cannot start bash")?;
+    let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let log = std::fs::read_to_string(scratch.path().join("agent.log")).unwrap_or_default();
+    let tail: Vec<&str> = log.lines().rev().take(10).collect();
+    ensure!(
+        output.status.success(),
+        "{}\n{}\nthe agent's last words, latest first:\n{}",
+        told(&output.stdout),
+        told(&output.stderr),
+        tail.join("\n")
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_found_in_their_order() {
+        let text =
+            "<!-- tested after: a.md -->\n```sh\none\ntwo\n```\n```console\n$ no\n```\n## Clean up\n```sh\nend\n```\n";
+        let page = Page::read(text).unwrap();
+        assert_eq!(page.after.as_deref(), Some("a.md"));
+        assert_eq!((page.blocks, page.clean_up), (vec!["one\ntwo\n".to_owned()], vec!["end\n".to_owned()]));
+        assert_eq!(Page::read("```sh\none\n```"), None);
+        assert_eq!(Page::read("<!-- tested -->").unwrap().after, None);
+    }
+}

@@ -1,0 +1,114 @@
+//! What is shipped: static programs, a list of what is in them, and the check that they are fit to be shipped.
+//!
+//! ```text
+//!  release ─┬─ cargo build --profile dist     the same bytes wherever it is built
+//!           ├─ bill       SBOM in CycloneDX's format, from cargo metadata
+//!           └─ check      self-contained, small, says its version
+//! ```
+
+mod bill;
+mod elf;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::tools;
+
+/// The largest that a program may be.
+const LIMIT: u64 = 15 * 1024 * 1024;
+const PROGRAMS: [&str; 2] = ["api-syncagent", "carrick"];
+
+/// Build what is shipped, and check it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Target to build for; must be installed: rustup target add …
+    #[arg(long, default_value = "x86_64-unknown-linux-musl")]
+    target: String,
+    /// Folder for programs and SBOM [default: <target folder>/release-<target>]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+/// Check programs that were built: self-contained, small, and they say their version.
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Programs to check
+    #[arg(required = true, value_name = "PROGRAM")]
+    programs: Vec<PathBuf>,
+}
+
+/// Builds and checks.
+pub fn build(args: &Args) -> anyhow::Result<()> {
+    let root = tools::root();
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let version = format!("{}+{commit}", env!("CARGO_PKG_VERSION"));
+    // Panics name source files: by their place in the repository and in the registry, not on this machine.
+    let home = std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))?;
+    let flags = format!("--remap-path-prefix={}=. --remap-path-prefix={home}=cargo", root.display());
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(&root).args(["build", "--locked", "--profile", "dist", "--target", &args.target]);
+    for program in PROGRAMS {
+        command.args(["--bin", program]);
+    }
+    command
+        .env("CARRICK_VERSION", &version)
+        .env("SOURCE_DATE_EPOCH", git(&["log", "-1", "--format=%ct"])?)
+        .env("RUSTFLAGS", flags);
+    if args.target.ends_with("-musl") && std::env::var_os(format!("CC_{}", args.target.replace('-', "_"))).is_none() {
+        // The C in ring needs no C library, so any compiler for this processor will do.
+        command.env(format!("CC_{}", args.target.replace('-', "_")), "cc");
+    }
+    tools::run(&mut command).with_context(|| format!("is the target installed? rustup target add {}", args.target))?;
+
+    let out = args.out.clone().unwrap_or_else(|| tools::target().join(format!("release-{}", args.target)));
+    fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+    for program in PROGRAMS {
+        let built = tools::target().join(&args.target).join("dist").join(program);
+        fs::copy(&built, out.join(program)).with_context(|| format!("cannot copy {}", built.display()))?;
+        let bill = bill::of(program, &version, &args.target)?;
+        fs::write(out.join(format!("{program}.cdx.json")), serde_json::to_string_pretty(&bill)? + "\n")?;
+    }
+    for program in PROGRAMS {
+        one(&out.join(program), args.target.contains("-linux-"))?;
+    }
+    println!("in {}", out.display());
+    Ok(())
+}
+
+/// Checks programs.
+pub fn check(args: &Check) -> anyhow::Result<()> {
+    args.programs.iter().try_for_each(|program| one(program, true))
+}
+
+fn one(program: &Path, linux: bool) -> anyhow::Result<()> {
+    let shown = program.display();
+    let bytes = fs::read(program).with_context(|| format!("cannot read {shown}"))?;
+    let size = u64::try_from(bytes.len())?;
+    ensure!(size <= LIMIT, "{shown} has {size} bytes; {LIMIT} are allowed. Build with --profile dist");
+    if linux {
+        let needs = elf::needs(&bytes).with_context(|| format!("cannot read {shown}"))?;
+        ensure!(
+            needs.is_empty(),
+            "{shown} is not self-contained: it needs {}. Build for a musl target",
+            needs.join(", ")
+        );
+    }
+    let told = Command::new(program).arg("--version").output();
+    // One for another processor cannot be asked here.
+    let version = match told {
+        Ok(told) if told.status.success() => String::from_utf8_lossy(&told.stdout).trim().to_owned(),
+        Ok(told) => anyhow::bail!("{shown} --version ends with {}", told.status),
+        Err(_) => "for another machine".to_owned(),
+    };
+    println!("{shown}: {} KiB, self-contained, {version}", size / 1024);
+    Ok(())
+}
+
+fn git(arguments: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new("git").current_dir(tools::root()).args(arguments).output().context("cannot start git")?;
+    ensure!(output.status.success(), "git {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

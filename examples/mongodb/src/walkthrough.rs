@@ -41,7 +41,7 @@ impl Servers {
         let kubeconfig = |text: String| Kubeconfig::from_yaml(&text);
         let servers = Self::given(
             kubeconfig(kcp.kubeconfig("kcp-admin", Some("root"))?)?,
-            kubeconfig(target.kubeconfig("admin", None))?,
+            kubeconfig(target.kubeconfig("admin", None)?)?,
         );
         Ok(Self { _planes: vec![kcp, target], ..servers.await? })
     }

@@ -97,6 +97,7 @@ pub fn all() -> Vec<Scenario> {
             switched_off_it_lets_orders_go_and_switched_on_it_takes_them_up_again
             deleted_it_lets_orders_go_together_with_what_they_hold
             deleted_while_no_agent_ran_it_lets_orders_go_all_the_same
+            not_valid_when_the_agent_starts_it_holds_nobody_who_wants_to_go
             handed_to_another_agent_it_leaves_orders_to_that_one
             published_under_another_name_it_lets_go_of_the_old_one;
         failures:

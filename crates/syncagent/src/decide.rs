@@ -20,7 +20,7 @@ pub mod state;
 mod step;
 mod why;
 
-pub use pair::{has_finalizer, is_deleting};
+pub use pair::has_finalizer;
 pub use primary::{Copies, Seen, decide};
 pub use record::Record;
 pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, unnamed};

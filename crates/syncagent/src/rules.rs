@@ -27,6 +27,7 @@ use thiserror::Error;
 
 use crate::api::PublishedResource;
 use crd::{Crd, Version};
+use metadata::is_deleting;
 use mutation::{Mutation, MutationError};
 use naming::{Naming, NamingError};
 use projection::{ProjectionError, exchanged, in_use, project};
@@ -103,8 +104,8 @@ pub enum Duty {
     Sync,
     /// They are let go: no finalizer of ours stays, and copies stay as they are.
     LetGo,
-    /// They are let go, and the kind of their copies is not known, or not served, any more.
-    LetGoBlindly,
+    /// They stay as they are, because there are no valid rules; those that their consumers delete go, with their copies.
+    End,
 }
 
 /// Whether an object takes part.
@@ -114,7 +115,7 @@ pub enum Selection {
     In,
     /// It does not.
     Out,
-    /// Nobody can tell, because its namespace is not to be seen.
+    /// Nobody can tell, because its namespace is not to be seen, or because there are no valid rules.
     Unknown,
 }
 
@@ -123,6 +124,8 @@ pub enum Selection {
 pub struct Rules {
     /// What is done with objects.
     pub duty: Duty,
+    /// Whether the kind of the copies is not known, or not served, so that there are no copies to be seen.
+    pub blind: bool,
     /// Name of the PublishedResource.
     pub name: String,
     /// Name of the agent, written on every copy.
@@ -176,6 +179,7 @@ impl Rules {
         }
         Ok(Self {
             duty: Duty::Sync,
+            blind: false,
             name: pr.metadata.name.clone(),
             agent_name: agent_name.to_owned(),
             naming: Naming::compile(&pr.spec.naming.clone().unwrap_or_default(), local.namespaced, remote.namespaced)?,
@@ -200,10 +204,10 @@ impl Rules {
         self.namespace_filter.is_some() && self.remote.namespaced
     }
 
-    /// The rules by which objects are let go that were synchronized before.
+    /// The rules for objects that were synchronized before and are not any more.
     ///
     /// They need only the kinds, so that objects can be let go also when nothing else in a PublishedResource is valid.
-    pub fn to_let_go(pr: &PublishedResource, crd: &Crd, agent_name: &str) -> Result<Self, RuleError> {
+    pub fn afterwards(duty: Duty, pr: &PublishedResource, crd: &Crd, agent_name: &str) -> Result<Self, RuleError> {
         let mut rules = Self::compile(pr, crd, agent_name).or_else(|_| {
             let mut bare = pr.clone();
             bare.spec.filter = None;
@@ -212,7 +216,7 @@ impl Rules {
             bare.spec.related = Vec::new();
             Self::compile(&bare, crd, agent_name)
         })?;
-        rules.duty = Duty::LetGo;
+        rules.duty = duty;
         Ok(rules)
     }
 
@@ -220,6 +224,7 @@ impl Rules {
     pub fn selects(&self, source: &Value, namespace: Option<&Value>) -> Selection {
         let out_by_resource = self.resource_filter.as_ref().is_some_and(|s| !s.matches_object(source));
         match (&self.namespace_filter, namespace) {
+            _ if self.duty == Duty::End && !is_deleting(source) => Selection::Unknown,
             _ if self.duty != Duty::Sync || out_by_resource => Selection::Out,
             (Some(selector), Some(namespace)) if !selector.matches_object(namespace) => Selection::Out,
             // Cluster-scoped objects have no namespace that could be filtered out.
@@ -305,8 +310,12 @@ pub(crate) mod tests {
     #[test]
     fn objects_can_be_let_go_by_rules_that_are_broken() {
         let pr = published(json!({"mutation": {"spec": [{}]}, "naming": {"name": "{{"}}));
-        let rules = Rules::to_let_go(&pr, &crontab(), "agent").unwrap();
-        assert_eq!(rules.selects(&json!({}), None), Selection::Out);
+        let deleting = json!({"metadata": {"deletionTimestamp": "now"}});
+        for (duty, living) in [(Duty::LetGo, Selection::Out), (Duty::End, Selection::Unknown)] {
+            let rules = Rules::afterwards(duty, &pr, &crontab(), "agent").unwrap();
+            assert_eq!(rules.selects(&json!({}), None), living);
+            assert_eq!(rules.selects(&deleting, None), Selection::Out);
+        }
     }
 
     #[test]

@@ -118,6 +118,58 @@ pub(super) async fn deleted_while_no_agent_ran_it_lets_orders_go_all_the_same(
     agent.stop().await
 }
 
+pub(super) async fn not_valid_when_the_agent_starts_it_holds_nobody_who_wants_to_go(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    let related = json!([{
+        "identifier": "settings", "origin": "kcp", "kind": "ConfigMap",
+        "object": { "template": { "template": "{{ .Object.metadata.name }}-settings" } },
+    }]);
+    publish(&stage, json!({ "related": related })).await?;
+    let (team, config_maps) = (&stage.team_a, kinds::config_maps());
+    let name = stage.published_name("Bucket");
+    let published = (&stage.service, &kinds::published_resources(), None, name.as_str());
+    let mut agent = stage.start_agent()?;
+    for (mistake, repair) in [
+        (json!({ "mutation": { "spec": [{}] } }), json!({ "mutation": null })),
+        (json!({ "resource": { "versions": ["v9"] } }), json!({ "resource": { "versions": ["v1"] } })),
+    ] {
+        for order in ["going", "staying"] {
+            let name = format!("{order}-settings");
+            let settings =
+                json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "1" } });
+            team.client.create(&config_maps, Some(NAMESPACE), &settings).await?;
+            stage.order(team, order, json!({ "size": 1 })).await?;
+            stage.copy_is("the copy is there", team, order, |_| true).await?;
+            stage.remembers(team, order, 2).await?;
+        }
+        agent.stop().await?;
+        patch_published(&stage, json!({ "spec": mistake })).await?;
+        agent = stage.start_agent()?;
+        stage.object("the mistake is told", published, |pr| condition(pr, "RulesValid")["status"] == "False").await?;
+        stage.cancel(team, "going").await?;
+        stage.all_gone(team, "going").await?;
+        let at = |name| (&team.client, &config_maps, Some(NAMESPACE), name);
+        stage.object("the settings are let go", at("going-settings"), is_free).await?;
+        stage.reorder(team, "staying", json!({ "size": 2 })).await?;
+        stage.at_rest().await?;
+        let copy = stage.copy(team, "staying").await?.context("the copy is gone")?;
+        ensure!(copy["spec"]["size"] == 1, "nobody knows the rules: {}", shown(&copy));
+        let source = stage.source(team, "staying").await?.context("the order is gone")?;
+        ensure!(!is_free(&source), "a mistake let an order go: {}", shown(&source));
+
+        patch_published(&stage, json!({ "spec": repair })).await?;
+        stage.copy_is("the change arrives", team, "staying", |copy| copy["spec"]["size"] == 2).await?;
+        stage.cancel(team, "staying").await?;
+        stage.all_gone(team, "staying").await?;
+        for name in ["going-settings", "staying-settings"] {
+            team.client.delete(&config_maps, Some(NAMESPACE), name, &DeleteOptions::default()).await?;
+        }
+    }
+    agent.stop().await
+}
+
 pub(super) async fn handed_to_another_agent_it_leaves_orders_to_that_one(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::set(world).await?;
     let team = &stage.team_a;

@@ -15,7 +15,7 @@ mod cache;
 mod kinds;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::api::PublishedResource;
@@ -37,6 +37,14 @@ pub struct Catalog {
     pub problems: BTreeMap<String, Problem>,
     /// Whether the installed PublishedResource CRD has room for conditions; that of the original agent has none.
     pub conditions: bool,
+}
+
+impl Catalog {
+    /// Names of PublishedResources that cannot be worked with at all.
+    pub fn broken(&self) -> HashSet<String> {
+        let problems = self.problems.iter().filter(|(_, problem)| !problem.is_pending());
+        problems.map(|(name, _)| name).filter(|name| !self.entries.contains_key(*name)).cloned().collect()
+    }
 }
 
 /// A PublishedResource that can be worked with.

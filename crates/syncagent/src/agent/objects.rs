@@ -9,7 +9,8 @@
 //!                 └──▶ states: what was last written, from Secrets
 //! ```
 //!
-//! Kinds whose PublishedResource is switched off or gone have a syncer too, as long as objects of theirs may be held: it lets them go.
+//! Kinds whose PublishedResource is switched off, gone or not valid have a syncer too, as long as objects of theirs may be held: it lets
+//! them go, or at least those that their consumers delete.
 
 mod abandoned;
 mod copies;
@@ -103,6 +104,7 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
     let part = manager.context.health.part("search for kinds that are not published any more");
     let mut backoff = Backoff::for_servers();
     let mut published: Option<HashSet<String>> = None;
+    let mut broken = HashSet::new();
     let mut look: Option<Instant> = None;
     let consumers = manager.fleets.consumers.clone();
     let _shown = manager.context.metrics.show(move |page| show_fleet(page, &consumers, WORKERS));
@@ -121,9 +123,9 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
         let current = catalog.borrow_and_update().clone();
         manager.adjust(&current).await;
         // Kinds may also have been abandoned while no agent ran.
-        let now = published_schemas(&current);
-        let lost = published.as_ref().is_none_or(|before| !before.is_subset(&now));
-        published = Some(now);
+        let (now, broken_now) = (published_schemas(&current), current.broken());
+        let lost = published.as_ref().is_none_or(|before| !before.is_subset(&now)) || broken != broken_now;
+        (published, broken) = (Some(now), broken_now);
         if lost || look.is_some_and(|at| at <= Instant::now()) {
             look = match abandoned::look(&manager.context, &current).await {
                 Ok(found) => {
@@ -184,7 +186,13 @@ impl Manager {
                 (None, Duty::Sync) => {
                     tracing::info!(publishedresource = name, "Starting to synchronize objects…");
                 }
-                (None, Duty::LetGo | Duty::LetGoBlindly) => {
+                (None, Duty::End) => {
+                    tracing::warn!(
+                        publishedresource = name,
+                        "There are no valid rules: objects are left as they are, deleted ones go with their copies."
+                    );
+                }
+                (None, Duty::LetGo) => {
                     tracing::info!(
                         publishedresource = name,
                         "Letting go of objects that are not synchronized any more…"
@@ -204,9 +212,11 @@ impl Manager {
             let Some(pr) = catalog.resources.get(name) else { continue };
             let rules = match &entry.rules {
                 Ok(rules) if pr.is_at_work() => Some(rules.clone()),
-                // Published for the first time, or not valid from the start: there is nothing to let go.
-                _ if pr.is_at_work() || pr.status.resource_schema_name.is_empty() => None,
-                _ => self.to_let_go(name, entry),
+                // Published for the first time: there is nothing to let go.
+                _ if pr.status.resource_schema_name.is_empty() => None,
+                // Not valid since the start of the agent.
+                _ if pr.is_at_work() => self.afterwards(Duty::End, name, entry),
+                _ => self.afterwards(Duty::LetGo, name, entry),
             };
             wanted.extend(rules.map(|rules| (name.clone(), rules)));
         }
@@ -217,12 +227,12 @@ impl Manager {
         wanted
     }
 
-    /// Rules by which the objects of a PublishedResource are let go; none if there are none to let go.
-    fn to_let_go(&self, name: &str, entry: &Entry) -> Option<Arc<Rules>> {
-        let rules = Rules::to_let_go(&entry.pr, &entry.crd, &self.context.agent_name).ok()?;
+    /// Rules for objects of a PublishedResource that are not synchronized any more; none if there are no such objects.
+    fn afterwards(&self, duty: Duty, name: &str, entry: &Entry) -> Option<Arc<Rules>> {
+        let rules = Rules::afterwards(duty, &entry.pr, &entry.crd, &self.context.agent_name).ok()?;
         // The same rules once more would have all objects looked at again.
         if let Some(syncer) = self.syncers.get(name)
-            && syncer.rules().duty == Duty::LetGo
+            && syncer.rules().duty == duty
             && syncer.fits(&rules)
         {
             return Some(syncer.rules());

@@ -7,7 +7,7 @@ use super::content::{Change, compare, is_exact, is_refused, remembered};
 use super::state::Entry;
 use super::step::{Dependents, Event, Place, Side, Step};
 use crate::api::FINALIZER;
-use crate::rules::metadata::{Link, strip};
+use crate::rules::metadata::{Link, is_deleting, strip};
 use crate::rules::mutation::Mutation;
 
 /// Which way the status travels.
@@ -228,11 +228,6 @@ pub(super) fn draft(object: &Value, at: &Place) -> Value {
         }
     }
     object
-}
-
-/// Whether the object is being deleted.
-pub fn is_deleting(object: &Value) -> bool {
-    object["metadata"]["deletionTimestamp"].is_string()
 }
 
 /// Whether the object carries our finalizer.

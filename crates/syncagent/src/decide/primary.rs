@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::DecideError;
-use super::pair::{Pair, Progress, StatusFlow, draft, has_finalizer, is_deleting, without_finalizer};
+use super::pair::{Pair, Progress, StatusFlow, draft, has_finalizer, without_finalizer};
 use super::related::{self, Context, RelatedView};
 use super::state::{State, entry_key};
 use super::step::{Event, Next, Place, Plan, Side, Step};
-use crate::rules::metadata::{Link, SourceKey};
-use crate::rules::{Rules, Selection};
+use crate::rules::metadata::{Link, SourceKey, is_deleting};
+use crate::rules::{Duty, Rules, Selection};
 
 /// Copies on the service cluster that carry the link to a source.
 #[derive(Debug, Clone, Copy)]
@@ -100,6 +100,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         primary: source,
         primary_at: &source_at,
         related: &rules.related,
+        complete: rules.duty == Duty::Sync,
         state: seen.state,
     };
     if leaving

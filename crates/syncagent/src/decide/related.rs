@@ -19,13 +19,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::pair::{Pair, Progress, StatusFlow, has_finalizer, is_deleting};
+use super::pair::{Pair, Progress, StatusFlow, has_finalizer};
 use super::record::Record;
 use super::state::{State, entry_key};
 use super::step::{Next, Place, Plan, Side, Step};
 use crate::api::Origin;
 use crate::rules::ApiKind;
-use crate::rules::metadata::{SourceKey, sha1_hex};
+use crate::rules::metadata::{SourceKey, is_deleting, sha1_hex};
 use crate::rules::related::Related;
 use release::Held;
 
@@ -126,6 +126,8 @@ pub(super) struct Context<'a> {
     pub primary: &'a Value,
     pub primary_at: &'a Place,
     pub related: &'a [Related],
+    /// Whether these are all the rules there are.
+    pub complete: bool,
     pub state: &'a State,
 }
 
@@ -193,7 +195,8 @@ pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Pla
     }
     for dropped in &view.dropped {
         let rules = context.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
-        if rules.is_none_or(goes) {
+        // Without valid rules nobody can tell whether copies of the service's objects are to stay, so they do.
+        if rules.map_or(context.complete || dropped.record.origin.side == Side::Kcp, goes) {
             release(&Held::dropped(dropped, &[]));
         }
     }

@@ -3,10 +3,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::pair::{has_finalizer, is_deleting};
+use super::pair::has_finalizer;
 use super::primary::{Copies, Seen};
 use super::step::{Place, Plan, Side, Step};
 use crate::api::FINALIZER;
+use crate::rules::metadata::is_deleting;
 use crate::rules::{Duty, Rules, Selection};
 
 /// Longest value that is shown whole.
@@ -41,6 +42,7 @@ fn situation(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> String {
         (true, true, Some(copy)) if idle => format!("it is being deleted and waits until {copy} is gone"),
         (true, true, Some(copy)) => format!("it is being deleted: {copy} goes first"),
         (true, true, None) => "it is being deleted and has no copy any more".to_owned(),
+        (false, ..) if rules.duty == Duty::End => "the rules of its PublishedResource are not valid".to_owned(),
         (false, ..) if rules.duty != Duty::Sync => "its kind is not synchronized any more".to_owned(),
         (false, ..) if rules.selects(source, seen.namespace) == Selection::Out => {
             "spec.filter of the PublishedResource does not select it".to_owned()

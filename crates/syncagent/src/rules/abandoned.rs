@@ -1,4 +1,4 @@
-//! Kinds that the agent once published and that no PublishedResource publishes any more.
+//! Kinds that the agent once published and that no valid PublishedResource publishes any more.
 //!
 //! Their schemas stay in the export, so consumers may still have objects of them, and those may still be held by the agent's finalizer.
 
@@ -55,10 +55,11 @@ impl Abandoned {
         Some(Self { schema: text(&schema["metadata"]["name"])?, remote, local_group, local_kind })
     }
 
-    /// The rules by which its objects are let go; without a local kind their copies are out of reach.
-    pub fn rules(&self, local: Option<ApiKind>, agent_name: &str) -> Result<Rules, NamingError> {
+    /// The rules for its objects; without a local kind their copies are out of reach.
+    pub fn rules(&self, duty: Duty, local: Option<ApiKind>, agent_name: &str) -> Result<Rules, NamingError> {
         Ok(Rules {
-            duty: if local.is_some() { Duty::LetGo } else { Duty::LetGoBlindly },
+            duty,
+            blind: local.is_none(),
             name: self.schema.clone(),
             agent_name: agent_name.to_owned(),
             local: local.unwrap_or_else(|| self.remote.clone()),
@@ -115,7 +116,7 @@ mod tests {
             }
             let found = Abandoned::of_schema(&schema).unwrap();
             assert_eq!((found.local_kind.as_str(), found.local_group.as_str()), (kind, group));
-            assert_eq!(found.rules(None, "me").unwrap().duty, Duty::LetGoBlindly);
+            assert!(found.rules(Duty::LetGo, None, "me").unwrap().blind);
         }
     }
 }

@@ -100,6 +100,11 @@ pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["labels"].get(key)?.as_str()
 }
 
+/// Whether the object is being deleted.
+pub fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
 /// An annotation of an object.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"].get(key)?.as_str()

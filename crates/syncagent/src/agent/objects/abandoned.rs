@@ -1,4 +1,4 @@
-//! Looking for kinds that nobody publishes any more: a PublishedResource was deleted, maybe while no agent ran.
+//! Looking for kinds that nobody publishes any more: a PublishedResource was deleted, or is not valid any more, maybe since no agent ran.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,8 +14,9 @@ use crate::agent::catalog::{Catalog, published_resources};
 use crate::agent::connect;
 use crate::api::AGENT_NAME;
 use crate::rules::abandoned::{Abandoned, resource_of};
+use crate::rules::metadata::is_deleting;
 use crate::rules::naming::NamingError;
-use crate::rules::{ApiKind, Rules};
+use crate::rules::{ApiKind, Duty, Rules};
 
 /// Why it is not known which kinds are abandoned.
 #[derive(Debug, Error)]
@@ -45,11 +46,15 @@ pub(super) async fn look(context: &Context, catalog: &Catalog) -> Result<Vec<Arc
     let schemas = kcp.list(&schemas, None, &ours).await.map_err(failed("APIResourceSchemas"))?;
     let export = kcp.get(&exports, None, &context.export).await.map_err(failed("the APIExport"))?;
     let all = context.local.list(&published_resources(), None, &every).await.map_err(failed("PublishedResources"))?;
-    let taken: HashSet<String> = all.iter().filter_map(|pr| resource_taken_care_of(pr, catalog)).collect();
+    let broken = catalog.broken();
+    let (lost, kept): (Vec<&Value>, Vec<&Value>) = all.iter().partition(|pr| broken.contains(name_of(pr)));
+    let taken: HashSet<String> = kept.into_iter().filter_map(|pr| resource_taken_care_of(pr, catalog)).collect();
+    let waiting: HashSet<String> = lost.into_iter().filter(|pr| is_at_work(pr)).map(schema_resource).collect();
     let mut rules = Vec::new();
     for kind in Abandoned::find(&schemas, &export.unwrap_or_default(), &taken, &context.agent_name) {
         let local = local_kind(&context.local, &kind).await.map_err(failed(&kind.local_kind))?;
-        rules.push(Arc::new(kind.rules(local, &context.agent_name)?));
+        let duty = if waiting.contains(&kind.remote.resource()) { Duty::End } else { Duty::LetGo };
+        rules.push(Arc::new(kind.rules(duty, local, &context.agent_name)?));
     }
     Ok(rules)
 }
@@ -57,12 +62,26 @@ pub(super) async fn look(context: &Context, catalog: &Catalog) -> Result<Vec<Arc
 /// The resource in kcp that needs no help, because this PublishedResource publishes it, for our agent or for another one. Ours may have
 /// published another one before.
 fn resource_taken_care_of(pr: &Value, catalog: &Catalog) -> Option<String> {
-    let name = pr["metadata"]["name"].as_str().unwrap_or_default();
+    let name = name_of(pr);
     if let Some(entry) = catalog.entries.get(name) {
         return Some(resource_of(&entry.schema_name));
     }
     let lost = catalog.resources.get(name).is_some_and(|ours| !ours.is_at_work());
-    (!lost).then(|| resource_of(pr["status"]["resourceSchemaName"].as_str().unwrap_or_default()))
+    (!lost).then(|| schema_resource(pr))
+}
+
+fn name_of(pr: &Value) -> &str {
+    pr["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// The resource in kcp that a PublishedResource publishes, as its status says.
+fn schema_resource(pr: &Value) -> String {
+    resource_of(pr["status"]["resourceSchemaName"].as_str().unwrap_or_default())
+}
+
+/// Whether its objects would be synchronized if it were valid. It may not even be readable.
+fn is_at_work(pr: &Value) -> bool {
+    !is_deleting(pr) && pr["spec"]["synchronization"]["enabled"] != false
 }
 
 async fn local_kind(local: &Client, kind: &Abandoned) -> Result<Option<ApiKind>, Error> {

@@ -15,7 +15,7 @@ use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::state::State;
 use crate::decide::{Place, Side, Step};
 use crate::rules::metadata::{Link, SourceKey, label};
-use crate::rules::{Duty, Rules};
+use crate::rules::Rules;
 
 /// Why a step could not be executed.
 #[derive(Debug, Error)]
@@ -223,7 +223,7 @@ impl Executor<'_> {
 
     /// The cache is behind the server now and then; before a source is let go the server itself is asked.
     async fn confirm_no_copy(&self) -> Result<(), StepError> {
-        if self.rules.duty == Duty::LetGoBlindly {
+        if self.rules.blind {
             return Ok(());
         }
         let labels: Vec<String> = Link::to(self.key, None).labels.iter().map(|(k, v)| format!("{k}={v}")).collect();

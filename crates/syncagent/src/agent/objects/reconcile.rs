@@ -22,10 +22,8 @@ use super::syncer::Shared;
 use super::{copies, others};
 use crate::agent::connect::resource;
 use crate::agent::events::Type;
-use crate::decide::{
-    Copies, DecideError, Next, Place, Record, RelatedView, Seen, Side, Step, decide, explain, is_deleting,
-};
-use crate::rules::metadata::{SourceKey, annotation};
+use crate::decide::{Copies, DecideError, Next, Place, Record, RelatedView, Seen, Side, Step, decide, explain};
+use crate::rules::metadata::{SourceKey, annotation, is_deleting};
 use crate::rules::{Duty, Rules};
 
 /// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless look.

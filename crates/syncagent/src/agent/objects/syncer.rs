@@ -28,8 +28,8 @@ use crate::agent::health::Part;
 use crate::agent::metrics::{Shown, family};
 use crate::api::AGENT_NAME;
 use crate::decide::{Next, Other, Place, Record, Side};
+use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
-use crate::rules::{Duty, Rules};
 
 /// How many objects of one PublishedResource are worked on at once.
 pub(super) const WORKERS: usize = 32;
@@ -83,7 +83,7 @@ impl Syncer {
         let paged = WatchOptions { streaming_lists: false, ..WatchOptions::default() };
         let sources = fleets.consumers.informer_compact(remote.clone(), paged.clone());
         let labelled = WatchOptions::labels(format!("{AGENT_NAME}={}", rules.agent_name));
-        let service = if rules.duty == Duty::LetGoBlindly { &fleets.nowhere } else { &fleets.service };
+        let service = if rules.blind { &fleets.nowhere } else { &fleets.service };
         let copies = service.informer_compact(resource(&rules.local), labelled);
         copies::index(copies.store());
         let spaces = rules.filters_by_namespace().then(|| {
@@ -154,7 +154,7 @@ impl Syncer {
     /// Whether these rules can be swapped in: what is watched stays the same.
     pub fn fits(&self, rules: &Rules) -> bool {
         let old = self.shared.rules();
-        (old.duty == Duty::LetGoBlindly) == (rules.duty == Duty::LetGoBlindly)
+        old.blind == rules.blind
             && old.local == rules.local
             && old.remote == rules.remote
             && old.filters_by_namespace() == rules.filters_by_namespace()

@@ -6,9 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Context, Known};
 use crate::api::{Origin, RELATED_PREFIX};
-use crate::decide::pair::is_deleting;
 use crate::decide::step::Step;
-use crate::rules::metadata::annotation;
+use crate::rules::metadata::{annotation, is_deleting};
 
 /// The value of an annotation, and the object it is about.
 pub(super) struct Annotation {

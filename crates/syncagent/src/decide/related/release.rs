@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::{DroppedSeen, Known, Other};
-use crate::decide::pair::{Progress, delete, has_finalizer, is_deleting, without_finalizer};
+use crate::decide::pair::{Progress, delete, has_finalizer, without_finalizer};
 use crate::decide::record::Record;
 use crate::decide::step::{Event, Side, Step};
+use crate::rules::metadata::is_deleting;
 
 /// A related object that is to be let go.
 pub(super) struct Held<'a> {

@@ -102,6 +102,7 @@ pub fn all() -> Vec<Scenario> {
             published_under_another_name_it_lets_go_of_the_old_one;
         failures:
             names_that_are_taken_or_not_valid_are_told_until_better_rules_come
+            two_originals_for_one_copy_are_told_and_the_first_stays
             an_order_that_could_not_be_placed_is_let_go_like_any_other
             a_rule_that_fails_on_one_order_harms_only_that_one;
         shapes:

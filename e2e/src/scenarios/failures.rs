@@ -7,7 +7,7 @@ use carrick_syncagent::api;
 use serde_json::{Value, json};
 
 use super::collateral::told_of_failure;
-use crate::stage::{Stage, condition, shown};
+use crate::stage::{NAMESPACE, Stage, condition, shown};
 use crate::world::World;
 use crate::{fixtures, kinds};
 
@@ -41,6 +41,42 @@ pub(super) async fn names_that_are_taken_or_not_valid_are_told_until_better_rule
     objects_synced(&stage, "True", &[]).await?;
     let still = stage.copy(a, "first").await?.context("the first copy is gone")?;
     ensure!(still["metadata"]["uid"] == first["metadata"]["uid"], "the first copy has moved: {}", shown(&still));
+    agent.stop().await
+}
+
+pub(super) async fn two_originals_for_one_copy_are_told_and_the_first_stays(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let template = r#"{{ if eq .Side "kcp" }}{{ .Object.metadata.name }}-settings{{ else }}settings{{ end }}"#;
+    let related = json!([{
+        "identifier": "settings", "origin": "kcp", "kind": "ConfigMap", "object": { "template": { "template": template } },
+    }]);
+    let stage = publish(world, json!({ "related": related })).await?;
+    let (team, config_maps) = (&stage.team_a, kinds::config_maps());
+    let agent = stage.start_agent()?;
+    let settings = (&stage.service, &config_maps, Some(team.cluster.as_str()), "settings");
+    let order = async |name: &str| {
+        let original = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": format!("{name}-settings") },
+            "data": { "of": name },
+        });
+        team.client.create(&config_maps, Some(NAMESPACE), &original).await?;
+        stage.order(team, name, json!({ "owner": name })).await
+    };
+    order("first").await?;
+    stage.object("the first settings arrive", settings, |copy| copy["data"]["of"] == "first").await?;
+    order("second").await?;
+    told_of_failure(&stage, team, "second").await?;
+    objects_synced(&stage, "False", &["settings", "first-settings", "second-settings", "1 object"]).await?;
+    let copy = stage.service.get(&config_maps, Some(&team.cluster), "settings").await?.context("the copy is gone")?;
+    ensure!(copy["data"]["of"] == "first", "{}", shown(&copy));
+    let refused = team.client.get(&config_maps, Some(NAMESPACE), "second-settings").await?.context("gone")?;
+    ensure!(refused["metadata"]["finalizers"].is_null(), "{}", shown(&refused));
+
+    stage.cancel(team, "first").await?;
+    stage.all_gone(team, "first").await?;
+    stage.object("the second settings take the place", settings, |copy| copy["data"]["of"] == "second").await?;
+    objects_synced(&stage, "True", &[]).await?;
     agent.stop().await
 }
 

@@ -6,7 +6,7 @@
 //!  primary being deleted            ──▶ release what the rules say, before the primary goes
 //! ```
 //!
-//! An object that several primaries use is released by the last of them.
+//! An object that several primaries use is released by the last of them. Two originals for one copy are refused.
 
 mod annotations;
 mod release;
@@ -14,7 +14,7 @@ mod release;
 #[allow(clippy::needless_pass_by_value)] // cases read best as plain literals
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -50,6 +50,8 @@ pub struct RelatedSeen {
     pub destination: Option<Value>,
     /// Other primaries that use the same original or the same copy.
     pub others: Vec<Other>,
+    /// Another original that another primary has the same copy made of, in words.
+    pub rival: Option<String>,
 }
 
 /// Another primary that uses a related object, too.
@@ -143,7 +145,11 @@ struct Known<'a> {
 pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
     let all = context.known(&view.seen);
     let staying: Vec<&Known<'_>> = all.iter().filter(|known| !is_deleting(&known.seen.origin)).collect();
-    let new = staying.iter().filter(|known| context.state.record(&known.key) != Some(&known.record));
+    let refused: HashMap<&str, String> =
+        staying.iter().filter_map(|known| Some((known.key.as_str(), context.rival(known, &staying)?))).collect();
+    let new = staying
+        .iter()
+        .filter(|known| !refused.contains_key(&*known.key) && context.state.record(&known.key) != Some(&known.record));
     let records: Vec<_> = new.map(|known| (known.key.clone(), known.record.clone())).collect();
     if !records.is_empty() {
         plan.steps.push(Step::Track { records });
@@ -151,6 +157,14 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
     let named: Vec<&Record> = staying.iter().map(|known| &known.record).collect();
     let annotations = annotations::wanted(&all);
     for known in &all {
+        if let Some(rival) = refused.get(&*known.key) {
+            let (identifier, record) = (&known.rules.identifier, &known.record);
+            plan.problems.push(format!(
+                "related resource {identifier:?}: {} and {rival} would both become {}; give their copies different names",
+                record.origin, record.copy
+            ));
+            continue;
+        }
         let mut strand = Vec::new();
         let progress = if is_deleting(&known.seen.origin) {
             Ok(context.end(known, &named, &mut strand))
@@ -219,6 +233,21 @@ impl Plan {
 }
 
 impl Context<'_> {
+    /// Another original that would become the same copy, in words. Which of them is meant nobody can tell, unless one of them was there
+    /// first.
+    fn rival(&self, known: &Known<'_>, staying: &[&Known<'_>]) -> Option<String> {
+        if known.seen.rival.is_some() {
+            return known.seen.rival.clone();
+        }
+        let is_first = |known: &Known<'_>| self.state.record(&known.key).is_some();
+        let mut rivals = staying.iter().filter(|other| {
+            let (ours, theirs) = (&known.record, &other.record);
+            theirs.copy.is_same_object(&ours.copy) && !theirs.origin.is_same_object(&ours.origin)
+        });
+        let rival = if is_first(known) { rivals.find(|other| is_first(other)) } else { rivals.next() };
+        rival.map(|other| other.record.origin.to_string())
+    }
+
     /// The end of an original: its copy goes, then the finalizer, then what is remembered. An agent that dies before the finalizer is gone
     /// must still know that it is its own.
     fn end(&self, known: &Known<'_>, named: &[&Record], strand: &mut Vec<Step>) -> Progress {

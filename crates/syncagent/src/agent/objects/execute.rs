@@ -14,8 +14,8 @@ use crate::api::AGENT_NAME;
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::state::State;
 use crate::decide::{Place, Side, Step};
-use crate::rules::metadata::{Link, SourceKey, label};
 use crate::rules::Rules;
+use crate::rules::metadata::{Link, SourceKey, label};
 
 /// Why a step could not be executed.
 #[derive(Debug, Error)]

@@ -24,7 +24,7 @@ use crate::api::Origin;
 use crate::decide::state::State;
 use crate::decide::{DroppedSeen, Place, Record, RelatedSeen, RelatedView, Side, unnamed};
 use crate::rules::Rules;
-use crate::rules::metadata::SourceKey;
+use crate::rules::metadata::{SourceKey, is_deleting};
 use crate::rules::related::{Found, Gvr, Primaries, Related, RelatedError};
 use crate::rules::selector::Selector;
 
@@ -122,7 +122,12 @@ impl Reader<'_> {
                 read.view.dropped.push(self.dropped(key, record).await?);
             }
         }
-        self.add_others(&mut read, |seen| seen.origin["metadata"]["deletionTimestamp"].is_string());
+        self.add_others(&mut read, |seen| is_deleting(&seen.origin));
+        for seen in &mut read.view.seen {
+            if let Some(rules) = self.rules.related.get(seen.entry) {
+                seen.rival = self.shared.rival(self.rules, self.key, &seen.record(rules));
+            }
+        }
         Ok(read)
     }
 
@@ -276,6 +281,7 @@ impl Reader<'_> {
                     destination_namespace: to.to_owned(),
                     destination_name,
                     others: Vec::new(),
+                    rival: None,
                 });
             }
         }

@@ -162,6 +162,11 @@ impl States {
         self.uses.lock().others(&secret_name(kind, source), &source.cluster, record)
     }
 
+    /// Another original that another primary has the same copy made of, in words.
+    pub fn rival(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Option<String> {
+        self.uses.lock().rival(&secret_name(kind, source), &source.cluster, record)
+    }
+
     fn learn(&self, name: &str, secret: Option<&Value>) {
         self.uses.lock().set(name, secret.and_then(told));
         self.doubtful.lock().remove(name);

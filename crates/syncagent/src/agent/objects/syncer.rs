@@ -242,6 +242,12 @@ impl Shared {
         told.into_iter().filter_map(used).collect()
     }
 
+    /// Another original that another primary, which stays, has the same copy made of.
+    pub fn rival(&self, rules: &Rules, key: &SourceKey, record: &Record) -> Option<String> {
+        let rival = self.states.rival(&rules.remote, key, record)?;
+        self.others(rules, key, record).iter().any(|other| other.copy).then_some(rival)
+    }
+
     /// Whether another primary needs an object in kcp that a primary is about to let go.
     pub fn is_needed(&self, rules: &Rules, key: &SourceKey, at: &Place) -> bool {
         let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone() };

@@ -4,6 +4,7 @@
 //! removed after everything has been undone. So it holds from the first moment of a new process on.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use serde_json::Value;
 
@@ -19,6 +20,19 @@ enum Used {
     At { side: Side, cluster: String, group: String, resource: String, namespace: String, name: String },
     /// A key of the reference agent, which keeps no records.
     Key(String),
+}
+
+impl fmt::Display for Used {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At { side, cluster, group, resource, namespace, name } => {
+                let dot = if group.is_empty() { "" } else { "." };
+                let place = if *side == Side::Kcp { format!("kcp workspace {cluster}") } else { "service".to_owned() };
+                write!(f, "{place} {resource}{dot}{group} {namespace}/{name}")
+            }
+            Self::Key(key) => f.write_str(key),
+        }
+    }
 }
 
 /// What a state Secret tells of related objects.
@@ -86,6 +100,11 @@ impl Told {
         (other.origin || other.copy).then_some(other)
     }
 
+    /// Copies and their originals.
+    fn pairs(&self) -> impl Iterator<Item = (Used, Used)> {
+        self.records.iter().map(|record| (used(&self.cluster, &record.copy), used(&self.cluster, &record.origin)))
+    }
+
     fn objects(&self) -> Vec<Used> {
         let records = self.records.iter().flat_map(|r| [used(&self.cluster, &r.origin), used(&self.cluster, &r.copy)]);
         records.chain(self.entries.iter().map(|(key, _)| Used::Key(key.clone()))).collect()
@@ -96,13 +115,26 @@ impl Told {
 #[derive(Default)]
 pub(super) struct Uses {
     by_object: HashMap<Used, HashSet<String>>,
+    /// How many records there are for each original of a copy.
+    originals: HashMap<Used, HashMap<Used, usize>>,
     by_secret: HashMap<String, Told>,
 }
 
 impl Uses {
     /// Replaces what a state Secret tells; nothing, once it is gone.
     pub fn set(&mut self, secret: &str, told: Option<Told>) {
-        for old in self.by_secret.remove(secret).iter().flat_map(Told::objects) {
+        let old = self.by_secret.remove(secret);
+        for (copy, original) in old.iter().flat_map(Told::pairs) {
+            let Some(originals) = self.originals.get_mut(&copy) else { continue };
+            if let Some(count) = originals.get_mut(&original) {
+                *count -= 1;
+            }
+            originals.retain(|_, count| *count > 0);
+            if originals.is_empty() {
+                self.originals.remove(&copy);
+            }
+        }
+        for old in old.iter().flat_map(Told::objects) {
             if let Some(secrets) = self.by_object.get_mut(&old) {
                 secrets.remove(secret);
                 if secrets.is_empty() {
@@ -111,10 +143,24 @@ impl Uses {
             }
         }
         let Some(told) = told else { return };
+        for (copy, original) in told.pairs() {
+            *self.originals.entry(copy).or_default().entry(original).or_default() += 1;
+        }
         for object in told.objects() {
             self.by_object.entry(object).or_default().insert(secret.to_owned());
         }
         self.by_secret.insert(secret.to_owned(), told);
+    }
+
+    /// Another original of which other state Secrets than one say that it has the copy of a record, in words.
+    pub fn rival(&self, secret: &str, cluster: &str, record: &Record) -> Option<String> {
+        let (copy, original) = (used(cluster, &record.copy), used(cluster, &record.origin));
+        let own = self.by_secret.get(secret);
+        let is_rival = |(theirs, count): &(&Used, &usize)| {
+            let pair = |pair: &(Used, Used)| pair.0 == copy && pair.1 == **theirs;
+            **theirs != original && **count > own.into_iter().flat_map(Told::pairs).filter(pair).count()
+        };
+        self.originals.get(&copy)?.iter().find(is_rival).map(|(theirs, _)| theirs.to_string())
     }
 
     /// What other state Secrets than one tell of the original or of the copy of a record.
@@ -182,7 +228,29 @@ mod tests {
         }
         assert!(uses.others("theirs", "c1", &record("a", "x")).is_empty(), "nobody is another one to itself");
         uses.set("theirs", None);
-        assert!(uses.by_object.is_empty() && uses.by_secret.is_empty());
+        assert!(uses.by_object.is_empty() && uses.by_secret.is_empty() && uses.originals.is_empty());
+    }
+
+    #[test]
+    fn another_original_of_the_same_copy_is_a_rival() {
+        let mut uses = Uses::default();
+        for (secret, origins) in [("mine", vec!["a", "old"]), ("theirs", vec!["b"]), ("also theirs", vec!["b"])] {
+            let mut state = State::default();
+            for origin in origins {
+                state.track(origin, record(origin, "x"));
+            }
+            uses.set(secret, Told::by(&labels(secret), &state));
+        }
+        let rival =
+            |uses: &Uses, secret: &str, origin: &str, copy: &str| uses.rival(secret, "c1", &record(origin, copy));
+        assert_eq!(rival(&uses, "mine", "a", "x").unwrap(), "kcp workspace c1 secrets n/b");
+        assert_eq!(rival(&uses, "mine", "a", "y"), None);
+        assert!(rival(&uses, "theirs", "b", "x").is_some(), "both are told");
+        uses.set("theirs", None);
+        assert!(rival(&uses, "mine", "a", "x").is_some(), "one of them is left");
+        uses.set("also theirs", None);
+        assert_eq!(rival(&uses, "mine", "a", "x"), None, "what the same primary had before does not count");
+        assert!(uses.rival("other", "c2", &record("a", "x")).is_some(), "the same name in another workspace");
     }
 
     #[test]

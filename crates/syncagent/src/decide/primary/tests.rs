@@ -79,6 +79,7 @@ impl Model {
                 destination: destination.clone(),
                 destination_status: false,
                 others: Vec::new(),
+                rival: None,
             })
             .into_iter()
             .collect();
@@ -386,7 +387,21 @@ fn filtered() -> Rules {
 }
 
 fn to_let_go(spec: Value) -> Rules {
-    Rules::to_let_go(&published(spec), &with_status(), "agent").unwrap()
+    afterwards(Duty::LetGo, spec)
+}
+
+fn afterwards(duty: Duty, spec: Value) -> Rules {
+    Rules::afterwards(duty, &published(spec), &with_status(), "agent").unwrap()
+}
+
+#[test]
+fn without_valid_rules_everything_stays_as_it_is() {
+    let broken = afterwards(Duty::End, json!({"naming": {"name": "{{"}}));
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    assert_eq!(model.plan(&broken), Plan::default(), "nothing is begun");
+    model.settle(&rules(json!({})));
+    model.set_spec(json!({"replicas": 2}));
+    assert_eq!(model.plan(&broken), Plan::default(), "nothing is changed or let go");
 }
 
 #[test]
@@ -411,7 +426,7 @@ fn objects_that_do_not_take_part_any_more_are_let_go_and_may_come_back() {
 
 #[test]
 fn what_is_being_deleted_when_it_is_let_go_takes_its_copy_along() {
-    for without in [filtered(), to_let_go(json!({}))] {
+    for without in [filtered(), to_let_go(json!({})), afterwards(Duty::End, json!({"naming": {"name": "{{"}}))] {
         for crash in 0..5 {
             let mut model = Model::with_source(json!({}));
             model.settle(&rules(json!({})));

@@ -129,6 +129,14 @@ impl World {
         records.map(other).filter(|other| other.origin || other.copy).collect()
     }
 
+    fn rival(&self, primary: &str, record: &Record) -> Option<String> {
+        let others = self.states.iter().filter(|(name, _)| *name != primary);
+        let mut records = others.flat_map(|(_, state)| state.records().map(|(_, theirs)| theirs));
+        let rival = records
+            .find(|theirs| theirs.copy.is_same_object(&record.copy) && !theirs.origin.is_same_object(&record.origin));
+        rival.map(|theirs| theirs.origin.to_string())
+    }
+
     fn view(&self, rules: &Rules, primary: &str, source: &Value, state: &State) -> RelatedView {
         let mut view = RelatedView::default();
         let copy = self.copy(primary);
@@ -158,8 +166,11 @@ impl World {
                     destination_namespace: to_namespace.into(),
                     destination_name: destination,
                     others: Vec::new(),
+                    rival: None,
                 };
-                seen.others = self.others(primary, &seen.record(related));
+                let record = seen.record(related);
+                seen.others = self.others(primary, &record);
+                seen.rival = self.rival(primary, &record);
                 view.seen.push(seen);
             }
         }
@@ -388,6 +399,49 @@ fn an_original_that_somebody_else_holds_is_left_to_them() {
     );
     world.settle(&rules, "b");
     assert!(world.get("kcp", "Secret", "s").is_none() && world.get("service", "Secret", "s").is_none());
+}
+
+#[test]
+fn two_originals_for_one_copy_are_refused_unless_one_was_there_first() {
+    let to_one = |identifier: &str, original: &str| {
+        let template = format!("{{{{ if eq .Side \"kcp\" }}}}{original}{{{{ else }}}}copy{{{{ end }}}}");
+        json!({"identifier": identifier, "origin": "kcp", "kind": "Secret", "object": {"template": {"template": template}}})
+    };
+    let rules = rules(json!([to_one("first", "s"), to_one("second", "t")]));
+    let mut world = World::with(&rules, &[("a", "-")]);
+    world.secret("kcp", "s");
+    world.secret("kcp", "t");
+    let plan = world.plan(&rules, "a");
+    assert!(plan.steps.is_empty() && plan.strands.is_empty(), "{plan:?}");
+    assert_eq!(plan.problems.len(), 2, "{:?}", plan.problems);
+    assert!(plan.problems[0].contains("Secret default/s and kcp Secret default/t would both become"));
+
+    world.delete("kcp", "Secret", "t");
+    world.settle(&rules, "a");
+    assert!(world.get("service", "Secret", "copy").is_some() && world.is_held("s"));
+    world.secret("kcp", "t");
+    let plan = world.plan(&rules, "a");
+    assert!(plan.strands.is_empty() && plan.problems.len() == 1, "the first one stays: {plan:?}");
+    assert!(plan.problems[0].contains("\"second\""));
+    world.delete("kcp", "Secret", "s");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "Secret", "s").is_none() && world.is_held("t"), "the place is free");
+}
+
+#[test]
+fn another_primarys_copy_is_not_taken_for_another_original() {
+    let template = "{{ if eq .Side \"kcp\" }}{{ .Object.spec.image }}{{ else }}copy{{ end }}";
+    let rules = rules(
+        json!([{"identifier": "creds", "origin": "kcp", "kind": "Secret", "object": {"template": {"template": template}}}]),
+    );
+    let mut world = World::with(&rules, &[("a", "s"), ("b", "t"), ("c", "s")]);
+    world.secret("kcp", "s");
+    world.secret("kcp", "t");
+    world.settle(&rules, "a");
+    let plan = world.plan(&rules, "b");
+    assert!(plan.strands.is_empty() && plan.problems[0].contains("kcp Secret default/s"), "{plan:?}");
+    world.settle(&rules, "c");
+    assert!(world.plan(&rules, "c").problems.is_empty(), "the same original may be shared");
 }
 
 #[test]

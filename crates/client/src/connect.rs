@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kube::Config;
 use kube::config::{Kubeconfig, KubeconfigError};
 
-use crate::transport::Proxy;
+use crate::transport::{Environment, Proxy, Way};
 
 /// Where a pod finds the certificate of its API server.
 const POD_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
@@ -55,6 +55,16 @@ pub enum ConnectError {
     Proxy {
         /// Which kubeconfig.
         origin: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The environment names a proxy that cannot be used.
+    #[error(
+        "cannot use the proxy in ${variable}: {problem}; expected http://[user:password@]host:port or socks5://host:port"
+    )]
+    EnvironmentProxy {
+        /// Which variable.
+        variable: &'static str,
         /// What is wrong with it.
         problem: String,
     },
@@ -129,8 +139,8 @@ impl Source {
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) origin: String,
-    /// How to get to the server, if not directly.
-    pub(crate) proxy: Option<Proxy>,
+    /// How to get to servers.
+    pub(crate) way: Way,
     /// The files it was made from. Those of tokens are not among them: they are read again anyway.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -149,9 +159,8 @@ fn from_yaml(text: &str) -> Result<Loaded, ConnectError> {
 
 fn from_config(config: &Config) -> Result<Loaded, ConnectError> {
     let origin = "the given configuration".to_owned();
-    let proxy = config.proxy_url.as_ref().map(|url| Proxy::parse(&url.to_string())).transpose();
-    let proxy = proxy.map_err(|problem| ConnectError::Proxy { origin: origin.clone(), problem })?;
-    Ok(Loaded { config: config.clone(), origin, proxy, files: Vec::new() })
+    let way = way(config.proxy_url.as_ref().map(ToString::to_string).as_deref(), &origin)?;
+    Ok(Loaded { config: config.clone(), origin, way, files: Vec::new() })
 }
 
 /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.
@@ -170,7 +179,7 @@ fn infer(kubeconfig: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Con
             return Ok(Loaded {
                 config: apply_overrides(config, overrides)?,
                 origin: "the pod's service account".to_owned(),
-                proxy: None,
+                way: way(None, "")?,
                 files: vec![ca_file],
             });
         }
@@ -192,13 +201,7 @@ fn from_kubeconfig(
     if kubeconfig.current_context.as_deref().unwrap_or_default().is_empty() {
         return Err(ConnectError::NoCurrentContext { origin });
     }
-    let proxy = match proxy_url(&kubeconfig) {
-        Some(url) => {
-            let proxy = Proxy::parse(url);
-            Some(proxy.map_err(|problem| ConnectError::Proxy { origin: origin.clone(), problem })?)
-        }
-        None => None,
-    };
+    let way = way(proxy_url(&kubeconfig), &origin)?;
     if overrides.ca_file.is_some() {
         // The kubeconfig's own CA must not be read at all: the override exists for files that are not there.
         for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
@@ -210,9 +213,21 @@ fn from_kubeconfig(
     files.extend(referenced_files(&kubeconfig));
     match Config::try_from(kubeconfig) {
         Ok(config) if config.root_cert.as_ref().is_some_and(Vec::is_empty) => Err(ConnectError::EmptyCa { origin }),
-        Ok(config) => Ok(Loaded { config: apply_overrides(config, overrides)?, origin, proxy, files }),
+        Ok(config) => Ok(Loaded { config: apply_overrides(config, overrides)?, origin, way, files }),
         Err(error) => Err(invalid(&error, &origin)),
     }
+}
+
+/// A configuration's own proxy is used for everything; without one the environment decides.
+fn way(proxy_url: Option<&str>, origin: &str) -> Result<Way, ConnectError> {
+    if let Some(url) = proxy_url {
+        let proxy = Proxy::parse(url);
+        return proxy.map(Way::Proxy).map_err(|problem| ConnectError::Proxy { origin: origin.to_owned(), problem });
+    }
+    let environment = Environment::read(|name| std::env::var(name).ok());
+    environment
+        .map(Way::Environment)
+        .map_err(|(variable, problem)| ConnectError::EnvironmentProxy { variable, problem })
 }
 
 /// `proxy-url` of the current context's cluster.

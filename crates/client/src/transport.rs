@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -16,6 +16,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt};
 use crate::connect::{ConnectError, Loaded, Source};
 use crate::requests::{Answers, Asked, Requests};
 
+mod environment;
 mod files;
 mod gate;
 mod proxy;
@@ -23,7 +24,9 @@ mod proxy;
 use files::Files;
 use gate::Gates;
 use proxy::Dial;
-pub(crate) use proxy::Proxy;
+
+pub(crate) use environment::Environment;
+pub(crate) use proxy::{Proxy, Way};
 
 /// A cheap handle on the pool: sends requests with absolute URLs.
 #[derive(Clone)]
@@ -33,6 +36,8 @@ pub(crate) struct Transport {
 
 struct Shared {
     pool: RwLock<Arc<Pool>>,
+    /// Where the server was in the beginning. Clients keep this address for ever.
+    first: Uri,
     files: Files,
     requests: Requests,
 }
@@ -41,6 +46,8 @@ struct Shared {
 struct Pool {
     service: BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>,
     gates: Gates,
+    /// Where the server is.
+    home: Uri,
 }
 
 /// How long it may take until a connection is ready, the TLS handshake included.
@@ -62,13 +69,17 @@ impl Transport {
     pub(crate) fn open(source: Source, loaded: &Loaded) -> Result<Self, ConnectError> {
         let files = Files::new(source, loaded);
         let pool = RwLock::new(Arc::new(Pool::open(loaded)?));
-        Ok(Self { shared: Arc::new(Shared { pool, files, requests: Requests::default() }) })
+        let first = loaded.config.cluster_url.clone();
+        Ok(Self { shared: Arc::new(Shared { pool, first, files, requests: Requests::default() }) })
     }
 
     /// Sends one request and waits for the head of its answer.
-    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
         self.renew(LOOK_INTERVAL).await;
         let pool = Arc::clone(&self.shared.pool.read().unwrap_or_else(PoisonError::into_inner));
+        if let Some(moved) = moved(request.uri(), &self.shared.first, &pool.home) {
+            *request.uri_mut() = moved;
+        }
         let gate = pool.gates.of(&request);
         let pass = gate.enter().await;
         let (asked, started) = (Requests::asked(&request), Instant::now());
@@ -79,8 +90,8 @@ impl Transport {
         self.shared.requests.count(asked, &answer, started.elapsed());
         gate.set_connected(answer.is_ok());
         drop(pass);
-        // Whoever asks again shall do so with credentials that were renewed meanwhile.
-        if matches!(&answer, Ok(answer) if answer.status() == StatusCode::UNAUTHORIZED) {
+        // Whoever asks again shall do so with credentials, and at an address, that were renewed meanwhile.
+        if answer.as_ref().map_or(true, |answer| answer.status() == StatusCode::UNAUTHORIZED) {
             self.renew(LOOK_INTERVAL_WHEN_REFUSED).await;
         }
         answer
@@ -115,10 +126,10 @@ impl Pool {
     fn open(loaded: &Loaded) -> Result<Self, ConnectError> {
         let credentials =
             |source| ConnectError::Credentials { origin: loaded.origin.clone(), source: Box::new(source) };
-        Self::build(&loaded.config, loaded.proxy.as_ref()).map_err(credentials)
+        Self::build(&loaded.config, &loaded.way).map_err(credentials)
     }
 
-    fn build(config: &Config, proxy: Option<&Proxy>) -> Result<Self, kube::Error> {
+    fn build(config: &Config, way: &Way) -> Result<Self, kube::Error> {
         // With two providers compiled in, rustls refuses to choose; the first to install one wins, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
 
@@ -136,7 +147,7 @@ impl Pool {
                 name.map_err(kube::Error::RustlsTls)?,
             ));
         }
-        let connector = tls.enable_http1().enable_http2().wrap_connector(Dial::new(tcp, proxy));
+        let connector = tls.enable_http1().enable_http2().wrap_connector(Dial::new(tcp, way.clone()));
         let connector = connector.map_future(|connecting| Box::pin(in_time(connecting)));
 
         let pool = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
@@ -156,8 +167,19 @@ impl Pool {
             .map_err(BoxError::from)
             .service(pool);
         let service = BoxCloneSyncService::new(service.map_err(BoxError::from));
-        Ok(Self { service, gates: Gates::default() })
+        Ok(Self { service, gates: Gates::default(), home: config.cluster_url.clone() })
     }
+}
+
+/// The URL at the server's new address, if it is one at the old address and the server has moved.
+fn moved(url: &Uri, old: &Uri, new: &Uri) -> Option<Uri> {
+    let place = |url: &Uri| (url.scheme().cloned(), url.authority().cloned());
+    if place(url) != place(old) || place(old) == place(new) {
+        return None;
+    }
+    let mut parts = url.clone().into_parts();
+    (parts.scheme, parts.authority) = place(new);
+    Uri::from_parts(parts).ok()
 }
 
 /// A server that hangs accepts connections all the same: without a limit, the handshake would wait for ever.

@@ -54,10 +54,13 @@ impl Files {
         state.seen = now;
         match loaded {
             Ok(loaded) => {
-                tracing::info!(origin = loaded.origin, "credentials have changed, using the new ones");
-                if loaded.config.cluster_url != self.url {
-                    let (old, new) = (&self.url, &loaded.config.cluster_url);
-                    tracing::warn!(%old, %new, "the address of the server has changed, which needs a restart");
+                tracing::info!(
+                    origin = loaded.origin,
+                    "the kubeconfig or its credentials have changed, using the new ones"
+                );
+                let (old, new) = (&self.url, &loaded.config.cluster_url);
+                if old.path() != new.path() {
+                    tracing::warn!(%old, %new, "the path of the server has changed, which needs a restart");
                 }
                 if loaded.files != state.paths {
                     state.seen = fingerprints(&loaded.files);

@@ -1,4 +1,4 @@
-//! Ways to a server: directly, or through the proxy a kubeconfig names.
+//! Ways to a server: directly, or through the proxy that a kubeconfig or the environment names.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,6 +9,26 @@ use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
+
+use super::environment::Environment;
+
+/// How to get to servers.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    /// Always through this proxy.
+    Proxy(Proxy),
+    /// As the environment says.
+    Environment(Environment),
+}
+
+impl Way {
+    fn proxy_for(&self, destination: &Uri) -> Option<&Proxy> {
+        match self {
+            Self::Proxy(proxy) => Some(proxy),
+            Self::Environment(environment) => environment.proxy_for(destination),
+        }
+    }
+}
 
 /// A proxy between here and a server.
 #[derive(Clone, Debug)]
@@ -66,12 +86,12 @@ fn basic(user: &str) -> Result<HeaderValue, String> {
 #[derive(Clone)]
 pub(super) struct Dial {
     tcp: HttpConnector,
-    proxy: Option<Proxy>,
+    way: Way,
 }
 
 impl Dial {
-    pub(super) fn new(tcp: HttpConnector, proxy: Option<&Proxy>) -> Self {
-        Self { tcp, proxy: proxy.cloned() }
+    pub(super) fn new(tcp: HttpConnector, way: Way) -> Self {
+        Self { tcp, way }
     }
 }
 
@@ -86,7 +106,7 @@ impl Service<Uri> for Dial {
 
     fn call(&mut self, destination: Uri) -> Self::Future {
         let mut tcp = self.tcp.clone();
-        match self.proxy.clone() {
+        match self.way.proxy_for(&destination).cloned() {
             None => {
                 let connecting = tcp.call(destination);
                 Box::pin(async move { connecting.await.map_err(BoxError::from) })

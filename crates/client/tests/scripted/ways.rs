@@ -1,4 +1,4 @@
-//! Renewed credentials, and proxies on the way.
+//! Renewed credentials and addresses, and proxies on the way.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,14 +60,66 @@ async fn a_token_that_was_replaced_in_the_kubeconfig_is_used_from_then_on() {
     }
 }
 
-/// An HTTP proxy that only opens tunnels; counts them and keeps what was asked of it.
+#[tokio::test]
+async fn a_server_that_has_moved_is_asked_at_its_new_address() {
+    let old =
+        TestServer::start(vec![Answer::Json(200, json!({})), Answer::Json(401, status(401, "Unauthorized"))]).await;
+    let new = TestServer::start(vec![Answer::Json(200, json!({ "moved": true }))]).await;
+    let file = TempFile::new("address", &old.kubeconfig);
+    let client = Server::from_kubeconfig(&file.0, &Overrides::default()).unwrap().client();
+    client.raw_get("/api").await.unwrap();
+    file.replace(&new.kubeconfig);
+    let answer = loop {
+        // Being refused makes the client look at the file, though not too often.
+        old.then(Answer::Json(401, status(401, "Unauthorized")));
+        if let Ok(answer) = client.below("/clusters/root:a").raw_get("/api").await {
+            break answer;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(answer["moved"], true);
+    assert_eq!(new.seen()[0].line, "GET /base/clusters/root:a/api");
+}
+
+#[tokio::test]
+async fn requests_go_through_the_proxy_of_the_environment() {
+    let server = TestServer::start(vec![Answer::Json(200, json!({}))]).await;
+    let tunnels = Arc::new(AtomicUsize::new(0));
+    let place = server.server().url().replace("http://", "").replace("/base", "");
+    let proxy = proxy_to(tunnels.clone(), "proxy-authorization: Basic bWU6cHc=", Some(place.clone())).await;
+    // The environment of a process cannot be changed safely, but that of a new one can.
+    let kubeconfig = server.kubeconfig.replace(&place, "far.example");
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "ways::a_request_in_a_changed_environment", "--ignored"]);
+    child.env("HTTP_PROXY", format!("http://me:pw@{proxy}"));
+    child.env(KUBECONFIG_TEXT, kubeconfig);
+    let output = tokio::task::spawn_blocking(move || child.output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!((tunnels.load(Ordering::SeqCst), server.connections()), (1, 1));
+}
+
+const KUBECONFIG_TEXT: &str = "CARRICK_TEST_KUBECONFIG";
+
+#[tokio::test]
+#[ignore = "runs inside another test"]
+async fn a_request_in_a_changed_environment() {
+    let kubeconfig = std::env::var(KUBECONFIG_TEXT).unwrap();
+    Server::from_kubeconfig_yaml(&kubeconfig).unwrap().client().raw_get("/api").await.unwrap();
+}
+
+/// An HTTP proxy that only opens tunnels, to where it is asked to; counts them.
 async fn proxy(tunnels: Arc<AtomicUsize>, who: &'static str) -> String {
+    proxy_to(tunnels, who, None).await
+}
+
+/// The same, to one place whatever is asked.
+async fn proxy_to(tunnels: Arc<AtomicUsize>, who: &'static str, to: Option<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let tunnels = tunnels.clone();
+            let (tunnels, to) = (tunnels.clone(), to.clone());
             tokio::spawn(async move {
                 let mut stream = BufReader::new(stream);
                 let mut head = Vec::new();
@@ -82,7 +134,7 @@ async fn proxy(tunnels: Arc<AtomicUsize>, who: &'static str) -> String {
                 let place = head[0].strip_prefix("CONNECT ").unwrap().split(' ').next().unwrap().to_owned();
                 assert!(head.iter().any(|line| line.eq_ignore_ascii_case(who)), "{head:?}");
                 tunnels.fetch_add(1, Ordering::SeqCst);
-                let mut there = TcpStream::connect(place).await.unwrap();
+                let mut there = TcpStream::connect(to.unwrap_or(place)).await.unwrap();
                 stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
                 let _ = tokio::io::copy_bidirectional(&mut stream, &mut there).await;
             });

@@ -93,8 +93,8 @@ fn shards_and_fault_endpoints_are_told_and_answer() {
     }
     for wanted in ["faults of kcp", "faults of the service"] {
         let line = plane.output.lines().find(|line| line.starts_with(wanted)).unwrap();
-        let place = line.split_once("http://").unwrap().1.trim();
-        assert!(std::net::TcpStream::connect(place).is_ok(), "{line}");
+        let server = line.split_once("http://").unwrap().1.trim();
+        assert!(std::net::TcpStream::connect(server).is_ok(), "{line}");
     }
     let admin = std::fs::read_to_string(format!("{data}/shard-admin.kubeconfig")).unwrap();
     assert!(admin.contains("shard-admin"), "{admin}");

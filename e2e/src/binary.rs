@@ -10,6 +10,7 @@ use anyhow::{Context, bail, ensure};
 use tokio::process::{Child, Command};
 use tokio::sync::OnceCell;
 
+use crate::collector::Collector;
 use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::world::User;
@@ -32,6 +33,7 @@ pub struct Binary {
     path: PathBuf,
     folder: Arc<Scratch>,
     arguments: Vec<String>,
+    environment: Vec<(&'static str, String)>,
 }
 
 impl Binary {
@@ -65,7 +67,12 @@ impl Binary {
             "--log-debug".to_owned(),
             "--log-format=Console".to_owned(),
         ];
-        Ok(Self { path, folder, arguments })
+        Ok(Self { path, folder, arguments, environment: Vec::new() })
+    }
+
+    /// Lets it send traces to a collector.
+    pub fn send_traces(&mut self, collector: &Collector) {
+        self.environment.push(("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url().to_owned()));
     }
 
     /// Starts a process.
@@ -79,6 +86,7 @@ impl Binary {
         let child = Command::new(&self.path)
             .args(&self.arguments)
             .arg(format!("--metrics-address={address}"))
+            .envs(self.environment.clone())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log)?)

@@ -19,6 +19,7 @@ pub mod agent;
 pub mod bench;
 pub mod binary;
 pub mod cable;
+pub mod collector;
 pub mod docs;
 pub mod fixtures;
 pub mod harness;

@@ -21,6 +21,7 @@ mod process;
 mod publish;
 mod related;
 mod related_ends;
+mod related_kinds;
 mod restarts;
 pub(crate) mod rights;
 mod rules;
@@ -89,6 +90,11 @@ pub fn all() -> Vec<Scenario> {
             a_secret_that_the_service_deletes_goes_from_the_consumer_too
             secrets_that_come_to_match_a_selector_travel_at_once
             an_order_whose_copy_is_gone_still_lets_its_secret_go;
+        related_kinds:
+            cluster_scoped_objects_travel_in_both_directions
+            what_orders_of_two_kinds_share_goes_with_the_last_of_them
+            what_the_agent_may_not_watch_it_looks_at_now_and_then
+            the_status_of_a_kind_of_kubernetes_returns;
         rules:
             a_projected_kind_is_ordered_under_its_new_names
             only_orders_that_match_the_filter_are_served
@@ -152,7 +158,8 @@ pub fn all() -> Vec<Scenario> {
         examples:
             one_operator_runs_databases_for_two_workspaces;
         process:
-            the_released_binary_carries_an_order_through_kill_and_sigterm;
+            the_released_binary_carries_an_order_through_kill_and_sigterm
+            metrics_and_traces_tell_the_way_of_an_order_but_nothing_of_its_content;
         compat_publish:
             the_export_claims_what_related_resources_need
             claims_that_were_there_before_stay

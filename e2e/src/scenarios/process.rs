@@ -1,10 +1,14 @@
 //! The released binary, as a process.
 
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::binary::Binary;
+use crate::collector::Collector;
 use crate::stage::Stage;
 use crate::world::World;
 
@@ -36,4 +40,70 @@ pub(super) async fn the_released_binary_carries_an_order_through_kill_and_sigter
     let agent = binary.start()?;
     stage.all_gone(team, "bucket").await?;
     agent.terminate().await
+}
+
+pub(super) async fn metrics_and_traces_tell_the_way_of_an_order_but_nothing_of_its_content(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    const CONTENT: &str = "nobody-shall-read-this";
+    let stage = Stage::set(world).await?;
+    let team = &stage.team_a;
+    let mut binary = Binary::build(&stage).await?;
+    let (collector, metrics) = (Collector::start().await?, TcpListener::bind("127.0.0.1:0")?.local_addr()?);
+    binary.send_traces(&collector);
+    let agent = binary.start_with_metrics(&metrics.to_string())?;
+    stage.order(team, "bucket", json!({ "owner": CONTENT })).await?;
+    let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    stage.operator_reports(&copy, json!({ "url": CONTENT })).await?;
+    stage.source_is("the status returns", team, "bucket", |s| s["status"]["url"] == CONTENT).await?;
+
+    let published = stage.published_name("Bucket");
+    let wanted = [
+        "sync_agent_published_resource 1".to_owned(),
+        format!("sync_agent_synced_objects{{publishedresource=\"{published}\"}} 1"),
+        format!("sync_agent_source_objects{{publishedresource=\"{published}\"}} 1"),
+        "sync_agent_hop_seconds_count{hop=\"copy_to_status\"} 1".to_owned(),
+        "sync_agent_hop_seconds_count{hop=\"status_to_source\"} 1".to_owned(),
+        "sync_agent_steps_total{step=\"create\"} 1".to_owned(),
+        "workqueue_depth{name=\"syncagent-sync\",controller=\"syncagent-sync\"} 0".to_owned(),
+        "carrick_fleet_clusters 2".to_owned(),
+    ];
+    let text = stage
+        .eventually("the metrics tell of the order", async || {
+            let text = scrape(metrics).await?;
+            let missing: Vec<_> = wanted.iter().filter(|line| !text.lines().any(|got| got == line.as_str())).collect();
+            anyhow::ensure!(missing.is_empty(), "{missing:?} are missing in {text}");
+            Ok(text)
+        })
+        .await?;
+    anyhow::ensure!(text.contains("rest_client_requests_total{code=\"201\",method=\"POST\""), "no requests in {text}");
+    anyhow::ensure!(!text.contains(CONTENT), "content in {text}");
+
+    agent.terminate().await?;
+    let spans = collector.spans();
+    let of_bucket = |name: &str| {
+        spans.iter().any(|span| {
+            let has = |key: &str, value: &str| {
+                let all = span["attributes"].as_array().into_iter().flatten();
+                all.into_iter().any(|a| a["key"] == key && a["value"]["stringValue"] == value)
+            };
+            match name {
+                "reconcile" => span["name"] == name && has("object", "default/bucket") && has("cluster", &team.cluster),
+                verb => span["name"] == "step" && has("verb", verb),
+            }
+        })
+    };
+    for name in ["reconcile", "create", "write-status"] {
+        anyhow::ensure!(of_bucket(name), "no {name} of the bucket among {spans:?}");
+    }
+    anyhow::ensure!(!format!("{spans:?}").contains(CONTENT), "content in {spans:?}");
+    Ok(())
+}
+
+async fn scrape(address: SocketAddr) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n").await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }

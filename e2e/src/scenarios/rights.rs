@@ -55,7 +55,7 @@ pub(super) async fn the_documented_rights_are_enough_for_an_order_with_a_secret(
 }
 
 /// On the service cluster.
-fn service_rules(group: &str) -> Value {
+pub(super) fn service_rules(group: &str) -> Value {
     json!([
         rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], "get list watch"),
         rule(&["syncagent.kcp.io"], &["publishedresources"], "get list watch"),

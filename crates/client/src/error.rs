@@ -191,6 +191,11 @@ impl Error {
         self.code() == Some(422)
     }
 
+    /// The server has too much to do.
+    pub fn is_overload(&self) -> bool {
+        matches!(self.code(), Some(429 | 503 | 504))
+    }
+
     /// The same request may succeed a little later.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -71,6 +71,7 @@ mod informer;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod name;
+mod pace;
 mod priority;
 mod provider;
 mod queue;
@@ -96,6 +97,7 @@ pub use event::{FleetEvent, Gone};
 pub use fleet::{EndpointHealth, Fleet, FleetBuilder, Health};
 pub use informer::{Informer, WatchConfig, WatchHealth, WatchState};
 pub use name::{ClusterName, EmptyName, EndpointId};
+pub use pace::Pace;
 pub use priority::Priority;
 pub use provider::Provider;
 pub use queue::{Lease, Queue, QueueConfig, QueueStats, Reason};

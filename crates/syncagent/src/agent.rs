@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Server;
+use carrick_multicluster::Pace;
 use carrick_multicluster::coordination::{Election, Lost};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -179,9 +180,13 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
         return Ok(());
     };
 
-    let recorder = Recorder::start("syncagent", &end);
-    let mut agent = Agent { config, places, health, metrics, recorder, kcp_part };
-    if agent.config.leader_election { agent.run_as_leader(&stop).await } else { agent.work(&stop).await }
+    let pace = objects::pace();
+    let (recorder, writers) = Recorder::start("syncagent", &pace);
+    let mut agent = Agent { config, places, health, metrics, recorder, pace, kcp_part };
+    let ended = if agent.config.leader_election { agent.run_as_leader(&stop).await } else { agent.work(&stop).await };
+    drop(agent);
+    writers.finish().await;
+    ended
 }
 
 /// A connected agent.
@@ -191,6 +196,7 @@ struct Agent {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     recorder: Recorder,
+    pace: Pace,
     kcp_part: Part,
 }
 
@@ -345,6 +351,7 @@ impl Agent {
                 namespace: config.namespace.clone(),
                 timing: config.timing,
                 recorder: self.recorder.of(objects::CONTROLLER),
+                pace: self.pace.clone(),
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),
                 explained: None,

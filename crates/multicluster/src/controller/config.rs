@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::pace::Pace;
+
 /// How a controller runs.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -11,6 +13,7 @@ pub struct Config {
     pub(crate) first_retry: Duration,
     pub(crate) longest_retry: Duration,
     pub(crate) later: Duration,
+    pub(crate) pace: Option<Pace>,
 }
 
 impl Default for Config {
@@ -24,6 +27,7 @@ impl Default for Config {
             first_retry: Duration::from_millis(5),
             longest_retry: Duration::from_secs(1000),
             later: Duration::from_millis(500),
+            pace: None,
         }
     }
 }
@@ -33,6 +37,13 @@ impl Config {
     #[must_use]
     pub fn concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency;
+        self
+    }
+
+    /// Besides, no more at once than a pace allows. Controllers with the same pace share its limit.
+    #[must_use]
+    pub fn paced_by(mut self, pace: Pace) -> Self {
+        self.pace = Some(pace);
         self
     }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::config::Config;
-use super::gate::{Gate, Turn};
+use super::gate::{self, Gate};
 use super::inlet::Inlet;
 use super::source::Source;
 use super::work::{Done, Outcome, Task, Work, perform};
@@ -24,6 +24,7 @@ use crate::error::Error;
 use crate::event::FleetEvent;
 use crate::fleet::{Fleet, News, Registration};
 use crate::name::ClusterName;
+use crate::pace::{Pace, Turn};
 use crate::priority::Priority;
 use crate::queue::{Lease, Queue, Reason};
 use crate::request::{Key, Request};
@@ -85,6 +86,7 @@ struct Running {
     cluster: ClusterName,
     opening: u64,
     abort: AbortHandle,
+    _turn: Option<Turn>,
 }
 
 impl<K, E> Driver<K, E>
@@ -140,6 +142,13 @@ where
         let stopping = self.stop_at.is_some();
         let may_start = !stopping && (limit == 0 || self.workers.len() < limit);
         let deadline = self.closing.values().copied().chain(self.stop_at).min();
+        let (pace, queue) = (&self.parts.config.pace, &self.parts.queue);
+        let next = async {
+            if let Some(pace) = pace {
+                pace.room().await;
+            }
+            queue.next().await
+        };
         tokio::select! {
             biased;
             () = &mut self.parts.shutdown, if !stopping => self.stop(),
@@ -150,7 +159,7 @@ where
             Some(request) = self.parts.triggers.next() => {
                 self.parts.inlet.push(request.key(), Priority::Normal, Reason::Triggered);
             }
-            Some(lease) = self.parts.queue.next(), if may_start => self.start(lease),
+            Some(lease) = next, if may_start => self.start(lease),
         }
         self.tell_drained();
     }
@@ -182,13 +191,13 @@ where
         };
         for turn in turns {
             match turn {
-                Turn::Open(cluster) => self.open(cluster),
-                Turn::Switch(cluster) => {
+                gate::Turn::Open(cluster) => self.open(cluster),
+                gate::Turn::Switch(cluster) => {
                     if let Some(opening) = self.open.get_mut(cluster.name()) {
                         opening.cluster = cluster;
                     }
                 }
-                Turn::Close(name) => self.close(&name),
+                gate::Turn::Close(name) => self.close(&name),
             }
         }
         self.parts.stats.set_open(self.open.len());
@@ -240,7 +249,8 @@ where
         };
         let (cluster, opening) = (task.key.cluster.clone(), opening.number);
         let abort = self.workers.spawn(perform(self.parts.work.clone(), task, lease, opening));
-        self.running.insert(abort.id(), Running { cluster, opening, abort });
+        let turn = self.parts.config.pace.as_ref().map(Pace::begin);
+        self.running.insert(abort.id(), Running { cluster, opening, abort, _turn: turn });
     }
 
     fn joined(&mut self, joined: Result<(Id, Done<E>), JoinError>) {

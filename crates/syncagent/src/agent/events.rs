@@ -1,17 +1,22 @@
 //! Kubernetes Events, written off the critical path.
 //!
 //! Whoever has something to say drops it into a queue and goes on. Equal events become one object with a count; an object that causes
-//! many gets a pause; when servers are slow or gone, events are dropped, never anything else.
+//! many gets a pause; when servers are slow or gone, events are dropped, never anything else. They are written a moment later, and
+//! while servers have as much to do as they bear, only now and then: objects come first.
 
 mod ledger;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrick_client::{Client, Error, Resource};
+use carrick_multicluster::Pace;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use ledger::{Entry, Ledger, Verdict};
@@ -20,6 +25,12 @@ const WORKERS: usize = 4;
 const QUEUE: usize = 1024;
 const LONGEST_MESSAGE: usize = 1024;
 const LONGEST_NAME: usize = 253;
+/// How long an event waits anyway, so that what it is about is done before it is told.
+const SETTLE: Duration = Duration::from_millis(100);
+/// How long the next event waits for servers that have too much to do.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long writing what is left may take at the end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Whether an event is good news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +60,7 @@ pub struct Recorder {
 /// One thing to be said about one object.
 #[derive(Debug)]
 struct Note {
+    since: Instant,
     client: Client,
     component: &'static str,
     involved: Involved,
@@ -84,16 +96,17 @@ impl Involved {
 }
 
 impl Recorder {
-    /// Starts the tasks that write events; they end when told to stop or when all recorders are gone.
-    pub fn start(component: &'static str, stop: &CancellationToken) -> Self {
+    /// Starts the tasks that write events, with regard to a pace.
+    pub fn start(component: &'static str, pace: &Pace) -> (Self, Writers) {
+        let (mut tasks, hurry) = (JoinSet::new(), CancellationToken::new());
         let queues = (0..WORKERS)
             .map(|_| {
                 let (sender, receiver) = mpsc::channel(QUEUE);
-                tokio::spawn(write_all(receiver, stop.clone()));
+                tasks.spawn(write_all(receiver, pace.clone(), hurry.clone()));
                 sender
             })
             .collect();
-        Self { component, queues: Arc::new(queues) }
+        (Self { component, queues: Arc::new(queues) }, Writers { tasks, hurry })
     }
 
     /// The same recorder in the name of another controller.
@@ -110,6 +123,7 @@ impl Recorder {
         (client.url(), &involved.uid, &involved.namespace, &involved.name).hash(&mut hasher);
         let queue = usize::try_from(hasher.finish() % WORKERS as u64).unwrap_or_default();
         let note = Note {
+            since: Instant::now(),
             client: client.clone(),
             component: self.component,
             involved,
@@ -123,19 +137,33 @@ impl Recorder {
     }
 }
 
-async fn write_all(mut queue: mpsc::Receiver<Note>, stop: CancellationToken) {
+/// The tasks that write events; ended when dropped.
+pub struct Writers {
+    tasks: JoinSet<()>,
+    hurry: CancellationToken,
+}
+
+impl Writers {
+    /// Writes what is left, if that can be done soon. All recorders should be gone.
+    pub async fn finish(mut self) {
+        self.hurry.cancel();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(LAST_WORDS, all).await;
+    }
+}
+
+async fn write_all(mut queue: mpsc::Receiver<Note>, pace: Pace, hurry: CancellationToken) {
     let mut ledger = Ledger::default();
-    loop {
-        let note = tokio::select! {
-            () = stop.cancelled() => return,
-            note = queue.recv() => note,
+    while let Some(note) = queue.recv().await {
+        let calm = async {
+            tokio::time::sleep_until(note.since + SETTLE).await;
+            let _ = tokio::time::timeout(PATIENCE, pace.room()).await;
         };
-        let Some(note) = note else { return };
-        let written = tokio::select! {
-            () = stop.cancelled() => return,
-            written = write(&mut ledger, &note) => written,
-        };
-        if let Err(error) = written {
+        tokio::select! {
+            () = hurry.cancelled() => {}
+            () = calm => {}
+        }
+        if let Err(error) = write(&mut ledger, &note).await {
             tracing::debug!(object = note.involved.name, reason = note.reason, %error, "Event not written.");
         }
     }

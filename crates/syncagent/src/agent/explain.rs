@@ -174,6 +174,8 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         catalog.resources.retain(|entry, _| entry == name);
         catalog.problems.retain(|entry, _| entry == name);
     }
+    let pace = objects::pace();
+    let (recorder, _writers) = Recorder::start("syncagent", &pace);
     let context = objects::Context {
         local: local.client(),
         slice_workspace: places.slice.client.clone(),
@@ -183,7 +185,8 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         agent_name: config.agent_name.clone(),
         namespace: config.namespace.clone(),
         timing: config.timing,
-        recorder: Recorder::start("syncagent", &stop),
+        recorder,
+        pace,
         metrics: Arc::new(Metrics::default()),
         health: Arc::clone(&health),
         explained: None,

@@ -32,6 +32,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use carrick_client::Client;
+use carrick_multicluster::Pace;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -48,10 +49,18 @@ use fleet::Fleets;
 use related::RelatedWatches;
 pub(crate) use report::Troubles;
 use states::States;
-use syncer::{Syncer, WORKERS};
+use syncer::Syncer;
 
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-sync";
+
+/// How few and how many objects are worked on at once.
+const AT_ONCE: (usize, usize) = (4, 128);
+
+/// The pace of one agent.
+pub(crate) fn pace() -> Pace {
+    Pace::between(AT_ONCE.0, AT_ONCE.1)
+}
 
 /// What the object half works with.
 pub(crate) struct Context {
@@ -73,6 +82,8 @@ pub(crate) struct Context {
     pub timing: Timing,
     /// Tells consumers what happens to their objects.
     pub recorder: Recorder,
+    /// How many objects are worked on at once, of all PublishedResources together.
+    pub pace: Pace,
     /// Counts what was done.
     pub metrics: Arc<Metrics>,
     /// Knows what does not work.
@@ -106,8 +117,8 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
     let mut published: Option<HashSet<String>> = None;
     let mut broken = HashSet::new();
     let mut look: Option<Instant> = None;
-    let consumers = manager.fleets.consumers.clone();
-    let _shown = manager.context.metrics.show(move |page| show_fleet(page, &consumers, WORKERS));
+    let (consumers, pace) = (manager.fleets.consumers.clone(), manager.context.pace.clone());
+    let _shown = manager.context.metrics.show(move |page| show_fleet(page, &consumers, pace.limit()));
     loop {
         let again = async {
             match look {

@@ -168,6 +168,16 @@ pub enum Step {
 }
 
 impl Step {
+    /// The server that is written to; none if that is not one single write.
+    pub fn side(&self) -> Option<Side> {
+        match self {
+            Self::RememberNext { .. } | Self::Remember { .. } | Self::Track { .. } | Self::Drop { .. } => {
+                Some(Side::Service)
+            }
+            _ => self.place().map(|at| at.side),
+        }
+    }
+
     /// The object that is written, if it is one.
     pub fn place(&self) -> Option<&Place> {
         match self {

@@ -1,11 +1,13 @@
 //! Executing steps: the one place that writes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use carrick_client::{Client, DeleteOptions, Error, ListOptions, Resource};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use thiserror::Error;
+use tokio::sync::OnceCell;
 
 use super::kinds::resource;
 use super::states::States;
@@ -55,15 +57,23 @@ impl StepError {
         }
     }
 
+    /// Whether a server has too much to do.
+    pub fn is_overload(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if source.is_overload())
+    }
+
     /// Whether a server is at fault, so that it may work by itself later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.is_transient())
     }
 }
 
-/// Namespaces that are known to exist, so that they are not asked for again and again.
+/// Namespaces that are known to exist, by the URL of their server, so that they are not asked for again and again.
 #[derive(Default)]
-pub(super) struct Namespaces(Mutex<HashSet<(String, String)>>);
+pub(super) struct Namespaces(Mutex<HashMap<(String, String), Known>>);
+
+/// Whether a namespace is known to exist; whoever asks while another one finds out waits for that.
+type Known = Arc<OnceCell<()>>;
 
 /// Executes the steps of one object.
 pub(super) struct Executor<'a> {
@@ -203,22 +213,14 @@ impl Executor<'_> {
     }
 
     async fn ensure_namespace(&self, side: Side, name: &str) -> Result<(), StepError> {
-        let client = self.client(side);
-        let known = (client.url().to_owned(), name.to_owned());
-        if self.namespaces.0.lock().contains(&known) {
+        // A primary is in its namespace, so that exists.
+        if side == Side::Kcp && name == self.key.namespace {
             return Ok(());
         }
-        let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
-        let fail = |verb, source| StepError::Write { verb, at: format!("namespace {name}"), source };
-        if client.get(&namespaces, None, name).await.map_err(|source| fail("get", source))?.is_none() {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            match client.create(&namespaces, None, &namespace).await {
-                Err(source) if !source.is_already_exists() => return Err(fail("create", source)),
-                _ => {}
-            }
-        }
-        self.namespaces.0.lock().insert(known);
-        Ok(())
+        let client = self.client(side);
+        let known = self.namespaces.0.lock().entry((client.url().to_owned(), name.to_owned())).or_default().clone();
+        // Of many objects for one namespace only the first one asks.
+        known.get_or_try_init(|| make_namespace(client, side, name)).await.copied()
     }
 
     /// The cache is behind the server now and then; before a source is let go the server itself is asked.
@@ -260,4 +262,21 @@ impl Executor<'_> {
 
 fn failed(verb: &'static str, at: &Place, source: Error) -> StepError {
     StepError::Write { verb, at: at.to_string(), source }
+}
+
+/// Makes sure that a namespace exists. Consumers' namespaces mostly do, those for copies mostly do not.
+async fn make_namespace(client: &Client, side: Side, name: &str) -> Result<(), StepError> {
+    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+    let fail = |verb, source| StepError::Write { verb, at: format!("namespace {name}"), source };
+    let exists = async || client.get(&namespaces, None, name).await.map(|found| found.is_some());
+    if side == Side::Kcp && exists().await.map_err(|source| fail("get", source))? {
+        return Ok(());
+    }
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    match client.create(&namespaces, None, &namespace).await {
+        // Who may not create namespaces may have been given this one.
+        Err(source) if source.is_forbidden() && exists().await.unwrap_or(false) => Ok(()),
+        Err(source) if !source.is_already_exists() => Err(fail("create", source)),
+        _ => Ok(()),
+    }
 }

@@ -1,6 +1,6 @@
 //! Counts the steps of one look at an object, and what they mean for its way from source to copy and back.
 
-use carrick_multicluster::Key;
+use carrick_multicluster::{Key, Pace};
 use tokio::time::Instant;
 
 use crate::agent::metrics::Metrics;
@@ -11,6 +11,8 @@ use crate::rules::Rules;
 pub(super) struct Tally<'a> {
     /// Where it is counted.
     pub metrics: &'a Metrics,
+    /// Who learns how long servers take.
+    pub pace: &'a Pace,
     /// Which object.
     pub object: &'a Key,
     /// Since when its change is known.

@@ -215,7 +215,7 @@ async fn process(
         objects: HashMap::from([(source_at, source.clone())]),
     };
     let released = plan.releases();
-    let tally = Tally { metrics: &shared.context.metrics, object: request, since };
+    let tally = Tally { metrics: &shared.context.metrics, pace: &shared.context.pace, object: request, since };
     let mut failed = execute(&mut executor, &tally, plan.steps).await.err();
     if failed.is_none() && !plan.strands.is_empty() {
         executor.objects.extend(related_in_kcp(&rules, &read.view));
@@ -251,9 +251,15 @@ async fn process(
 async fn execute(executor: &mut Executor<'_>, tally: &Tally<'_>, steps: Vec<Step>) -> Result<(), StepError> {
     let mut steps = steps.into_iter().peekable();
     while let Some(step) = steps.next() {
-        let (verb, hop) = (step.verb(), Hop::of(&step, executor.rules));
+        let (verb, side, hop) = (step.verb(), step.side(), Hop::of(&step, executor.rules));
         tracing::debug!(object = %tally.object, step = verb, "Executing a step.");
+        let begun = Instant::now();
         let executed = executor.execute(step).instrument(tracing::info_span!("step", verb)).await;
+        match (side, &executed) {
+            (_, Err(error)) if error.is_overload() => tally.pace.refused(),
+            (Some(side), _) => tally.pace.answered(side as usize, begun.elapsed()),
+            (None, _) => {}
+        }
         if let (Err(error), Some(Step::Remember { entry, value })) = (&executed, steps.peek())
             && !error.is_race()
             && !error.is_transient()

@@ -31,8 +31,6 @@ use crate::decide::{Next, Other, Place, Record, Side};
 use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
 
-/// How many objects of one PublishedResource are worked on at once.
-pub(super) const WORKERS: usize = 32;
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
 /// How long running work may take to come to its end.
@@ -108,13 +106,12 @@ impl Syncer {
             rules: Mutex::new(rules),
             looks,
         });
+        let config = Config::default().concurrency(0).paced_by(shared.context.pace.clone()).per_cluster(0);
         let stop = stop.child_token();
         let mut tasks = JoinSet::new();
         let mut controller = MultiClusterController::compact(&fleets.consumers, paged, remote.clone())
             .named(CONTROLLER)
-            .with_config(
-                Config::default().concurrency(WORKERS).per_cluster(0).backoff(FIRST_RETRY, LONGEST_RETRY).grace(GRACE),
-            )
+            .with_config(config.backoff(FIRST_RETRY, LONGEST_RETRY).grace(GRACE))
             .trigger(requests(to_look_at, remote.clone()))
             .watches_informer_from(service.clone(), copies.clone(), {
                 let remote = remote.clone();

@@ -62,6 +62,9 @@ enum Command {
     Toolkit(toolkit::Args),
 }
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let verbose = cli.verbose;

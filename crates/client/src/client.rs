@@ -153,8 +153,19 @@ impl Client {
         namespace: Option<&str>,
         options: &ListOptions,
     ) -> Result<Vec<Value>, Error> {
+        let all = self.list_compact(resource, namespace, options).await?;
+        Ok(all.iter().map(Object::value).collect())
+    }
+
+    /// The same in compact form, which takes far less room.
+    pub async fn list_compact(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<Vec<Object>, Error> {
         let mut page = self.list_page(resource, namespace, options, Some(PAGE_SIZE), None).await?;
-        let mut all: Vec<Value> = page.items.iter().map(Object::value).collect();
+        let mut all = page.items;
         while let Some(token) = page.next {
             page = match self.list_page(resource, namespace, options, Some(PAGE_SIZE), Some(&token)).await {
                 Ok(page) => page,
@@ -165,7 +176,7 @@ impl Client {
                 }
                 Err(error) => return Err(error),
             };
-            all.extend(page.items.iter().map(Object::value));
+            all.append(&mut page.items);
         }
         Ok(all)
     }

@@ -1,58 +1,45 @@
 //! One index of a store.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::name::ClusterName;
 use crate::request::Key;
 
 pub(super) type Values<K> = dyn Fn(&K) -> Vec<String> + Send + Sync;
 
-/// Namespace and name.
-pub(super) type Name = (Arc<str>, Arc<str>);
+/// An object with a value: the value, then its cluster, namespace and name.
+pub(super) type Entry = [Arc<str>; 4];
 
 /// Objects by value and cluster.
 pub(super) struct Index<K> {
     values: Box<Values<K>>,
-    entries: HashMap<String, HashMap<ClusterName, HashSet<Name>>>,
+    // One set in order: maps of maps of sets take several times the room, as most values have one object.
+    entries: BTreeSet<Entry>,
 }
 
 impl<K> Index<K> {
     pub(super) fn new(values: Box<Values<K>>) -> Self {
-        Self { values, entries: HashMap::new() }
+        Self { values, entries: BTreeSet::new() }
     }
 
     pub(super) fn add(&mut self, key: &Key, item: &K) {
-        for value in (self.values)(item) {
-            let clusters = self.entries.entry(value).or_default();
-            let names = clusters.entry(key.cluster.clone()).or_default();
-            names.insert((key.namespace.clone(), key.name.clone()));
-        }
+        self.entries.extend((self.values)(item).into_iter().map(|value| entry(value, key)));
     }
 
     pub(super) fn remove(&mut self, key: &Key, item: &K) {
         for value in (self.values)(item) {
-            let Some(clusters) = self.entries.get_mut(&value) else { continue };
-            if let Some(names) = clusters.get_mut(&key.cluster) {
-                names.remove(&(key.namespace.clone(), key.name.clone()));
-                if names.is_empty() {
-                    clusters.remove(&key.cluster);
-                }
-            }
-            if clusters.is_empty() {
-                self.entries.remove(&value);
-            }
+            self.entries.remove(&entry(value, key));
         }
     }
 
-    /// The objects of one cluster with a value.
-    pub(super) fn of(&self, cluster: &str, value: &str) -> impl Iterator<Item = &Name> {
-        self.entries.get(value).and_then(|clusters| clusters.get(cluster)).into_iter().flatten()
+    /// The objects with a value, of one cluster if one is given.
+    pub(super) fn of<'a>(&'a self, value: &'a str, cluster: Option<&'a str>) -> impl Iterator<Item = &'a Entry> {
+        let first: Entry = [value, cluster.unwrap_or_default(), "", ""].map(Arc::from);
+        let is_wanted = move |[found, of, ..]: &&Entry| **found == *value && cluster.is_none_or(|name| **of == *name);
+        self.entries.range(first..).take_while(is_wanted)
     }
+}
 
-    /// The objects of all clusters with a value.
-    pub(super) fn all(&self, value: &str) -> impl Iterator<Item = (&ClusterName, &Name)> {
-        let clusters = self.entries.get(value).into_iter().flatten();
-        clusters.flat_map(|(cluster, names)| names.iter().map(move |name| (cluster, name)))
-    }
+fn entry(value: String, key: &Key) -> Entry {
+    [value.into(), key.cluster.to_arc(), key.namespace.clone(), key.name.clone()]
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use carrick_client::Object;
 
-use super::index::{Index, Name, Values};
+use super::index::{Index, Values};
 use super::{Change, Update};
 use crate::name::{ClusterName, EndpointId};
 use crate::priority::Priority;
@@ -255,16 +255,22 @@ impl<K> State<K> {
         self.indexes.insert(name, index);
     }
 
-    pub(super) fn by_index(&self, cluster: &str, index: &str, value: &str) -> impl Iterator<Item = &Arc<K>> {
-        let names = self.indexes.get(index).into_iter().flat_map(move |index| index.of(cluster, value));
-        names.filter_map(move |(namespace, name)| self.get(cluster, namespace, name))
+    pub(super) fn by_index<'a>(
+        &'a self,
+        cluster: &'a str,
+        index: &str,
+        value: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<K>> {
+        let found = self.indexes.get(index).into_iter().flat_map(move |index| index.of(value, Some(cluster)));
+        found.filter_map(|[_, cluster, namespace, name]| self.get(cluster, namespace, name))
     }
 
-    pub(super) fn by_index_all(&self, index: &str, value: &str) -> impl Iterator<Item = (Key, Arc<K>)> {
-        let names = self.indexes.get(index).into_iter().flat_map(move |index| index.all(value));
-        names.filter_map(|(cluster, (namespace, name)): (&ClusterName, &Name)| {
+    pub(super) fn by_index_all<'a>(&'a self, index: &str, value: &'a str) -> impl Iterator<Item = (Key, Arc<K>)> {
+        let found = self.indexes.get(index).into_iter().flat_map(move |index| index.of(value, None));
+        found.filter_map(|[_, cluster, namespace, name]| {
             let item = self.get(cluster, namespace, name)?;
-            Some((Key::new(cluster.clone(), namespace.clone(), name.clone()), item.clone()))
+            let key = Key::new(ClusterName::new(cluster.clone()).ok()?, namespace.clone(), name.clone());
+            Some((key, item.clone()))
         })
     }
 

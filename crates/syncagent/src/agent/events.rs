@@ -157,7 +157,7 @@ async fn write_all(mut queue: mpsc::Receiver<Note>, pace: Pace, hurry: Cancellat
     while let Some(note) = queue.recv().await {
         let calm = async {
             tokio::time::sleep_until(note.since + SETTLE).await;
-            let _ = tokio::time::timeout(PATIENCE, pace.room()).await;
+            let _ = tokio::time::timeout(PATIENCE, pace.calm()).await;
         };
         tokio::select! {
             () = hurry.cancelled() => {}

@@ -3,9 +3,10 @@
 //! All state Secrets are read once at the start; after that this agent is their only writer, so nothing needs to be watched.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
+use carrick_client::{Client, DeleteOptions, Error, ListOptions, Resource};
 use data_encoding::BASE64;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -24,14 +25,45 @@ use crate::rules::metadata::SourceKey;
 pub(super) struct States {
     client: Client,
     namespace: String,
-    /// Secrets by name, in compact form.
-    known: Mutex<HashMap<String, Object>>,
+    /// Secrets by name.
+    known: Mutex<HashMap<Box<str>, Arc<Kept>>>,
     /// Which related objects they tell of.
     uses: Mutex<Uses>,
     /// Names of Secrets that may or may not exist: creating them failed, or the answer was lost.
     doubtful: Mutex<HashSet<String>>,
     /// Whether it was said that Secrets must not be deleted.
     said: AtomicBool,
+}
+
+/// What is kept of a state Secret: there are as many as objects.
+struct Kept {
+    version: Box<str>,
+    data: Box<[Entry]>,
+    /// All metadata, if somebody has added something.
+    metadata: Option<Box<Value>>,
+}
+
+/// A key and its text.
+type Entry = (Box<str>, Box<[u8]>);
+
+impl Kept {
+    fn of(secret: &Value) -> Self {
+        let metadata = &secret["metadata"];
+        let decoded = |(key, text): (&String, &Value)| {
+            let bytes = BASE64.decode(text.as_str()?.as_bytes()).ok()?;
+            Some((key.as_str().into(), bytes.into()))
+        };
+        let extended = ["annotations", "ownerReferences", "finalizers"].iter().any(|field| !metadata[field].is_null());
+        Self {
+            version: metadata["resourceVersion"].as_str().unwrap_or_default().into(),
+            data: secret["data"].as_object().into_iter().flatten().filter_map(decoded).collect(),
+            metadata: extended.then(|| Box::new(metadata.clone())),
+        }
+    }
+
+    fn state(&self) -> State {
+        State::from_data(self.data.iter().map(|(key, text)| (&**key, &**text)))
+    }
 }
 
 impl States {
@@ -54,17 +86,15 @@ impl States {
         loop {
             let listed = tokio::select! {
                 () = stop.cancelled() => return false,
-                listed = self.client.list(&kind, Some(&self.namespace), &options) => listed,
+                listed = self.client.list_compact(&kind, Some(&self.namespace), &options) => listed,
             };
             match listed {
                 Ok(secrets) => {
-                    let mut uses = self.uses.lock();
-                    *uses = Uses::default();
-                    for secret in &secrets {
-                        uses.set(secret["metadata"]["name"].as_str().unwrap_or_default(), told(secret));
+                    *self.uses.lock() = Uses::default();
+                    self.known.lock().clear();
+                    for secret in secrets {
+                        self.learn(&secret.name, Some(&secret.value()));
                     }
-                    let mut known = self.known.lock();
-                    *known = secrets.iter().filter_map(Object::from_value).map(|s| (s.name.to_string(), s)).collect();
                     part.works();
                     return true;
                 }
@@ -79,14 +109,13 @@ impl States {
 
     /// What is remembered about a primary.
     pub fn get(&self, kind: &ApiKind, source: &SourceKey) -> State {
-        let secret = self.known.lock().get(&secret_name(kind, source)).cloned();
-        secret.map(|secret| read(&secret.value())).unwrap_or_default()
+        let kept = self.known.lock().get(&*secret_name(kind, source)).cloned();
+        kept.map(|kept| kept.state()).unwrap_or_default()
     }
 
     /// Whether any object of a kind is remembered.
     pub fn remembers(&self, kind: &ApiKind) -> bool {
-        let known = self.known.lock();
-        known.values().any(|secret| read(&secret.value()).remembers(&kind.group, &kind.kind))
+        self.known.lock().values().any(|kept| kept.state().remembers(&kind.group, &kind.kind))
     }
 
     /// Changes what is remembered about a primary.
@@ -97,15 +126,18 @@ impl States {
         change: impl FnOnce(&mut State),
     ) -> Result<(), Error> {
         let name = secret_name(kind, source);
-        let known = self.known.lock().get(&name).cloned();
-        let mut state = known.as_ref().map(|secret| read(&secret.value())).unwrap_or_default();
+        let known = self.known.lock().get(&*name).cloned();
+        let mut state = known.as_ref().map(|kept| kept.state()).unwrap_or_default();
         change(&mut state);
         let data: BTreeMap<_, _> =
             state.to_data().into_iter().map(|(key, text)| (key, BASE64.encode(text.as_bytes()))).collect();
-        let mut secret = known.as_ref().map_or_else(
-            || json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": name, "namespace": self.namespace}}),
-            Object::value,
-        );
+        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque"});
+        if let Some(kept) = &known {
+            secret["metadata"] = kept.metadata.as_deref().cloned().unwrap_or_default();
+            secret["metadata"]["resourceVersion"] = json!(kept.version);
+        }
+        secret["metadata"]["name"] = json!(name);
+        secret["metadata"]["namespace"] = json!(self.namespace);
         secret["metadata"]["labels"] = json!(secret_labels(source));
         secret["data"] = json!(data);
         let written = match &known {
@@ -135,7 +167,7 @@ impl States {
     /// The rights that other agents ask for do not include deleting Secrets; without that right the Secret is emptied.
     pub async fn forget(&self, kind: &ApiKind, source: &SourceKey) -> Result<(), Error> {
         let name = secret_name(kind, source);
-        if !self.known.lock().contains_key(&name) && !self.doubtful.lock().contains(&name) {
+        if !self.known.lock().contains_key(&*name) && !self.doubtful.lock().contains(&name) {
             return Ok(());
         }
         match self.client.delete(&secrets(), Some(&self.namespace), &name, &DeleteOptions::default()).await {
@@ -171,8 +203,8 @@ impl States {
         self.uses.lock().set(name, secret.and_then(told));
         self.doubtful.lock().remove(name);
         let mut known = self.known.lock();
-        match secret.and_then(Object::from_value) {
-            Some(secret) => drop(known.insert(name.to_owned(), secret)),
+        match secret {
+            Some(secret) => drop(known.insert(name.into(), Arc::new(Kept::of(secret)))),
             None => drop(known.remove(name)),
         }
     }
@@ -185,15 +217,5 @@ fn secrets() -> Resource {
 /// What a Secret tells of related objects. One entry alone is that of the primary and needs no look.
 fn told(secret: &Value) -> Option<Told> {
     let several = secret["data"].as_object().is_some_and(|data| data.len() > 1);
-    several.then(|| Told::by(&secret["metadata"]["labels"], &read(secret))).flatten()
-}
-
-fn read(secret: &Value) -> State {
-    let decoded: Vec<(String, Vec<u8>)> = secret["data"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, text)| Some((key.clone(), BASE64.decode(text.as_str()?.as_bytes()).ok()?)))
-        .collect();
-    State::from_data(decoded.iter().map(|(key, bytes)| (key.as_str(), bytes.as_slice())))
+    several.then(|| Told::by(&secret["metadata"]["labels"], &Kept::of(secret).state())).flatten()
 }

@@ -8,6 +8,7 @@ mod compat_orders;
 mod compat_publish;
 mod compat_related;
 mod doctor;
+mod events;
 mod examples;
 mod explaining;
 mod failures;
@@ -143,6 +144,8 @@ pub fn all() -> Vec<Scenario> {
             a_workspace_takes_part_from_its_first_binding_to_its_last
             an_export_that_claims_bindings_counts_only_its_own
             workspaces_wait_for_their_initializer_and_their_terminator;
+        events:
+            events_are_worded_as_those_of_the_reference_agent;
         explaining:
             what_would_be_done_is_told_without_doing_it;
         doctor:

@@ -52,6 +52,8 @@ pub(super) enum Progress {
     Settled,
     /// Steps were added.
     Wrote,
+    /// Steps were added, and a status is to follow at once.
+    WroteBeforeStatus,
     /// The copy is being deleted; wait for it.
     Waiting,
 }
@@ -75,7 +77,7 @@ impl Pair<'_> {
         };
         let Some(copy) = self.copy else {
             self.create(&mutated, steps);
-            return Ok(Progress::Wrote);
+            return Ok(self.wrote(None));
         };
         if is_deleting(copy) {
             return Ok(Progress::Waiting);
@@ -84,14 +86,23 @@ impl Pair<'_> {
             return Ok(Progress::Waiting);
         }
         // Only once the spec is in line: before that the status belongs to an older spec.
-        if steps.len() == before {
+        let progress = if steps.len() == before {
             self.status(&mutated, copy, steps)?;
-        }
-        let progress = if steps.len() == before { Progress::Settled } else { Progress::Wrote };
+            if steps.len() == before { Progress::Settled } else { Progress::Wrote }
+        } else {
+            self.wrote(Some(copy))
+        };
         if self.status == StatusFlow::Blocked && self.source.get("status").is_some() {
             self.report(steps, Event::StatusSubresourceMissing);
         }
         Ok(progress)
+    }
+
+    /// How far the pair is once its content is written.
+    fn wrote(&self, copy: Option<&Value>) -> Progress {
+        let status = copy.and_then(|copy| copy.get("status"));
+        let is_behind = self.status == StatusFlow::Forward && !same_status(self.source.get("status"), status);
+        if is_behind { Progress::WroteBeforeStatus } else { Progress::Wrote }
     }
 
     fn status(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) -> Result<(), DecideError> {

@@ -226,8 +226,10 @@ impl Plan {
         if !strand.is_empty() {
             self.strands.push(strand);
         }
-        if progress != Progress::Settled {
-            self.next = Next::Soon;
+        match progress {
+            Progress::WroteBeforeStatus => self.next = Next::Now,
+            Progress::Wrote | Progress::Waiting if self.next != Next::Now => self.next = Next::Soon,
+            _ => {}
         }
     }
 }

@@ -550,6 +550,14 @@ fn a_status_travels_with_its_mutation_and_never_back() {
     world.settle(&rules, "a");
     assert_eq!(world.get("service", "Secret", "s").unwrap()["status"], json!({"phase": "was Ready"}));
     assert_eq!(world.get("kcp", "Secret", "s").unwrap()["status"], json!({"phase": "Ready"}));
+
+    world.edit("kcp", "Secret", "s", json!({"data": {"k": "w"}, "status": {"phase": "Done"}}));
+    let plan = world.plan(&rules, "a");
+    assert_eq!(plan.next, Next::Now, "a status follows its content at once");
+    world.run("a", plan, usize::MAX);
+    world.run("a", world.plan(&rules, "a"), usize::MAX);
+    assert_eq!(world.get("service", "Secret", "s").unwrap()["status"], json!({"phase": "was Done"}));
+    assert!(world.plan(&rules, "a").is_settled());
 }
 
 #[test]

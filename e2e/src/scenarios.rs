@@ -94,6 +94,7 @@ pub fn all() -> Vec<Scenario> {
         related_kinds:
             cluster_scoped_objects_travel_in_both_directions
             what_orders_of_two_kinds_share_goes_with_the_last_of_them
+            every_entry_of_one_kind_follows_its_own_objects
             what_the_agent_may_not_watch_it_looks_at_now_and_then
             the_status_of_a_kind_of_kubernetes_returns;
         rules:

@@ -7,12 +7,12 @@ pub(crate) use root::Data;
 use root::Root;
 
 use crate::{
+    Template,
     error::RenderError,
     fmt,
     heap::{Failure, Heap, Outcome},
     lex::Span,
     limits,
-    needs::Needs,
     position::{Position, excerpt},
     runes,
     tree::{Branch, Node, Pipe, Tree},
@@ -20,11 +20,12 @@ use crate::{
 };
 
 /// Renders a tree.
-pub(crate) fn render(text: &str, tree: &Tree, needs: &Needs, data: Data<'_>) -> Result<String, RenderError> {
+pub(crate) fn render(template: &Template, data: Data<'_>) -> Result<String, RenderError> {
+    let (text, tree, needs, absent) = (&*template.text, &*template.tree, &*template.needs, template.absent);
     let heap = Heap::default();
     let outcome = Root::new(&heap, needs, data).at(Span::default()).and_then(|root| {
         let mut evaluator =
-            Evaluator { tree, heap: &heap, root, variables: Vec::new(), stack: Vec::new(), output: Vec::new() };
+            Evaluator { tree, heap: &heap, root, absent, variables: Vec::new(), stack: Vec::new(), output: Vec::new() };
         evaluator.run()?;
         Ok(evaluator.output)
     });
@@ -79,6 +80,8 @@ struct Evaluator<'t, 'h> {
     tree: &'t Tree,
     heap: &'h Heap,
     root: Root<'h>,
+    /// What is printed for nothing.
+    absent: &'static str,
     /// Variables in scope, innermost last.
     variables: Vec<(&'t str, Value)>,
     /// Arguments of the calls under way, innermost last.
@@ -144,7 +147,7 @@ impl<'t> Evaluator<'t, '_> {
 
     fn print(&mut self, value: &Value) -> Outcome<()> {
         match value {
-            Value::Missing | Value::Nil => self.write(b"<no value>"),
+            Value::Missing | Value::Nil => self.write(self.absent.as_bytes()),
             Value::Str(text) => self.write(text.as_bytes()),
             _ => {
                 let text = fmt::sprint(self.heap, std::slice::from_ref(value))?;

@@ -81,6 +81,8 @@ pub struct Template {
     text: Arc<str>,
     tree: Arc<tree::Tree>,
     needs: Arc<needs::Needs>,
+    /// What is printed for nothing.
+    absent: &'static str,
 }
 
 impl Template {
@@ -96,18 +98,26 @@ impl Template {
     }
 
     fn new(text: &str, tree: tree::Tree) -> Template {
-        Template { text: text.into(), needs: Arc::new(needs::Needs::of(&tree)), tree: Arc::new(tree) }
+        let needs = Arc::new(needs::Needs::of(&tree));
+        Template { text: text.into(), needs, tree: Arc::new(tree), absent: "<no value>" }
+    }
+
+    /// The same template, but missing keys print nothing instead of `<no value>`.
+    #[must_use]
+    pub fn silent_about_missing(mut self) -> Template {
+        self.absent = "";
+        self
     }
 
     /// Renders with a struct at the root, whose fields are the entries: an unknown root field is an error, a missing key further
     /// down prints `<no value>`. The output is not trimmed.
     pub fn render(&self, data: &Map<String, Value>) -> Result<String, RenderError> {
-        eval::render(&self.text, &self.tree, &self.needs, Data::Fields(data))
+        eval::render(self, Data::Fields(data))
     }
 
     /// Renders with any value at the root; an object is a map, so that missing root keys print `<no value>` as well.
     pub fn render_value(&self, data: &Value) -> Result<String, RenderError> {
-        eval::render(&self.text, &self.tree, &self.needs, Data::Value(data))
+        eval::render(self, Data::Value(data))
     }
 
     /// Renders the template of a mutation: the root is a struct of the given fields and of `Value`, which is what the path of
@@ -118,7 +128,7 @@ impl Template {
         get: Get,
         data: &Map<String, Value>,
     ) -> Result<String, RenderError> {
-        eval::render(&self.text, &self.tree, &self.needs, Data::Mutation { value, get, fields: data, is_map: false })
+        eval::render(self, Data::Mutation { value, get, fields: data, is_map: false })
     }
 
     /// Renders as [`Template::render_mutation`] does, with a map at the root: missing root keys are no errors, as in
@@ -129,7 +139,7 @@ impl Template {
         get: Get,
         data: &Map<String, Value>,
     ) -> Result<String, RenderError> {
-        eval::render(&self.text, &self.tree, &self.needs, Data::Mutation { value, get, fields: data, is_map: true })
+        eval::render(self, Data::Mutation { value, get, fields: data, is_map: true })
     }
 
     /// The text it was compiled from.

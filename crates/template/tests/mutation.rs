@@ -142,6 +142,15 @@ fn results_are_a_type_of_their_own() {
 }
 
 #[test]
+fn missing_keys_print_nothing_if_asked_to() {
+    let data = json!({"LocalObject": {"a": 1}, "RemoteObject": null});
+    let template = Template::compile("<{{ .LocalObject.nope }}{{ .RemoteObject }}>").unwrap();
+    let rendered = |template: &Template| template.render_mutation(None, get, data.as_object().unwrap()).unwrap();
+    assert_eq!(rendered(&template), "<<no value><no value>>");
+    assert_eq!(rendered(&template.silent_about_missing()), "<>");
+}
+
+#[test]
 fn large_values_cost_their_size() {
     let value = json!((0..1000).map(|i| json!({"k": i})).collect::<Vec<_>>());
     for text in

@@ -122,6 +122,43 @@ pub(super) async fn what_orders_of_two_kinds_share_goes_with_the_last_of_them(
     agent.stop().await
 }
 
+pub(super) async fn every_entry_of_one_kind_follows_its_own_objects(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.create_export().await?;
+    let entry = |identifier: &str, watch: Value| {
+        let template = format!("{{{{ .Object.metadata.name }}}}-{identifier}");
+        json!({
+            "identifier": identifier, "origin": "kcp", "version": "v1", "resource": "configmaps",
+            "object": { "template": { "template": template } }, "watch": watch,
+        })
+    };
+    let related = [
+        entry("owned", json!({ "byOwner": {} })),
+        entry("labelled", json!({ "bySelector": { "matchLabels": { "never": "there" } } })),
+        entry("any", json!({ "bySelector": {} })),
+    ];
+    stage.publish("Bucket", json!({ "related": related })).await?;
+    stage.bind(&stage.team_a).await?;
+    let agent = stage.start_agent()?;
+    let (team, config_maps) = (&stage.team_a, kinds::config_maps());
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    let (namespace, copy_name) = place(&copy);
+    for identifier in ["owned", "labelled", "any"] {
+        let (name, copied) = (format!("bucket-{identifier}"), format!("{copy_name}-{identifier}"));
+        let map =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "1" } });
+        team.client.create(&config_maps, Some(NAMESPACE), &map).await?;
+        let at = (&stage.service, &config_maps, Some(namespace), copied.as_str());
+        stage.object(&format!("{name} arrives"), at, |copy| copy["data"]["a"] == "1").await?;
+        let patch = json!({ "data": { "a": "2" } });
+        team.client.merge_patch(&config_maps, Some(NAMESPACE), &name, &patch).await?;
+        stage.object(&format!("a change of {name} arrives"), at, |copy| copy["data"]["a"] == "2").await?;
+    }
+    agent.stop().await
+}
+
 pub(super) async fn what_the_agent_may_not_watch_it_looks_at_now_and_then(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::bare(world).await?;
     stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;

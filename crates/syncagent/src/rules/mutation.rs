@@ -121,7 +121,8 @@ impl Step {
             (&regex.path, action)
         } else if let Some(template) = &step.template {
             let compiled = Template::compile(&template.template).map_err(|e| compile_error(e.to_string()))?;
-            (&template.path, Action::Template(compiled))
+            // What it prints becomes part of an object.
+            (&template.path, Action::Template(compiled.silent_about_missing()))
         } else if let Some(cel) = &step.cel {
             let compiled = carrick_cel::Mutation::compile(&cel.expression).map_err(|e| compile_error(e.to_string()))?;
             (&cel.path, Action::Cel(Arc::new(compiled)))
@@ -229,6 +230,20 @@ mod tests {
             json!({"spec": {"image": "nginx:v1", "region": "nginx:v1!", "replicas": 3, "double": 6,
             "big": 9_007_199_254_740_993_i64}})
         );
+    }
+
+    #[test]
+    fn templates_print_plain_text_and_nothing_for_what_is_missing() {
+        let both = json!({"template": {"path": "out", "template":
+            "{{ .LocalObject.is }} & {{ .RemoteObject.is }}: <{{ .LocalObject.missing }}> {{ .LocalObject.is | sha3short }}"}});
+        let mutation: api::Mutation = serde_json::from_value(json!({"spec": [both], "status": [both]})).unwrap();
+        let mutation = Mutation::compile("spec.mutation", Some(&mutation)).unwrap();
+        let (remote, local) = (json!({"is": "kcp"}), json!({"is": "service"}));
+        // What is changed is always called local.
+        let spec = mutation.spec(&remote, Some(&local)).unwrap();
+        assert_eq!(spec["out"], "kcp & service: <> 29a095af9c65ec7c83ac");
+        let status = mutation.status(&local, &remote).unwrap();
+        assert!(status["out"].as_str().unwrap().starts_with("service & kcp: <> "), "{status}");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub mod harness;
 pub mod kinds;
 pub mod logbook;
 pub mod promises;
+#[cfg(test)]
+mod proofs;
 pub mod scenarios;
 pub mod scratch;
 pub mod stage;

@@ -43,6 +43,7 @@ pub struct Agent {
     thread: String,
     probes: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
+    dashboard: Option<SocketAddr>,
 }
 
 impl Agent {
@@ -63,6 +64,7 @@ impl Agent {
         let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
         let probes = setup.probes.then(free).transpose()?;
         let metrics = setup.probes.then(free).transpose()?;
+        let dashboard = setup.probes.then(free).transpose()?;
         let stop = CancellationToken::new();
         let told = stop.clone();
         let task = runtime.spawn(async move {
@@ -77,12 +79,13 @@ impl Agent {
                 leader_election: setup.leader_election,
                 metrics_address: metrics.map(|address| address.to_string()),
                 health_address: probes.map(|address| address.to_string()),
+                dashboard_address: dashboard.map(|address| address.to_string()),
                 exit_on_startup_error: false,
                 timing: setup.timing,
             };
             Ok(agent::run(config, told).await?)
         });
-        Ok(Self { runtime: Some(runtime), task, stop, thread, probes, metrics })
+        Ok(Self { runtime: Some(runtime), task, stop, thread, probes, metrics, dashboard })
     }
 
     /// What it has said so far, one line each.
@@ -98,6 +101,11 @@ impl Agent {
     /// What it tells about itself in numbers, status line included.
     pub async fn metrics(&self) -> anyhow::Result<String> {
         page(self.metrics.context("this agent has no metrics")?, "/metrics").await
+    }
+
+    /// A page of its dashboard, status line included.
+    pub async fn dashboard(&self, path: &str) -> anyhow::Result<String> {
+        page(self.dashboard.context("this agent has no dashboard")?, path).await
     }
 
     /// Whether it has neither ended nor failed.

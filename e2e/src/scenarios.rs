@@ -7,6 +7,7 @@ mod compat;
 mod compat_orders;
 mod compat_publish;
 mod compat_related;
+mod dashboard;
 mod doctor;
 mod events;
 mod examples;
@@ -149,6 +150,8 @@ pub fn all() -> Vec<Scenario> {
             events_are_worded_as_those_of_the_reference_agent;
         explaining:
             what_would_be_done_is_told_without_doing_it;
+        dashboard:
+            it_shows_counts_and_journeys_and_no_content;
         doctor:
             a_healthy_agent_is_green
             wrong_ways_to_the_servers_are_told

@@ -11,7 +11,7 @@
 //! ```
 
 mod endpoint;
-mod fetch;
+pub mod fetch;
 mod keep;
 mod manifests;
 mod operator;

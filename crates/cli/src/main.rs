@@ -7,6 +7,7 @@
 //!        ├─ init    writes files that offer a kind in kcp
 //!        ├─ plane   serves an embedded kcp and a service cluster until told to stop
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
+//!        ├─ top     shows what an agent is doing
 //!        ├─ ui      step lines with their time, for a terminal or plain
 //!        └─ workspaces, kubeconfig, logs    what demo and plane need
 //! ```
@@ -21,6 +22,7 @@ mod logs;
 mod plane;
 mod signals;
 mod toolkit;
+mod top;
 mod ui;
 mod workspaces;
 
@@ -60,6 +62,7 @@ enum Command {
     Init(init::Args),
     Plane(plane::Args),
     Toolkit(toolkit::Args),
+    Top(top::Args),
 }
 
 #[global_allocator]
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Init(args) => wait(init::run(args, verbose)),
         Command::Plane(args) => wait(plane::run(args, verbose)),
         Command::Toolkit(args) => toolkit::run(args),
+        Command::Top(args) => wait(top::run(args, verbose)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The shell around the pure core: connections, watches, controllers.
 //!
 //! ```text
-//!  run ─┬─ http      /metrics, /healthz, /readyz
+//!  run ─┬─ http      /metrics, /healthz, /readyz, and the dashboard
 //!       ├─ connect   kubeconfig ─▶ slice ─▶ export
 //!       ├─ election  only one of several replicas goes on from here (carrick-multicluster)
 //!       ├─ catalog   PublishedResources + CRDs ─▶ Catalog ──┬─▶ schemas   APIResourceSchemas, status of PublishedResources
@@ -13,6 +13,7 @@
 pub mod backoff;
 pub mod catalog;
 pub mod connect;
+pub mod dashboard;
 pub mod events;
 pub mod explain;
 pub mod health;
@@ -37,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use catalog::Catalog;
 use connect::{ConnectError, Places, SliceRef};
+use dashboard::Dashboard;
 use events::Recorder;
 use export::Exported;
 use health::{Health, Part};
@@ -120,6 +122,8 @@ pub struct AgentConfig {
     pub metrics_address: Option<String>,
     /// Where to serve probes.
     pub health_address: Option<String>,
+    /// Where to serve the dashboard.
+    pub dashboard_address: Option<String>,
     /// Whether to give up when kcp cannot be reached at the start.
     pub exit_on_startup_error: bool,
     /// How often to look at what no watch reports.
@@ -163,7 +167,14 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
     let metrics = Arc::new(Metrics::default());
     let servers = [config.local.clone(), config.kcp.clone()];
     let _requests = metrics.show(move |page| metrics::show_requests(page, &servers));
+    let dashboard =
+        Dashboard::new(&config.agent_name, config.slice.to_string(), Arc::clone(&health), Arc::clone(&metrics));
+    let dashboard = Arc::new(dashboard);
+    if config.dashboard_address.is_some() {
+        tokio::spawn(Arc::clone(&dashboard).remember(end.clone()));
+    }
     let pages = [
+        (&config.dashboard_address, Pages::Dashboard(Arc::clone(&dashboard))),
         (&config.metrics_address, Pages::Metrics(Arc::clone(&metrics))),
         (&config.health_address, Pages::Health(Arc::clone(&health))),
     ];
@@ -182,7 +193,7 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
 
     let pace = objects::pace();
     let (recorder, writers) = Recorder::start("syncagent", &pace);
-    let mut agent = Agent { config, places, health, metrics, recorder, pace, kcp_part };
+    let mut agent = Agent { config, places, health, metrics, dashboard, recorder, pace, kcp_part };
     let ended = if agent.config.leader_election { agent.run_as_leader(&stop).await } else { agent.work(&stop).await };
     drop(agent);
     writers.finish().await;
@@ -195,6 +206,7 @@ struct Agent {
     places: Places,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
+    dashboard: Arc<Dashboard>,
     recorder: Recorder,
     pace: Pace,
     kcp_part: Part,
@@ -286,6 +298,7 @@ impl Agent {
         let (sender, receiver) = watch::channel(Arc::new(Catalog::default()));
         let (tell_exported, exported) = watch::channel(Exported::default());
         let (tell_troubles, troubles) = watch::channel(objects::Troubles::default());
+        self.dashboard.follow(&self.places, receiver.clone(), troubles.clone());
         let mut parts = JoinSet::new();
 
         let catalog = catalog::run(

@@ -84,6 +84,9 @@ pub struct Options {
     /// Where to serve /healthz and /readyz; empty or 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
     pub health_address: String,
+    /// Where to serve a page that shows what the agent is doing, on loopback unless a host is named; empty or 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
+    pub dashboard_address: String,
     /// Controllers not to run: apiexport, apiresourceschema, sync
     #[arg(long, value_name = "NAMES", value_delimiter = ',', action = ArgAction::Append)]
     pub disabled_controllers: Vec<String>,
@@ -224,6 +227,7 @@ impl Options {
             leader_election: self.enable_leader_election,
             metrics_address: metrics_address(&self.metrics_address),
             health_address: non_empty(self.health_address).filter(|address| address != "0"),
+            dashboard_address: dashboard_address(self.dashboard_address),
             exit_on_startup_error: self.exit_on_startup_error,
             timing: Timing::default(),
         })
@@ -232,6 +236,12 @@ impl Options {
 
 fn non_empty(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
+}
+
+/// Everybody who reaches it may look, so nobody else does unless a host is named.
+fn dashboard_address(flag: String) -> Option<String> {
+    let address = non_empty(flag).filter(|address| address != "0")?;
+    Some(if address.starts_with(':') { format!("127.0.0.1{address}") } else { address })
 }
 
 fn metrics_address(flag: &str) -> Option<String> {

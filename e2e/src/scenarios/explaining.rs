@@ -72,6 +72,7 @@ async fn ask(stage: &Stage, question: Question) -> anyhow::Result<Report> {
         leader_election: false,
         metrics_address: None,
         health_address: None,
+        dashboard_address: None,
         exit_on_startup_error: true,
         timing: carrick_syncagent::agent::Timing::default(),
     };

@@ -107,6 +107,7 @@ impl Stage {
             leader_election: false,
             metrics_address: None,
             health_address: None,
+            dashboard_address: None,
             exit_on_startup_error: true,
             timing: Timing::default(),
         };

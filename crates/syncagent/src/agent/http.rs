@@ -1,4 +1,4 @@
-//! The two small HTTP servers: metrics for Prometheus, probes for the kubelet.
+//! The small HTTP servers: metrics for Prometheus, probes for the kubelet, the dashboard for people.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::dashboard::{self, Dashboard};
 use super::health::Health;
 use super::metrics::Metrics;
 
@@ -38,6 +39,8 @@ pub enum Pages {
     Metrics(Arc<Metrics>),
     /// `/healthz` and `/readyz`.
     Health(Arc<Health>),
+    /// `/`, `/state.json` and `/find.json`.
+    Dashboard(Arc<Dashboard>),
 }
 
 impl Pages {
@@ -45,10 +48,12 @@ impl Pages {
         match self {
             Self::Metrics(_) => "--metrics-address",
             Self::Health(_) => "--health-address",
+            Self::Dashboard(_) => "--dashboard-address",
         }
     }
 
-    fn answer(&self, path: &str) -> (StatusCode, String) {
+    fn answer(&self, target: &str) -> (StatusCode, String) {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
         match (self, path) {
             (Self::Metrics(metrics), "/metrics") => (StatusCode::OK, metrics.render()),
             (Self::Health(_), "/healthz") => (StatusCode::OK, "ok\n".to_owned()),
@@ -60,9 +65,37 @@ impl Pages {
                     (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", problems.join("\n")))
                 }
             }
+            (Self::Dashboard(_), "/") => (StatusCode::OK, dashboard::PAGE.to_owned()),
+            (Self::Dashboard(dashboard), "/state.json") => (StatusCode::OK, dashboard.state().to_string()),
+            (Self::Dashboard(dashboard), "/find.json") => {
+                let asked = query.strip_prefix("q=").unwrap_or_default();
+                (StatusCode::OK, dashboard.find(&decoded(asked)).to_string())
+            }
             _ => (StatusCode::NOT_FOUND, format!("{path} is not here\n")),
         }
     }
+}
+
+/// The type of what is at a path.
+fn content_type(path: &str) -> &'static str {
+    match path {
+        "/" => "text/html; charset=utf-8",
+        "/state.json" | "/find.json" => "application/json",
+        _ => "text/plain; version=0.0.4; charset=utf-8",
+    }
+}
+
+/// A part of a query without its escapes; what is no escape stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let escaped = more.get(..2).filter(|_| *first == b'%');
+        let escaped = escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &more[2..] } else { more };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Listens on `host:port` or `:port`.
@@ -94,12 +127,18 @@ pub async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken)
         let stop = stop.clone();
         tokio::spawn(async move {
             let service = service_fn(move |request: Request<Incoming>| {
-                let (status, text) = pages.answer(request.uri().path());
+                let target = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+                let (status, text) = pages.answer(target);
+                let kind = content_type(request.uri().path());
                 async move {
                     let mut response = Response::new(Full::new(Bytes::from(text)));
                     *response.status_mut() = status;
-                    let kind = http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-                    response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
+                    let headers = response.headers_mut();
+                    headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
+                    // Nothing from elsewhere runs in the page, nor does the page run in anything else.
+                    let policy = "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'";
+                    headers.insert(http::header::CONTENT_SECURITY_POLICY, http::HeaderValue::from_static(policy));
+                    headers.insert(http::header::X_CONTENT_TYPE_OPTIONS, http::HeaderValue::from_static("nosniff"));
                     Ok::<_, Infallible>(response)
                 }
             });
@@ -127,6 +166,18 @@ mod tests {
         assert_eq!(pages.answer("/readyz"), (StatusCode::SERVICE_UNAVAILABLE, "watch of CRDs: starting\n".to_owned()));
         part.works();
         assert_eq!(pages.answer("/readyz").0, StatusCode::OK);
+        assert_eq!(pages.answer("/metrics").0, StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn queries_are_read_without_their_escapes() {
+        for (text, wanted) in [("a%2Fb", "a/b"), ("%C3%A4", "ä"), ("100%", "100%"), ("%zz", "%zz"), ("", "")] {
+            assert_eq!(decoded(text), wanted);
+        }
+        let dashboard = Dashboard::new("a", "s".to_owned(), Arc::default(), Arc::default());
+        let pages = Pages::Dashboard(Arc::new(dashboard));
+        assert_eq!(pages.answer("/find.json?q=a%20b").1, r#"{"asked":"a b","found":[]}"#);
+        assert_eq!(pages.answer("/?x").0, StatusCode::OK);
         assert_eq!(pages.answer("/metrics").0, StatusCode::NOT_FOUND);
     }
 

@@ -8,6 +8,7 @@
 
 pub mod family;
 pub mod hops;
+mod lookout;
 mod page;
 mod process;
 
@@ -23,6 +24,7 @@ use parking_lot::Mutex;
 
 use family::Family;
 use hops::Hops;
+pub use lookout::Lookout;
 pub use page::Page;
 
 /// Shows something when asked.
@@ -41,6 +43,8 @@ pub struct Metrics {
     next_show: AtomicU64,
     /// How long each part of the way takes.
     pub hops: Hops,
+    /// The objects themselves, for the dashboard.
+    pub lookout: Lookout,
 }
 
 impl fmt::Debug for Metrics {

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::execute::Namespaces;
 use super::fleet::Fleets;
+use super::journey::Journeys;
 use super::kinds::resource;
 use super::reconcile::ReconcileError;
 use super::related::{RelatedWatches, User};
@@ -136,6 +137,8 @@ impl Syncer {
             tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", Side::Kcp)));
         }
         let (name, sources, copies) = (shared.rules().name.clone(), shared.sources.clone(), shared.copies.clone());
+        let journeys = Journeys { sources: sources.clone(), copies: copies.clone() };
+        shared.context.metrics.lookout.lend(&name, journeys);
         let shown = shared.context.metrics.show(move |page| {
             page.sample(&family::SOURCE_OBJECTS, &[&name], sources.len());
             page.sample(&family::SYNCED_OBJECTS, &[&name], copies.len());
@@ -182,6 +185,7 @@ impl Syncer {
         while self.tasks.join_next().await.is_some() {}
         self.shared.related.leave(&self.shared.rules().name);
         self.shared.context.metrics.set_orphans(&self.shared.rules().name, 0);
+        self.shared.context.metrics.lookout.take_back(&self.shared.rules().name);
     }
 }
 

@@ -1,0 +1,234 @@
+//! What the agent is doing, for people: a page and the JSON behind it. Names, times and counts only; nothing can be changed.
+//!
+//! ```text
+//!   Health ─────────┐
+//!   Metrics (text) ─┼─▶ state ─▶ /state.json ─┬─▶ page.html, in a browser
+//!   Catalog ────────┤                         └─▶ carrick top, in a terminal
+//!   Journeys ───────┴─▶ find ──▶ /find.json
+//! ```
+
+mod numbers;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::catalog::Catalog;
+use super::connect::Places;
+use super::health::Health;
+use super::metrics::Metrics;
+use super::objects::Troubles;
+use numbers::Numbers;
+
+/// How often numbers are noted, and how many of them: a quarter of an hour.
+const EVERY: Duration = Duration::from_secs(5);
+const KEPT: usize = 180;
+/// How many objects of one PublishedResource a search finds.
+const FOUND: usize = 20;
+
+/// The page.
+pub(super) const PAGE: &str = include_str!("dashboard/page.html");
+
+/// Everything that can be shown.
+pub struct Dashboard {
+    agent_name: String,
+    slice: String,
+    started: Instant,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    places: Mutex<Option<(String, String)>>,
+    catalog: Mutex<Option<watch::Receiver<Arc<Catalog>>>>,
+    troubles: Mutex<Option<watch::Receiver<Troubles>>>,
+    history: Mutex<VecDeque<Sample>>,
+}
+
+/// Numbers at one moment.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Sample {
+    /// Seconds since the start.
+    at: u64,
+    lag_seconds: f64,
+    queued: f64,
+    steps: f64,
+    errors: f64,
+}
+
+impl std::fmt::Debug for Dashboard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dashboard").field("agent", &self.agent_name).finish_non_exhaustive()
+    }
+}
+
+impl Dashboard {
+    /// A dashboard that knows nothing yet but the agent's name.
+    pub fn new(agent_name: &str, slice: String, health: Arc<Health>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            agent_name: agent_name.to_owned(),
+            slice,
+            started: Instant::now(),
+            health,
+            metrics,
+            places: Mutex::default(),
+            catalog: Mutex::default(),
+            troubles: Mutex::default(),
+            history: Mutex::default(),
+        }
+    }
+
+    /// Notes where the agent works, and what to follow there.
+    pub(super) fn follow(
+        &self,
+        places: &Places,
+        catalog: watch::Receiver<Arc<Catalog>>,
+        troubles: watch::Receiver<Troubles>,
+    ) {
+        let workspace = if places.export.path.is_empty() { &places.export.cluster } else { &places.export.path };
+        *self.places.lock() = Some((places.export_name.clone(), workspace.clone()));
+        *self.catalog.lock() = Some(catalog);
+        *self.troubles.lock() = Some(troubles);
+    }
+
+    /// Notes numbers from time to time, until told to stop.
+    pub async fn remember(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            self.note();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    }
+
+    fn note(&self) {
+        let sample = self.sample(&Numbers::read(&self.metrics.render()));
+        let mut history = self.history.lock();
+        if history.len() == KEPT {
+            history.pop_front();
+        }
+        history.push_back(sample);
+    }
+
+    fn sample(&self, numbers: &Numbers) -> Sample {
+        Sample {
+            at: self.started.elapsed().as_secs(),
+            lag_seconds: numbers.sum("sync_agent_lag_seconds"),
+            queued: numbers.sum("workqueue_depth"),
+            steps: numbers.sum("sync_agent_steps_total"),
+            errors: numbers.sum("sync_agent_errors_total"),
+        }
+    }
+
+    /// What there is to see at this moment.
+    pub fn state(&self) -> Value {
+        let numbers = Numbers::read(&self.metrics.render());
+        let problems = self.health.problems();
+        let places = self.places.lock().clone();
+        let (export, workspace) = places.unwrap_or_default();
+        let leading = numbers.find("leader_election_master_status").map(|leads| leads > 0.5);
+        let mut workspaces: BTreeMap<String, usize> = BTreeMap::new();
+        for journeys in self.metrics.lookout.all().values() {
+            for (cluster, count) in journeys.workspaces() {
+                *workspaces.entry(cluster).or_default() += count;
+            }
+        }
+        let workspaces: Vec<Value> = workspaces
+            .into_iter()
+            .map(|(cluster, objects)| json!({ "cluster": cluster, "objects": objects }))
+            .collect();
+        json!({
+            "agent": {
+                "name": self.agent_name,
+                "version": crate::VERSION,
+                "slice": self.slice,
+                "export": export,
+                "workspace": workspace,
+                "leading": leading,
+                "ready": problems.is_empty(),
+                "uptimeSeconds": self.started.elapsed().as_secs(),
+            },
+            "problems": problems,
+            "now": self.sample(&numbers),
+            "hops": numbers.means("sync_agent_hop_seconds", "hop"),
+            "errors": numbers.by("sync_agent_errors_total", "reason"),
+            "publishedResources": self.published(&numbers),
+            "workspaces": workspaces,
+            "history": &*self.history.lock(),
+        })
+    }
+
+    fn published(&self, numbers: &Numbers) -> Vec<Value> {
+        let catalog = self.catalog.lock().as_ref().map(|catalog| catalog.borrow().clone());
+        let troubles = self.troubles.lock().as_ref().map(|troubles| troubles.borrow().clone()).unwrap_or_default();
+        let Some(catalog) = catalog else { return Vec::new() };
+        let count =
+            |family: &str, name: &str| numbers.by(family, "publishedresource").get(name).copied().unwrap_or(0.0);
+        let each = catalog.resources.iter().map(|(name, pr)| {
+            let conditions = pr.status.conditions.iter().map(|condition| {
+                let of = |key: &str| condition.0[key].clone();
+                json!({ "type": of("type"), "status": of("status"), "message": of("message") })
+            });
+            json!({
+                "name": name,
+                "kind": pr.spec.resource.kind,
+                "group": pr.spec.resource.api_group,
+                "schema": pr.status.resource_schema_name,
+                "conditions": conditions.collect::<Vec<_>>(),
+                "problem": catalog.problems.get(name).map(|problem| problem.message.clone()),
+                "failing": troubles.get(name),
+                "sources": count("sync_agent_source_objects", name),
+                "copies": count("sync_agent_synced_objects", name),
+                "orphans": count("sync_agent_orphaned_copies", name),
+            })
+        });
+        each.collect()
+    }
+
+    /// Objects whose workspace, namespace or name holds a text.
+    pub fn find(&self, text: &str) -> Value {
+        let all = self.metrics.lookout.all();
+        let found = all.iter().flat_map(|(name, journeys)| {
+            journeys.find(text, FOUND).into_iter().map(move |journey| {
+                let mut value = serde_json::to_value(journey).unwrap_or_default();
+                value["publishedResource"] = json!(name);
+                value
+            })
+        });
+        json!({ "asked": text, "found": found.collect::<Vec<_>>() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dashboard_that_knows_nothing_says_so() {
+        let (health, metrics) = (Arc::new(Health::default()), Arc::new(Metrics::default()));
+        let _part = health.part("connection to kcp");
+        metrics.failed("syncagent-sync", "Forbidden");
+        let dashboard = Dashboard::new("agent", "slice".to_owned(), health, metrics);
+        let state = dashboard.state();
+        assert_eq!(state["agent"]["ready"], false);
+        assert_eq!(state["problems"], json!(["connection to kcp: starting"]));
+        assert_eq!(state["errors"], json!({ "Forbidden": 1.0 }));
+        assert_eq!(state["publishedResources"], json!([]));
+        assert_eq!(dashboard.find("x"), json!({ "asked": "x", "found": [] }));
+    }
+
+    #[test]
+    fn the_page_needs_nothing_from_elsewhere_and_builds_no_markup_from_data() {
+        for bad in ["http://", "https://", "innerHTML", "document.write", "eval("] {
+            assert!(!PAGE.replace("http://www.w3.org/2000/svg", "").contains(bad), "{bad}");
+        }
+        for good in ["<html lang=\"en\">", "<main", "aria-live=\"polite\"", "<caption>", "scope=\"col\"", "Skip to"] {
+            assert!(PAGE.contains(good), "{good}");
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod explaining;
 mod failures;
 mod fleet;
 mod init;
+mod kubectl;
 mod leaders;
 mod lifecycle;
 mod objects;
@@ -68,6 +69,9 @@ pub fn all() -> Vec<Scenario> {
             a_changed_crd_yields_a_new_schema_beside_the_old_one
             a_schema_of_another_kcp_is_not_exported
             kinds_that_come_with_kubernetes_are_published_without_a_crd;
+        kubectl:
+            kubectl_says_on_a_service_cluster_what_was_recorded
+            kubectl_says_in_a_workspace_what_was_recorded;
         objects:
             an_order_is_placed_on_the_service_cluster
             orders_of_the_same_name_in_two_workspaces_stay_apart

@@ -31,7 +31,8 @@ use crate::auth::rbac;
 use crate::extension::{Extension, Target, ViewAdmit, Visible};
 use crate::plane::Mode;
 use crate::resource::{Resource, Version};
-use crate::status::Status;
+use crate::schema::Schema;
+use crate::status::{Cause, Status};
 use crate::store::{Key, Store};
 
 pub use delete::{DeleteOptions, Propagation};
@@ -250,6 +251,12 @@ impl Api {
         let (clusters, caller) = self.rights(caller, cluster);
         let clusters: Vec<&str> = clusters.iter().map(|cluster| &**cluster).collect();
         escalation::check(&self.store, &clusters, &caller, grant)
+    }
+
+    /// What a schema has to say about an object, in the words of the server that is played.
+    fn checked(&self, schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let causes = schema.validate(object, old);
+        if self.mode == Mode::Kube { causes } else { causes.into_iter().map(Cause::without_type).collect() }
     }
 
     /// All kinds of a cluster: built-ins, those of the extension, CRDs.

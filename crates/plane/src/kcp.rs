@@ -37,6 +37,9 @@ mod types;
 mod view;
 mod workspace;
 
+/// The logical cluster whose RBAC applies everywhere.
+pub(crate) const EVERYWHERE: &str = data::SYSTEM_ADMIN;
+
 use std::sync::Arc;
 
 use serde_json::Value;

@@ -8,6 +8,7 @@ mod format;
 mod go;
 mod prune;
 mod rules;
+pub(crate) mod shape;
 mod validate;
 
 use std::collections::BTreeMap;

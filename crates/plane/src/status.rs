@@ -11,12 +11,23 @@ pub struct Cause {
     pub message: String,
     /// The field the cause is about, may be empty.
     pub field: String,
+    /// The type a broken rule names in place of the value, as Kubernetes does up to 1.34; later ones, and kcp, leave it out.
+    pub named_type: Option<&'static str>,
 }
 
 impl Cause {
     /// A cause about one field.
     pub fn new(reason: &str, field: &str, message: impl Into<String>) -> Self {
-        Self { reason: reason.to_owned(), message: message.into(), field: field.to_owned() }
+        Self { reason: reason.to_owned(), message: message.into(), field: field.to_owned(), named_type: None }
+    }
+
+    /// The message without the type of a value.
+    #[must_use]
+    pub fn without_type(mut self) -> Self {
+        if let Some(kind) = self.named_type.take() {
+            self.message = self.message.replacen(&format!("Invalid value: {kind:?}: "), "Invalid value: ", 1);
+        }
+        self
     }
 
     /// `Required value`, with an optional explanation.
@@ -27,6 +38,11 @@ impl Cause {
     /// `Invalid value: <value>: <detail>`.
     pub fn invalid(field: &str, value: &Value, detail: &str) -> Self {
         Self::new("FieldValueInvalid", field, with_detail(&format!("Invalid value: {value}"), detail))
+    }
+
+    /// The same for a value that is shown in a form of its own.
+    pub fn invalid_text(field: &str, shown: &str, detail: &str) -> Self {
+        Self::new("FieldValueInvalid", field, with_detail(&format!("Invalid value: {shown}"), detail))
     }
 
     /// `Forbidden: <detail>`.

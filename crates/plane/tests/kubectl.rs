@@ -81,6 +81,8 @@ impl Shell {
         let mut child = self.command(line).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         // A command that does not read its input closes it early.
+        // Some versions take whatever begins with a brace for JSON.
+        let input = if input.is_empty() { String::new() } else { format!("---\n{input}") };
         let _ = stdin.write_all(input.as_bytes()).await;
         drop(stdin);
         let output = tokio::time::timeout(Duration::from_mins(1), child.wait_with_output()).await.expect(line).unwrap();

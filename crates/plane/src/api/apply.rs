@@ -1,5 +1,7 @@
 //! Server-side apply.
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Value};
 
 use super::create::strip_cluster;
@@ -9,6 +11,9 @@ use super::update::Source;
 use super::{Api, Caller, Scope, WriteOptions, Written, meta, now};
 use crate::schema::{ListType, Schema};
 use crate::status::{Cause, Status};
+
+/// Where kubectl notes what it applied on the client's side.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Api {
     /// Makes an object contain what the manager applies, and no longer what it applied before and dropped.
@@ -154,18 +159,41 @@ fn merged(
             remove(&mut object, path, schema, custom);
         }
     }
-    let entry = match previous {
-        Some(old) if old.paths == claimed && changed.is_empty() => old,
-        _ => new_entry(scope, options, subresource, claimed),
-    };
+    let mut entry = new_entry(scope, options, subresource, claimed);
+    if object == *current {
+        // Only what changes the object has a time.
+        entry.time = previous.map(|old| old.time).unwrap_or_default();
+    }
     entries.push(entry);
     managed::set_entries(&mut object, entries);
+    if options.manager == "kubectl" {
+        follow_last_applied(&mut object, config);
+    }
     Ok(object)
+}
+
+/// kubectl's own note of what was applied on the client's side follows what it applies on the server's side, if there is one.
+fn follow_last_applied(object: &mut Value, config: &Value) {
+    let Some(note) = object["metadata"].get_mut("annotations").and_then(|all| all.get_mut(LAST_APPLIED)) else {
+        return;
+    };
+    let mut config = config.clone();
+    if let Some(Value::Object(annotations)) = config["metadata"].get_mut("annotations") {
+        annotations.remove(LAST_APPLIED);
+    }
+    *note = format!("{config}\n").into();
 }
 
 /// Containers change together with their members; only the members can be in conflict.
 fn is_leaf_conflict(path: &Path, changed: &Paths, claimed: &Paths) -> bool {
     changed.contains(path) && claimed.contains(path)
+}
+
+/// The order of conflicts: what ends at a level before what goes on below it.
+fn members_first(a: &Path, b: &Path) -> Ordering {
+    let shared = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let deeper = |path: &Path| path.len() > shared + 1;
+    deeper(a).cmp(&deeper(b)).then_with(|| a.cmp(b))
 }
 
 fn conflict(conflicts: &[(Entry, Vec<Path>)]) -> Status {
@@ -183,6 +211,8 @@ fn conflict(conflicts: &[(Entry, Vec<Path>)]) -> Status {
     let mut texts = Vec::new();
     let mut causes = Vec::new();
     for (entry, paths) in conflicts {
+        let mut paths = paths.clone();
+        paths.sort_by(members_first);
         let shown: Vec<String> = paths.iter().map(fields::display).collect();
         texts.push(if shown.len() == 1 {
             format!("conflict with {}: {}", who(entry), shown[0])

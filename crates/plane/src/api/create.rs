@@ -98,7 +98,7 @@ impl Api {
         let mut causes = meta::check_metadata(&object);
         causes.extend(rules::validate(self, scope, &cluster, &object, None));
         if let Some(schema) = &version.schema {
-            causes.extend(schema.validate(&object, None));
+            causes.extend(self.checked(schema, &object, None));
         }
         if !causes.is_empty() {
             return Err(Status::invalid(&resource.group, &resource.kind, &name, &causes));
@@ -235,17 +235,42 @@ pub(super) fn decode(
             // Typed decoding drops nulls and fails on wrong types before anything else is looked at.
             drop_all_nulls(object);
             if let Some(fault) = schema.validate(object, None).first() {
-                let why = fault.message.rsplit_once(" in body ").map_or(fault.message.as_str(), |(_, why)| why);
-                let message = format!(
-                    "{kind} in version \"{}\" cannot be handled as a {kind}: {}: {why}",
-                    scope.version, fault.field
-                );
+                let why = undecodable(kind, object, fault);
+                if patched {
+                    let cause = Cause::invalid("patch", &Value::String(object.to_string()), &why);
+                    return Err(Status::invalid("", "", "", &[cause]));
+                }
+                let message = format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", scope.version);
                 return Err(Status::bad_request(message));
             }
         }
         schema.prune(object, &mut unknown);
     }
+    unknown.sort();
     unknown_fields(scope, object, &unknown, options, patched)
+}
+
+/// Why a value does not fit into Kubernetes' own type, in the words of its decoder.
+fn undecodable(kind: &str, object: &Value, fault: &Cause) -> String {
+    let why = fault.message.rsplit_once(" in body ").map_or(fault.message.as_str(), |(_, why)| why);
+    let parts: Vec<&str> = fault.field.split('.').collect();
+    let wanted = why.strip_prefix("must be of type ").and_then(|rest| rest.split_once(':')).map(|(wanted, _)| wanted);
+    let wanted = match wanted {
+        Some("string") => "string",
+        Some("boolean") => "bool",
+        _ => return format!("{}: {why}", fault.field),
+    };
+    match parts[..] {
+        [field] => format!(
+            "json: cannot unmarshal {} into Go struct field {kind}.{field} of type {wanted}",
+            go_type(&object[field])
+        ),
+        [field, key] if !field.contains('[') => format!(
+            "json: cannot unmarshal {} into Go struct field {kind}.{field} of type {wanted}",
+            go_type(&object[field][key])
+        ),
+        _ => format!("{}: {why}", fault.field),
+    }
 }
 
 fn unknown_fields(
@@ -289,7 +314,7 @@ fn drop_all_nulls(value: &mut Value) {
     }
 }
 
-fn go_type(value: &Value) -> &'static str {
+pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

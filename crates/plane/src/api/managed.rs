@@ -59,8 +59,11 @@ pub(super) fn set_entries(object: &mut Value, mut entries: Vec<Entry>) {
         .map(|entry| {
             let mut value = json!({
                 "manager": entry.manager, "operation": entry.operation, "apiVersion": entry.api_version,
-                "time": entry.time, "fieldsType": "FieldsV1", "fieldsV1": fields::encode(&entry.paths),
+                "fieldsType": "FieldsV1", "fieldsV1": fields::encode(&entry.paths),
             });
+            if !entry.time.is_empty() {
+                value["time"] = entry.time.into();
+            }
             if !entry.subresource.is_empty() {
                 value["subresource"] = entry.subresource.into();
             }

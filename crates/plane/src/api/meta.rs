@@ -106,8 +106,14 @@ fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
         && is_label_value(name)
         && prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.split('.').all(is_label));
     if !fits {
-        let detail = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-        causes.push(Cause::invalid(field, &Value::String(key.to_owned()), detail));
+        let plain = key.matches('/').count() < 2;
+        let part = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+        let detail = if plain {
+            format!("name part {part}")
+        } else {
+            format!("a qualified name {part} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')")
+        };
+        causes.push(Cause::invalid(field, &Value::String(key.to_owned()), &detail));
     }
 }
 
@@ -136,7 +142,10 @@ pub(super) fn decode_metadata(object: &Value) -> Result<(), String> {
                 value.is_null() || value.as_array().is_some_and(|list| list.iter().all(Value::is_object))
             }
             "generation" | "deletionGracePeriodSeconds" => value.is_null() || value.is_i64(),
-            _ => value.is_null() || value.is_string(),
+            "name" | "generateName" | "namespace" | "selfLink" | "uid" | "resourceVersion" | "creationTimestamp"
+            | "deletionTimestamp" => value.is_null() || value.is_string(),
+            // What nobody knows is dropped or refused later, whatever it is.
+            _ => true,
         };
         if !fits {
             return Err(format!("metadata.{key} has the wrong type"));

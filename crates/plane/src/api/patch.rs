@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use super::create::go_type;
 use super::update::Source;
 use super::{Api, Caller, Scope, WriteOptions, Written, merge, strategic};
+use crate::plane::Mode;
 use crate::status::{Cause, Status};
 
 /// A patch as it was sent.
@@ -20,8 +22,12 @@ pub enum Patch {
 }
 
 /// Media types of patches for custom kinds.
-const CUSTOM_TYPES: [&str; 3] =
-    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+const CUSTOM_TYPES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+    "application/apply-patch+yaml",
+];
 
 impl Api {
     /// Changes an object, or one of its subresources.
@@ -36,7 +42,11 @@ impl Api {
     ) -> Result<Written, Status> {
         match patch {
             Patch::Apply(config) => self.apply(caller, scope, name, subresource, config, options),
-            Patch::Strategic(_) if scope.resource.is_custom() => Err(Status::unsupported_media(&CUSTOM_TYPES)),
+            Patch::Strategic(_) if scope.resource.is_custom() => {
+                // kcp's list ends with the same type twice.
+                let shown = if self.mode == Mode::Kcp { &CUSTOM_TYPES[..] } else { &CUSTOM_TYPES[..3] };
+                Err(Status::unsupported_media(shown))
+            }
             Patch::Merge(patch) => {
                 object_patch(patch)?;
                 self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
@@ -54,6 +64,11 @@ impl Api {
                 })
             }
             Patch::Json(patch) => {
+                if !patch.is_array() {
+                    let found = go_type(patch);
+                    let why = format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");
+                    return Err(Status::bad_request(format!("error decoding patch: {why}")));
+                }
                 let operations: json_patch::Patch = serde_json::from_value(patch.clone())
                     .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
                 self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {

@@ -275,9 +275,18 @@ impl Token {
             let rest = value["rest"].as_u64().and_then(|rest| rest.try_into().ok());
             Some(Self { revision: value["rv"].as_u64()?, last, rest })
         };
-        match read() {
-            Some(token) => Ok(Some(token)),
-            None => Err(Status::bad_request(format!("continue key is not valid: {text:?}"))),
+        if let Some(token) = read() {
+            return Ok(Some(token));
         }
+        // As Go's decoder says it.
+        let first = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| bytes.first().copied());
+        let why = match first {
+            Some(byte) if byte.is_ascii_graphic() => {
+                format!("invalid character '{}' looking for beginning of value", char::from(byte))
+            }
+            Some(byte) => format!("invalid character '\\u{byte:04x}' looking for beginning of value"),
+            None => "illegal base64 data".to_owned(),
+        };
+        Err(Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
     }
 }

@@ -95,7 +95,6 @@ pub(super) fn prepare(
 }
 
 fn secret(object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let kind = old.map_or("Opaque", |old| old["type"].as_str().unwrap_or("Opaque")).to_owned();
     let Some(map) = object.as_object_mut() else { return Ok(()) };
     if let Some(Value::Object(texts)) = map.remove("stringData") {
@@ -110,11 +109,11 @@ fn secret(object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
     if map.get("type").and_then(Value::as_str).is_none_or(str::is_empty) {
         map.insert("type".into(), kind.into());
     }
-    for (key, value) in map.get("data").and_then(Value::as_object).into_iter().flatten() {
-        let fits = value.as_str().is_some_and(|text| BASE64.decode(text.as_bytes()).is_ok());
-        if !fits {
+    for value in map.get("data").and_then(Value::as_object).into_iter().flat_map(|data| data.values()) {
+        if let Some(Err(error)) = value.as_str().map(|text| BASE64.decode(text.as_bytes())) {
             return Err(Status::bad_request(format!(
-                "Secret in version \"v1\" cannot be handled as a Secret: data.{key} of secret {name:?} is not base64"
+                "Secret in version \"v1\" cannot be handled as a Secret: illegal base64 data at input byte {}",
+                error.position
             )));
         }
     }
@@ -215,7 +214,10 @@ fn roles(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause>
             causes.push(Cause::unsupported("roleRef.kind", kind, supported));
         }
         if old.is_some_and(|old| old["roleRef"] != object["roleRef"]) {
-            causes.push(Cause::invalid("roleRef", &object["roleRef"], "cannot change roleRef"));
+            let reference = &object["roleRef"];
+            let (group, kind, name) = (&reference["apiGroup"], &reference["kind"], &reference["name"]);
+            let shown = format!("{{\"APIGroup\":{group},\"Kind\":{kind},\"Name\":{name}}}");
+            causes.push(Cause::invalid_text("roleRef", &shown, "cannot change roleRef"));
         }
     }
     for (index, rule) in object["rules"].as_array().into_iter().flatten().enumerate() {

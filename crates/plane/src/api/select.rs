@@ -33,9 +33,12 @@ impl LabelSelector {
                 continue;
             }
             tests.push(requirement(part).ok_or_else(|| {
-                Status::bad_request(format!(
-                    "unable to parse requirement: found '{part}', expected: a label requirement"
-                ))
+                // The second of two words is where an operator should be.
+                let (found, expected) = match part.split_whitespace().nth(1) {
+                    Some(second) => (second, "in, notin, =, ==, !=, gt, lt"),
+                    None => (part, "a label requirement"),
+                };
+                Status::bad_request(format!("unable to parse requirement: found '{found}', expected: {expected}"))
             })?);
         }
         Ok(Self { tests })
@@ -150,7 +153,14 @@ impl FieldSelector {
                 .version(version)
                 .is_some_and(|found| found.selectable.iter().any(|path| path.trim_start_matches('.') == field));
             if !(extra || field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced)) {
-                return Err(Status::bad_request(format!("field label not supported: {field}")));
+                let own = resource.version(version).is_some_and(|found| !found.selectable.is_empty());
+                let message = if own || resource.is_custom() {
+                    format!("field label not supported: {field}")
+                } else {
+                    let known = "only \"metadata.name\", \"metadata.namespace\"";
+                    format!("{field:?} is not a known field selector: {known}")
+                };
+                return Err(Status::bad_request(message));
             }
             tests.push((field.split('.').map(str::to_owned).collect(), value.trim().to_owned(), equal));
         }

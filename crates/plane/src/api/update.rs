@@ -133,7 +133,7 @@ impl Api {
         let mut warnings = decode(scope, &mut wanted, options, source != Source::Put)?;
         strip_cluster(&mut wanted);
         strip_cluster(&mut current);
-        check_identity(scope, name, stored, &current, &wanted)?;
+        check_identity(change, stored, &current, &wanted)?;
         keep_server_fields(&current, &mut wanted);
         limit_to_subresource(subresource, version.status, &current, &mut wanted);
         if let Some(schema) = &version.schema {
@@ -151,7 +151,7 @@ impl Api {
             causes.extend(rules::validate(self, scope, &key.cluster, &wanted, Some(&current)));
         }
         if let Some(schema) = &version.schema {
-            causes.extend(schema.validate(&wanted, Some(&current)));
+            causes.extend(self.checked(schema, &wanted, Some(&current)));
         }
         if !causes.is_empty() {
             return Err(Status::invalid(&resource.group, &resource.kind, name, &causes).into());
@@ -225,16 +225,21 @@ pub(super) fn is_finished(resource: &crate::resource::Resource, object: &Value) 
         && !(rules::is_namespace(resource) && waits(&object["spec"]["finalizers"]))
 }
 
-fn check_identity(scope: &Scope, name: &str, stored: &Stored, current: &Value, wanted: &Value) -> Result<(), Failure> {
+fn check_identity(change: &Change<'_>, stored: &Stored, current: &Value, wanted: &Value) -> Result<(), Failure> {
+    let Change { scope, name, source, .. } = *change;
     let resource = &scope.resource;
     let found = meta::name_of(wanted);
     if !found.is_empty() && found != name {
-        let cause = Cause::invalid("metadata.name", &found.into(), "field is immutable");
-        return Err(Status::invalid(&resource.group, &resource.kind, name, &[cause]).into());
+        let message = format!("the name of the object ({found}) does not match the name on the URL ({name})");
+        return Err(Status::bad_request(message).into());
     }
     let uid = wanted["metadata"]["uid"].as_str().unwrap_or_default();
     let present = current["metadata"]["uid"].as_str().unwrap_or_default();
     if !uid.is_empty() && uid != present {
+        if source != Source::Put {
+            let cause = Cause::invalid("metadata.uid", &uid.into(), "field is immutable");
+            return Err(Status::invalid(&resource.group, &resource.kind, name, &[cause]).into());
+        }
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {present}");
         return Err(Status::conflict(&resource.group, &resource.plural, name, &why).into());
     }

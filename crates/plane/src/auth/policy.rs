@@ -120,7 +120,6 @@ fn roles() -> Vec<Value> {
             "system:discovery",
             &none,
             &json!([urls(&[
-                "/",
                 "/api",
                 "/api/*",
                 "/apis",

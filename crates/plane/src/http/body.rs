@@ -43,12 +43,26 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
         _ => {
             let mut reader = serde_json::Deserializer::from_slice(content);
             let node = Node { path: "", duplicates: &mut duplicates };
-            let value = node.deserialize(&mut reader).map_err(|error| unreadable(&error))?;
+            let value = node.deserialize(&mut reader).map_err(|error| match foreign(content) {
+                Some(complaint) => unreadable(&complaint),
+                None => unreadable(&error),
+            })?;
             reader.end().map_err(|error| unreadable(&error))?;
             value
         }
     };
     Ok(Decoded { value, duplicates })
+}
+
+/// What Go's decoder says about a text that does not even begin like JSON.
+fn foreign(content: &[u8]) -> Option<String> {
+    let first = content.iter().find(|byte| !byte.is_ascii_whitespace())?;
+    let json = b"{[\"-tfn0123456789".contains(first);
+    (!json && first.is_ascii_graphic()).then(|| {
+        let dump = data_encoding::HEXLOWER.encode(&content[..content.len().min(30)]);
+        let more = if content.len() > 30 { " ..." } else { "" };
+        format!("invalid character '{}' looking for beginning of value ({dump}{more})", char::from(*first))
+    })
 }
 
 /// Builds a value like `serde_json` does, and notes duplicate keys.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use sha2::Digest;
 
 use super::route::Root;
 use crate::api::Api;
@@ -78,16 +79,32 @@ pub(super) fn resources(api: &Api, root: &Root, group: &str, version: &str) -> R
     if all.is_empty() && !core && !tolerant {
         return Err(Status::page_not_found());
     }
-    all.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    let plural = |entry: &Value| entry["name"].as_str().and_then(|name| name.split('/').next()).map(str::to_owned);
+    all.sort_by_key(plural);
     let version = api_version(group, version);
     Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": all}))
 }
+
+/// The verbs of custom kinds in the order of Kubernetes.
+const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut Vec<Value>) {
     let mut entry = json!({
         "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
         "kind": &*resource.kind, "verbs": resource.verbs,
     });
+    if resource.is_custom() && !is_virtual {
+        // In the order of Kubernetes, for those who compare.
+        let rank = |verb: &&str| CUSTOM_VERBS.iter().position(|known| known == verb);
+        let mut verbs = resource.verbs.clone();
+        verbs.sort_by_key(rank);
+        entry["verbs"] = json!(verbs);
+    }
+    if let Some(storage) = resource.storage_version().filter(|_| !is_virtual && !resource.is_review()) {
+        let about = format!("{}/{}/{}", resource.stored_group, storage.name, resource.kind);
+        let hash = sha2::Sha256::digest(about.as_bytes());
+        entry["storageVersionHash"] = data_encoding::BASE64.encode(&hash[..8]).into();
+    }
     if !resource.short_names.is_empty() {
         entry["shortNames"] = json!(resource.short_names);
     }
@@ -101,6 +118,9 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
             "kind": kind, "verbs": verbs,
         })
     };
+    if resource.group.is_empty() && &*resource.plural == "namespaces" {
+        all.push(sub("finalize", "Namespace", &["update"]));
+    }
     if version.status {
         all.push(sub("status", &resource.kind, &["get", "patch", "update"]));
     }
@@ -115,9 +135,6 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         entry["group"] = "authentication.k8s.io".into();
         entry["version"] = "v1".into();
         all.push(entry);
-    }
-    if resource.group.is_empty() && &*resource.plural == "namespaces" {
-        all.push(sub("finalize", "Namespace", &["update"]));
     }
 }
 

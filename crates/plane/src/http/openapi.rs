@@ -85,7 +85,7 @@ pub(super) fn older(api: &Api, root: &Root, headers: &HeaderMap) -> Reply {
     let accepted: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     let wants = |media: &str| accepted.iter().any(|text| text.contains(media));
     if wants(v2::MEDIA) || wants(v2::OLD_MEDIA) {
-        reply::raw(200, v2::MEDIA, v2::encode(&document))
+        reply::raw(200, v2::ANSWER_MEDIA, v2::encode(&document))
     } else {
         reply::object(200, &document, Format::Json)
     }

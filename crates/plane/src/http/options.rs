@@ -13,8 +13,10 @@ impl Call<'_> {
         let revision = match query.get("resourceVersion") {
             None => None,
             Some(text) => Some(text.parse::<u64>().map_err(|_| {
-                let detail = format!("resourceVersion: Invalid value: {text:?}: must be a number");
-                Status::bad_request(detail)
+                let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+                Status::bad_request(format!(
+                    "invalid resource version: resourceVersion: Invalid value: {text:?}: {why}"
+                ))
             })?),
         };
         let revision_match = match (query.get("resourceVersionMatch"), revision) {
@@ -35,7 +37,12 @@ impl Call<'_> {
         };
         let limit = match query.get("limit") {
             None => 0,
-            Some(text) => text.parse().map_err(|_| Status::bad_request(format!("limit {text:?} is not a number")))?,
+            Some(text) => {
+                let limit: i64 =
+                    text.parse().map_err(|_| Status::bad_request(format!("limit {text:?} is not a number")))?;
+                // A negative one is none.
+                usize::try_from(limit).unwrap_or(0)
+            }
         };
         Ok(ListOptions {
             labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?,

@@ -9,7 +9,7 @@ use super::admit::{self, Place};
 use super::{Checks, ListType, Schema, SchemaError, Type};
 
 /// Where schemas begin.
-const ROOT: &str = "openAPIV3Schema";
+pub(super) const ROOT: &str = "openAPIV3Schema";
 
 impl Schema {
     /// Compiles the schema of one version; the root must be structural.

@@ -118,7 +118,7 @@ impl Schema {
             "FieldValueDuplicate" => format!("Duplicate value: {kind:?}"),
             _ => format!("Invalid value: {kind:?}: {message}"),
         };
-        Cause::new(reason, field, text)
+        Cause { named_type: Some(kind), ..Cause::new(reason, field, text) }
     }
 
     /// The type as faults of rules name it; values may be secret.

@@ -17,7 +17,7 @@ async fn a_crd_is_established_and_served_at_once() {
     let found = world.admin.get("/apis/example.io/v1").await.expect(200);
     let names: Vec<&str> =
         found["resources"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["widgets", "widgets/scale", "widgets/status"]);
+    assert_eq!(names, ["widgets", "widgets/status", "widgets/scale"]);
     let group = world.admin.get("/apis/example.io").await.expect(200);
     assert_eq!(group["preferredVersion"]["version"], "v1");
     assert_eq!(world.admin.get("/apis/nope.io/v1").await.code, 404);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::{Api, now};
 use super::names;
 use crate::resource::Origin;
-use crate::schema::Schema;
+use crate::schema::{Schema, shape};
 use crate::status::{Cause, Status};
 
 /// Holds a CRD until its objects are gone.
@@ -128,6 +128,10 @@ pub(super) fn validate(api: &Api, cluster: &str, crd: &Value, old: Option<&Value
             .push(Cause::forbidden("spec.names.plural", &format!("{expected} is served by the control plane itself")));
     }
     versions(spec, &mut causes);
+    if crd["status"]["storedVersions"].as_array().is_none_or(Vec::is_empty) {
+        let detail = "must have at least one stored version";
+        causes.push(Cause::invalid("status.storedVersions", &Value::Null, detail));
+    }
     causes
 }
 
@@ -139,7 +143,7 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
         let detail = "must have exactly one version marked as storage version";
-        causes.push(Cause::invalid("spec.versions", &spec["versions"], detail));
+        causes.push(Cause::invalid_text("spec.versions", &told(versions), detail));
     }
     let schema = |version: &Value| version["schema"]["openAPIV3Schema"].clone();
     // Kubernetes reports schemas that are equal in all versions at their common place.
@@ -152,7 +156,7 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
         }
         if versions[..index].iter().any(|other| other["name"] == name) {
             let detail = "must contain unique version names";
-            causes.push(Cause::invalid("spec.versions", &spec["versions"], detail));
+            causes.push(Cause::invalid_text("spec.versions", &told(versions), detail));
         }
         if !schema(version).is_object() {
             causes.push(Cause::required(&format!("{field}.schema.openAPIV3Schema"), "schemas are required"));
@@ -161,9 +165,36 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
         if same && index > 0 {
             continue;
         }
-        if let Err(error) = Schema::compile(&schema(version)) {
-            let prefix = if same { "spec.validation".to_owned() } else { format!("{field}.schema") };
-            causes.push(Cause::new(error.reason, &format!("{prefix}.{}", error.field), error.message));
+        let prefix = if same { "spec.validation".to_owned() } else { format!("{field}.schema") };
+        let mut faults = shape::faults(&schema(version));
+        if faults.is_empty() {
+            faults.extend(Schema::compile(&schema(version)).err());
         }
+        let faults = faults.into_iter();
+        causes
+            .extend(faults.map(|fault| Cause::new(fault.reason, &format!("{prefix}.{}", fault.field), fault.message)));
     }
+}
+
+/// Versions as Kubernetes' messages show them: its internal type, in which a schema that all versions share is elsewhere.
+fn told(versions: &[Value]) -> String {
+    let same = |key: &str| versions.iter().all(|version| version[key] == versions[0][key]);
+    let own = |version: &Value, key: &str| if same(key) { Value::Null } else { version[key].clone() };
+    let shown = versions.iter().map(|version| {
+        // By hand: the order of the fields is that of the type.
+        let fields = [
+            ("Name", version["name"].clone()),
+            ("Served", (version["served"] == true).into()),
+            ("Storage", (version["storage"] == true).into()),
+            ("Deprecated", (version["deprecated"] == true).into()),
+            ("DeprecationWarning", version["deprecationWarning"].clone()),
+            ("Schema", own(version, "schema")),
+            ("Subresources", own(version, "subresources")),
+            ("AdditionalPrinterColumns", own(version, "additionalPrinterColumns")),
+            ("SelectableFields", own(version, "selectableFields")),
+        ];
+        let fields = fields.map(|(name, value)| format!("{name:?}:{value}"));
+        format!("{{{}}}", fields.join(","))
+    });
+    format!("[{}]", shown.collect::<Vec<_>>().join(","))
 }

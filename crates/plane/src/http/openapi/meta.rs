@@ -32,7 +32,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         "properties": {
             "manager": text("The workflow managing these fields."), "operation": text("Apply or Update."),
             "apiVersion": text("The version of this resource that this field set applies to."), "time": time("When the fields were last changed."),
-            "fieldsType": text("FieldsV1."), "fieldsV1": {"type": "object", "description": "The set of fields."},
+            "fieldsType": text("FieldsV1."), "fieldsV1": {"allOf": [{"$ref": reference("FieldsV1")}], "description": "The set of fields."},
             "subresource": text("The subresource used to update the object."),
         },
     });
@@ -66,8 +66,16 @@ pub(super) fn schemas() -> Map<String, Value> {
             "selfLink": text("Deprecated: selfLink is no longer set."),
         },
     });
-    [("OwnerReference", owner), ("ManagedFieldsEntry", managed), ("ObjectMeta", meta), ("ListMeta", list)]
-        .into_iter()
-        .map(|(name, schema)| (format!("{prefix}.{name}"), schema))
-        .collect()
+    let fields =
+        json!({"type": "object", "description": "FieldsV1 stores a set of fields in a data structure like a Trie."});
+    [
+        ("OwnerReference", owner),
+        ("FieldsV1", fields),
+        ("ManagedFieldsEntry", managed),
+        ("ObjectMeta", meta),
+        ("ListMeta", list),
+    ]
+    .into_iter()
+    .map(|(name, schema)| (format!("{prefix}.{name}"), schema))
+    .collect()
 }

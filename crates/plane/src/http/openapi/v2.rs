@@ -4,6 +4,8 @@ use serde_json::{Map, Value, json};
 
 /// What Go clients ask for.
 pub(super) const MEDIA: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The same in an answer, where an at sign is not allowed.
+pub(super) const ANSWER_MEDIA: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// What old clients ask for; the answer is the same.
 pub(super) const OLD_MEDIA: &str = "application/com.github.googleapis.gnostic.OpenAPIv2+protobuf";
 

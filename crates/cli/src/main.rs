@@ -65,9 +65,6 @@ enum Command {
     Top(top::Args),
 }
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let verbose = cli.verbose;

@@ -10,9 +10,6 @@ use carrick_syncagent::options::Options;
 use carrick_syncagent::traces;
 use tokio_util::sync::CancellationToken;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let options = match Options::parse_from_args(std::env::args_os()) {
         Ok(options) => options,

@@ -10,7 +10,7 @@ use carrick_syncagent::api;
 use serde_json::{Value, json};
 
 use super::related::{credentials, encoded, secret};
-use super::rights::{grant, kcp_rules, service_rules};
+use super::rights::{grant, kcp_rules, revoke, service_rules};
 use crate::agent::{Agent, Setup};
 use crate::stage::{NAMESPACE, Stage, place, shown};
 use crate::world::{User, World};
@@ -188,7 +188,8 @@ pub(super) async fn what_the_agent_may_not_watch_it_looks_at_now_and_then(world:
     stage.object("a change is found", at, |secret| secret["data"]["password"] == encoded("second")).await?;
     let said = |line: &String| line.contains("Cannot watch related objects") && line.contains("secrets");
     ensure!(agent.log().iter().any(said), "nobody says that watching Secrets is not allowed");
-    agent.stop().await
+    agent.stop().await?;
+    revoke(&stage, &stage.service).await
 }
 
 pub(super) async fn the_status_of_a_kind_of_kubernetes_returns(world: Arc<dyn World>) -> anyhow::Result<()> {

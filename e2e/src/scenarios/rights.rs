@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use carrick_client::Client;
+use carrick_client::{Client, DeleteOptions};
 use serde_json::{Value, json};
 
 use super::related::{credentials, encoded, secret};
@@ -51,7 +51,8 @@ pub(super) async fn the_documented_rights_are_enough_for_an_order_with_a_secret(
     let log = agent.log();
     let refused: Vec<_> = log.iter().filter(|line| line.contains("forbidden")).collect();
     ensure!(refused.len() == 1 && refused[0].contains("delete"), "what the agent may not do: {refused:#?}");
-    agent.stop().await
+    agent.stop().await?;
+    revoke(&stage, &stage.service).await
 }
 
 /// On the service cluster.
@@ -103,5 +104,13 @@ pub(crate) async fn grant(stage: &Stage, client: &Client, rules: &Value) -> anyh
         "subjects": [{ "apiGroup": api, "kind": "User", "name": AGENT }],
     });
     client.create(&kinds::cluster_role_bindings(), None, &binding).await?;
+    Ok(())
+}
+
+/// Takes back what was granted: on real servers all scenarios share the agent's user.
+pub(crate) async fn revoke(stage: &Stage, client: &Client) -> anyhow::Result<()> {
+    let (name, everything) = (stage.agent_name(), DeleteOptions::default());
+    client.delete(&kinds::cluster_role_bindings(), None, &name, &everything).await?;
+    client.delete(&kinds::cluster_roles(), None, &name, &everything).await?;
     Ok(())
 }

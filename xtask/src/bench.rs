@@ -16,7 +16,7 @@ pub struct Args {
 
 /// What is run for the figures in docs/benchmarks.md.
 const FIGURES: [&[&str]; 3] = [
-    &["--world", "real", "--objects", "200", "--workspaces", "5"],
+    &["--world", "real", "--objects", "400", "--workspaces", "40"],
     &["--world", "embedded", "--objects", "1000", "--workspaces", "100", "--rate", "10"],
     &[
         "--world",

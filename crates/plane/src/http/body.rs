@@ -11,8 +11,11 @@ use serde_json::{Map, Number, Value};
 use super::protobuf;
 use crate::status::Status;
 
+/// The body of a request, or why it could not be read.
+pub(super) type Content = Result<Bytes, Status>;
+
 /// Reads a whole body, or refuses it when it is longer than the limit.
-pub(super) async fn read(body: Incoming, limit: usize) -> Result<Bytes, Status> {
+pub(super) async fn read(body: Incoming, limit: usize) -> Content {
     match Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),

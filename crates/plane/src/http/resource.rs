@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, header};
-use hyper::body::Incoming;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::body::{self, Decoded};
+use super::body::{self, Content, Decoded};
 use super::negotiate::{Accept, Shape};
 use super::options::invalid_options;
 use super::reply::{self, Reply};
@@ -73,14 +72,14 @@ impl Call<'_> {
     }
 
     /// Does what the request asks for.
-    pub(super) async fn answer(&self, attributes: Attributes, request: Request<Incoming>) -> Result<Reply, Status> {
+    pub(super) async fn answer(&self, attributes: Attributes, request: Request<Content>) -> Result<Reply, Status> {
         let api = &self.server.api;
         let target = self.target;
         let Some(resource) = self.root.find(api, &target.group, &target.version, &target.plural) else {
             return Err(Status::page_not_found());
         };
         if resource.is_review() {
-            return reviews::answer(self, &resource, request).await;
+            return reviews::answer(self, &resource, request);
         }
         let namespace = if resource.namespaced { target.namespace.as_str() } else { "" };
         if resource.namespaced && !target.name.is_empty() && namespace.is_empty() {
@@ -107,19 +106,19 @@ impl Call<'_> {
             return Err(Status::method_not_allowed());
         }
         if target.subresource == "token" {
-            return token::answer(self, &scope, request).await;
+            return token::answer(self, &scope, request);
         }
         if target.subresource == "scale" {
-            return scale::answer(self, &scope, request).await;
+            return scale::answer(self, &scope, request);
         }
         match verb {
             "get" => self.get(&scope),
             "list" => self.list(&scope).await,
             "watch" => self.watch(scope, &request),
-            "create" => self.create(&scope, request).await,
-            "update" => self.update(&scope, request).await,
-            "patch" => self.patch(&scope, request).await,
-            "delete" | "deletecollection" => self.delete(&scope, request).await,
+            "create" => self.create(&scope, request),
+            "update" => self.update(&scope, request),
+            "patch" => self.patch(&scope, request),
+            "delete" | "deletecollection" => self.delete(&scope, request),
             _ => Err(Status::method_not_allowed()),
         }
     }
@@ -238,7 +237,7 @@ impl Call<'_> {
         }
     }
 
-    fn watch(&self, mut scope: Scope, request: &Request<Incoming>) -> Result<Reply, Status> {
+    fn watch(&self, mut scope: Scope, request: &Request<Content>) -> Result<Reply, Status> {
         let mut options = self.list_options(&scope)?;
         if !self.target.name.is_empty() {
             // The deprecated form names the object in the path.
@@ -251,7 +250,7 @@ impl Call<'_> {
         watch::answer(self, scope, options, request.extensions().get())
     }
 
-    async fn create(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
+    fn create(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
         if !self.target.name.is_empty() {
             return Err(Status::method_not_allowed());
         }
@@ -260,25 +259,25 @@ impl Call<'_> {
                 "the namespace of the object must be in the URL: an empty namespace may not be set during creation";
             return Err(Status::bad_request(message));
         }
-        let (decoded, agent) = self.body(scope, request).await?;
-        let options = self.write_options(&agent, decoded.duplicates)?;
-        let written = self.server.api.create(self.caller, scope, decoded.value, &options)?;
+        let (sent, agent) = decoded(scope, request)?;
+        let options = self.write_options(&agent, sent.duplicates)?;
+        let written = self.server.api.create(self.caller, scope, sent.value, &options)?;
         Ok(self.written(scope, written))
     }
 
-    async fn update(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
-        let (decoded, agent) = self.body(scope, request).await?;
-        let options = self.write_options(&agent, decoded.duplicates)?;
+    fn update(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
+        let (sent, agent) = decoded(scope, request)?;
+        let options = self.write_options(&agent, sent.duplicates)?;
         let target = self.target;
         let api = &self.server.api;
-        let written = api.put(self.caller, scope, &target.name, &target.subresource, decoded.value, &options)?;
+        let written = api.put(self.caller, scope, &target.name, &target.subresource, sent.value, &options)?;
         Ok(self.written(scope, written))
     }
 
-    async fn patch(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
+    fn patch(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
         let media = media_type(&request);
         let agent = agent(&request);
-        let content = body::read(request.into_body(), self.server.limits.body).await?;
+        let content = request.into_body()?;
         let kind = &scope.resource.kind;
         let decoded = body::decode(&content, &media, kind);
         let decoded =
@@ -301,12 +300,12 @@ impl Call<'_> {
         Ok(self.written(scope, written))
     }
 
-    async fn delete(&self, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
+    fn delete(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
         if !self.target.subresource.is_empty() {
             return Err(Status::method_not_allowed());
         }
         let media = media_type(&request);
-        let content = body::read(request.into_body(), self.server.limits.body).await?;
+        let content = request.into_body()?;
         let mut value = json!({});
         if !content.is_empty() {
             check_media(&media)?;
@@ -336,15 +335,15 @@ impl Call<'_> {
     fn written(&self, scope: &Scope, written: Written) -> Reply {
         self.shaped(scope, written.code, written.object, &written.warnings)
     }
+}
 
-    /// The decoded body and the client's name.
-    pub(super) async fn body(&self, scope: &Scope, request: Request<Incoming>) -> Result<(Decoded, String), Status> {
-        let media = media_type(&request);
-        let agent = agent(&request);
-        check_media(&media)?;
-        let content = body::read(request.into_body(), self.server.limits.body).await?;
-        Ok((body::decode(&content, &media, &scope.resource.kind)?, agent))
-    }
+/// The decoded body and the client's name.
+pub(super) fn decoded(scope: &Scope, request: Request<Content>) -> Result<(Decoded, String), Status> {
+    let media = media_type(&request);
+    let agent = agent(&request);
+    check_media(&media)?;
+    let content = request.into_body()?;
+    Ok((body::decode(&content, &media, &scope.resource.kind)?, agent))
 }
 
 const PATCH_TYPES: &[&str] = &[
@@ -374,13 +373,13 @@ fn check_wildcard(scope: &Scope, verb: &str) -> Result<(), Status> {
     )))
 }
 
-fn media_type(request: &Request<Incoming>) -> String {
+fn media_type(request: &Request<Content>) -> String {
     let text = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     text.split(';').next().unwrap_or_default().trim().to_lowercase()
 }
 
 /// The client's name: its agent up to the first slash.
-fn agent(request: &Request<Incoming>) -> String {
+fn agent(request: &Request<Content>) -> String {
     let text = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
     text.split('/').next().unwrap_or_default().chars().take(128).collect()
 }

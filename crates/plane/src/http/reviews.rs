@@ -1,11 +1,11 @@
 //! Reviews: questions about callers and permissions that are answered and not stored.
 
 use http::Request;
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use super::body::Content;
 use super::reply::{self, Reply};
-use super::resource::Call;
+use super::resource::{Call, decoded};
 use crate::api::{Caller, Scope};
 use crate::auth::accounts::Checked;
 use crate::extension::{Attributes, Target};
@@ -14,18 +14,14 @@ use crate::status::{Cause, Status};
 use std::sync::Arc;
 
 /// Answers a review.
-pub(super) async fn answer(
-    call: &Call<'_>,
-    resource: &Arc<Resource>,
-    request: Request<Incoming>,
-) -> Result<Reply, Status> {
+pub(super) fn answer(call: &Call<'_>, resource: &Arc<Resource>, request: Request<Content>) -> Result<Reply, Status> {
     if request.method() != http::Method::POST || !call.target.name.is_empty() {
         return Err(Status::method_not_allowed());
     }
     let Target::One(cluster) = &call.root.target else { return Err(Status::no_such_resource()) };
     let scope = Scope::new(cluster, resource.clone(), &call.target.version);
-    let (decoded, _) = call.body(&scope, request).await?;
-    let mut review = decoded.value;
+    let (sent, _) = decoded(&scope, request)?;
+    let mut review = sent.value;
     if !review.is_object() {
         return Err(Status::bad_request("the review must be an object"));
     }

@@ -6,6 +6,7 @@ use http::{HeaderValue, Method, Request, header};
 use hyper::body::Incoming;
 use serde_json::json;
 
+use super::body::{self, Content};
 use super::endpoint::Connection;
 use super::negotiate::{self, Accept, Format, Shape};
 use super::reply::{self, Cut, Reply};
@@ -98,7 +99,8 @@ pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Resul
     {
         ask.cluster_name = name.to_string();
     }
-    let request = Request::from_parts(parts, body);
+    // Before anything is planned: what is to be done and then cut off must not depend on a body that may never come.
+    let request = Request::from_parts(parts, body::read(body, server.limits.body).await);
     ask.user = authenticate(server, &request).map(|caller| caller.user).unwrap_or_default();
     let plan = server.faults.plan(ask);
     let result = planned(server, request, &query, accept, format, &plan).await;
@@ -109,7 +111,7 @@ pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Resul
 /// Answers one request with the faults planned for it.
 async fn planned(
     server: &Server,
-    request: Request<Incoming>,
+    request: Request<Content>,
     query: &Query,
     accept: Result<Accept, Status>,
     format: Format,
@@ -152,7 +154,7 @@ async fn planned(
 
 async fn answer(
     server: &Server,
-    request: Request<Incoming>,
+    request: Request<Content>,
     query: &Query,
     accept: Result<Accept, Status>,
     plan: &Plan,
@@ -238,7 +240,7 @@ fn is_health(api: &Api, path: &str) -> bool {
     matches!(first, Some("healthz" | "livez" | "readyz"))
 }
 
-fn authenticate(server: &Server, request: &Request<Incoming>) -> Result<Caller, Status> {
+fn authenticate(server: &Server, request: &Request<Content>) -> Result<Caller, Status> {
     if let Some(caller) = request.extensions().get::<Connection>().and_then(|about| about.peer.clone()) {
         return Ok(caller);
     }

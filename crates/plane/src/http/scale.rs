@@ -1,10 +1,9 @@
 //! The scale subresource of custom kinds and of workloads.
 
 use http::Request;
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::body;
+use super::body::{self, Content};
 use super::reply::Reply;
 use super::resource::Call;
 use super::{jsonpath, protobuf};
@@ -13,7 +12,7 @@ use crate::resource::Scale;
 use crate::status::Status;
 
 /// Reads or writes the number of replicas.
-pub(super) async fn answer(call: &Call<'_>, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
+pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
     let Some(paths) = scope.version()?.scale.clone() else { return Err(Status::page_not_found()) };
     let name = &call.target.name;
     let api = call.api();
@@ -28,7 +27,7 @@ pub(super) async fn answer(call: &Call<'_>, scope: &Scope, request: Request<Inco
         return Err(Status::unsupported_media(&["application/merge-patch+json"]));
     }
     let media = if media.starts_with(protobuf::MEDIA) { protobuf::MEDIA } else { "application/json" };
-    let content = body::read(request.into_body(), call.server.limits.body).await?;
+    let content = request.into_body()?;
     let sent = body::decode(&content, media, "Scale")?.value;
     let Some(replicas) = sent["spec"]["replicas"].as_i64() else {
         return Err(Status::bad_request("spec.replicas must be a number"));

@@ -1,11 +1,11 @@
 //! The token subresource of service accounts.
 
 use http::Request;
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use super::body::Content;
 use super::reply::{self, Reply};
-use super::resource::Call;
+use super::resource::{Call, decoded};
 use crate::api::{Scope, now};
 use crate::auth::accounts::Account;
 use crate::status::{Cause, Status};
@@ -17,13 +17,13 @@ const USUAL: i64 = 3600;
 const LONGEST: i64 = 1 << 32;
 
 /// Answers a TokenRequest.
-pub(super) async fn answer(call: &Call<'_>, scope: &Scope, request: Request<Incoming>) -> Result<Reply, Status> {
+pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
     if request.method() != http::Method::POST {
         return Err(Status::method_not_allowed());
     }
     let name = &call.target.name;
-    let (decoded, _) = call.body(scope, request).await?;
-    let mut wanted = decoded.value;
+    let (sent, _) = decoded(scope, request)?;
+    let mut wanted = sent.value;
     if !wanted.is_object() {
         return Err(Status::bad_request("the token request must be an object"));
     }

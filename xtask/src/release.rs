@@ -47,7 +47,11 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
     let version = format!("{}+{commit}", env!("CARGO_PKG_VERSION"));
     // Panics name source files: by their place in the repository and in the registry, not on this machine.
     let home = std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))?;
-    let flags = format!("--remap-path-prefix={}=. --remap-path-prefix={home}=cargo", root.display());
+    let mut flags = format!("--remap-path-prefix={}=. --remap-path-prefix={home}=cargo", root.display());
+    if args.target.contains("-linux-") {
+        // The places that a program corrects when it starts, as bits instead of a table: 700 KB less.
+        flags.push_str(" -Clink-arg=-Wl,-z,pack-relative-relocs");
+    }
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(&root).args(["build", "--locked", "--profile", "dist", "--target", &args.target]);
     for program in PROGRAMS {

@@ -13,7 +13,7 @@
 mod endpoint;
 pub mod fetch;
 mod keep;
-mod manifests;
+pub mod manifests;
 mod operator;
 mod stage;
 mod steps;

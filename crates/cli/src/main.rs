@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  main ─┬─ demo    plays a whole delivery, from order to clean-up, in this process
+//!        ├─ dev     runs a provider's files, and applies them again at every change
 //!        ├─ doctor  looks for what keeps an agent from working, and tells the fix
 //!        ├─ explain tells what the agent would do, and why
 //!        ├─ init    writes files that offer a kind in kcp
@@ -9,12 +10,14 @@
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ top     shows what an agent is doing
 //!        ├─ ui      step lines with their time, for a terminal or plain
-//!        └─ workspaces, kubeconfig, logs    what demo and plane need
+//!        └─ embedded, workspaces, kubeconfig, logs    what demo, dev and plane need
 //! ```
 
 mod agent_flags;
 mod demo;
+mod dev;
 mod doctor;
+mod embedded;
 mod explain;
 mod init;
 mod kubeconfig;
@@ -46,6 +49,7 @@ Examples:
   carrick demo                          see one service delivered, from order to clean-up
   carrick demo --keep                   the same, and leave it running to look at with kubectl
   carrick plane --data-dir ./plane      a kcp and a Kubernetes API server to play with
+  carrick dev --crd buckets.yaml        your API, published and ordered, again at every change of the file
   carrick init --crd buckets.yaml       files that offer a kind in kcp, ready to apply
   carrick doctor --help                 what keeps the agent from working, and how to put it right
   carrick explain --help                what would the agent do with an object, and why
@@ -57,6 +61,7 @@ carrick is for development and tests; production runs on real kcp and Kubernetes
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Dev(dev::Args),
     Doctor(doctor::Args),
     Explain(explain::Args),
     Init(init::Args),
@@ -70,6 +75,7 @@ fn main() -> ExitCode {
     let verbose = cli.verbose;
     match cli.command {
         Command::Demo(args) => wait(demo::run(args, verbose)),
+        Command::Dev(args) => wait(dev::run(args, verbose)),
         Command::Doctor(args) => wait(doctor::run(args, verbose)),
         Command::Explain(args) => wait(explain::run(args, verbose)),
         Command::Init(args) => wait(init::run(args, verbose)),

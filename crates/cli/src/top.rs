@@ -64,6 +64,12 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What is wrong with a PublishedResource, as the dashboard tells it. Pure.
+pub fn trouble(pr: &Value) -> Option<&str> {
+    let wrong = pr["conditions"].as_array().into_iter().flatten().find(|condition| condition["status"] == "False");
+    pr["problem"].as_str().or(pr["failing"].as_str()).or(wrong.and_then(|condition| condition["message"].as_str()))
+}
+
 /// One screen. Pure.
 fn text(state: &Value, colours: bool) -> String {
     let (agent, now) = (&state["agent"], &state["now"]);
@@ -103,9 +109,7 @@ fn text(state: &Value, colours: bool) -> String {
     let width = published.iter().map(|pr| word(&pr["name"]).len()).max().unwrap_or(0).max("PUBLISHED RESOURCE".len());
     let _ = writeln!(text, "\n{:width$}  {:>8}  {:>8}  STATE", "PUBLISHED RESOURCE", "OBJECTS", "COPIES");
     for pr in published {
-        let wrong = pr["conditions"].as_array().into_iter().flatten().find(|condition| condition["status"] == "False");
-        let trouble = pr["problem"].as_str().or(pr["failing"].as_str()).or(wrong.and_then(|it| it["message"].as_str()));
-        let verdict = match trouble {
+        let verdict = match trouble(&pr) {
             Some(trouble) => style(trouble.to_owned()).yellow(),
             None => style(word(&pr["schema"])).green(),
         };

@@ -108,6 +108,16 @@ impl Ui {
         Self { out, spinner: terminal && !logs, colour: terminal && std::env::var_os("NO_COLOR").is_none() }
     }
 
+    /// Whether what was printed can be drawn anew.
+    pub fn is_live(&self) -> bool {
+        self.spinner
+    }
+
+    /// Whether colours are wanted.
+    pub fn has_colours(&self) -> bool {
+        self.colour
+    }
+
     /// One line as it is.
     pub fn line(&self, text: impl Display) {
         // Whoever closed the other end does not want to know.

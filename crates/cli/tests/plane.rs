@@ -134,7 +134,7 @@ fn bad_input_names_the_thing_and_the_way_out() {
 
 #[test]
 fn help_has_examples_for_every_command() {
-    for command in [&["--help"][..], &["demo", "--help"], &["plane", "--help"]] {
+    for command in [&["--help"][..], &["demo", "--help"], &["dev", "--help"], &["plane", "--help"]] {
         let output = carrick(command).output().unwrap();
         assert!(output.status.success());
         assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:\n  carrick "), "{command:?}");

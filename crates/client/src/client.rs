@@ -25,6 +25,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 const PAGE_SIZE: u32 = 500;
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// A client scoped to one base URL. Cloning is cheap; see [`crate::Server`] for where clients come from.
 #[derive(Clone)]
@@ -223,6 +224,24 @@ impl Client {
     ) -> Result<Value, Error> {
         let target = resource.object_path(namespace, name, Some("status"));
         self.json(Method::PATCH, &target, Some((MERGE_PATCH, patch))).await
+    }
+
+    /// Applies an object server-side: what it says becomes so, whoever said otherwise, and what the same manager said before and does not
+    /// say any more goes away. Fields that the server does not know are refused.
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        object: &Value,
+        manager: &str,
+    ) -> Result<Value, Error> {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let mut query = String::new();
+        for (key, value) in [("fieldManager", manager), ("force", "true"), ("fieldValidation", "Strict")] {
+            push_query(&mut query, key, value);
+        }
+        let target = format!("{}{query}", resource.object_path(namespace, name, None));
+        self.json(Method::PATCH, &target, Some((APPLY_PATCH, object))).await
     }
 
     /// Deletes an object. A missing one is an error like any other; see [`Error::is_not_found`].

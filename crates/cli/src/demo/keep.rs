@@ -21,13 +21,17 @@ pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Re
             Ok(Done::new(format!("kubeconfigs are in {}", written.display())).with(written))
         })
         .await?;
+    if let Some(agent) = stage.agent() {
+        ui.heading("In a browser");
+        ui.command(agent.dashboard());
+    }
     commands(&ui, &written, &urls[0]);
     ui.line("\nRunning until Ctrl-C.");
     tokio::select! {
         told = signals::stop() => if let Err(error) = told {
             ui.line(format_args!("stopping at once: {error:#}"));
         },
-        problem = stage.agent_problem() => ui.line(format_args!("stopping: the agent ended: {problem}")),
+        problem = ended(&stage) => ui.line(format_args!("stopping: the agent ended: {problem}")),
     }
     ui.line("");
     let stopped = stage.stop().await;
@@ -36,6 +40,14 @@ pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Re
         let _ = std::fs::remove_dir_all(&temporary);
     }
     stopped
+}
+
+/// Why the agent ended, once it does so although nobody told it to.
+async fn ended(stage: &Stage) -> String {
+    match stage.agent() {
+        Some(agent) => agent.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn write(stage: &Stage, folder: &Path) -> anyhow::Result<PathBuf> {

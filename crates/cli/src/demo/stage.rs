@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
 use carrick_client::{Client, Server};
-use carrick_plane::{Config, Mode, Plane, User};
-use carrick_syncagent::agent::{self, AgentConfig, Timing};
-use tokio::sync::watch;
+use carrick_plane::{Mode, Plane};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use super::manifests::{AGENT_NAMESPACE, AGENT_USER, EXPORT, PROVIDER_PATH};
 use super::operator;
+use crate::embedded::{self, RunningAgent, Work};
 use crate::ui::{Done, Failed, Seen, Step, Ui};
 
 /// The provider's user, administrator of the provider's workspace.
@@ -47,15 +44,7 @@ pub struct Stage {
     /// The consumers.
     pub teams: [Team; 2],
     operator: Option<JoinHandle<()>>,
-    agent: Option<Agent>,
-}
-
-#[derive(Debug)]
-struct Agent {
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-    /// Why it ended, if it did so although nobody told it to.
-    problem: watch::Receiver<Option<String>>,
+    agent: Option<RunningAgent>,
 }
 
 impl Stage {
@@ -65,7 +54,7 @@ impl Stage {
         let step = Step::new("starting kcp", "an embedded kcp that answers on loopback").hint(hint);
         let (kcp, admin, provider, teams) = ui
             .step(step, async |_| {
-                let plane = start(Mode::Kcp, &[AGENT_USER, PROVIDER, "team-a", "team-b"]).await?;
+                let plane = embedded::start(Mode::Kcp, &[AGENT_USER, PROVIDER, "team-a", "team-b"]).await?;
                 let admin = Server::from_kubeconfig_yaml(&plane.kubeconfig("kcp-admin", None)?)?;
                 admin.client().raw_get("/version").await?;
                 let client = |user: &str, path: &str| -> anyhow::Result<Client> {
@@ -80,7 +69,7 @@ impl Stage {
         let step = Step::new("starting the service cluster", "an embedded API server that answers on loopback");
         let (service, cluster) = ui
             .step(step.hint(hint), async |_| {
-                let plane = start(Mode::Kube, &[AGENT_USER]).await?;
+                let plane = embedded::start(Mode::Kube, &[AGENT_USER]).await?;
                 let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None)?)?.client();
                 client.raw_get("/version").await?;
                 Ok(Done::new(format!("the service cluster answers at {}", plane.url())).with((plane, client)))
@@ -96,30 +85,15 @@ impl Stage {
 
     /// Starts the agent with credentials that are good for the provider's workspace and the service cluster only.
     pub fn run_agent(&mut self) -> anyhow::Result<()> {
-        let config = AgentConfig {
+        let work = Work {
             local: Server::from_kubeconfig_yaml(&self.service.kubeconfig(AGENT_USER, None)?)?,
             kcp: Server::from_kubeconfig_yaml(&self.kcp.kubeconfig(AGENT_USER, Some(PROVIDER_PATH))?)?,
-            namespace: AGENT_NAMESPACE.into(),
-            agent_name: "httpbin".into(),
-            slice: EXPORT.into(),
+            namespace: AGENT_NAMESPACE.to_owned(),
+            name: "httpbin",
+            export: EXPORT,
             selector: String::new(),
-            disabled: std::collections::BTreeSet::new(),
-            leader_election: false,
-            metrics_address: None,
-            health_address: None,
-            dashboard_address: None,
-            exit_on_startup_error: true,
-            timing: Timing::default(),
         };
-        let stop = CancellationToken::new();
-        let (sender, problem) = watch::channel(None);
-        let told = stop.clone();
-        let task = tokio::spawn(async move {
-            if let Err(error) = agent::run(config, told).await {
-                sender.send_replace(Some(error.to_string()));
-            }
-        });
-        self.agent = Some(Agent { stop, task, problem });
+        self.agent = Some(RunningAgent::start(work)?);
         Ok(())
     }
 
@@ -130,21 +104,16 @@ impl Stage {
                 Ok(found) => return Ok(found),
                 Err(problem) => seen.note(format_args!("{problem:#}")),
             }
-            if let Some(problem) = self.agent.as_ref().and_then(|agent| agent.problem.borrow().clone()) {
+            if let Some(problem) = self.agent.as_ref().and_then(RunningAgent::problem) {
                 anyhow::bail!("the agent ended: {problem}");
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// Why the agent ended, once it does so although nobody told it to.
-    pub async fn agent_problem(&self) -> String {
-        if let Some(agent) = &self.agent
-            && let Ok(problem) = agent.problem.clone().wait_for(Option::is_some).await
-        {
-            return problem.clone().unwrap_or_default();
-        }
-        std::future::pending().await
+    /// The agent, once it was started.
+    pub fn agent(&self) -> Option<&RunningAgent> {
+        self.agent.as_ref()
     }
 
     /// Stops the agent, the operator and the servers.
@@ -153,11 +122,7 @@ impl Stage {
         self.ui
             .step(step, async |_| {
                 if let Some(agent) = self.agent {
-                    agent.stop.cancel();
-                    agent.task.await.context("the agent")?;
-                    if let Some(problem) = &*agent.problem.borrow() {
-                        anyhow::bail!("the agent ended: {problem}");
-                    }
+                    agent.stop().await?;
                 }
                 if let Some(operator) = self.operator {
                     operator.abort();
@@ -167,9 +132,4 @@ impl Stage {
             })
             .await
     }
-}
-
-async fn start(mode: Mode, users: &[&str]) -> anyhow::Result<Plane> {
-    let users = users.iter().map(|name| User::new(&uuid::Uuid::new_v4().simple().to_string(), name, &[])).collect();
-    Ok(Plane::start(Config { users, ..Config::new(mode) }).await?)
 }

@@ -1,0 +1,173 @@
+//! `carrick dev`: a provider's inner loop. What is in the files is applied, and what comes of it is shown.
+//!
+//! ```text
+//!  files ─▶ sources ─▶ ledger ─▶ hands ─┬─▶ service cluster ─▶ agent ─▶ kcp ◀─ consumer's workspace ◀─┐
+//!           (settled)  (what is  (apply,└──────────────────────────┬──────── --object files ──────────┘
+//!                       to do)    remove)                          ▼
+//!                                          dashboard ─▶ board ─▶ screen
+//!
+//!  stage      what runs                    documents  objects in a text
+//! ```
+
+mod board;
+mod documents;
+mod hands;
+mod ledger;
+mod screen;
+mod session;
+mod sources;
+mod stage;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::logs::{self, Quiet};
+use crate::ui::Ui;
+use crate::{kubeconfig, signals};
+use session::Session;
+use sources::{Root, Side, Sources};
+use stage::Stage;
+
+/// Develop an API: see it published, ordered and synced, again at every change of its files.
+///
+/// Starts a kcp and a service cluster in this process, and an agent between them; applies your files; binds a consumer to what you
+/// offer and accepts all claims; shows what is synced. Files are watched: edit one and it is applied again, delete one and its
+/// objects go. A file that is broken changes nothing until it is whole again. Ctrl-C leaves nothing behind.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["crd", "published_resource"])))]
+pub struct Args {
+    /// Files or folders with CRDs, and whatever else your service needs, for the service cluster
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    crd: Vec<PathBuf>,
+    /// Files or folders with PublishedResources, for the service cluster
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    published_resource: Vec<PathBuf>,
+    /// Files or folders with objects that the consumer orders, for the consumer's workspace
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    object: Vec<PathBuf>,
+    /// Use this cluster as the service cluster, for instance one on which your operator runs; what was applied there is removed at the end
+    #[arg(long, value_name = "FILE")]
+    service_kubeconfig: Option<PathBuf>,
+    /// Folder for the kubeconfigs [default: a temporary one]
+    #[arg(long, value_name = "FOLDER")]
+    data_dir: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  carrick dev --crd crd.yaml --published-resource pr.yaml
+  carrick dev --crd crd.yaml --published-resource pr.yaml --object sample.yaml    with a first order
+  carrick dev --crd config/crd/bases --published-resource publish --object samples    folders: all *.yaml, *.yml, *.json in them
+  carrick dev --crd crd.yaml --published-resource pr.yaml --service-kubeconfig ~/.kube/config    on a cluster of yours
+  carrick dev --crd crd.yaml --published-resource pr.yaml --data-dir ./dev    with the kubeconfigs in ./dev
+
+Kubeconfigs:
+  consumer.kubeconfig   the consumer's workspace root:consumer, as its owner
+  service.kubeconfig    the service cluster (not with --service-kubeconfig)
+  provider.kubeconfig   the provider's workspace root:provider, as its owner
+  kcp-admin.kubeconfig  all of kcp";
+
+/// Runs until told to stop.
+pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
+    logs::init(Quiet::Silent, verbose);
+    let ui = Ui::new(verbose);
+    let sources = Sources::new(args.roots())?;
+    let folder = Folder::new(args.data_dir.as_deref())?;
+    let mut stop = std::pin::pin!(told_to_stop());
+    let stage = tokio::select! {
+        stage = Stage::open(args.service_kubeconfig.as_deref()) => stage?,
+        told = &mut stop => return told.map(|()| ExitCode::SUCCESS),
+    };
+    folder.fill(&stage)?;
+    let mut session = Session::new(stage, sources, ui.clone());
+    let ended = tokio::select! {
+        ended = session.run(folder.path(), args.service_kubeconfig.as_deref()) => ended.map(|never| match never {}),
+        told = &mut stop => told,
+    };
+    // Whoever asks a second time does not want to wait for servers.
+    let closed = tokio::select! {
+        closed = session.close() => closed,
+        told = told_to_stop() => told.and_then(|()| anyhow::bail!("stopped while cleaning up; look at the service cluster")),
+    };
+    drop(folder);
+    ended?;
+    closed?;
+    ui.line("Nothing is left behind.");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns at Ctrl-C and SIGTERM, and when the terminal goes away.
+async fn told_to_stop() -> anyhow::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+        tokio::select! {
+            told = signals::stop() => told,
+            _ = hangup.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    signals::stop().await
+}
+
+impl Args {
+    fn roots(&self) -> Vec<Root> {
+        let lists =
+            [(&self.crd, Side::Service), (&self.published_resource, Side::Service), (&self.object, Side::Consumer)];
+        let all = lists.into_iter().flat_map(|(paths, side)| paths.iter().map(move |path| (path, side)));
+        all.map(|(path, side)| Root { path: path.clone(), side }).collect()
+    }
+}
+
+/// Where the kubeconfigs are; what was written is removed when it is dropped, and the folder with it if it is ours.
+struct Folder {
+    path: PathBuf,
+    made: bool,
+}
+
+impl Folder {
+    const FILES: [&str; 4] = ["consumer", "provider", "service", "kcp-admin"];
+
+    fn new(wanted: Option<&Path>) -> anyhow::Result<Self> {
+        let temporary = std::env::temp_dir().join(format!("carrick-dev-{}", std::process::id()));
+        let wanted = wanted.unwrap_or(&temporary);
+        let made = !wanted.exists();
+        Ok(Self { path: kubeconfig::folder(wanted)?, made })
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.kubeconfig"))
+    }
+
+    fn fill(&self, stage: &Stage) -> anyhow::Result<()> {
+        let (consumer, provider) = (stage::CONSUMER, stage::PROVIDER);
+        kubeconfig::write(&self.file("consumer"), &stage.kcp.kubeconfig(consumer.1, Some(consumer.0))?)?;
+        kubeconfig::write(&self.file("provider"), &stage.kcp.kubeconfig(provider.1, Some(provider.0))?)?;
+        kubeconfig::write(&self.file("kcp-admin"), &stage.kcp.kubeconfig("kcp-admin", None)?)?;
+        if let stage::Cluster::Embedded(plane) = &stage.cluster {
+            kubeconfig::write(&self.file("service"), &plane.kubeconfig("admin", None)?)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for name in Self::FILES {
+            // One that is not there is as good as one that was removed; a leftover holds tokens of servers that are gone.
+            let _ = std::fs::remove_file(self.file(name));
+        }
+        if self.made {
+            // Fails if somebody has put something else into it, which is then theirs.
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What is synced, made from what the agent's dashboard tells. Pure.
+
+use serde_json::Value;
+
+use crate::top;
+
+/// One published kind, or one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// `published` or `object`.
+    pub what: &'static str,
+    /// Its name.
+    pub name: String,
+    /// How it is doing.
+    pub text: String,
+    /// Whether that is as it should be.
+    pub mood: Mood,
+}
+
+/// Whether something is as it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mood {
+    /// It is.
+    Well,
+    /// It is on its way.
+    Waits,
+    /// It needs somebody.
+    Wrong,
+}
+
+/// Everything there is to show.
+pub fn entries(state: &Value, found: &Value, home: &str) -> Vec<Entry> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    // Parts of the agent start whenever something is published; that is no problem.
+    let problems = list(&state["problems"]).into_iter().map(|problem| word(&problem));
+    let problems = problems.filter(|problem| !problem.ends_with(": starting")).map(|problem| {
+        let (name, text) = problem.split_once(": ").unwrap_or(("agent", &problem));
+        Entry { what: "agent", name: name.to_owned(), text: text.to_owned(), mood: Mood::Wrong }
+    });
+    let published = list(&state["publishedResources"]);
+    let journeys = list(&found["found"]);
+    problems.chain(published.iter().map(published_entry)).chain(journeys.iter().map(|one| object(one, home))).collect()
+}
+
+fn published_entry(pr: &Value) -> Entry {
+    let kind = match word(&pr["group"]) {
+        group if group.is_empty() => word(&pr["kind"]),
+        group => format!("{}.{group}", word(&pr["kind"])),
+    };
+    let schema = pr["schema"].as_str().filter(|schema| !schema.is_empty());
+    let (text, mood) = match (top::trouble(pr), schema) {
+        (Some(trouble), _) => (format!("{kind}: {trouble}"), Mood::Wrong),
+        (None, None) => (format!("{kind}: not published yet"), Mood::Waits),
+        (None, Some(schema)) => {
+            let conditions = pr["conditions"].as_array().into_iter().flatten();
+            let good: Vec<String> = conditions.map(|condition| word(&condition["type"])).collect();
+            (format!("{kind} as {schema} ({})", good.join(", ")), Mood::Well)
+        }
+    };
+    Entry { what: "published", name: word(&pr["name"]), text, mood }
+}
+
+fn object(journey: &Value, home: &str) -> Entry {
+    let cluster = word(&journey["cluster"]);
+    let place = if cluster == home { String::new() } else { format!("{cluster} ") };
+    let (source, copy) = (&journey["source"], &journey["copy"]);
+    let mut hops = vec![format!("order generation {}", source["generation"])];
+    if copy.is_object() {
+        hops.push(format!("copy generation {}", copy["generation"]));
+    } else {
+        hops.push("no copy".to_owned());
+    }
+    hops.push(if journey["hasStatus"] == true { "status is back" } else { "no status" }.to_owned());
+    hops.extend(
+        journey["related"].as_array().into_iter().flatten().map(|related| format!("related {}", word(related))),
+    );
+    let deleting = source["deleting"] == true;
+    if deleting {
+        hops.push("being deleted".to_owned());
+    }
+    let mut text = hops.join(" → ");
+    if let Some(place) = copy["place"].as_str() {
+        text.push_str(&format!("; copy: {place}"));
+    }
+    let name = format!("{} {place}{}", word(&journey["publishedResource"]), word(&journey["object"]));
+    let mood = if copy.is_object() && !deleting { Mood::Well } else { Mood::Waits };
+    Entry { what: "object", name, text, mood }
+}
+
+/// What has changed from one look to the next: entries that are new or different, and those that are gone.
+pub fn news<'a>(before: &'a [Entry], now: &'a [Entry]) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
+    let same = |a: &Entry, b: &Entry| (a.what, &a.name) == (b.what, &b.name);
+    let changed = now.iter().filter(|entry| !before.contains(entry)).collect();
+    let gone = before.iter().filter(|old| !now.iter().any(|entry| same(old, entry))).collect();
+    (changed, gone)
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_and_object_has_a_line_with_its_hops() {
+        let state = json!({
+            "agent": { "name": "dev" },
+            "problems": ["watch of CRDs: starting", "connection to kcp: refused"],
+            "publishedResources": [
+                { "name": "buckets", "kind": "Bucket", "group": "example.com", "schema": "v1.buckets.example.com",
+                  "conditions": [{ "type": "ResourceValid", "status": "True" }, { "type": "ExportUpdated", "status": "True" }] },
+                { "name": "wrong", "kind": "X", "group": "", "problem": "no such kind", "conditions": [] },
+                { "name": "new", "kind": "Y", "group": "", "conditions": [] },
+            ],
+        });
+        let found = json!({ "found": [
+            { "publishedResource": "buckets", "cluster": "home", "object": "default/a", "source": { "generation": 2, "deleting": false }, "hasStatus": true,
+              "copy": { "place": "home/x", "generation": 1 }, "related": ["credentials: default/a"] },
+            { "publishedResource": "buckets", "cluster": "other", "object": "default/b", "source": { "generation": 1, "deleting": true }, "related": [] },
+        ]});
+        let lines: Vec<String> = entries(&state, &found, "home")
+            .iter()
+            .map(|entry| format!("{:?} {} {}: {}", entry.mood, entry.what, entry.name, entry.text))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "Wrong agent connection to kcp: refused",
+                "Well published buckets: Bucket.example.com as v1.buckets.example.com (ResourceValid, ExportUpdated)",
+                "Wrong published wrong: X: no such kind",
+                "Waits published new: Y: not published yet",
+                "Well object buckets default/a: order generation 2 → copy generation 1 → status is back → related credentials: default/a; copy: home/x",
+                "Waits object buckets other default/b: order generation 1 → no copy → no status → being deleted",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_changed_is_news() {
+        let entry = |name: &str, text: &str| Entry {
+            what: "object",
+            name: name.to_owned(),
+            text: text.to_owned(),
+            mood: Mood::Well,
+        };
+        let (before, now) = ([entry("a", "1"), entry("b", "1"), entry("c", "1")], [entry("a", "1"), entry("b", "2")]);
+        let (changed, gone) = news(&before, &now);
+        assert_eq!((changed, gone), (vec![&now[1]], vec![&before[2]]));
+    }
+}

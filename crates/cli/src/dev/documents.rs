@@ -1,0 +1,98 @@
+//! The objects in a text. Pure.
+
+use serde_json::Value;
+
+use super::sources::Side;
+
+/// Which object is meant, whatever its version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id {
+    /// Where it belongs.
+    pub side: Side,
+    /// API group; empty for core.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace, if one is named.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl std::fmt::Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let slash = if self.namespace.is_empty() { "" } else { "/" };
+        write!(f, "{} {}{slash}{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// An object as a file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// Which one it is.
+    pub id: Id,
+    /// Its version.
+    pub version: String,
+    /// All of it.
+    pub object: Value,
+}
+
+/// All objects of a text in YAML or JSON; a `List` stands for what is in it.
+pub fn read(text: &str, side: Side) -> Result<Vec<Document>, String> {
+    let values: Vec<Value> =
+        serde_saphyr::from_multiple(text).map_err(|error| format!("this is no YAML: {}", error.without_snippet()))?;
+    let mut documents = Vec::new();
+    for (number, value) in values.into_iter().enumerate() {
+        match &value {
+            Value::Null => {}
+            Value::Object(list) if list.get("kind").is_some_and(|kind| kind == "List") => {
+                for item in value["items"].as_array().into_iter().flatten() {
+                    documents.push(document(item.clone(), side, number + 1)?);
+                }
+            }
+            _ => documents.push(document(value, side, number + 1)?),
+        }
+    }
+    Ok(documents)
+}
+
+fn document(object: Value, side: Side, number: usize) -> Result<Document, String> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+    let missing = [("apiVersion", &api_version), ("kind", &kind), ("metadata.name", &name)];
+    if let Some((field, _)) = missing.iter().find(|(_, value)| value.is_empty()) {
+        return Err(format!("object {number} has no {field}"));
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let id = Id { side, group: group.to_owned(), kind, namespace: text("/metadata/namespace"), name };
+    Ok(Document { id, version: version.to_owned(), object })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_found_and_named() {
+        let text = "# generated\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: n}\n---\n---\n\
+                    apiVersion: v1\nkind: List\nitems:\n- {apiVersion: example.com/v1, kind: Bucket, metadata: {name: b}}\n";
+        let documents = read(text, Side::Consumer).unwrap();
+        let names: Vec<String> = documents.iter().map(|document| document.id.to_string()).collect();
+        assert_eq!(names, ["Secret n/a", "Bucket b"]);
+        assert_eq!((documents[1].id.group.as_str(), documents[1].version.as_str()), ("example.com", "v1"));
+        assert_eq!(read("", Side::Service), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, wanted) in [
+            ("a: [", "this is no YAML: "),
+            ("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\nkind: Secret", "object 2 has no apiVersion"),
+            ("apiVersion: v1\nkind: Secret\nmetadata: {generateName: a-}", "object 1 has no metadata.name"),
+            ("just words", "object 1 has no apiVersion"),
+        ] {
+            let told = read(text, Side::Service).unwrap_err();
+            assert!(told.starts_with(wanted), "{told}");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! What the files say, what was done about it, and what is still to be done. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::documents::{self, Document, Id};
+use super::hands::Place;
+use super::sources::{Change, Side};
+
+/// When something that was refused is tried again: what it depends on may have changed.
+const RETRY: Duration = Duration::from_secs(2);
+/// How long a kind may take to be served before that is a problem.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// No file has this object any more.
+    Remove(Id),
+    /// A file says something new about this object.
+    Apply(PathBuf, Document),
+}
+
+/// Why something could not be applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// What went wrong.
+    pub text: String,
+    /// Whether waiting is likely to help.
+    pub passes: bool,
+}
+
+/// Files, deeds and troubles.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// The objects of each file, as it was when it was last good.
+    files: BTreeMap<PathBuf, Vec<Document>>,
+    /// Files that cannot be used as they are, and why.
+    broken: BTreeMap<PathBuf, String>,
+    /// What was applied, and where.
+    done: BTreeMap<Id, Deed>,
+    /// What could not be applied.
+    failing: BTreeMap<Id, Failure>,
+}
+
+#[derive(Debug)]
+struct Deed {
+    place: Place,
+    /// What was applied; nothing while that is under way.
+    object: Option<Value>,
+}
+
+#[derive(Debug)]
+struct Failure {
+    object: Value,
+    trouble: Trouble,
+    since: Instant,
+    last: Instant,
+}
+
+impl Ledger {
+    /// Takes note of what a file holds now. One that cannot be used leaves everything as it was.
+    pub fn take(&mut self, change: Change) {
+        let Change { file, side, content } = change;
+        match content.map(|content| content.and_then(|text| documents::read(&text, side))) {
+            None => {
+                self.broken.remove(&file);
+                self.files.remove(&file);
+            }
+            Some(Ok(documents)) => {
+                self.broken.remove(&file);
+                self.files.insert(file, documents);
+            }
+            Some(Err(problem)) => {
+                self.broken.insert(file, problem);
+            }
+        }
+    }
+
+    /// What is to be done now, in order.
+    pub fn steps(&self, now: Instant) -> Vec<Step> {
+        let (wanted, _) = self.wanted();
+        let mut gone: Vec<&Id> = self.done.keys().filter(|id| !wanted.contains_key(id)).collect();
+        gone.sort_by_key(|id| std::cmp::Reverse(rank(id)));
+        let is_due = |id: &Id, document: &Document| {
+            let done = self.done.get(id).is_some_and(|deed| deed.object.as_ref() == Some(&document.object));
+            let waits = self.failing.get(id).is_some_and(|failure| {
+                let pause = if failure.trouble.passes { Duration::ZERO } else { RETRY };
+                failure.object == document.object && now < failure.last + pause
+            });
+            !done && !waits
+        };
+        let mut due: Vec<(&Path, &Document)> =
+            wanted.into_iter().filter(|(id, (_, document))| is_due(id, document)).map(|(_, found)| found).collect();
+        due.sort_by_key(|(_, document)| rank(&document.id));
+        let removals = gone.into_iter().map(|id| Step::Remove(id.clone()));
+        removals.chain(due.into_iter().map(|(file, document)| Step::Apply(file.to_owned(), document.clone()))).collect()
+    }
+
+    /// Where an object was applied.
+    pub fn place(&self, id: &Id) -> Option<&Place> {
+        self.done.get(id).map(|deed| &deed.place)
+    }
+
+    /// Something is about to be applied: whatever happens from here on, it may be there.
+    pub fn begun(&mut self, id: Id, place: Place) {
+        let ours = self.done.get(&id).map_or(place.ours, |deed| deed.place.ours);
+        self.done.insert(id, Deed { place: Place { ours, ..place }, object: None });
+    }
+
+    /// It was applied.
+    pub fn applied(&mut self, document: Document) {
+        self.failing.remove(&document.id);
+        if let Some(deed) = self.done.get_mut(&document.id) {
+            deed.object = Some(document.object);
+        }
+    }
+
+    /// It could not be applied.
+    pub fn failed(&mut self, document: &Document, trouble: Trouble, now: Instant) {
+        let same = self.failing.get(&document.id).filter(|failure| failure.object == document.object);
+        let since = same.map_or(now, |failure| failure.since);
+        let failure = Failure { object: document.object.clone(), trouble, since, last: now };
+        self.failing.insert(document.id.clone(), failure);
+    }
+
+    /// It was removed.
+    pub fn removed(&mut self, id: &Id) {
+        self.failing.remove(id);
+        self.done.remove(id);
+    }
+
+    /// Everything that was applied, in the order in which it is best removed.
+    pub fn places(&self) -> Vec<(&Id, &Place)> {
+        let mut all: Vec<_> = self.done.iter().map(|(id, deed)| (id, &deed.place)).collect();
+        all.sort_by_key(|(id, _)| std::cmp::Reverse(rank(id)));
+        all
+    }
+
+    /// The latest objects of a kind.
+    pub fn objects<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+        let all = self.files.values().flatten();
+        all.filter(move |document| document.id.kind == kind).map(|document| &document.object)
+    }
+
+    /// What is wrong with the files: file, object, reason.
+    pub fn problems(&self, now: Instant) -> BTreeSet<String> {
+        let (wanted, twice) = self.wanted();
+        let broken = self.broken.iter().map(|(file, problem)| format!("{}: {problem}", file.display()));
+        let refused = self.failing.iter().filter_map(|(id, failure)| {
+            let (file, document) = wanted.get(id)?;
+            let counts = failure.object == document.object
+                && (!failure.trouble.passes || now.saturating_duration_since(failure.since) > PATIENCE);
+            counts.then(|| format!("{}: {id}: {}", file.display(), failure.trouble.text))
+        });
+        broken.chain(refused).chain(twice).collect()
+    }
+
+    /// What the files want, and what several of them want.
+    fn wanted(&self) -> (BTreeMap<&Id, (&Path, &Document)>, Vec<String>) {
+        let mut wanted: BTreeMap<&Id, (&Path, &Document)> = BTreeMap::new();
+        let mut twice = Vec::new();
+        for (file, documents) in &self.files {
+            for document in documents.iter().filter(|document| !is_agents_own(&document.id)) {
+                match wanted.get(&document.id) {
+                    None => drop(wanted.insert(&document.id, (file, document))),
+                    Some((first, _)) => {
+                        twice.push(format!(
+                            "{}: {}: it is in {} too, which counts",
+                            file.display(),
+                            document.id,
+                            first.display()
+                        ));
+                    }
+                }
+            }
+        }
+        (wanted, twice)
+    }
+}
+
+/// The CRD of PublishedResources comes with the agent.
+fn is_agents_own(id: &Id) -> bool {
+    id.kind == "CustomResourceDefinition" && id.name == "publishedresources.syncagent.kcp.io"
+}
+
+/// What others need comes first.
+fn rank(id: &Id) -> u8 {
+    match (id.side, id.kind.as_str()) {
+        (Side::Service, "CustomResourceDefinition" | "Namespace") => 0,
+        (Side::Service, "PublishedResource") => 2,
+        (Side::Service, _) => 1,
+        (Side::Consumer, "Namespace") => 3,
+        (Side::Consumer, _) => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_client::Resource;
+
+    use super::*;
+
+    fn change(file: &str, side: Side, text: Option<&str>) -> Change {
+        Change { file: file.into(), side, content: text.map(|text| Ok(text.to_owned())) }
+    }
+
+    fn place() -> Place {
+        Place { resource: Resource::namespaced("", "v1", "X", "xs"), namespace: None, ours: true }
+    }
+
+    /// Does everything that is due, and tells it.
+    fn work(ledger: &mut Ledger, now: Instant) -> Vec<String> {
+        let steps = ledger.steps(now).into_iter().map(|step| match step {
+            Step::Remove(id) => {
+                ledger.removed(&id);
+                format!("- {id}")
+            }
+            Step::Apply(_, document) => {
+                ledger.begun(document.id.clone(), place());
+                let told = format!("+ {}", document.id);
+                ledger.applied(document);
+                told
+            }
+        });
+        steps.collect()
+    }
+
+    const CRD: &str = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs}}";
+    const PR: &str = "{apiVersion: syncagent.kcp.io/v1alpha1, kind: PublishedResource, metadata: {name: p}}";
+
+    #[test]
+    fn changes_become_steps_in_an_order_that_works() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        ledger.take(change("1", Side::Consumer, Some("{apiVersion: e/v1, kind: X, metadata: {name: x}}")));
+        ledger.take(change("2", Side::Service, Some(PR)));
+        ledger.take(change("3", Side::Service, Some(CRD)));
+        let everything = ["+ CustomResourceDefinition xs", "+ PublishedResource p", "+ X x"];
+        assert_eq!(work(&mut ledger, now), everything);
+        assert!(work(&mut ledger, now).is_empty(), "nothing changed");
+        ledger.take(change("2", Side::Service, Some(&PR.replace("name: p", "name: p, labels: {a: b}"))));
+        assert_eq!(work(&mut ledger, now), ["+ PublishedResource p"]);
+        let all: Vec<String> = ledger.places().iter().map(|(id, _)| id.to_string()).collect();
+        assert_eq!(all, ["X x", "PublishedResource p", "CustomResourceDefinition xs"]);
+        for file in ["1", "2", "3"] {
+            ledger.take(change(file, Side::Service, None));
+        }
+        assert_eq!(work(&mut ledger, now), ["- X x", "- PublishedResource p", "- CustomResourceDefinition xs"]);
+    }
+
+    #[test]
+    fn a_broken_file_leaves_everything_as_it_was() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        ledger.take(change("f.yaml", Side::Service, Some(CRD)));
+        work(&mut ledger, now);
+        ledger.take(change("f.yaml", Side::Service, Some("a: [")));
+        assert!(work(&mut ledger, now).is_empty());
+        let problems = ledger.problems(now);
+        assert!(problems.first().unwrap().starts_with("f.yaml: this is no YAML: "), "{problems:?}");
+        ledger.take(change("f.yaml", Side::Service, Some(CRD)));
+        assert!(work(&mut ledger, now).is_empty() && ledger.problems(now).is_empty());
+    }
+
+    #[test]
+    fn what_was_refused_is_told_and_tried_again() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        ledger.take(change("f.yaml", Side::Service, Some(CRD)));
+        let Some(Step::Apply(_, document)) = ledger.steps(now).pop() else { panic!("nothing to do") };
+        ledger.failed(&document, Trouble { text: "no".to_owned(), passes: false }, now);
+        let wanted = BTreeSet::from(["f.yaml: CustomResourceDefinition xs: no".to_owned()]);
+        assert_eq!(ledger.problems(now), wanted);
+        assert!(ledger.steps(now).is_empty(), "not at once");
+        assert_eq!(ledger.steps(now + RETRY).len(), 1);
+        ledger.take(change("f.yaml", Side::Service, Some(&CRD.replace("v1", "v2"))));
+        assert_eq!(ledger.steps(now).len(), 1, "another text is tried at once");
+        assert!(ledger.problems(now).is_empty());
+
+        let Some(Step::Apply(_, document)) = ledger.steps(now).pop() else { panic!("nothing to do") };
+        ledger.failed(&document, Trouble { text: "not yet".to_owned(), passes: true }, now);
+        assert!(ledger.problems(now).is_empty(), "waiting is no problem at first");
+        assert_eq!(ledger.steps(now).len(), 1);
+        assert_eq!(ledger.problems(now + PATIENCE * 2).len(), 1);
+    }
+
+    #[test]
+    fn of_two_files_with_one_object_the_first_counts() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        ledger.take(change("a.yaml", Side::Service, Some(PR)));
+        ledger.take(change("b.yaml", Side::Service, Some(PR)));
+        assert_eq!(work(&mut ledger, now), ["+ PublishedResource p"]);
+        assert_eq!(
+            ledger.problems(now),
+            BTreeSet::from(["b.yaml: PublishedResource p: it is in a.yaml too, which counts".to_owned()])
+        );
+        ledger.take(change("a.yaml", Side::Service, None));
+        assert!(work(&mut ledger, now).is_empty(), "the other file has it still");
+    }
+}

@@ -1,0 +1,174 @@
+//! Prints what happens: on a terminal a table that is drawn anew below the lines of what was done, otherwise lines only.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use console::{Term, measure_text_width, style, truncate_str};
+
+use super::board::{self, Entry, Mood};
+use crate::ui::Ui;
+
+/// What a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// Something was done.
+    Done,
+    /// Something is wrong.
+    Wrong,
+    /// Something has changed by itself.
+    News,
+}
+
+/// Where it is printed.
+#[derive(Debug)]
+pub struct Screen {
+    ui: Ui,
+    out: Term,
+    started: Instant,
+    entries: Vec<Entry>,
+    problems: BTreeSet<String>,
+    /// Lines of the table that stand on the terminal.
+    drawn: usize,
+}
+
+impl Screen {
+    /// A screen with nothing on it.
+    pub fn new(ui: Ui) -> Self {
+        Self {
+            ui,
+            out: Term::stdout(),
+            started: Instant::now(),
+            entries: Vec::new(),
+            problems: BTreeSet::new(),
+            drawn: 0,
+        }
+    }
+
+    /// One line about something that happened now.
+    pub fn say(&mut self, mark: Mark, text: &str) {
+        self.wipe();
+        let time = format!("{:>7.1} s", self.started.elapsed().as_secs_f64());
+        let time = style(time).dim().force_styling(self.ui.has_colours());
+        let mark = match mark {
+            Mark::Done => style("✓").green(),
+            Mark::Wrong => style("✗").red().bold(),
+            Mark::News => style("·").cyan(),
+        };
+        let mark = mark.force_styling(self.ui.has_colours());
+        self.ui.line(format_args!("{time} {mark} {text}"));
+        self.draw();
+    }
+
+    /// Shows how everything is doing now.
+    pub fn show(&mut self, entries: Vec<Entry>) {
+        if entries == self.entries {
+            return;
+        }
+        let before = std::mem::replace(&mut self.entries, entries);
+        if self.ui.is_live() {
+            self.wipe();
+            self.draw();
+            return;
+        }
+        let now = self.entries.clone();
+        let (changed, gone) = board::news(&before, &now);
+        for entry in changed {
+            let mark = if entry.mood == Mood::Wrong { Mark::Wrong } else { Mark::News };
+            self.say(mark, &format!("{} {}: {}", entry.what, entry.name, entry.text));
+        }
+        for entry in gone {
+            let end = if entry.what == "agent" { "works again" } else { "gone" };
+            self.say(Mark::News, &format!("{} {}: {end}", entry.what, entry.name));
+        }
+    }
+
+    /// Shows what is wrong with the files now; what is new in it gets a line of its own.
+    pub fn complain(&mut self, problems: BTreeSet<String>) {
+        let before = std::mem::replace(&mut self.problems, problems);
+        let new: Vec<String> = self.problems.difference(&before).cloned().collect();
+        for problem in new {
+            self.say(Mark::Wrong, &format!("{problem}; what was there stays"));
+        }
+    }
+
+    /// The last words: the table is not needed any more.
+    pub fn end(&mut self) {
+        self.wipe();
+        self.entries.clear();
+        self.problems.clear();
+    }
+
+    fn wipe(&mut self) {
+        // A terminal that is gone needs no wiping.
+        let _ = self.out.clear_last_lines(std::mem::take(&mut self.drawn));
+    }
+
+    fn draw(&mut self) {
+        if !self.ui.is_live() {
+            return;
+        }
+        let (height, width) = self.out.size();
+        let lines = table(&self.entries, &self.problems, self.ui.has_colours());
+        // More than fits cannot be wiped.
+        for line in lines.iter().take(usize::from(height).saturating_sub(2)) {
+            self.ui.line(truncate_str(line, usize::from(width).saturating_sub(1), "…"));
+            self.drawn += 1;
+        }
+    }
+}
+
+/// The table: published kinds, objects, and files that are wrong. Pure.
+fn table(entries: &[Entry], problems: &BTreeSet<String>, colours: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (what, heading) in [("agent", "AGENT"), ("published", "PUBLISHED"), ("object", "OBJECT")] {
+        let of_kind: Vec<&Entry> = entries.iter().filter(|entry| entry.what == what).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        let widest = of_kind.iter().map(|entry| measure_text_width(&entry.name)).max().unwrap_or_default();
+        let width = widest.max(heading.len());
+        lines.push(String::new());
+        lines.push(style(format!("  {heading:<width$}  HOW IT IS DOING")).dim().force_styling(colours).to_string());
+        for entry in of_kind {
+            let text = style(&entry.text);
+            let text = match entry.mood {
+                Mood::Well => text,
+                Mood::Waits => text.yellow(),
+                Mood::Wrong => text.red(),
+            };
+            lines.push(format!("  {:<width$}  {}", entry.name, text.force_styling(colours)));
+        }
+    }
+    if !problems.is_empty() {
+        lines.push(String::new());
+        lines.extend(
+            problems.iter().map(|problem| style(format!("  ✗ {problem}")).red().force_styling(colours).to_string()),
+        );
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_row_for_everything_and_wrong_files_below() {
+        let entry = |what, name: &str| Entry { what, name: name.to_owned(), text: "text".to_owned(), mood: Mood::Well };
+        let problems = BTreeSet::from(["f.yaml: no".to_owned()]);
+        let lines = table(&[entry("published", "buckets"), entry("object", "buckets default/a")], &problems, false);
+        assert_eq!(
+            lines,
+            [
+                "",
+                "  PUBLISHED  HOW IT IS DOING",
+                "  buckets    text",
+                "",
+                "  OBJECT             HOW IT IS DOING",
+                "  buckets default/a  text",
+                "",
+                "  ✗ f.yaml: no",
+            ]
+        );
+    }
+}

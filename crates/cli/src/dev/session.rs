@@ -1,0 +1,201 @@
+//! The loop: look at the files, do what is to be done, show what came of it.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use carrick_client::Resource;
+use carrick_kcp::kinds::LOGICAL_CLUSTER;
+use serde_json::Value;
+
+use super::board;
+use super::ledger::{Ledger, Step};
+use super::screen::{Mark, Screen};
+use super::sources::{Side, Sources};
+use super::stage::{CONSUMER, Cluster, PROVIDER, Stage};
+use crate::demo::fetch;
+use crate::ui::Ui;
+
+/// Time between two looks.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// Everything that one run knows.
+pub struct Session {
+    stage: Stage,
+    sources: Sources,
+    ledger: Ledger,
+    ui: Ui,
+    screen: Screen,
+    /// Namespaces of copies that were seen.
+    used: BTreeSet<String>,
+    /// Whether anything may have been written to the service cluster.
+    begun: bool,
+}
+
+impl Session {
+    /// A session that has done nothing yet.
+    pub fn new(stage: Stage, sources: Sources, ui: Ui) -> Self {
+        let screen = Screen::new(ui.clone());
+        Self { stage, sources, ledger: Ledger::default(), ui, screen, used: BTreeSet::new(), begun: false }
+    }
+
+    /// Goes on until something that cannot be mended happens.
+    pub async fn run(&mut self, folder: &Path, service: Option<&Path>) -> anyhow::Result<Infallible> {
+        self.begun = true;
+        self.stage.prepare().await?;
+        for change in self.sources.first() {
+            self.ledger.take(change);
+        }
+        let home = self.home().await?;
+        self.greet(folder, service);
+        loop {
+            self.work().await;
+            self.stage.accept().await.context("cannot bind the consumer to the export")?;
+            self.look(&home).await;
+            tokio::time::sleep(EVERY).await;
+            if let Some(problem) = self.stage.agent.as_ref().and_then(crate::embedded::RunningAgent::problem) {
+                bail!("the agent ended: {problem}");
+            }
+            for change in self.sources.look() {
+                if change.content.is_none() {
+                    self.screen.say(Mark::News, &format!("{} is gone", change.file.display()));
+                }
+                self.ledger.take(change);
+            }
+        }
+    }
+
+    /// Does what is to be done now.
+    async fn work(&mut self) {
+        for step in self.ledger.steps(Instant::now()) {
+            match step {
+                Step::Remove(id) => {
+                    let Some(place) = self.ledger.place(&id).cloned() else { continue };
+                    if !place.ours && id.side == Side::Service {
+                        self.ledger.removed(&id);
+                        self.screen.say(Mark::News, &format!("left {id}, which was there before"));
+                        continue;
+                    }
+                    match self.stage.hands.remove(id.side, &place, &id.name).await {
+                        Ok(()) => {
+                            self.ledger.removed(&id);
+                            self.screen.say(Mark::Done, &format!("removed {id}"));
+                        }
+                        // Tried again at the next look.
+                        Err(error) => tracing::info!(object = %id, %error, "cannot be removed yet"),
+                    }
+                }
+                Step::Apply(file, document) => {
+                    let applied = match self.stage.hands.find(&document).await {
+                        Ok(place) => {
+                            // Said before it is done: if we are stopped in between, it must be removed.
+                            self.ledger.begun(document.id.clone(), place.clone());
+                            self.stage.hands.apply(&document, &place).await
+                        }
+                        Err(trouble) => Err(trouble),
+                    };
+                    match applied {
+                        Ok(()) => {
+                            self.screen.say(Mark::Done, &format!("applied {} from {}", document.id, file.display()));
+                            self.ledger.applied(document);
+                        }
+                        Err(trouble) => self.ledger.failed(&document, trouble, Instant::now()),
+                    }
+                }
+            }
+        }
+        self.screen.complain(self.ledger.problems(Instant::now()));
+    }
+
+    /// Asks the agent how everything is doing, and shows it.
+    async fn look(&mut self, home: &str) {
+        let Some(agent) = &self.stage.agent else { return };
+        let state = fetch::get(&format!("{}/state.json", agent.dashboard()), None).await;
+        let found = fetch::get(&format!("{}/find.json?q=", agent.dashboard()), None).await;
+        // It does not answer before it has begun; if it has ended, the next look tells.
+        let (Ok((200, state)), Ok((200, found))) = (state, found) else { return };
+        for journey in found["found"].as_array().into_iter().flatten() {
+            let namespace = journey["copy"]["place"].as_str().and_then(|place| place.split_once('/'));
+            self.used.extend(namespace.map(|(namespace, _)| namespace.to_owned()));
+        }
+        self.screen.show(board::entries(&state, &found, home));
+    }
+
+    /// The logical cluster of the consumer's workspace.
+    async fn home(&self) -> anyhow::Result<String> {
+        let kind = LOGICAL_CLUSTER;
+        let resource = Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural);
+        let cluster = self.stage.hands.consumer.get(&resource, None, "cluster").await?.unwrap_or_default();
+        Ok(cluster["metadata"]["annotations"][carrick_kcp::CLUSTER_ANNOTATION].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Says where everything is and what to type.
+    fn greet(&self, folder: &Path, service: Option<&Path>) {
+        let file = |name: &str| folder.join(format!("{name}.kubeconfig")).display().to_string();
+        let service = service.map_or_else(|| file("service"), |path| path.display().to_string());
+        let dashboard = self.stage.agent.as_ref().map_or("", |agent| agent.dashboard());
+        let table = [
+            ("consumer's workspace", format!("{}/clusters/{}", self.stage.kcp.url(), CONSUMER.0), file("consumer")),
+            ("service cluster", self.stage.server.url().to_owned(), service.clone()),
+            ("provider's workspace", format!("{}/clusters/{}", self.stage.kcp.url(), PROVIDER.0), file("provider")),
+            ("dashboard", dashboard.to_owned(), String::new()),
+        ];
+        let width = table.iter().map(|(_, url, _)| url.len()).max().unwrap_or_default();
+        for (what, url, kubeconfig) in table {
+            self.ui.line(format!("{what:<22}{url:<width$}  {kubeconfig}").trim_end());
+        }
+        let offers: Vec<(String, String)> =
+            self.ledger.objects("PublishedResource").filter_map(|pr| self.plurals(pr)).collect();
+        self.ui.heading("As the consumer, in another terminal");
+        self.ui.command(&format!("export KUBECONFIG={}", file("consumer")));
+        for (_, consumer) in &offers {
+            self.ui.command(&format!("kubectl explain {consumer} --recursive"));
+            self.ui.command(&format!("kubectl get {consumer} -A"));
+        }
+        self.ui.command("kubectl get events -A");
+        self.ui.heading("As the provider");
+        for (provider, _) in &offers {
+            self.ui.command(&format!("kubectl --kubeconfig {service} get {provider} -A --show-labels"));
+        }
+        self.ui.command(&format!("kubectl --kubeconfig {service} get publishedresources"));
+        self.ui.command(&format!("kubectl --kubeconfig {} get apiexports,apiresourceschemas", file("provider")));
+        self.ui.line("\nRunning until Ctrl-C. Edit your files.\n");
+    }
+
+    /// What a published kind is called on the service cluster and in kcp, if the files tell.
+    fn plurals(&self, pr: &Value) -> Option<(String, String)> {
+        let (resource, projection) = (&pr["spec"]["resource"], &pr["spec"]["projection"]);
+        let crd = self.ledger.objects("CustomResourceDefinition").find(|crd| {
+            crd["spec"]["group"] == resource["apiGroup"] && crd["spec"]["names"]["kind"] == resource["kind"]
+        })?;
+        let plural = crd["spec"]["names"]["plural"].as_str()?;
+        Some((plural.to_owned(), projection["plural"].as_str().unwrap_or(plural).to_owned()))
+    }
+
+    /// Ends everything; a cluster that was there before is left as it was.
+    pub async fn close(mut self) -> anyhow::Result<()> {
+        self.screen.end();
+        self.ui.line("");
+        let mut left = Vec::new();
+        if self.begun && matches!(self.stage.cluster, Cluster::Existing { .. }) {
+            self.screen.say(Mark::News, "cleaning up on the service cluster; Ctrl-C again to leave it as it is");
+            if self.stage.agent.is_some()
+                && let Err(error) = self.stage.delete_orders().await
+            {
+                left.push(format!("{error:#}"));
+            }
+            let applied = self.ledger.places().into_iter();
+            let applied = applied.filter(|(id, place)| id.side == Side::Service && place.ours);
+            let mut all: Vec<_> = applied.map(|(id, place)| (place.clone(), id.name.clone())).collect();
+            all.extend(self.stage.own(&self.used));
+            left.extend(self.stage.remove(&all).await);
+        }
+        self.stage.stop().await?;
+        if !left.is_empty() {
+            bail!("not everything could be removed from the service cluster: {}", left.join("; "));
+        }
+        Ok(())
+    }
+}

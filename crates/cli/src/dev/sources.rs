@@ -1,0 +1,191 @@
+//! Files and folders that are looked at again and again.
+//!
+//! Every file is read at every look and compared with what it held before. A handful of manifests costs nothing that way, and no way of saving
+//! is missed: rename, truncate, touch, other file systems, clocks that jump.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// Looks that must agree before a file counts as changed: whoever writes it may not be done.
+const SETTLED: u8 = 2;
+/// The same for a file that is gone or empty: some editors move the old file away, or empty it, before they write the new one.
+const GONE: u8 = 4;
+
+/// Where the objects of a file belong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The service cluster.
+    Service,
+    /// The consumer's workspace.
+    Consumer,
+}
+
+/// A file or folder that was named.
+#[derive(Debug, Clone)]
+pub struct Root {
+    /// As it was named.
+    pub path: PathBuf,
+    /// Where its objects belong.
+    pub side: Side,
+}
+
+/// What is in a file: its text, or why it cannot be read.
+type Content = Result<String, String>;
+
+/// A file holds something else than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The file.
+    pub file: PathBuf,
+    /// Where its objects belong.
+    pub side: Side,
+    /// What is in it; `None` if it is gone.
+    pub content: Option<Content>,
+}
+
+/// All files that were named, and what was last told about each.
+#[derive(Debug)]
+pub struct Sources {
+    roots: Vec<Root>,
+    files: BTreeMap<PathBuf, Seen>,
+}
+
+#[derive(Debug, Clone)]
+struct Seen {
+    side: Side,
+    /// What was told.
+    told: Option<Content>,
+    /// What was seen last, and how often in a row.
+    last: Option<Content>,
+    looks: u8,
+}
+
+impl Sources {
+    /// Sources that nothing was told of yet.
+    pub fn new(roots: Vec<Root>) -> anyhow::Result<Self> {
+        for root in &roots {
+            fs::metadata(&root.path).with_context(|| format!("cannot read {}", root.path.display()))?;
+        }
+        Ok(Self { roots, files: BTreeMap::new() })
+    }
+
+    /// What is there now, for the beginning.
+    pub fn first(&mut self) -> Vec<Change> {
+        self.settle(self.read(), 1)
+    }
+
+    /// What has changed since the last look, and stays so.
+    pub fn look(&mut self) -> Vec<Change> {
+        self.settle(self.read(), SETTLED)
+    }
+
+    fn read(&self) -> BTreeMap<PathBuf, (Side, Content)> {
+        let mut found = BTreeMap::new();
+        for root in &self.roots {
+            for file in expand(&root.path) {
+                let content = match fs::read_to_string(&file) {
+                    Ok(text) => Ok(text),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                    Err(error) => Err(error.to_string()),
+                };
+                found.entry(file).or_insert((root.side, content));
+            }
+        }
+        found
+    }
+
+    fn settle(&mut self, mut found: BTreeMap<PathBuf, (Side, Content)>, settled: u8) -> Vec<Change> {
+        for (file, (side, _)) in &found {
+            let new = || Seen { side: *side, told: None, last: None, looks: 0 };
+            self.files.entry(file.clone()).or_insert_with(new);
+        }
+        let mut changes = Vec::new();
+        for (file, seen) in &mut self.files {
+            let now = found.remove(file).map(|(_, content)| content);
+            if now == seen.last {
+                seen.looks = seen.looks.saturating_add(1);
+            } else {
+                (seen.last, seen.looks) = (now, 1);
+            }
+            let empty = matches!(&seen.last, None | Some(Err(_)))
+                || matches!(&seen.last, Some(Ok(text)) if text.trim().is_empty());
+            let needed = if empty && settled > 1 { GONE } else { settled };
+            if seen.last != seen.told && seen.looks >= needed {
+                seen.told.clone_from(&seen.last);
+                changes.push(Change { file: file.clone(), side: seen.side, content: seen.last.clone() });
+            }
+        }
+        self.files.retain(|_, seen| seen.last.is_some() || seen.told.is_some());
+        changes
+    }
+}
+
+/// The file itself, or the manifests in a folder; what editors leave beside them is none.
+fn expand(path: &Path) -> BTreeSet<PathBuf> {
+    let Ok(entries) = fs::read_dir(path) else { return BTreeSet::from([path.to_owned()]) };
+    let manifest = |file: &PathBuf| {
+        let hidden = file.file_name().is_none_or(|name| name.to_string_lossy().starts_with(['.', '#']));
+        let kind = file.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known));
+        kind && !hidden && file.is_file()
+    };
+    entries.filter_map(Result::ok).map(|entry| entry.path()).filter(manifest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays looks at one file and tells what is told after each: `-` for nothing, `gone`, or the text.
+    fn play(looks: &[Option<&str>]) -> Vec<String> {
+        let mut sources = Sources { roots: Vec::new(), files: BTreeMap::new() };
+        let mut told = Vec::new();
+        for (number, look) in looks.iter().enumerate() {
+            let found = look.map(|text| (PathBuf::from("f"), (Side::Service, Ok(text.to_owned()))));
+            let changes = sources.settle(found.into_iter().collect(), if number == 0 { 1 } else { SETTLED });
+            told.push(match changes.as_slice() {
+                [] => "-".to_owned(),
+                [Change { content: None, .. }] => "gone".to_owned(),
+                [Change { content: Some(Ok(text)), .. }] => text.clone(),
+                other => panic!("{other:?}"),
+            });
+        }
+        told
+    }
+
+    #[test]
+    fn a_change_counts_when_it_stays() {
+        type Case<'a> = (&'a str, &'a [Option<&'a str>], &'a [&'a str]);
+        let cases: [Case; 6] = [
+            ("the first look counts at once", &[Some("a"), Some("a")], &["a", "-"]),
+            ("two looks must agree", &[Some("a"), Some("b"), Some("c"), Some("c")], &["a", "-", "-", "c"]),
+            ("there and back is nothing", &[Some("a"), Some("b"), Some("a"), Some("a")], &["a", "-", "-", "-"]),
+            ("moved away and written anew", &[Some("a"), None, None, Some("b"), Some("b")], &["a", "-", "-", "-", "b"]),
+            (
+                "emptied, then written",
+                &[Some("a"), Some(""), Some(" "), Some("b"), Some("b")],
+                &["a", "-", "-", "-", "b"],
+            ),
+            ("gone for good", &[Some("a"), None, None, None, None, None], &["a", "-", "-", "-", "gone", "-"]),
+        ];
+        for (what, looks, wanted) in cases {
+            assert_eq!(play(looks), wanted, "{what}");
+        }
+    }
+
+    #[test]
+    fn of_a_folder_only_manifests_count() {
+        let folder = std::env::temp_dir().join(format!("carrick-sources-{}", std::process::id()));
+        fs::create_dir_all(folder.join("below.yaml")).unwrap();
+        for name in ["b.yaml", "a.yml", "c.json", ".b.yaml.swp", ".#b.yaml", "b.yaml~", "notes.txt"] {
+            fs::write(folder.join(name), "x").unwrap();
+        }
+        let names: Vec<_> =
+            expand(&folder).iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(names, ["a.yml", "b.yaml", "c.json"]);
+        assert!(Sources::new(vec![Root { path: folder, side: Side::Service }]).is_err());
+    }
+}

@@ -1,0 +1,270 @@
+//! What runs while a provider edits: kcp, a service cluster, an agent, and a consumer who has bound the export.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use carrick_client::{Client, DeleteOptions, ListOptions, Overrides, Resource, Server};
+use carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
+use carrick_plane::{Mode, Plane};
+use serde_json::{Value, json};
+
+use super::hands::{Hands, LABEL, Place};
+use super::sources::Side;
+use crate::demo::manifests::{bindings, crds, exports};
+use crate::embedded::{self, RunningAgent, Work};
+use crate::workspaces;
+
+/// The export, its slice, and the binding.
+pub const EXPORT: &str = "dev";
+/// The provider's workspace, and the user that owns it.
+pub const PROVIDER: (&str, &str) = ("root:provider", "provider");
+/// The consumer's workspace, and the user that owns it.
+pub const CONSUMER: (&str, &str) = ("root:consumer", "consumer");
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long servers may take to come to a state that nothing but they must bring about.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The service cluster: one of our own, or one that was there before.
+#[derive(Debug)]
+pub enum Cluster {
+    /// Ends with us.
+    Embedded(Box<Plane>),
+    /// Goes on without us, and must be left as it was.
+    Existing {
+        /// Its namespaces before.
+        before: Vec<String>,
+        /// Whether the CRD of PublishedResources was there before.
+        has_crd: bool,
+    },
+}
+
+/// Everything that runs.
+#[derive(Debug)]
+pub struct Stage {
+    /// kcp.
+    pub kcp: Plane,
+    /// The service cluster.
+    pub cluster: Cluster,
+    /// Where the service cluster answers.
+    pub server: Server,
+    /// Who applies.
+    pub hands: Hands,
+    /// The agent, once it runs.
+    pub agent: Option<RunningAgent>,
+    provider: Client,
+}
+
+impl Stage {
+    /// Starts servers and makes workspaces. Nothing is written to a cluster that was there before.
+    pub async fn open(service: Option<&Path>) -> anyhow::Result<Self> {
+        let kcp = embedded::start(Mode::Kcp, &[PROVIDER.1, CONSUMER.1]).await?;
+        let admin = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", None)?)?;
+        for (path, user) in [PROVIDER, CONSUMER] {
+            workspaces::ensure(&admin, path).await?;
+            workspaces::grant_admin(&admin, path, user).await?;
+        }
+        let client = |(path, user): (&str, &str)| -> anyhow::Result<Client> {
+            Ok(Server::from_kubeconfig_yaml(&kcp.kubeconfig(user, Some(path))?)?.client())
+        };
+        let (provider, consumer) = (client(PROVIDER)?, client(CONSUMER)?);
+        let (cluster, server) = match service {
+            None => {
+                let plane = embedded::start(Mode::Kube, &[]).await?;
+                let server = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None)?)?;
+                (Cluster::Embedded(Box::new(plane)), server)
+            }
+            Some(file) => {
+                let server = Server::from_kubeconfig(file, &Overrides::default())?;
+                let client = server.client();
+                let about = || format!("cannot look at the cluster of --service-kubeconfig {}", file.display());
+                let has_crd = client.get(&crds(), None, &agent_crd()?.0).await.with_context(about)?.is_some();
+                let found = client.list(&namespaces(), None, &ListOptions::default()).await.with_context(about)?;
+                let before = found.iter().filter_map(|one| one["metadata"]["name"].as_str()).map(str::to_owned);
+                (Cluster::Existing { before: before.collect(), has_crd }, server)
+            }
+        };
+        let run = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
+        let hands = Hands { service: server.client(), consumer, run };
+        Ok(Self { kcp, cluster, server, hands, agent: None, provider })
+    }
+
+    /// The agent's namespace on the service cluster.
+    fn namespace(&self) -> String {
+        format!("carrick-dev-{}", self.hands.run)
+    }
+
+    /// Makes the export, starts the agent, and binds the consumer to it.
+    pub async fn prepare(&mut self) -> anyhow::Result<()> {
+        let export = json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExport", "metadata": {"name": EXPORT}, "spec": {}});
+        self.provider.create(&exports(), None, &export).await?;
+        for (kind, object) in bind_rights() {
+            self.provider.create(&kind, None, &object).await?;
+        }
+        let service = &self.hands.service;
+        let (name, crd) = agent_crd()?;
+        if !matches!(self.cluster, Cluster::Existing { has_crd: true, .. }) {
+            service.create(&crds(), None, &crd).await.context("cannot install the CRD of PublishedResources")?;
+        }
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
+        service.create(&namespaces(), None, &namespace).await.context("cannot make a namespace for the agent")?;
+        let kind = &API_EXPORT_ENDPOINT_SLICE;
+        let slices = Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural);
+        let ready = async || -> anyhow::Result<bool> {
+            let crd = service.get(&crds(), None, &name).await?.unwrap_or_default();
+            let conditions = crd["status"]["conditions"].as_array();
+            let established = conditions.is_some_and(|all| {
+                all.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+            });
+            Ok(established && self.provider.get(&slices, None, EXPORT).await?.is_some())
+        };
+        until("the CRD of PublishedResources and the endpoint slice are served", ready).await?;
+        let agent = RunningAgent::start(Work {
+            local: self.server.clone(),
+            kcp: Server::from_kubeconfig_yaml(&self.kcp.kubeconfig(PROVIDER.1, Some(PROVIDER.0))?)?,
+            namespace: self.namespace(),
+            name: EXPORT,
+            export: EXPORT,
+            selector: format!("{LABEL}={}", self.hands.run),
+        })?;
+        self.agent = Some(agent);
+        Ok(())
+    }
+
+    /// Binds the consumer to the export and accepts whatever it claims, which changes with the PublishedResources.
+    pub async fn accept(&self) -> anyhow::Result<()> {
+        let export = self.provider.get(&exports(), None, EXPORT).await?.unwrap_or_default();
+        let mut claims = export["spec"]["permissionClaims"].as_array().cloned().unwrap_or_default();
+        for claim in &mut claims {
+            claim["state"] = json!("Accepted");
+        }
+        let spec = json!({"reference": {"export": {"path": PROVIDER.0, "name": EXPORT}}, "permissionClaims": claims});
+        let consumer = &self.hands.consumer;
+        match consumer.get(&bindings(), None, EXPORT).await? {
+            None => {
+                let binding = json!({"apiVersion": bindings().api_version(), "kind": "APIBinding", "metadata": {"name": EXPORT}, "spec": spec});
+                consumer.create(&bindings(), None, &binding).await?;
+            }
+            Some(binding) if binding["spec"]["permissionClaims"].as_array().unwrap_or(&Vec::new()) != &claims => {
+                let patch = json!({"spec": {"permissionClaims": claims}});
+                consumer.merge_patch(&bindings(), None, EXPORT, &patch).await?;
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Deletes all objects of bound kinds in the consumer's workspace, so that the agent takes their copies away.
+    pub async fn delete_orders(&self) -> anyhow::Result<()> {
+        let consumer = &self.hands.consumer;
+        let binding = consumer.get(&bindings(), None, EXPORT).await?.unwrap_or_default();
+        for bound in binding["status"]["boundResources"].as_array().into_iter().flatten() {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let version = text(&bound["storageVersions"][0]);
+            let kind = Resource::namespaced(&text(&bound["group"]), &version, "", &text(&bound["resource"]));
+            for object in consumer.list(&kind, None, &ListOptions::default()).await? {
+                let (namespace, name) = (object["metadata"]["namespace"].as_str(), text(&object["metadata"]["name"]));
+                match consumer.delete(&kind, namespace, &name, &DeleteOptions::default()).await {
+                    Err(error) if !error.is_not_found() => return Err(error.into()),
+                    _ => {}
+                }
+            }
+            let gone = async || Ok(consumer.list(&kind, None, &ListOptions::default()).await?.is_empty());
+            let what = format!("all {} of the consumer are gone", kind.plural);
+            until(&what, gone).await.context("does an operator hold their copies?")?;
+        }
+        Ok(())
+    }
+
+    /// What the agent needed on a cluster that was there before, and the namespaces that it made for copies.
+    pub fn own(&self, used: &BTreeSet<String>) -> Vec<(Place, String)> {
+        let Cluster::Existing { before, has_crd } = &self.cluster else { return Vec::new() };
+        let place = |resource: Resource| Place { resource, namespace: None, ours: true };
+        let made = used.iter().filter(|name| !before.contains(name)).cloned().chain([self.namespace()]);
+        let mut all: Vec<(Place, String)> = made.map(|name| (place(namespaces()), name)).collect();
+        if !has_crd && let Ok((name, _)) = agent_crd() {
+            all.push((place(crds()), name));
+        }
+        all
+    }
+
+    /// Removes objects from the service cluster, waits until they are gone, and tells which are not.
+    pub async fn remove(&self, all: &[(Place, String)]) -> Vec<String> {
+        let mut left = Vec::new();
+        for (place, name) in all {
+            if let Err(error) = self.hands.remove(Side::Service, place, name).await {
+                left.push(format!("{} {name}: {error}", place.resource.kind));
+            }
+        }
+        for (place, name) in all {
+            let service = &self.hands.service;
+            let gone = async || Ok(service.get(&place.resource, place.namespace.as_deref(), name).await?.is_none());
+            let what = format!("{} {name} is gone", place.resource.kind);
+            if left.is_empty()
+                && let Err(error) = until(&what, gone).await
+            {
+                left.push(format!("{error:#}"));
+            }
+        }
+        left
+    }
+
+    /// Ends everything that ends with us.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        let ended = match self.agent {
+            Some(agent) => agent.stop().await,
+            None => Ok(()),
+        };
+        match self.cluster {
+            Cluster::Embedded(plane) => drop(tokio::join!(self.kcp.stop(), plane.stop())),
+            Cluster::Existing { .. } => self.kcp.stop().await,
+        }
+        ended
+    }
+}
+
+/// Looks until it is so.
+async fn until(what: &str, look: impl AsyncFn() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    let looking = async {
+        while !look().await? {
+            tokio::time::sleep(PAUSE).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(LIMIT, looking).await.with_context(|| format!("not within {} s: {what}", LIMIT.as_secs()))?
+}
+
+fn namespaces() -> Resource {
+    Resource::cluster_wide("", "v1", "Namespace", "namespaces")
+}
+
+/// The CRD of PublishedResources, with its name.
+fn agent_crd() -> anyhow::Result<(String, Value)> {
+    let crd = carrick_syncagent::api::crd();
+    let name = crd["metadata"]["name"].as_str().context("the CRD of PublishedResources has no name")?;
+    Ok((name.to_owned(), crd))
+}
+
+/// Everybody may bind.
+fn bind_rights() -> [(Resource, Value); 2] {
+    const RBAC: &str = "rbac.authorization.k8s.io";
+    let api_version = format!("{RBAC}/v1");
+    [
+        (
+            Resource::cluster_wide(RBAC, "v1", "ClusterRole", "clusterroles"),
+            json!({
+                "apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": "bind-dev"},
+                "rules": [{"apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [EXPORT], "verbs": ["bind"]}],
+            }),
+        ),
+        (
+            Resource::cluster_wide(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings"),
+            json!({
+                "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": "bind-dev"},
+                "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "bind-dev"},
+                "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "system:authenticated"}],
+            }),
+        ),
+    ]
+}

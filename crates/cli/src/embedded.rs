@@ -1,0 +1,106 @@
+//! Servers and an agent in this process, for commands that play a whole platform.
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use anyhow::Context;
+use carrick_client::Server;
+use carrick_plane::{Config, Mode, Plane, User};
+use carrick_syncagent::agent::{self, AgentConfig, Timing};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Starts a server in memory, on a free port, with users.
+pub async fn start(mode: Mode, users: &[&str]) -> anyhow::Result<Plane> {
+    let users = users.iter().map(|name| User::new(&uuid::Uuid::new_v4().simple().to_string(), name, &[])).collect();
+    Ok(Plane::start(Config { users, ..Config::new(mode) }).await?)
+}
+
+/// What an agent works for.
+#[derive(Debug)]
+pub struct Work {
+    /// The service cluster.
+    pub local: Server,
+    /// kcp, at the provider's workspace.
+    pub kcp: Server,
+    /// Namespace of the agent.
+    pub namespace: String,
+    /// Name of the agent.
+    pub name: &'static str,
+    /// The export, and its slice.
+    pub export: &'static str,
+    /// Which PublishedResources it takes; empty for all.
+    pub selector: String,
+}
+
+/// A running agent.
+#[derive(Debug)]
+pub struct RunningAgent {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+    /// Why it ended, if it did so although nobody told it to.
+    problem: watch::Receiver<Option<String>>,
+    dashboard: String,
+}
+
+impl RunningAgent {
+    /// Starts it.
+    pub fn start(work: Work) -> anyhow::Result<Self> {
+        // Free a moment ago; nobody else is likely to take it in between.
+        let dashboard = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        let dashboard = dashboard.context("cannot listen on 127.0.0.1")?.to_string();
+        let config = AgentConfig {
+            local: work.local,
+            kcp: work.kcp,
+            namespace: work.namespace,
+            agent_name: work.name.to_owned(),
+            slice: work.export.into(),
+            selector: work.selector,
+            disabled: std::collections::BTreeSet::new(),
+            leader_election: false,
+            metrics_address: None,
+            health_address: None,
+            dashboard_address: Some(dashboard.clone()),
+            exit_on_startup_error: true,
+            timing: Timing::default(),
+        };
+        let stop = CancellationToken::new();
+        let (sender, problem) = watch::channel(None);
+        let told = stop.clone();
+        let task = tokio::spawn(async move {
+            if let Err(error) = agent::run(config, told).await {
+                sender.send_replace(Some(error.to_string()));
+            }
+        });
+        Ok(Self { stop, task, problem, dashboard: format!("http://{dashboard}") })
+    }
+
+    /// Where it shows what it is doing.
+    pub fn dashboard(&self) -> &str {
+        &self.dashboard
+    }
+
+    /// Why it has ended, if it did so although nobody told it to.
+    pub fn problem(&self) -> Option<String> {
+        self.problem.borrow().clone()
+    }
+
+    /// Waits until it ends although nobody told it to, and says why.
+    pub async fn ended(&self) -> String {
+        match self.problem.clone().wait_for(Option::is_some).await {
+            Ok(problem) => problem.clone().unwrap_or_default(),
+            // It was told to.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Stops it and waits for its end.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.stop.cancel();
+        self.task.await.context("the agent")?;
+        match self.problem.borrow().as_ref() {
+            Some(problem) => anyhow::bail!("the agent ended: {problem}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `carrick dev`, run as a user would, with its output in a pipe.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
+#![cfg(unix)] // stopping needs signals
+
+#[path = "support/running.rs"]
+mod running;
+
+use std::fs;
+
+use running::{Folder, Running, carrick, kubectl};
+
+const CRD: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: buckets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Bucket, listKind: BucketList, plural: buckets, singular: bucket}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {region: {type: string, enum: [eu, us]}}}
+          status: {type: object, properties: {url: {type: string}}}
+";
+const PUBLISHED: &str = "
+apiVersion: syncagent.kcp.io/v1alpha1
+kind: PublishedResource
+metadata: {name: buckets}
+spec:
+  resource: {apiGroup: example.com, kind: Bucket, versions: [v1]}
+";
+const RELATED: &str = "
+  related:
+  - {identifier: keys, origin: service, version: v1, resource: secrets, object: {template: {template: '{{ .Object.metadata.name }}-keys'}}}
+";
+const ORDER: &str = "{apiVersion: example.com/v1, kind: Bucket, metadata: {name: first}, spec: {region: eu}}";
+
+/// Writes as many editors do: beside the file, then moved over it.
+fn save(folder: &Folder, name: &str, text: &str) {
+    let (beside, path) = (folder.path(".beside"), folder.path(name));
+    fs::write(&beside, text).unwrap();
+    fs::rename(beside, path).unwrap();
+}
+
+fn files(test: &str) -> Folder {
+    let folder = Folder::new(test);
+    fs::create_dir_all(folder.path("orders")).unwrap();
+    for (name, text) in [("crd.yaml", CRD), ("pr.yaml", PUBLISHED), ("orders/first.yaml", ORDER)] {
+        fs::write(folder.path(name), text).unwrap();
+    }
+    folder
+}
+
+fn arguments(folder: &Folder) -> Vec<String> {
+    let all =
+        [("--crd", "crd.yaml"), ("--published-resource", "pr.yaml"), ("--object", "orders"), ("--data-dir", "dev")];
+    let flags = all.iter().flat_map(|(flag, name)| [(*flag).to_owned(), folder.path(name)]);
+    std::iter::once("dev".to_owned()).chain(flags).collect()
+}
+
+fn start(arguments: &[String]) -> Running {
+    Running::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn files_are_applied_again_at_every_change_and_nothing_is_left_behind() {
+    let folder = files("dev-loop");
+    let mut dev = start(&arguments(&folder));
+    dev.until("Running until Ctrl-C");
+    dev.until("applied Bucket first");
+    dev.until("object buckets default/first: order generation 1 → copy generation 1 → no status; copy: ");
+
+    // A change of an order.
+    save(&folder, "orders/first.yaml", &ORDER.replace("eu", "us"));
+    dev.until("order generation 2 → copy generation 2");
+    // One that the schema refuses leaves everything as it is, and says why.
+    save(&folder, "orders/first.yaml", &ORDER.replace("eu", "mars"));
+    dev.until("orders/first.yaml: Bucket first: spec.region: Unsupported value: \"mars\"");
+    // A change of the CRD makes it good.
+    save(&folder, "crd.yaml", &CRD.replace("[eu, us]", "[eu, us, mars]"));
+    dev.until("applied CustomResourceDefinition buckets.example.com");
+    dev.until("order generation 3 → copy generation 3");
+    // A file that is no YAML changes nothing.
+    save(&folder, "pr.yaml", "kind: [");
+    dev.until("pr.yaml: this is no YAML: ");
+    // Claims that come with related objects are accepted.
+    save(&folder, "pr.yaml", &format!("{PUBLISHED}{}", RELATED.trim_start_matches('\n')));
+    dev.until("applied PublishedResource buckets");
+    let ask = |config: &str, args: &[&str]| {
+        let config = folder.path(&format!("dev/{config}.kubeconfig"));
+        let output = kubectl(&[&["--kubeconfig", &config], args].concat())?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(String::from_utf8(output.stdout).unwrap())
+    };
+    // The rest needs somebody who plays the operator.
+    let copy = "jsonpath={.items[0].metadata.namespace}/{.items[0].metadata.name}";
+    if let Some(copy) = ask("service", &["get", "buckets", "-A", "-o", copy]) {
+        let (namespace, name) = copy.split_once('/').unwrap();
+        let patch = ["-n", namespace, "patch", "bucket", name, "--subresource=status", "--type=merge", "-p"];
+        ask("service", &[&patch[..], &["{\"status\":{\"url\":\"u\"}}"]].concat());
+        dev.until("→ status is back");
+        let secret = format!("{name}-keys");
+        ask("service", &["-n", namespace, "create", "secret", "generic", &secret, "--from-literal=a=b"]);
+        dev.until("related keys");
+        let secret = ask("consumer", &["get", "secret", "first-keys", "-o", "name"]).unwrap();
+        assert_eq!(secret, "secret/first-keys\n");
+    }
+    // A file that goes takes its objects along, and so does a folder's.
+    fs::remove_file(folder.path("orders/first.yaml")).unwrap();
+    dev.until("removed Bucket first");
+    dev.until("object buckets default/first: gone");
+    save(&folder, "orders/second.yaml", &ORDER.replace("first", "second"));
+    dev.until("object buckets default/second: order generation 1 → copy generation 1");
+    fs::remove_file(folder.path("pr.yaml")).unwrap();
+    dev.until("removed PublishedResource buckets");
+
+    let (code, told) = dev.stop("INT");
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.ends_with("Nothing is left behind.\n") && !told.contains('\x1b'), "{told}");
+    assert!(!fs::exists(folder.path("dev")).unwrap(), "the kubeconfigs are still there");
+}
+
+#[test]
+fn a_cluster_that_was_there_before_is_left_as_it_was() {
+    let folder = files("dev-existing");
+    let plane = folder.path("plane");
+    let mut cluster = Running::start(&["plane", "--data-dir", &plane, "--port-kcp", "0", "--port-service", "0"]);
+    cluster.until("Running until Ctrl-C");
+    let service = format!("{plane}/service.kubeconfig");
+    let ask = |args: &[&str]| {
+        let output = kubectl(&[&["--kubeconfig", &service], args].concat())?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(String::from_utf8(output.stdout).unwrap())
+    };
+    let everything = ["get", "crd,ns,clusterroles,clusterrolebindings,secrets", "-A", "-o", "name"];
+    let Some(before) = ask(&everything) else { return };
+
+    let mut arguments = arguments(&folder);
+    arguments.extend(["--service-kubeconfig".to_owned(), service.clone()]);
+    let mut dev = start(&arguments);
+    dev.until("object buckets default/first: order generation 1 → copy generation 1");
+    let during = ask(&everything).unwrap();
+    assert!(during.contains("buckets.example.com") && during.contains("namespace/carrick-dev-"), "{during}");
+    let (code, told) = dev.stop("TERM");
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(ask(&everything).unwrap(), before, "{told}");
+
+    // A CRD that was there before stays.
+    ask(&["apply", "-f", &folder.path("crd.yaml")]);
+    let mut dev = start(&arguments);
+    dev.until("object buckets default/first: order generation 1 → copy generation 1");
+    let (code, told) = dev.stop("INT");
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(
+        ask(&["get", "crd", "-o", "name"]).unwrap(),
+        "customresourcedefinition.apiextensions.k8s.io/buckets.example.com\n"
+    );
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_named() {
+    let folder = files("dev-mistakes");
+    let (missing, crd) = (folder.path("missing.yaml"), folder.path("crd.yaml"));
+    for (args, code, wanted) in [
+        (vec!["dev", "--crd", &missing], 1, format!("error: cannot read {missing}")),
+        (vec!["dev", "--object", &crd], 2, "--published-resource <FILE>".to_owned()),
+        (vec!["dev", "--crd", &crd, "--service-kubeconfig", &missing], 1, missing.clone()),
+        (vec!["dev", "--crd", &crd, "--data-dir", &crd], 1, format!("{crd} is a file")),
+    ] {
+        let output = carrick(&args).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(told.contains(&wanted), "{wanted}\n{told}");
+    }
+}

@@ -80,7 +80,7 @@ fn object(journey: &Value, home: &str) -> Entry {
     }
     let mut text = hops.join(" → ");
     if let Some(place) = copy["place"].as_str() {
-        text.push_str(&format!("; copy: {place}"));
+        text.extend(["; copy: ", place]);
     }
     let name = format!("{} {place}{}", word(&journey["publishedResource"]), word(&journey["object"]));
     let mood = if copy.is_object() && !deleting { Mood::Well } else { Mood::Waits };

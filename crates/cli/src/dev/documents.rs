@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn objects_are_found_and_named() {
-        let text = "# generated\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: n}\n---\n---\n\
+        let text = "# generated\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: team}\n---\n---\n\
                     apiVersion: v1\nkind: List\nitems:\n- {apiVersion: example.com/v1, kind: Bucket, metadata: {name: b}}\n";
         let documents = read(text, Side::Consumer).unwrap();
         let names: Vec<String> = documents.iter().map(|document| document.id.to_string()).collect();
-        assert_eq!(names, ["Secret n/a", "Bucket b"]);
+        assert_eq!(names, ["Secret team/a", "Bucket b"]);
         assert_eq!((documents[1].id.group.as_str(), documents[1].version.as_str()), ("example.com", "v1"));
         assert_eq!(read("", Side::Service), Ok(Vec::new()));
     }

@@ -17,9 +17,9 @@ use anyhow::{Context, ensure};
 
 use crate::tools;
 
-/// The largest that a program may be.
-const LIMIT: u64 = 15 * 1024 * 1024;
-const PROGRAMS: [&str; 2] = ["api-syncagent", "carrick"];
+const MIB: u64 = 1024 * 1024;
+/// What is shipped, and the largest that each may be. The command line holds two servers besides the agent.
+const PROGRAMS: [(&str, u64); 2] = [("api-syncagent", 15 * MIB), ("carrick", 24 * MIB)];
 
 /// Build what is shipped, and check it.
 #[derive(Debug, clap::Args)]
@@ -27,6 +27,9 @@ pub struct Args {
     /// Target to build for; must be installed: rustup target add …
     #[arg(long, default_value = "x86_64-unknown-linux-musl")]
     target: String,
+    /// Only this program; both by default
+    #[arg(long, value_name = "NAME", value_parser = PROGRAMS.map(|(name, _)| name))]
+    program: Option<String>,
     /// Folder for programs and SBOM [default: <target folder>/release-<target>]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -54,31 +57,59 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
     }
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(&root).args(["build", "--locked", "--profile", "dist", "--target", &args.target]);
-    for program in PROGRAMS {
+    let programs: Vec<&str> = PROGRAMS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| args.program.as_ref().is_none_or(|wanted| wanted == name))
+        .collect();
+    for program in &programs {
         command.args(["--bin", program]);
     }
     command
         .env("CARRICK_VERSION", &version)
         .env("SOURCE_DATE_EPOCH", git(&["log", "-1", "--format=%ct"])?)
         .env("RUSTFLAGS", flags);
-    if args.target.ends_with("-musl") && std::env::var_os(format!("CC_{}", args.target.replace('-', "_"))).is_none() {
-        // The C in ring needs no C library, so any compiler for this processor will do.
-        command.env(format!("CC_{}", args.target.replace('-', "_")), "cc");
+    if args.target.ends_with("-musl") {
+        compile_c(&mut command, &args.target)?;
     }
     tools::run(&mut command).with_context(|| format!("is the target installed? rustup target add {}", args.target))?;
 
     let out = args.out.clone().unwrap_or_else(|| tools::target().join(format!("release-{}", args.target)));
     fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
-    for program in PROGRAMS {
+    for program in &programs {
         let built = tools::target().join(&args.target).join("dist").join(program);
         fs::copy(&built, out.join(program)).with_context(|| format!("cannot copy {}", built.display()))?;
         let bill = bill::of(program, &version, &args.target)?;
         fs::write(out.join(format!("{program}.cdx.json")), serde_json::to_string_pretty(&bill)? + "\n")?;
     }
-    for program in PROGRAMS {
+    for program in programs {
         one(&out.join(program), args.target.contains("-linux-"))?;
     }
     println!("in {}", out.display());
+    Ok(())
+}
+
+/// Names the compiler for C and the linker, unless somebody has. The C in ring needs no C library, so any compiler for the processor will do;
+/// rustup's target brings the C library that is linked.
+fn compile_c(command: &mut Command, target: &str) -> anyhow::Result<()> {
+    let processor = target.split('-').next().unwrap_or_default();
+    let own = processor == std::env::consts::ARCH;
+    let compiler = if own { "cc".to_owned() } else { format!("{processor}-linux-gnu-gcc") };
+    let underscored = target.replace('-', "_");
+    let cc = format!("CC_{underscored}");
+    if std::env::var_os(&cc).is_some() {
+        return Ok(());
+    }
+    let found = Command::new(&compiler).arg("--version").output().is_ok_and(|told| told.status.success());
+    ensure!(
+        found,
+        "there is no {compiler} to compile the C in ring for {target}. On Debian: apt-get install gcc-{}-linux-gnu; or name one in {cc}",
+        processor.replace('_', "-")
+    );
+    command.env(cc, &compiler);
+    if !own {
+        command.env(format!("CARGO_TARGET_{}_LINKER", underscored.to_uppercase()), compiler);
+    }
     Ok(())
 }
 
@@ -91,7 +122,9 @@ fn one(program: &Path, linux: bool) -> anyhow::Result<()> {
     let shown = program.display();
     let bytes = fs::read(program).with_context(|| format!("cannot read {shown}"))?;
     let size = u64::try_from(bytes.len())?;
-    ensure!(size <= LIMIT, "{shown} has {size} bytes; {LIMIT} are allowed. Build with --profile dist");
+    let known = PROGRAMS.iter().find(|(name, _)| program.file_name().is_some_and(|file| file == *name));
+    let limit = known.map_or(15 * MIB, |(_, limit)| *limit);
+    ensure!(size <= limit, "{shown} has {size} bytes; {limit} are allowed. Build with --profile dist");
     if linux {
         let needs = elf::needs(&bytes).with_context(|| format!("cannot read {shown}"))?;
         ensure!(

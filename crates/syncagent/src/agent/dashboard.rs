@@ -156,6 +156,7 @@ impl Dashboard {
             "problems": problems,
             "now": self.sample(&numbers),
             "hops": numbers.means("sync_agent_hop_seconds", "hop"),
+            "recentErrors": self.metrics.recent.all(),
             "errors": numbers.by("sync_agent_errors_total", "reason"),
             "publishedResources": self.published(&numbers),
             "workspaces": workspaces,
@@ -194,9 +195,10 @@ impl Dashboard {
     pub fn find(&self, text: &str) -> Value {
         let all = self.metrics.lookout.all();
         let found = all.iter().flat_map(|(name, journeys)| {
-            journeys.find(text, FOUND).into_iter().map(move |journey| {
+            journeys.find(text, FOUND).into_iter().map(move |(key, journey)| {
                 let mut value = serde_json::to_value(journey).unwrap_or_default();
                 value["publishedResource"] = json!(name);
+                value["seconds"] = json!(self.metrics.hops.of(&key));
                 value
             })
         });
@@ -212,13 +214,17 @@ mod tests {
     fn a_dashboard_that_knows_nothing_says_so() {
         let (health, metrics) = (Arc::new(Health::default()), Arc::new(Metrics::default()));
         let _part = health.part("connection to kcp");
-        metrics.failed("syncagent-sync", "Forbidden");
+        metrics.failed("syncagent-sync", "Forbidden", "c|ns/a", "no right");
         let dashboard = Dashboard::new("agent", "slice".to_owned(), health, metrics);
         let state = dashboard.state();
         assert_eq!(state["agent"]["ready"], false);
         assert_eq!(state["problems"], json!(["connection to kcp: starting"]));
         assert_eq!(state["errors"], json!({ "Forbidden": 1.0 }));
         assert_eq!(state["publishedResources"], json!([]));
+        assert_eq!(
+            (&state["recentErrors"][0]["about"], &state["recentErrors"][0]["times"]),
+            (&json!("c|ns/a"), &json!(1))
+        );
         assert_eq!(dashboard.find("x"), json!({ "asked": "x", "found": [] }));
     }
 

@@ -124,7 +124,8 @@ impl Export {
                 }
                 Err(error) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Error);
-                    self.metrics.failed(CONTROLLER, &error.reason());
+                    let about = format!("APIExport {}", self.name);
+                    self.metrics.failed(CONTROLLER, &error.reason(), &about, &error.to_string());
                     if error.is_conflict() {
                         // The watch brings the newer object any moment; if it came already, this catches up with it.
                         seen.refresh(self.client.get(&resource(&API_EXPORT), None, &self.name).await);

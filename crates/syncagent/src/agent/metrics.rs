@@ -11,6 +11,7 @@ pub mod hops;
 mod lookout;
 mod page;
 mod process;
+mod recent;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,6 +27,7 @@ use family::Family;
 use hops::Hops;
 pub use lookout::Lookout;
 pub use page::Page;
+use recent::Recent;
 
 /// Shows something when asked.
 type Show = Arc<dyn Fn(&mut Page) + Send + Sync>;
@@ -43,6 +45,8 @@ pub struct Metrics {
     next_show: AtomicU64,
     /// How long each part of the way takes.
     pub hops: Hops,
+    /// What failed lately.
+    pub recent: Recent,
     /// The objects themselves, for the dashboard.
     pub lookout: Lookout,
 }
@@ -107,8 +111,9 @@ impl Metrics {
         }
     }
 
-    /// Counts a failure of a controller, in one word or two.
-    pub fn failed(&self, controller: &'static str, reason: &str) {
+    /// Counts a failure of a controller, in one word or two, and remembers what failed and why.
+    pub fn failed(&self, controller: &'static str, reason: &str, about: &str, message: &str) {
+        self.recent.note(about, reason, message, jiff::Timestamp::now());
         *self.errors.lock().entry((controller, reason.to_owned())).or_default() += 1;
     }
 
@@ -238,7 +243,7 @@ mod tests {
         metrics.reconciled("syncagent-apiexport", Outcome::Success);
         metrics.reconciled("syncagent-apiexport", Outcome::Error);
         metrics.reconciled("syncagent-apiexport", Outcome::Error);
-        metrics.failed("syncagent-sync", "Forbidden");
+        metrics.failed("syncagent-sync", "Forbidden", "a", "no");
         metrics.executed("create");
         metrics.set_leader("syncagent.a", true);
         metrics.set_orphans("a", 3);

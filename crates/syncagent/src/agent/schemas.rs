@@ -164,8 +164,9 @@ impl Schemas {
                     Err(SchemasError::Stale(_)) => {}
                     Err(error) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Error);
-                        self.metrics.failed(CONTROLLER, &reason(&error).unwrap_or_else(|| "Rules".to_owned()));
                         let text = error.to_string();
+                        let word = reason(&error).unwrap_or_else(|| "Rules".to_owned());
+                        self.metrics.failed(CONTROLLER, &word, &format!("PublishedResource {name}"), &text);
                         outage = error.is_outage().then(|| text.clone());
                         if told.as_ref() != Some(&text) {
                             tracing::error!(

@@ -13,7 +13,8 @@ impl Numbers {
 
     /// The sum of all samples of a name.
     pub(super) fn sum(&self, name: &str) -> f64 {
-        self.of(name).map(|(_, value)| value).sum()
+        // Not sum(), which makes -0 of nothing.
+        self.of(name).fold(0.0, |sum, (_, value)| sum + value)
     }
 
     /// The first sample of a name.
@@ -63,7 +64,8 @@ mod tests {
         let numbers = Numbers::read(
             "# HELP a what\na 1\nb{x=\"1\",y=\"p\"} 2\nb{x=\"1\",y=\"q\"} 3\nb{x=\"2\",y=\"p\"} 4.5\nh_sum{k=\"v\"} 3\nh_count{k=\"v\"} 2\nh_count{k=\"w\"} 0\n",
         );
-        assert_eq!((numbers.sum("a"), numbers.sum("b"), numbers.sum("missing")), (1.0, 9.5, 0.0));
+        assert_eq!((numbers.sum("a"), numbers.sum("b")), (1.0, 9.5));
+        assert!(numbers.sum("missing").is_sign_positive());
         assert_eq!((numbers.find("a"), numbers.find("missing")), (Some(1.0), None));
         assert_eq!(numbers.by("b", "x"), BTreeMap::from([("1".to_owned(), 5.0), ("2".to_owned(), 4.5)]));
         assert_eq!(numbers.means("h", "k"), BTreeMap::from([("v".to_owned(), 1.5)]));

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use carrick_multicluster::Key;
 use carrick_multicluster::metrics::{Durations, Stopwatch};
 use parking_lot::Mutex;
+use serde::Serialize;
 
 use super::family::HOP_SECONDS;
 use super::page::Page;
@@ -26,12 +27,27 @@ pub struct Hops {
     status_to_source: Stopwatch,
     /// When copies were created that have no status yet.
     created: Mutex<HashMap<Key, Instant>>,
+    /// How long the last way of objects took.
+    last: Mutex<HashMap<Key, Times>>,
+}
+
+/// How long the last way of one object took, as far as it has come since this agent started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Times {
+    /// From the order to the copy.
+    pub source_to_copy: Option<f64>,
+    /// From the copy to its first status.
+    pub copy_to_status: Option<f64>,
+    /// From the status to the order.
+    pub status_to_source: Option<f64>,
 }
 
 impl Hops {
     /// A copy was written, for a source that was seen so long ago; `new` if it was not there before.
     pub fn copy_written(&self, key: &Key, seen_ago: Duration, new: bool) {
         self.source_to_copy.record(seen_ago);
+        self.note(key, |times| times.source_to_copy = Some(seen_ago.as_secs_f64()));
         if new {
             let mut created = self.created.lock();
             if created.len() < REMEMBERED {
@@ -43,14 +59,35 @@ impl Hops {
     /// A status was written to its source, after it was seen so long ago.
     pub fn status_written(&self, key: &Key, seen_ago: Duration) {
         self.status_to_source.record(seen_ago);
+        self.note(key, |times| times.status_to_source = Some(seen_ago.as_secs_f64()));
         if let Some(created) = self.created.lock().remove(key) {
-            self.copy_to_status.record(created.elapsed().saturating_sub(seen_ago));
+            let operator = created.elapsed().saturating_sub(seen_ago);
+            self.copy_to_status.record(operator);
+            self.note(key, |times| times.copy_to_status = Some(operator.as_secs_f64()));
         }
+    }
+
+    /// How long the last way of an object took, as far as that is remembered.
+    pub fn of(&self, key: &Key) -> Times {
+        self.last.lock().get(key).copied().unwrap_or_default()
+    }
+
+    fn note(&self, key: &Key, change: impl FnOnce(&mut Times)) {
+        let mut last = self.last.lock();
+        if let Some(times) = last.get_mut(key) {
+            return change(times);
+        }
+        // The latest are asked for most; who asks for older ones can do without.
+        if last.len() >= REMEMBERED {
+            last.clear();
+        }
+        change(last.entry(key.clone()).or_default());
     }
 
     /// An object is gone.
     pub fn forget(&self, key: &Key) {
         self.created.lock().remove(key);
+        self.last.lock().remove(key);
     }
 
     pub(super) fn show(&self, page: &mut Page) {
@@ -78,6 +115,9 @@ mod tests {
         hops.copy_written(&key, Duration::from_millis(2), false);
         hops.status_written(&key, Duration::ZERO);
         hops.status_written(&key, Duration::ZERO);
+        let times = hops.of(&key);
+        assert_eq!((times.source_to_copy, times.status_to_source), (Some(0.002), Some(0.0)));
+        assert!(times.copy_to_status.is_some());
         let mut page = Page::default();
         hops.show(&mut page);
         let text = page.text();
@@ -85,5 +125,7 @@ mod tests {
             let line = format!("sync_agent_hop_seconds_count{{hop=\"{hop}\"}} {count}");
             assert!(text.lines().any(|got| got == line), "{line} is missing in\n{text}");
         }
+        hops.forget(&key);
+        assert_eq!(hops.of(&key), Times::default());
     }
 }

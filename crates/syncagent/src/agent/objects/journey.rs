@@ -61,12 +61,16 @@ impl Journeys {
     }
 
     /// Objects whose workspace, namespace or name holds a text, `most` of them.
-    pub fn find(&self, text: &str, most: usize) -> Vec<Journey> {
+    pub fn find(&self, text: &str, most: usize) -> Vec<(Key, Journey)> {
         let mut found: Vec<_> =
             self.sources.list_all().into_iter().filter(|(key, _)| key.to_string().contains(text)).collect();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         found.truncate(most);
-        found.into_iter().map(|(key, source)| self.journey(&key, &source)).collect()
+        let told = found.into_iter().map(|(key, source)| {
+            let journey = self.journey(&key, &source);
+            (key, journey)
+        });
+        told.collect()
     }
 
     fn journey(&self, key: &Key, source: &Arc<Object>) -> Journey {

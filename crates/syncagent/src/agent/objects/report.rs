@@ -100,15 +100,16 @@ impl Failing {
                 return false;
             }
             Err(Error::Reconcile { request, error }) => {
-                metrics.failed(CONTROLLER, &reason(&error).unwrap_or_else(|| error.word().to_owned()));
-                (request, error.to_string(), !error.is_transient())
+                let (text, word) = (error.to_string(), reason(&error).unwrap_or_else(|| error.word().to_owned()));
+                metrics.failed(CONTROLLER, &word, &request.key().to_string(), &text);
+                (request, text, !error.is_transient())
             }
             Err(Error::Panic { request, message }) => {
-                metrics.failed(CONTROLLER, "Panic");
+                metrics.failed(CONTROLLER, "Panic", &request.key().to_string(), &message);
                 (request, message, true)
             }
             Err(error @ Error::Undecodable(_)) => {
-                metrics.failed(CONTROLLER, "Undecodable");
+                metrics.failed(CONTROLLER, "Undecodable", "an object", &error.to_string());
                 tracing::error!(%error, "Failed to read object.");
                 return false;
             }

@@ -8,6 +8,7 @@ mod compat_orders;
 mod compat_publish;
 mod compat_related;
 mod dashboard;
+mod dev;
 mod doctor;
 mod events;
 mod examples;
@@ -154,6 +155,8 @@ pub fn all() -> Vec<Scenario> {
             events_are_worded_as_those_of_the_reference_agent;
         explaining:
             what_would_be_done_is_told_without_doing_it;
+        dev:
+            a_cluster_lent_to_it_gets_its_files_and_is_left_as_it_was;
         dashboard:
             it_shows_counts_and_journeys_and_no_content;
         doctor:

@@ -190,7 +190,11 @@ impl Session {
             let applied = applied.filter(|(id, place)| id.side == Side::Service && place.ours);
             let mut all: Vec<_> = applied.map(|(id, place)| (place.clone(), id.name.clone())).collect();
             all.extend(self.stage.own(&self.used));
-            left.extend(self.stage.remove(&all).await);
+            let (refused, slow) = self.stage.remove(all).await;
+            left.extend(refused);
+            if !slow.is_empty() && left.is_empty() {
+                self.screen.say(Mark::News, &format!("deleted, but not gone yet: {}", slow.join(", ")));
+            }
         }
         self.stage.stop().await?;
         if !left.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use carrick_client::{Client, DeleteOptions, ListOptions, Overrides, Resource, Server};
@@ -189,25 +189,28 @@ impl Stage {
         all
     }
 
-    /// Removes objects from the service cluster, waits until they are gone, and tells which are not.
-    pub async fn remove(&self, all: &[(Place, String)]) -> Vec<String> {
+    /// Removes objects from the service cluster, waits until they are gone, and tells which could not be removed, and which are not gone yet.
+    pub async fn remove(&self, mut all: Vec<(Place, String)>) -> (Vec<String>, Vec<String>) {
         let mut left = Vec::new();
-        for (place, name) in all {
+        for (place, name) in &all {
             if let Err(error) = self.hands.remove(Side::Service, place, name).await {
                 left.push(format!("{} {name}: {error}", place.resource.kind));
             }
         }
-        for (place, name) in all {
-            let service = &self.hands.service;
-            let gone = async || Ok(service.get(&place.resource, place.namespace.as_deref(), name).await?.is_none());
-            let what = format!("{} {name} is gone", place.resource.kind);
-            if left.is_empty()
-                && let Err(error) = until(&what, gone).await
-            {
-                left.push(format!("{error:#}"));
+        let deadline = Instant::now() + LIMIT;
+        while !all.is_empty() && left.is_empty() && Instant::now() < deadline {
+            let mut there = Vec::new();
+            for (place, name) in all {
+                let found = self.hands.service.get(&place.resource, place.namespace.as_deref(), &name).await;
+                if !matches!(found, Ok(None)) {
+                    there.push((place, name));
+                }
             }
+            all = there;
+            tokio::time::sleep(PAUSE).await;
         }
-        left
+        let slow = all.iter().map(|(place, name)| format!("{} {name}", place.resource.kind));
+        (left, slow.collect())
     }
 
     /// Ends everything that ends with us.

@@ -15,7 +15,7 @@ use crate::world::{User, World};
 use crate::{binary, fixtures, kinds};
 
 /// How long it may take to clean up; without a controller that removes namespaces, they are waited for in vain.
-const GRACE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_mins(1);
 
 pub(super) async fn a_cluster_lent_to_it_gets_its_files_and_is_left_as_it_was(
     world: Arc<dyn World>,

@@ -26,6 +26,7 @@ use anyhow::Context;
 use crate::logs::{self, Quiet};
 use crate::ui::Ui;
 use crate::{kubeconfig, signals};
+use ledger::Ledger;
 use session::Session;
 use sources::{Root, Side, Sources};
 use stage::Stage;
@@ -42,7 +43,7 @@ pub struct Args {
     /// Files or folders with CRDs, and whatever else your service needs, for the service cluster
     #[arg(long, value_name = "FILE", num_args = 1..)]
     crd: Vec<PathBuf>,
-    /// Files or folders with PublishedResources, for the service cluster
+    /// Files or folders with PublishedResources, for the service cluster; without any, every CRD is offered as it is
     #[arg(long, value_name = "FILE", num_args = 1..)]
     published_resource: Vec<PathBuf>,
     /// Files or folders with objects that the consumer orders, for the consumer's workspace
@@ -58,6 +59,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
+  carrick dev --crd crd.yaml                                                      offered as it is
   carrick dev --crd crd.yaml --published-resource pr.yaml
   carrick dev --crd crd.yaml --published-resource pr.yaml --object sample.yaml    with a first order
   carrick dev --crd config/crd/bases --published-resource publish --object samples    folders: all *.yaml, *.yml, *.json in them
@@ -82,7 +84,8 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         told = &mut stop => return told.map(|()| ExitCode::SUCCESS),
     };
     folder.fill(&stage)?;
-    let mut session = Session::new(stage, sources, ui.clone());
+    let ledger = if args.published_resource.is_empty() { Ledger::offering_all() } else { Ledger::default() };
+    let mut session = Session::new(stage, sources, ledger, ui.clone());
     let ended = tokio::select! {
         ended = session.run(folder.path(), args.service_kubeconfig.as_deref()) => ended.map(|never| match never {}),
         told = &mut stop => told,

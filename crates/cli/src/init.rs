@@ -110,6 +110,12 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The smallest order that the schema of a CRD allows, in one line of JSON.
+pub fn first_order(crd: &Value) -> anyhow::Result<String> {
+    let offer = Offer::new(crd, Choices::default())?;
+    Ok(files::order(&offer).to_string())
+}
+
 fn read(file: &Path) -> anyhow::Result<Value> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     // Generators of CRDs like to begin with a line of dashes.

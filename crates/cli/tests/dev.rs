@@ -166,6 +166,22 @@ fn a_cluster_that_was_there_before_is_left_as_it_was() {
 }
 
 #[test]
+fn a_crd_alone_is_offered_as_it_is_and_an_order_can_be_pasted() {
+    let folder = files("dev-alone");
+    let mut dev = Running::start(&["dev", "--crd", &folder.path("crd.yaml"), "--data-dir", &folder.path("dev")]);
+    dev.until("Running until Ctrl-C");
+    dev.until("published buckets.example.com: Bucket.example.com as v");
+    let line = dev.output.lines().find_map(|line| line.trim().strip_prefix("echo '")).unwrap().to_owned();
+    fs::write(folder.path("pasted.json"), line.split_once("' | kubectl apply").unwrap().0).unwrap();
+    let (config, order) = (folder.path("dev/consumer.kubeconfig"), folder.path("pasted.json"));
+    if let Some(output) = kubectl(&["--kubeconfig", &config, "apply", "-f", &order]) {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        dev.until("object buckets.example.com default/my-bucket: order generation 1 → copy generation 1");
+    }
+    assert_eq!(dev.stop("TERM").0, Some(0));
+}
+
+#[test]
 fn mistakes_on_the_command_line_are_named() {
     let folder = files("dev-mistakes");
     let (missing, crd) = (folder.path("missing.yaml"), folder.path("crd.yaml"));

@@ -1,6 +1,6 @@
 //! The objects in a text. Pure.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::sources::Side;
 
@@ -54,6 +54,20 @@ pub fn read(text: &str, side: Side) -> Result<Vec<Document>, String> {
         }
     }
     Ok(documents)
+}
+
+/// What offers a CRD as it is, for those who have said nothing else.
+pub fn offer(crd: &Value) -> Option<Document> {
+    let spec = &crd["spec"];
+    let served = spec["versions"].as_array()?.iter().filter(|version| version["served"] == true);
+    let versions: Vec<&Value> = served.map(|version| &version["name"]).collect();
+    let object = json!({
+        "apiVersion": "syncagent.kcp.io/v1alpha1",
+        "kind": "PublishedResource",
+        "metadata": { "name": crd["metadata"]["name"] },
+        "spec": { "resource": { "apiGroup": spec["group"], "kind": spec["names"]["kind"], "versions": versions } },
+    });
+    document(object, Side::Service, 1).ok()
 }
 
 fn document(object: Value, side: Side, number: usize) -> Result<Document, String> {

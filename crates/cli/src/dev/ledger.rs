@@ -44,7 +44,12 @@ pub struct Ledger {
     done: BTreeMap<Id, Deed>,
     /// What could not be applied.
     failing: BTreeMap<Id, Failure>,
+    /// Whether every CRD is offered as it is.
+    offers_all: bool,
 }
+
+/// Where PublishedResources come from that are in no file.
+const MADE: &str = "(made from the CRD)";
 
 #[derive(Debug)]
 struct Deed {
@@ -62,6 +67,11 @@ struct Failure {
 }
 
 impl Ledger {
+    /// A ledger that offers every CRD as it is.
+    pub fn offering_all() -> Self {
+        Self { offers_all: true, ..Self::default() }
+    }
+
     /// Takes note of what a file holds now. One that cannot be used leaves everything as it was.
     pub fn take(&mut self, change: Change) {
         let Change { file, side, content } = change;
@@ -77,6 +87,10 @@ impl Ledger {
             Some(Err(problem)) => {
                 self.broken.insert(file, problem);
             }
+        }
+        if self.offers_all {
+            let made = self.objects("CustomResourceDefinition").filter_map(documents::offer).collect();
+            self.files.insert(PathBuf::from(MADE), made);
         }
     }
 
@@ -283,6 +297,19 @@ mod tests {
         assert!(ledger.problems(now).is_empty(), "waiting is no problem at first");
         assert_eq!(ledger.steps(now).len(), 1);
         assert_eq!(ledger.problems(now + PATIENCE * 2).len(), 1);
+    }
+
+    #[test]
+    fn without_published_resources_every_crd_is_offered_as_it_is() {
+        let (mut ledger, now) = (Ledger::offering_all(), Instant::now());
+        let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: xs.e}, \
+                   spec: {group: e, names: {kind: X}, versions: [{name: v1, served: true}, {name: v0, served: false}]}}";
+        ledger.take(change("f.yaml", Side::Service, Some(crd)));
+        let offer = ledger.objects("PublishedResource").next().unwrap()["spec"]["resource"].clone();
+        assert_eq!(offer, serde_json::json!({ "apiGroup": "e", "kind": "X", "versions": ["v1"] }));
+        assert_eq!(work(&mut ledger, now), ["+ CustomResourceDefinition xs.e", "+ PublishedResource xs.e"]);
+        ledger.take(change("f.yaml", Side::Service, None));
+        assert_eq!(work(&mut ledger, now), ["- PublishedResource xs.e", "- CustomResourceDefinition xs.e"]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::screen::{Mark, Screen};
 use super::sources::{Side, Sources};
 use super::stage::{CONSUMER, Cluster, PROVIDER, Stage};
 use crate::demo::fetch;
+use crate::init;
 use crate::ui::Ui;
 
 /// Time between two looks.
@@ -36,9 +37,9 @@ pub struct Session {
 
 impl Session {
     /// A session that has done nothing yet.
-    pub fn new(stage: Stage, sources: Sources, ui: Ui) -> Self {
+    pub fn new(stage: Stage, sources: Sources, ledger: Ledger, ui: Ui) -> Self {
         let screen = Screen::new(ui.clone());
-        Self { stage, sources, ledger: Ledger::default(), ui, screen, used: BTreeSet::new(), begun: false }
+        Self { stage, sources, ledger, ui, screen, used: BTreeSet::new(), begun: false }
     }
 
     /// Goes on until something that cannot be mended happens.
@@ -150,6 +151,11 @@ impl Session {
             self.ledger.objects("PublishedResource").filter_map(|pr| self.plurals(pr)).collect();
         self.ui.heading("As the consumer, in another terminal");
         self.ui.command(&format!("export KUBECONFIG={}", file("consumer")));
+        for pr in self.ledger.objects("PublishedResource").filter(|pr| pr["spec"]["projection"].is_null()) {
+            if let Some(order) = self.crd(pr).and_then(|crd| init::first_order(crd).ok()) {
+                self.ui.command(&format!("echo '{order}' | kubectl apply -f -"));
+            }
+        }
         for (_, consumer) in &offers {
             self.ui.command(&format!("kubectl explain {consumer} --recursive"));
             self.ui.command(&format!("kubectl get {consumer} -A"));
@@ -166,12 +172,17 @@ impl Session {
 
     /// What a published kind is called on the service cluster and in kcp, if the files tell.
     fn plurals(&self, pr: &Value) -> Option<(String, String)> {
-        let (resource, projection) = (&pr["spec"]["resource"], &pr["spec"]["projection"]);
-        let crd = self.ledger.objects("CustomResourceDefinition").find(|crd| {
+        let plural = self.crd(pr)?["spec"]["names"]["plural"].as_str()?;
+        let projected = pr["spec"]["projection"]["plural"].as_str().unwrap_or(plural);
+        Some((plural.to_owned(), projected.to_owned()))
+    }
+
+    /// The CRD of a published kind, if a file has it.
+    fn crd(&self, pr: &Value) -> Option<&Value> {
+        let resource = &pr["spec"]["resource"];
+        self.ledger.objects("CustomResourceDefinition").find(|crd| {
             crd["spec"]["group"] == resource["apiGroup"] && crd["spec"]["names"]["kind"] == resource["kind"]
-        })?;
-        let plural = crd["spec"]["names"]["plural"].as_str()?;
-        Some((plural.to_owned(), projection["plural"].as_str().unwrap_or(plural).to_owned()))
+        })
     }
 
     /// Ends everything; a cluster that was there before is left as it was.

@@ -326,7 +326,8 @@ fn order_comment(offer: &Offer) -> String {
     )
 }
 
-fn order(offer: &Offer) -> Value {
+/// The smallest order that the schema allows.
+pub fn order(offer: &Offer) -> Value {
     let mut order = json!({
         "apiVersion": format!("{}/{}", offer.kcp_group, offer.version),
         "kind": offer.kind,

@@ -162,7 +162,13 @@ pub(super) async fn workspaces_wait_for_their_initializer_and_their_terminator(
     let new = stage.world.kcp().at_path(&format!("/clusters/{path}"));
     ensure!(new.get(&kinds::namespaces(), None, "prepared").await?.is_some(), "nothing was prepared");
     is_gone(&stage, &initializing, &cluster).await?;
-    ensure!(heard.borrow().last() == Some(&"removed"), "{:?}", heard.borrow());
+    // The watches may show it before the initializer has its answer.
+    stage
+        .eventually("the initializer has ended in peace", async || {
+            ensure!(heard.borrow().last() == Some(&"removed"), "{:?}", heard.borrow());
+            Ok(())
+        })
+        .await?;
 
     parent.delete(&workspaces, None, "new", &DeleteOptions::default()).await?;
     let leaving = stage

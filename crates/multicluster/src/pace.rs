@@ -1,26 +1,40 @@
 //! How much may go on at once, found by trying.
 
+use std::future::pending;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::priority::Priority;
+use crate::queue::{Lease, Queue};
+use crate::request::HasCluster;
 
 /// What is tried first: little, so that servers show how fast they are at rest.
 const FIRST: f64 = 4.0;
 /// How much longer than at rest, and how much longer at all, an answer may take before there is too much going on.
-const TOLERATED: f64 = 2.0;
+const TOLERATED: f64 = 8.0;
 const TOLERATED_ANYWAY: f64 = 0.002;
 /// How much one answer counts in an average.
 const WEIGHT: f64 = 0.1;
 /// With so many running, servers are at rest.
 const AT_REST: usize = 2;
+/// Which part of the limit urgent requests may use, so that servers answer them soon.
+const URGENT: usize = 4;
+/// Which part of it is left to those that nobody waits for, while somebody waits for others.
+const BACKGROUND: usize = 16;
+/// For how long after an urgent request another one is expected.
+const EXPECTED: Duration = Duration::from_secs(1);
 
-/// How many reconciles may run at once: as many as servers bear without keeping requests waiting.
+/// How many reconciles may run at once: as many as get more done.
 ///
-/// More in flight than that does not get more done; it only makes every object wait longer, the single one of a
-/// consumer behind thousands of another one too. What servers bear is learned from how long they take to answer, which is
-/// what [`Pace::answered`] and [`Pace::refused`] are for. Controllers with the same pace share its limit. Cloning is cheap.
+/// What servers bear is learned from how long they take to answer, which is what [`Pace::answered`] and [`Pace::refused`]
+/// are for. With that many in flight most gets done, but every single answer takes long. So whatever is less urgent than
+/// a change ([`Priority::Low`]: first lists, relists) makes room as soon as somebody creates, changes or deletes an object, and
+/// fewer run until nobody does any more. Controllers with the same pace share its limit. Cloning is cheap.
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,7 +64,7 @@ impl Pace {
         Self { inner: Arc::new(Inner { course, room: Notify::new() }) }
     }
 
-    /// How many may run at this moment.
+    /// How many may run while nothing is urgent.
     pub fn limit(&self) -> usize {
         self.inner.course.lock().limit()
     }
@@ -72,9 +86,29 @@ impl Pace {
         self.until(|course| course.running * 2 <= course.limit()).await;
     }
 
-    /// Waits until one more may run; until another one begins, that is.
-    pub(crate) async fn room(&self) {
-        self.until(|course| course.running < course.limit()).await;
+    /// The next key of a queue that may run; `None` if the queue is closed.
+    pub(crate) async fn next<K: HasCluster + Eq + Hash + Clone>(&self, queue: &Queue<K>) -> Option<Lease<K>> {
+        loop {
+            let told = self.inner.room.notified();
+            let Admission { lowest, until } = self.inner.course.lock().admission(Instant::now());
+            let next = async {
+                match lowest {
+                    Some(lowest) => queue.next_above(lowest).await,
+                    None => pending().await,
+                }
+            };
+            let over = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                lease = next => return lease,
+                () = told => {}
+                () = over => {}
+            }
+        }
     }
 
     async fn until(&self, wanted: impl Fn(&Course) -> bool) {
@@ -88,20 +122,25 @@ impl Pace {
     }
 
     /// Counts one that runs, until dropped.
-    pub(crate) fn begin(&self) -> Turn {
-        self.inner.course.lock().running += 1;
-        Turn(self.clone())
+    pub(crate) fn begin(&self, priority: Priority) -> Turn {
+        self.inner.course.lock().begin(priority, Instant::now());
+        // Others that wait for anything may have to wait for something urgent from now on.
+        self.inner.room.notify_waiters();
+        Turn { pace: self.clone(), priority }
     }
 }
 
 /// One that runs.
 #[derive(Debug)]
-pub(crate) struct Turn(Pace);
+pub(crate) struct Turn {
+    pace: Pace,
+    priority: Priority,
+}
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.inner.course.lock().running -= 1;
-        self.0.inner.room.notify_waiters();
+        self.pace.inner.course.lock().end(self.priority);
+        self.pace.inner.room.notify_waiters();
     }
 }
 
@@ -112,11 +151,24 @@ struct Course {
     most: f64,
     limit: f64,
     running: usize,
+    /// How many of those are more urgent than [`Priority::Low`].
+    urgent: usize,
+    /// Until when somebody is expected to wait for something.
+    busy_until: Option<Instant>,
     /// Nobody has waited so far: it may grow fast.
     probing: bool,
     /// Answers that count for the next decision.
     answers: f64,
     servers: Vec<Option<Server>>,
+}
+
+/// What may begin now.
+#[derive(Debug, PartialEq)]
+struct Admission {
+    /// The least urgent that may; nothing if `None`.
+    lowest: Option<Priority>,
+    /// Until when that is true, if nothing begins or ends.
+    until: Option<Instant>,
 }
 
 /// How long a server takes, in seconds.
@@ -131,14 +183,43 @@ impl Course {
         let number = |count: usize| f64::from(u16::try_from(count.max(1)).unwrap_or(u16::MAX));
         let (fewest, most) = (number(fewest), number(most.max(fewest)));
         let limit = FIRST.clamp(fewest, most);
-        Self { fewest, most, limit, running: 0, probing: true, answers: 0.0, servers: Vec::new() }
+        let servers = Vec::new();
+        Self { fewest, most, limit, running: 0, urgent: 0, busy_until: None, probing: true, answers: 0.0, servers }
+    }
+
+    fn begin(&mut self, priority: Priority, now: Instant) {
+        self.running += 1;
+        self.urgent += usize::from(priority != Priority::Low);
+        if priority == Priority::High {
+            self.busy_until = Some(now + EXPECTED);
+        }
+    }
+
+    fn end(&mut self, priority: Priority) {
+        self.running -= 1;
+        self.urgent -= usize::from(priority != Priority::Low);
+    }
+
+    fn admission(&self, now: Instant) -> Admission {
+        let limit = self.limit();
+        let until = self.busy_until.filter(|until| *until > now);
+        let for_all = if until.is_some() { (limit / BACKGROUND).max(1) } else { limit };
+        let lowest = if self.running < for_all {
+            Some(Priority::Low)
+        } else if self.urgent < (limit / URGENT).max(self.fewest()) {
+            Some(Priority::Normal)
+        } else {
+            None
+        };
+        Admission { lowest, until }
     }
 
     fn limit(&self) -> usize {
-        // The limit is between 1 and 65535.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let limit = self.limit as usize;
-        limit
+        whole(self.limit)
+    }
+
+    fn fewest(&self) -> usize {
+        whole(self.fewest)
     }
 
     /// Learns from an answer; true if more may run now.
@@ -185,9 +266,16 @@ impl Course {
     }
 }
 
+/// A limit, which is between 1 and 65535, as a number of something.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(limit: f64) -> usize {
+    limit as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Key;
 
     /// A server that answers a request in `at_rest` seconds and can do so many at once; the rest wait in line.
     fn settle(course: &mut Course, at_rest: f64, at_once: f64) -> usize {
@@ -202,7 +290,7 @@ mod tests {
     #[test]
     fn it_finds_what_a_server_bears() {
         let limit = settle(&mut Course::between(4, 128), 0.01, 4.0);
-        assert!((6..=10).contains(&limit), "a server that does 4 at once: {limit}");
+        assert!((24..=40).contains(&limit), "a server that does 4 at once: {limit}");
         let limit = settle(&mut Course::between(4, 128), 0.05, 1000.0);
         assert_eq!(limit, 128, "a server that is far away but strong");
         let mut course = Course::between(4, 128);
@@ -242,17 +330,47 @@ mod tests {
         assert_eq!(course.limit(), before / 2);
     }
 
+    #[test]
+    fn what_nobody_waits_for_makes_room() {
+        let now = Instant::now();
+        let mut course = Course::between(4, 128);
+        course.limit = 32.0;
+        for _ in 0..31 {
+            course.begin(Priority::Low, now);
+        }
+        let lowest = |course: &Course, at| course.admission(at).lowest;
+        assert_eq!(lowest(&course, now), Some(Priority::Low), "the limit is not reached");
+        course.begin(Priority::Low, now);
+        assert_eq!(lowest(&course, now), Some(Priority::Normal), "there is always room for what is urgent");
+        for _ in 0..32 / URGENT {
+            course.begin(Priority::High, now);
+        }
+        assert_eq!(lowest(&course, now), None, "but not for any number");
+        for _ in 0..32 / URGENT {
+            course.end(Priority::High);
+        }
+        for _ in 0..31 {
+            course.end(Priority::Low);
+        }
+        assert_eq!(course.admission(now), Admission { lowest: Some(Priority::Low), until: Some(now + EXPECTED) });
+        course.begin(Priority::Low, now);
+        assert_eq!(lowest(&course, now), Some(Priority::Normal), "two are enough while somebody waits for others");
+        assert_eq!(lowest(&course, now + EXPECTED), Some(Priority::Low), "nobody does any more");
+    }
+
     #[tokio::test]
     async fn whoever_waits_is_let_in_when_another_one_ends() {
         let pace = Pace::between(1, 1);
-        let turn = pace.begin();
+        let queue = Queue::default();
+        queue.add(Key::new("one".parse().unwrap(), "", "first"));
+        let turn = pace.begin(Priority::Normal);
         let waiting = tokio::spawn({
-            let pace = pace.clone();
-            async move { pace.room().await }
+            let (pace, queue) = (pace.clone(), queue.clone());
+            async move { pace.next(&queue).await }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         drop(turn);
-        waiting.await.unwrap();
+        assert!(waiting.await.unwrap().is_some());
     }
 }

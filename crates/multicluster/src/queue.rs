@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Three priorities are served 8 : 2 : 1. Inside each, clusters take turns: a cluster with ten thousand waiting keys delays
-//! a key of another cluster by one key. A cluster that runs as many keys as it may is passed over. A key that waits is not
+//! a key of another cluster by one key, and one that was idle comes before those that are busy. A cluster that runs as many keys as it may is passed over. A key that waits is not
 //! queued twice, and a key that runs is not handed out a second time before its lease ends.
 
 mod state;
@@ -165,6 +165,11 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
 
     /// The next key to work on, as soon as there is one; `None` after [`Queue::close`].
     pub async fn next(&self) -> Option<Lease<K>> {
+        self.next_above(Priority::Low).await
+    }
+
+    /// The next key that is at least so urgent, as soon as there is one; `None` after [`Queue::close`].
+    pub async fn next_above(&self, lowest: Priority) -> Option<Lease<K>> {
         // Whoever waits for a timer is the only one who knows about it: if it leaves, another must take over.
         let mut baton = Baton { wake: &self.shared.wake, held: true };
         loop {
@@ -174,7 +179,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
                 if state.is_closed() {
                     return None;
                 }
-                if let Some(run) = state.next(Instant::now()) {
+                if let Some(run) = state.next(Instant::now(), lowest) {
                     // Wake-ups do not add up, so the one who takes a key passes the word on while there are more.
                     baton.held = state.has_more();
                     return Some(Lease { shared: self.shared.clone(), run, done: false });
@@ -252,6 +257,11 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
     /// How many retries there have been since the last success.
     pub fn attempt(&self) -> u32 {
         self.run.attempt
+    }
+
+    /// How urgent the key is.
+    pub fn priority(&self) -> Priority {
+        self.run.priority
     }
 
     /// Why the key was queued.

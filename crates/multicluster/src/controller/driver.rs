@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::event::FleetEvent;
 use crate::fleet::{Fleet, News, Registration};
 use crate::name::ClusterName;
-use crate::pace::{Pace, Turn};
+use crate::pace::Turn;
 use crate::priority::Priority;
 use crate::queue::{Lease, Queue, Reason};
 use crate::request::{Key, Request};
@@ -144,10 +144,10 @@ where
         let deadline = self.closing.values().copied().chain(self.stop_at).min();
         let (pace, queue) = (&self.parts.config.pace, &self.parts.queue);
         let next = async {
-            if let Some(pace) = pace {
-                pace.room().await;
+            match pace {
+                Some(pace) => pace.next(queue).await,
+                None => queue.next().await,
             }
-            queue.next().await
         };
         tokio::select! {
             biased;
@@ -247,9 +247,9 @@ where
             stop: opening.stop.clone(),
             key,
         };
-        let (cluster, opening) = (task.key.cluster.clone(), opening.number);
+        let (cluster, opening, priority) = (task.key.cluster.clone(), opening.number, lease.priority());
         let abort = self.workers.spawn(perform(self.parts.work.clone(), task, lease, opening));
-        let turn = self.parts.config.pace.as_ref().map(Pace::begin);
+        let turn = self.parts.config.pace.as_ref().map(|pace| pace.begin(priority));
         self.running.insert(abort.id(), Running { cluster, opening, abort, _turn: turn });
     }
 

@@ -16,12 +16,14 @@ type Timer = (Instant, u64);
 
 /// How many keys of each priority are handed out in one round, while all have some.
 const SHARES: [u32; 3] = [8, 2, 1];
+/// How many clusters that were idle go first before a busy one has its turn again.
+const FRESH_IN_A_ROW: u32 = 8;
 
 pub(super) struct State<K> {
     config: QueueConfig,
     lanes: HashMap<ClusterName, Lane<K>>,
     /// For each priority the lanes that have waiting keys and may run more, in the order of their turns.
-    turns: [VecDeque<(ClusterName, u64)>; 3],
+    turns: [Turns; 3],
     /// What is left of each priority's share in this round.
     credit: [u32; 3],
     timers: BTreeMap<Timer, (K, Reason)>,
@@ -31,6 +33,32 @@ pub(super) struct State<K> {
     running: usize,
     added: u64,
     closed: bool,
+}
+
+/// The order of lanes of one priority. A lane that had nothing to do until now does not wait for all that are busy, however
+/// many there are.
+#[derive(Default)]
+struct Turns {
+    fresh: VecDeque<(ClusterName, u64)>,
+    busy: VecDeque<(ClusterName, u64)>,
+    /// How many fresh lanes had their turn since the last busy one.
+    in_a_row: u32,
+}
+
+impl Turns {
+    fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.busy.is_empty()
+    }
+
+    fn next(&mut self) -> Option<(ClusterName, u64)> {
+        if self.busy.is_empty() || !self.fresh.is_empty() && self.in_a_row < FRESH_IN_A_ROW {
+            self.in_a_row += 1;
+            self.fresh.pop_front()
+        } else {
+            self.in_a_row = 0;
+            self.busy.pop_front()
+        }
+    }
 }
 
 /// The keys of one cluster.
@@ -87,6 +115,7 @@ impl Trigger {
 pub(super) struct Run<K> {
     pub(super) key: K,
     pub(super) attempt: u32,
+    pub(super) priority: Priority,
     pub(super) reason: Reason,
     pub(super) waited: Duration,
     /// Timers with a smaller number were set before the run.
@@ -134,7 +163,8 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         let lane = self.lane(&cluster);
         lane.entries.entry(key.clone()).or_default().phase = Phase::Queued { trigger, place };
         lane.waiting[trigger.priority.index()].push_back((place, key));
-        self.line_up(&cluster);
+        let is_fresh = lane.running == 0 && lane.queued == 1;
+        self.line_up(&cluster, is_fresh);
     }
 
     pub(super) fn add_at(&mut self, key: K, at: Instant, reason: Reason) {
@@ -185,13 +215,13 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
     }
 
     /// Hands out the next key, if one is due and its cluster may run more.
-    pub(super) fn next(&mut self, now: Instant) -> Option<Run<K>> {
+    pub(super) fn next(&mut self, now: Instant, lowest: Priority) -> Option<Run<K>> {
         self.fire_timers(now);
         let limit = self.limit();
         loop {
-            let priority = self.pick()?;
+            let priority = self.pick(lowest)?;
             let p = priority.index();
-            let (cluster, id) = self.turns[p].pop_front()?;
+            let (cluster, id) = self.turns[p].next()?;
             // Turns of lanes that are gone, full or empty by now are just dropped: a lane lines up again when it can.
             let Some(lane) = self.lanes.get_mut(&cluster).filter(|lane| lane.id == id) else { continue };
             lane.has_turn[p] = false;
@@ -204,9 +234,9 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
             self.queued -= 1;
             self.running += 1;
             self.credit[p] = self.credit[p].saturating_sub(1);
-            self.line_up(&cluster);
+            self.line_up(&cluster, false);
             let started = self.next_number();
-            return Some(Run { key, attempt, reason: trigger.reason, waited: now - trigger.since, started });
+            return Some(Run { key, attempt, priority, reason: trigger.reason, waited: now - trigger.since, started });
         }
     }
 
@@ -231,7 +261,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
             Phase::Dirty { trigger } => self.add(run.key.clone(), trigger),
             Phase::Idle | Phase::Queued { .. } | Phase::Running => self.tidy(&run.key),
         }
-        self.line_up(cluster);
+        self.line_up(cluster, false);
     }
 
     /// When the next timer fires.
@@ -284,8 +314,8 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
     }
 
     /// Whose turn it is among those that have any; shares are dealt anew when they are used up.
-    fn pick(&mut self) -> Option<Priority> {
-        let ready = |p: &Priority| !self.turns[p.index()].is_empty();
+    fn pick(&mut self, lowest: Priority) -> Option<Priority> {
+        let ready = |p: &Priority| *p <= lowest && !self.turns[p.index()].is_empty();
         let with_credit = |p: &Priority| ready(p) && self.credit[p.index()] > 0;
         let first = Priority::ALL.into_iter().find(ready)?;
         if let Some(priority) = Priority::ALL.into_iter().find(with_credit) {
@@ -300,7 +330,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
     }
 
     /// Gives a lane a turn for each priority it has keys of, unless it is full.
-    fn line_up(&mut self, cluster: &ClusterName) {
+    fn line_up(&mut self, cluster: &ClusterName, is_fresh: bool) {
         let limit = self.limit();
         let Some(lane) = self.lanes.get_mut(cluster) else { return };
         if lane.running >= limit {
@@ -308,7 +338,9 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         }
         for p in Priority::ALL.map(Priority::index) {
             if !lane.waiting[p].is_empty() && !std::mem::replace(&mut lane.has_turn[p], true) {
-                self.turns[p].push_back((cluster.clone(), lane.id));
+                let turns = &mut self.turns[p];
+                let last = if is_fresh { &mut turns.fresh } else { &mut turns.busy };
+                last.push_back((cluster.clone(), lane.id));
             }
         }
     }

@@ -40,6 +40,22 @@ async fn ten_thousand_keys_of_one_cluster_do_not_delay_another_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cluster_that_was_idle_does_not_wait_for_a_hundred_busy_ones() {
+    let queue = Queue::default();
+    for number in 0..1_000 {
+        queue.add(key(&format!("busy-{}", number % 100), &number.to_string()));
+    }
+    let _running: Vec<_> = (0..200).filter_map(|_| now(&queue)).collect();
+    for number in 0..20 {
+        queue.add(key(&format!("calm-{number}"), "only"));
+    }
+    let next: Vec<String> = (0..30).filter_map(|_| now(&queue).map(|lease| name(&lease))).collect();
+    let calm = |names: &[String]| names.iter().filter(|name| name.starts_with("calm")).count();
+    assert_eq!(calm(&next[..9]), 8, "a busy one has its turn in between: {next:?}");
+    assert_eq!(calm(&next), 20, "{next:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn clusters_take_turns_and_keep_their_own_order() {
     let queue = Queue::default();
     for (cluster, name) in [("a", "1"), ("a", "2"), ("a", "3"), ("b", "1"), ("b", "2"), ("c", "1")] {
@@ -243,6 +259,17 @@ async fn urgent_keys_go_first_but_starve_nobody() {
     }
     let round: String = drain(&queue)[..22].iter().map(|name| &name[2..3]).collect();
     assert_eq!(round, "hhhhhhhhnnlhhhhhhhhnnl");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_for_urgent_keys_gets_no_others() {
+    let queue = Queue::default();
+    queue.add_with(key("a", "listed"), Priority::Low, Reason::Listed);
+    assert!(queue.next_above(Priority::Normal).now_or_never().is_none());
+    queue.add_with(key("b", "created"), Priority::High, Reason::Changed);
+    let lease = queue.next_above(Priority::Normal).await.unwrap();
+    assert_eq!((name(&lease).as_str(), lease.priority()), ("b/created", Priority::High));
+    assert_eq!(drain(&queue), ["a/listed"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@
 //!                    report ─▶ table, JSON, plot, page of the documentation
 //! ```
 
-mod door;
+pub(crate) mod door;
 mod field;
 mod floor;
 mod page;

@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use crate::world::{EmbeddedWorld, RealWorld};
-use crate::{logbook, scenarios};
+use crate::{differential, goclients, logbook, scenarios};
 
 /// Where the real servers' binaries are; `e2e/real` sets it.
 const SERVERS: &str = "CARRICK_SERVERS";
@@ -37,6 +37,12 @@ pub fn embedded() -> ExitCode {
 pub fn real() -> ExitCode {
     init_logs(false);
     let arguments = Arguments::from_args();
+    if differential::live().is_some() {
+        let trials = differential::all().map(|(name, pair)| {
+            Trial::test(name, move || verdict(runtime()?.block_on(differential::compare(None, pair))))
+        });
+        return libtest_mimic::run(&arguments, trials.into()).exit_code();
+    }
     let Some(binaries) = std::env::var_os(SERVERS).map(PathBuf::from) else {
         eprintln!("skipped: to play the scenarios on real kcp, kube-apiserver and etcd, run `e2e/real`");
         return libtest_mimic::run(&arguments, Vec::new()).exit_code();
@@ -56,7 +62,17 @@ pub fn real() -> ExitCode {
             verdict(servers.runtime.block_on((scenario.play)(world)))
         })
     };
-    libtest_mimic::run(&arguments, scenarios::all().into_iter().map(play).collect()).exit_code()
+    let compare = |(name, pair)| {
+        let servers = Arc::clone(&servers);
+        Trial::test(name, move || {
+            let world = servers.world()?;
+            let _turn = servers.turn(false);
+            verdict(servers.runtime.block_on(differential::compare(Some(&*world), pair)))
+        })
+    };
+    let trials = scenarios::all().into_iter().map(play).chain(differential::all().map(compare));
+    let trials = trials.chain(goclients::trials());
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 /// The real servers, once they are needed.

@@ -11,6 +11,7 @@
 //!                                                             RealWorld: kcp, kube-apiserver and etcd, one world per run
 //! ```
 //!
+//! `differential` sends the same random requests to planes and real servers, `goclients` tries clients written in Go,
 //! `docs` runs the tutorials in docs/ as a reader would, and `bench` measures what agents cost on the same worlds.
 //!
 //! The operator's part, such as writing a status, is played by the scenarios themselves.
@@ -20,8 +21,10 @@ pub mod bench;
 pub mod binary;
 pub mod cable;
 pub mod collector;
+pub mod differential;
 pub mod docs;
 pub mod fixtures;
+pub mod goclients;
 pub mod harness;
 pub mod kinds;
 pub mod logbook;

@@ -25,7 +25,7 @@ mod losses;
 mod publish;
 mod quiet;
 mod secrecy;
-mod seed;
+pub(crate) mod seed;
 mod shards;
 mod state;
 mod storms;

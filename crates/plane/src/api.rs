@@ -16,6 +16,7 @@ mod registry;
 mod rules;
 mod select;
 mod strategic;
+mod typed;
 mod update;
 mod watch;
 
@@ -38,6 +39,7 @@ use crate::store::{Key, Store};
 pub use delete::{DeleteOptions, Propagation};
 pub use meta::{now, now_micro};
 pub use patch::Patch;
+pub(crate) use patch::custom_patches;
 pub use read::{ListOptions, Listed, RevisionMatch};
 pub(crate) use rules::CLEANUP_FINALIZER;
 pub use select::{FieldSelector, LabelSelector};

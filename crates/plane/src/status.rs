@@ -89,7 +89,9 @@ pub struct Status {
     /// The `details` object, null when absent.
     pub details: Value,
     /// `metadata.continue`, only for expired continue tokens.
-    pub continue_token: Option<Box<str>>,
+    pub continue_token: Option<Box<String>>,
+    /// Texts for `Warning` headers.
+    pub warnings: Option<Box<Vec<String>>>,
     /// When set the answer is this plain text instead of a Status object.
     pub text: Option<Box<str>>,
 }
@@ -118,6 +120,7 @@ impl Status {
             message: message.into(),
             details: Value::Null,
             continue_token: None,
+            warnings: None,
             text: None,
         }
     }
@@ -126,6 +129,22 @@ impl Status {
     #[must_use]
     pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
         self.details = details(group, kind, name);
+        self
+    }
+
+    /// Details without anything in them.
+    #[must_use]
+    pub fn about_nothing(mut self) -> Self {
+        self.details = json!({});
+        self
+    }
+
+    /// Adds warnings, which clients get beside the refusal.
+    #[must_use]
+    pub fn warned(mut self, warnings: &[String]) -> Self {
+        if !warnings.is_empty() {
+            self.warnings = Some(Box::new(warnings.to_vec()));
+        }
         self
     }
 
@@ -229,12 +248,13 @@ impl Status {
 
     /// The kind exists but not this verb.
     pub fn method_not_allowed() -> Self {
-        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
     /// None of the accepted media types can be produced.
     pub fn not_acceptable() -> Self {
-        let message = "only the following media types are accepted: application/json, application/yaml, application/json;as=Table;v=v1;g=meta.k8s.io";
+        let message = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
         Self::new(406, "NotAcceptable", message)
     }
 
@@ -278,7 +298,7 @@ impl Status {
     pub fn value(&self) -> Value {
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {
-            metadata.insert("continue".into(), (**token).into());
+            metadata.insert("continue".into(), token.as_str().into());
         }
         let mut object = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",

@@ -171,7 +171,12 @@ pub async fn quiet(doors: &[&Door], pause: Duration, patience: Duration) -> anyh
     }
 }
 
-fn connect(kubeconfig: &str) -> anyhow::Result<Upstream> {
+/// A client that trusts the server of a kubeconfig in JSON.
+pub(crate) fn connect<B>(kubeconfig: &str) -> anyhow::Result<Client<HttpsConnector<HttpConnector>, B>>
+where
+    B: hyper::body::Body + Send,
+    B::Data: Send,
+{
     let config: Value = serde_json::from_str(kubeconfig)?;
     let authority = &config["clusters"][0]["cluster"]["certificate-authority-data"];
     let authority = data_encoding::BASE64.decode(authority.as_str().context("no authority")?.as_bytes())?;

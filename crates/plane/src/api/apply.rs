@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::create::strip_cluster;
+use super::create::{remove_meta, strip_cluster, whole_numbers};
 use super::fields::{self, Path, Paths};
 use super::managed::{self, Entry};
 use super::update::Source;
-use super::{Api, Caller, Scope, WriteOptions, Written, meta, now};
+use super::{Api, Caller, Scope, WriteOptions, Written, meta, now, typed};
 use crate::schema::{ListType, Schema};
 use crate::status::{Cause, Status};
 
@@ -28,14 +28,24 @@ impl Api {
     ) -> Result<Written, Status> {
         let mut config = config.clone();
         check(scope, name, &mut config)?;
+        let key = scope.key(name)?;
+        let absent = !self.store.has(&key);
+        if absent && !subresource.is_empty() {
+            return Err(scope.not_found(name));
+        }
+        whole_numbers(&mut config);
+        typed::check(scope, &config)?;
         let has_status = scope.version()?.status;
         limit(&mut config, subresource, has_status);
-        let key = scope.key(name)?;
-        if !self.store.has(&key) {
-            if !subresource.is_empty() {
-                return Err(scope.not_found(name));
+        if absent {
+            if let Some(uid) = config["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
+                let resource = &scope.resource;
+                let why =
+                    format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+                return Err(Status::conflict(&resource.group, &resource.plural, name, &why));
             }
             let mut object = config.clone();
+            remove_meta(&mut object, "resourceVersion");
             object["metadata"]["name"] = name.into();
             let entry = new_entry(scope, options, subresource, owned(scope, &config));
             managed::set_entries(&mut object, vec![entry]);
@@ -55,12 +65,10 @@ fn check(scope: &Scope, name: &str, config: &mut Value) -> Result<(), Status> {
         return Err(Status::bad_request("error decoding apply configuration: it must be an object"));
     }
     if config["apiVersion"] != *scope.api_version() || config["kind"] != *scope.resource.kind {
-        let message = format!(
-            "the configuration must have apiVersion {:?} and kind {:?}, as the URL says",
-            scope.api_version(),
-            scope.resource.kind
-        );
-        return Err(Status::bad_request(message));
+        let version = config["apiVersion"].as_str().unwrap_or_default();
+        let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+        let kind = config["kind"].as_str().unwrap_or_default();
+        return Err(Status::bad_request(format!("invalid object type: {version}, Kind={kind}")));
     }
     if !config["metadata"]["managedFields"].is_null() {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
@@ -91,15 +99,9 @@ fn schema(scope: &Scope) -> Option<&Schema> {
     scope.resource.version(&scope.version).and_then(|version| version.schema.as_deref())
 }
 
-/// What a configuration claims: its leaves, and the items of its keyed lists.
+/// What a configuration claims.
 fn owned(scope: &Scope, config: &Value) -> Paths {
-    let nodes = fields::flatten(config, schema(scope), scope.resource.is_custom());
-    let is_item = |path: &Path| path.last().is_some_and(|element| element.starts_with("k:"));
-    nodes
-        .into_iter()
-        .filter(|(path, node)| matches!(node, fields::Node::Leaf(_)) || is_item(path))
-        .map(|(path, _)| path)
-        .collect()
+    fields::claimed(config, schema(scope), scope.resource.is_custom())
 }
 
 fn new_entry(scope: &Scope, options: &WriteOptions, subresource: &str, paths: Paths) -> Entry {
@@ -130,6 +132,9 @@ fn merged(
         after.iter().filter(|(path, node)| before.get(*path) != Some(*node)).map(|(path, _)| path.clone()).collect()
     };
     let mut entries = managed::entries(current);
+    if entries.is_empty() {
+        entries.extend(managed::before_first_apply(scope, current));
+    }
     let api_version = scope.api_version();
     let place = entries.iter().position(|entry| entry.is(&options.manager, "Apply", &api_version, subresource));
     let previous = place.map(|index| entries.remove(index));
@@ -203,7 +208,7 @@ fn conflict(conflicts: &[(Entry, Vec<Path>)]) -> Status {
             text = format!("{text} with subresource {:?}", entry.subresource);
         }
         if entry.operation == "Update" {
-            text = format!("{text} using {} at {}", entry.api_version, entry.time);
+            text = format!("{text} using {}", entry.api_version);
         }
         text
     };
@@ -245,8 +250,8 @@ fn merge(target: &mut Value, config: &Value, schema: Option<&Schema>, custom: bo
             }
             let items = schema.and_then(|schema| schema.items.as_deref());
             for item in config {
-                let element = fields::item_element(&kind, item);
-                match list.iter_mut().find(|found| fields::item_element(&kind, found) == element) {
+                let element = fields::item_element(&kind, items, item);
+                match list.iter_mut().find(|found| fields::item_element(&kind, items, found) == element) {
                     Some(found) => merge(found, item, items, custom, field),
                     None => list.push(item.clone()),
                 }
@@ -280,14 +285,12 @@ fn remove_in(target: &mut Value, path: &[String], schema: Option<&Schema>, custo
         }
         Value::Array(list) => {
             let kind = fields::list_type(schema, custom, field);
-            let Some(index) = list.iter().position(|item| fields::item_element(&kind, item).as_ref() == Some(element))
-            else {
-                return;
-            };
+            let items = schema.and_then(|schema| schema.items.as_deref());
+            let same = |item: &Value| fields::item_element(&kind, items, item).as_ref() == Some(element);
+            let Some(index) = list.iter().position(same) else { return };
             if rest.is_empty() {
                 list.remove(index);
             } else {
-                let items = schema.and_then(|schema| schema.items.as_deref());
                 remove_in(&mut list[index], rest, items, custom, field);
             }
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::meta::{self, NameRule};
 use super::read::to_storage;
 use super::update::Source;
-use super::{Api, CLUSTER_ANNOTATION, Caller, FieldValidation, Scope, WriteOptions, Written, managed, rules};
+use super::{Api, CLUSTER_ANNOTATION, Caller, FieldValidation, Scope, WriteOptions, Written, managed, rules, typed};
 use crate::auth::escalation::Grant;
 use crate::extension::{Operation, Review};
 use crate::schema::unknown_metadata;
@@ -70,24 +70,46 @@ impl Api {
         options: &WriteOptions,
         source: Source,
     ) -> Result<Written, Status> {
-        let resource = &scope.resource;
-        let cluster = scope.cluster()?.clone();
-        if resource.terminating {
+        if scope.resource.terminating {
             let message = "create not allowed while custom resource definition is terminating";
             return Err(Status::new(405, "MethodNotAllowed", message));
         }
-        let mut warnings = decode(scope, &mut object, options, false)?;
+        let warnings = decode(scope, &mut object, options, false)?;
+        let created = self.create_decoded(caller, scope, object, options, source);
+        let object = created.map_err(|status| status.warned(&warnings))?;
+        Ok(Written { code: 201, object, warnings })
+    }
+
+    fn create_decoded(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        mut object: Value,
+        options: &WriteOptions,
+        source: Source,
+    ) -> Result<Value, Status> {
+        let resource = &scope.resource;
+        let cluster = scope.cluster()?.clone();
         if object["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty()) {
             return Err(Status::internal("resourceVersion should not be set on objects to be created"));
         }
         let version = scope.version()?;
-        reset_metadata(&mut object);
+        // Nobody owns anything in what does not fit, be it in a status that is not kept.
+        let fits = !resource.is_custom() || typed::faults(scope, &object)?.is_empty();
+        reset_metadata(&mut object, rules::has_generation(resource));
         if let (true, Some(map)) = (version.status, object.as_object_mut()) {
             map.remove("status");
         }
         let name = name_new_object(scope, &mut object)?;
-        if let Some(cause) = meta::check_name(rules::name_rule(resource), &name) {
-            return Err(Status::invalid(&resource.group, &resource.kind, &name, &[cause]));
+        let prefix = object["metadata"]["generateName"].as_str().filter(|prefix| !prefix.is_empty());
+        let rule = rules::name_rule(resource);
+        let faults: Vec<Cause> = prefix
+            .and_then(|prefix| meta::check_generate_name(rule, prefix))
+            .into_iter()
+            .chain(meta::check_name(rule, &name))
+            .collect();
+        if !faults.is_empty() {
+            return Err(Status::invalid(&resource.group, &resource.kind, &name, &faults));
         }
         if let Some(schema) = &version.schema {
             schema.apply_defaults(&mut object);
@@ -103,24 +125,25 @@ impl Api {
         if !causes.is_empty() {
             return Err(Status::invalid(&resource.group, &resource.kind, &name, &causes));
         }
-        if source != Source::Apply {
+        if source != Source::Apply && fits {
             managed::written(scope, None, &mut object, options, "");
         }
+        whole_numbers(&mut object);
         to_storage(resource, &mut object);
         if let Some(schema) = resource.storage_version().and_then(|storage| storage.schema.as_ref()) {
             schema.prune(&mut object, &mut Vec::new());
         }
         let key = scope.key(&name)?;
-        warnings.extend(version.deprecated.clone());
         if options.dry_run {
             if self.store.has(&key) {
                 return Err(Status::already_exists(&resource.group, &resource.plural, &name));
             }
-            return Ok(Written { code: 201, object: Self::undecorated(scope, object.into()), warnings });
+            rules::unestablished(resource, &mut object);
+            return Ok(Self::undecorated(scope, object.into()));
         }
         let stored = self.store.commit(&key, Expect::Absent, Some(object));
         let stored = stored.map_err(|error| store_error(scope, &name, &error))?;
-        Ok(Written { code: 201, object: self.present(scope, &key, stored.object), warnings })
+        Ok(self.present(scope, &key, stored.object))
     }
 
     /// Extension and view admission; the plane's own writes are not reviewed.
@@ -182,11 +205,23 @@ pub(super) fn decode(
 ) -> Result<Vec<String>, Status> {
     let resource = &scope.resource;
     let kind = &*resource.kind;
+    if object.is_null() && !resource.is_custom() {
+        *object = json!({});
+    }
+    if object.is_null() {
+        let message = format!(
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in 'null' (6e756c6c)"
+        );
+        return Err(Status::bad_request(message));
+    }
     if !object.is_object() {
+        let shape =
+            r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
         let message = format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: \
-             json: cannot unmarshal {} into Go value of type struct",
-            go_type(object)
+             json: cannot unmarshal {} into Go value of type {shape} ({})",
+            go_type(object),
+            data_encoding::HEXLOWER.encode(object.to_string().as_bytes())
         );
         return Err(Status::bad_request(message));
     }
@@ -195,11 +230,38 @@ pub(super) fn decode(
         match object[field].as_str() {
             Some(found) if found == wanted => {}
             None | Some("") if !resource.is_custom() || patched => object[field] = wanted.into(),
+            None | Some("") if field == "apiVersion" => {
+                return Err(Status::bad_request(format!(
+                    "the API version in the data () does not match the expected API version ({wanted})"
+                )));
+            }
             None | Some("") => {
-                let message = "Object 'Kind' is missing in the body: set apiVersion and kind";
+                let (what, text) = (if field == "kind" { "Kind" } else { "apiVersion" }, object.to_string());
+                let start = if text.len() > 30 {
+                    format!("{} ...", &text[..text.floor_char_boundary(30)])
+                } else {
+                    text.clone()
+                };
+                let message = format!(
+                    "the object provided is unrecognized (must be of type {kind}): Object '{what}' is missing in '{text}' ({start})"
+                );
                 return Err(Status::bad_request(message));
             }
+            Some(_) if !resource.is_custom() && !patched => {
+                let (version, found) = (object["apiVersion"].as_str().unwrap_or("v1"), object["kind"].as_str());
+                let found = found.filter(|found| !found.is_empty()).unwrap_or(kind);
+                return Err(Status::bad_request(format!(
+                    "{found} in version \"{version}\" cannot be handled as a {kind}: no kind \"{found}\" is registered for \
+                     version \"{version}\" in scheme \"pkg/runtime/scheme.go:110\""
+                )));
+            }
             Some(found) if field == "kind" => {
+                if let Some(version) = object["apiVersion"].as_str().filter(|version| *version != scope.api_version()) {
+                    return Err(Status::bad_request(format!(
+                        "the API version in the data ({version}) does not match the expected API version ({})",
+                        scope.api_version()
+                    )));
+                }
                 let cause = Cause::invalid("kind", &found.into(), &format!("must be {wanted}"));
                 return Err(Status::invalid(&resource.group, found, &name, &[cause]));
             }
@@ -210,7 +272,7 @@ pub(super) fn decode(
             }
         }
     }
-    if let Err(why) = meta::decode_metadata(object) {
+    if let Err(why) = meta::decode_metadata(object, resource.is_custom()) {
         let message = format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", scope.version);
         return Err(Status::bad_request(message));
     }
@@ -232,6 +294,8 @@ pub(super) fn decode(
         if resource.is_custom() {
             schema.drop_nulls(object);
         } else {
+            schema.prune(object, &mut unknown);
+            rules::fit_types(resource, object)?;
             // Typed decoding drops nulls and fails on wrong types before anything else is looked at.
             drop_all_nulls(object);
             if let Some(fault) = schema.validate(object, None).first() {
@@ -255,9 +319,14 @@ fn undecodable(kind: &str, object: &Value, fault: &Cause) -> String {
     let why = fault.message.rsplit_once(" in body ").map_or(fault.message.as_str(), |(_, why)| why);
     let parts: Vec<&str> = fault.field.split('.').collect();
     let wanted = why.strip_prefix("must be of type ").and_then(|rest| rest.split_once(':')).map(|(wanted, _)| wanted);
+    let bytes = matches!((kind, parts[0]), ("ConfigMap", "binaryData") | ("Secret", "data"));
     let wanted = match wanted {
+        Some("string") if bytes => "[]uint8",
+        Some("string") if kind == "Secret" && parts[..] == ["type"] => "v1.SecretType",
         Some("string") => "string",
         Some("boolean") => "bool",
+        Some("object") if parts.len() == 1 && bytes => "map[string][]uint8",
+        Some("object") if parts.len() == 1 && matches!(kind, "ConfigMap" | "Secret") => "map[string]string",
         _ => return format!("{}: {why}", fault.field),
     };
     match parts[..] {
@@ -280,9 +349,17 @@ fn unknown_fields(
     options: &WriteOptions,
     patched: bool,
 ) -> Result<Vec<String>, Status> {
-    let duplicate = options.duplicates.iter().map(|field| format!("duplicate field \"{field}\""));
-    let faults: Vec<String> =
-        unknown.iter().map(|field| format!("unknown field \"{field}\"")).chain(duplicate).collect();
+    // What is in an unknown field does not matter.
+    let below = |field: &str| {
+        unknown.iter().any(|other| {
+            field.strip_prefix(other.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    let duplicates = options.duplicates.iter().filter(|field| !below(field));
+    let faults: Vec<String> = duplicates
+        .map(|field| format!("duplicate field \"{field}\""))
+        .chain(unknown.iter().map(|field| format!("unknown field \"{field}\"")))
+        .collect();
     match options.validation {
         _ if faults.is_empty() => Ok(Vec::new()),
         FieldValidation::Ignore => Ok(Vec::new()),
@@ -314,6 +391,21 @@ fn drop_all_nulls(value: &mut Value) {
     }
 }
 
+/// Numbers without a fraction are kept as whole ones, as Go writes them.
+pub(super) fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Array(list) => list.iter_mut().for_each(whole_numbers),
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
+            if let Some(whole) = whole.and_then(|whole| format!("{whole:.0}").parse::<i64>().ok()) {
+                *value = whole.into();
+            }
+        }
+        _ => {}
+    }
+}
+
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -326,9 +418,12 @@ pub(super) fn go_type(value: &Value) -> &'static str {
 }
 
 /// Sets what the server decides and drops what a client must not.
-fn reset_metadata(object: &mut Value) {
-    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"] {
+fn reset_metadata(object: &mut Value, counted: bool) {
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
         remove_meta(object, key);
+    }
+    if counted {
+        remove_meta(object, "generation");
     }
     strip_cluster(object);
     object["metadata"]["uid"] = meta::uid().into();

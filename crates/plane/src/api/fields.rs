@@ -54,15 +54,82 @@ pub(super) fn list_type(schema: Option<&Schema>, custom: bool, field: &str) -> L
     }
 }
 
+/// The values of the key fields of an item; a default counts where a key is left out.
+pub(super) fn keys_of(keys: &[String], items: Option<&Schema>, item: &Value) -> Map<String, Value> {
+    let default =
+        |key: &String| items.and_then(|items| items.properties.get(key)).and_then(|child| child.default.clone());
+    keys.iter().filter_map(|key| Some((key.clone(), item.get(key).cloned().or_else(|| default(key))?))).collect()
+}
+
 /// The element of an item in a keyed list or a set.
-pub(super) fn item_element(list: &ListType, item: &Value) -> Option<String> {
+pub(super) fn item_element(list: &ListType, items: Option<&Schema>, item: &Value) -> Option<String> {
     match list {
         ListType::Atomic => None,
         ListType::Set => Some(format!("v:{item}")),
-        ListType::Map(keys) => {
-            let pairs: Map<String, Value> =
-                keys.iter().filter_map(|key| item.get(key).map(|value| (key.clone(), value.clone()))).collect();
-            Some(format!("k:{}", Value::Object(pairs)))
+        ListType::Map(keys) => Some(format!("k:{}", Value::Object(keys_of(keys, items, item)))),
+    }
+}
+
+/// What a configuration claims: its leaves, the items of its keyed lists and sets, the entries of its maps, and what is empty.
+pub(super) fn claimed(config: &Value, schema: Option<&Schema>, custom: bool) -> Paths {
+    let mut paths = Paths::new();
+    for (key, value) in config.as_object().into_iter().flatten() {
+        let path = vec![format!("f:{key}")];
+        match key.as_str() {
+            "apiVersion" | "kind" => {}
+            "metadata" => {
+                for (name, value) in value.as_object().into_iter().flatten() {
+                    if !UNOWNED.contains(&name.as_str()) {
+                        claim(value, None, false, name, vec![path[0].clone(), format!("f:{name}")], &mut paths);
+                    }
+                }
+            }
+            _ => claim(value, below(schema, key), custom, key, path, &mut paths),
+        }
+    }
+    paths
+}
+
+fn below<'a>(schema: Option<&'a Schema>, key: &str) -> Option<&'a Schema> {
+    schema.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()))
+}
+
+fn claim(value: &Value, schema: Option<&Schema>, custom: bool, field: &str, path: Path, paths: &mut Paths) {
+    match value {
+        Value::Object(map) if !map.is_empty() && !schema.is_some_and(|schema| schema.atomic) => {
+            for (key, child) in map {
+                let mut deeper = path.clone();
+                deeper.push(format!("f:{key}"));
+                let own = matches!(key.as_str(), "apiVersion" | "kind" | "metadata");
+                let declared = match schema {
+                    Some(schema) => schema.properties.contains_key(key) || (schema.embedded && own),
+                    None => !custom && !BUILTIN_MAPS.contains(&field),
+                };
+                if !declared {
+                    paths.insert(deeper.clone());
+                }
+                let inner = custom && !(own && schema.is_some_and(|schema| schema.embedded));
+                claim(child, below(schema, key), inner, key, deeper, paths);
+            }
+        }
+        Value::Array(list) => {
+            let kind = list_type(schema, custom, field);
+            let items = schema.and_then(|schema| schema.items.as_deref());
+            for item in list {
+                let Some(element) = item_element(&kind, items, item) else { continue };
+                let mut deeper = path.clone();
+                deeper.push(element);
+                if item.is_object() {
+                    claim(item, items, custom, field, deeper.clone(), paths);
+                }
+                paths.insert(deeper);
+            }
+            if kind == ListType::Atomic {
+                paths.insert(path);
+            }
+        }
+        _ => {
+            paths.insert(path);
         }
     }
 }
@@ -107,7 +174,7 @@ fn walk<'a>(
                 deeper.push(format!("f:{key}"));
                 walk(child, below, custom, key, deeper, nodes);
             }
-            if custom || BUILTIN_MAPS.contains(&field) {
+            if custom || BUILTIN_MAPS.contains(&field) || field == "conversion" {
                 nodes.insert(path, Node::Container);
             }
         }
@@ -119,7 +186,7 @@ fn walk<'a>(
             }
             let items = schema.and_then(|schema| schema.items.as_deref());
             for item in list {
-                let Some(element) = item_element(&kind, item) else { continue };
+                let Some(element) = item_element(&kind, items, item) else { continue };
                 let mut deeper = path.clone();
                 deeper.push(element);
                 if let (Value::Object(map), ListType::Map(_)) = (item, &kind) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fields::{self, Node, Path, Paths};
-use super::{Scope, WriteOptions, now};
+use super::{Scope, WriteOptions, now, rules};
 
 /// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,10 +18,9 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn is(&self, manager: &str, operation: &str, api_version: &str, subresource: &str) -> bool {
-        self.manager == manager
-            && self.operation == operation
-            && self.api_version == api_version
-            && self.subresource == subresource
+        // What a manager applies is one set, whichever version it used before.
+        let same_version = operation == "Apply" || self.api_version == api_version;
+        self.manager == manager && self.operation == operation && same_version && self.subresource == subresource
     }
 }
 
@@ -79,6 +78,22 @@ fn is_reset(object: &Value) -> bool {
     list.is_some_and(|list| list.is_empty() || (list.len() == 1 && list[0] == json!({})))
 }
 
+/// Whoever wrote an object whose fields have no owners.
+pub(super) fn before_first_apply(scope: &Scope, object: &Value) -> Option<Entry> {
+    let schema = scope.resource.version(&scope.version).and_then(|version| version.schema.as_deref());
+    let paths: Paths = fields::flatten(object, schema, scope.resource.is_custom()).into_keys().collect();
+    let unowned = |path: &Path| path[0] == "f:status" && scope.version().is_ok_and(|version| version.status);
+    let paths: Paths = paths.into_iter().filter(|path| !unowned(path)).collect();
+    (!paths.is_empty()).then(|| Entry {
+        manager: "before-first-apply".into(),
+        operation: "Update".into(),
+        api_version: scope.api_version(),
+        subresource: String::new(),
+        time: now(),
+        paths,
+    })
+}
+
 /// Records what an update, patch or create changed: the writer owns it now and nobody else does.
 pub(super) fn written(
     scope: &Scope,
@@ -89,6 +104,12 @@ pub(super) fn written(
 ) {
     let schema = scope.resource.version(&scope.version).and_then(|version| version.schema.as_deref());
     let custom = scope.resource.is_custom();
+    let untracked = |object: &Value| object["metadata"]["managedFields"].as_array().is_none_or(Vec::is_empty);
+    if old.is_some_and(untracked) && untracked(object) {
+        // Nobody kept track so far, and only the first apply begins with it.
+        super::create::remove_meta(object, "managedFields");
+        return;
+    }
     let mut known = match old {
         None => Vec::new(),
         Some(_) if is_reset(object) => Vec::new(),
@@ -100,11 +121,14 @@ pub(super) fn written(
     let empty = Value::Null;
     let (changed, removed) = {
         let before = fields::flatten(old.unwrap_or(&empty), schema, custom);
-        let after = fields::flatten(object, schema, custom);
+        let mut after = fields::flatten(object, schema, custom);
+        let unowned = rules::set_by_server(&scope.resource, old.is_none());
+        after.retain(|path, _| !unowned.iter().any(|field| path[0].strip_prefix("f:") == Some(field)));
         let differs = |path: &Path, node: &Node<'_>| before.get(path) != Some(node);
         let changed: Paths =
             after.iter().filter(|(path, node)| differs(path, node)).map(|(path, _)| path.clone()).collect();
-        let removed: Paths = before.into_keys().filter(|path| !after.contains_key(path)).collect();
+        let kept: Paths = after.into_keys().collect();
+        let removed: Paths = before.into_keys().filter(|path| !kept.contains(path)).collect();
         (changed, removed)
     };
     for entry in &mut known {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::create::go_type;
 use crate::status::Cause;
 
 /// The present time with seconds, as in `creationTimestamp`.
@@ -54,9 +55,9 @@ pub(super) fn check_name(rule: NameRule, name: &str) -> Option<Cause> {
     let value = Value::String(name.to_owned());
     let fault = |detail: &str| Some(Cause::invalid("metadata.name", &value, detail));
     match rule {
-        NameRule::Label if name.len() > 63 => fault("must be no more than 63 bytes"),
+        NameRule::Label if name.len() > 63 => fault("must be no more than 63 characters"),
         NameRule::Label if !is_label(name) => fault(LABEL),
-        NameRule::Subdomain if name.len() > 253 => fault("must be no more than 253 bytes"),
+        NameRule::Subdomain if name.len() > 253 => fault("must be no more than 253 characters"),
         NameRule::Subdomain if !name.split('.').all(is_label) => fault(SUBDOMAIN),
         NameRule::PathSegment if name == "." || name == ".." => fault(&format!("may not be '{name}'")),
         NameRule::PathSegment if name.contains('/') => fault("may not contain '/'"),
@@ -70,20 +71,30 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| plain(c) || c == '-') && text.starts_with(plain) && text.ends_with(plain)
 }
 
+/// What is wrong with the beginning of a generated name, if anything; it may end with a dash.
+pub(super) fn check_generate_name(rule: NameRule, prefix: &str) -> Option<Cause> {
+    let trimmed = if prefix.len() > 1 { prefix.strip_suffix('-').map(|text| format!("{text}a")) } else { None };
+    let cause = check_name(rule, trimmed.as_deref().unwrap_or(prefix))?;
+    let shown = Value::String(prefix.to_owned()).to_string();
+    let checked = Value::String(trimmed.unwrap_or_else(|| prefix.to_owned())).to_string();
+    Some(Cause::new(&cause.reason, "metadata.generateName", cause.message.replacen(&checked, &shown, 1)))
+}
+
 /// What is wrong with labels, annotations, finalizers and owner references.
 pub(super) fn check_metadata(object: &Value) -> Vec<Cause> {
     let metadata = &object["metadata"];
     let mut causes = Vec::new();
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
-        check_key("metadata.labels", key, &mut causes);
-        let text = value.as_str().unwrap_or_default();
-        if !is_label_value(text) {
-            let detail = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-            causes.push(Cause::invalid("metadata.labels", value, detail));
+        check_key("metadata.labels", key, key, &mut causes);
+        if let Some(fault) = value.as_str().and_then(value_fault) {
+            causes.push(Cause::invalid("metadata.labels", value, &fault));
         }
     }
     for (key, _) in metadata["annotations"].as_object().into_iter().flatten() {
-        check_key("metadata.annotations", &key.to_lowercase(), &mut causes);
+        check_key("metadata.annotations", &key.to_lowercase(), key, &mut causes);
+    }
+    for name in texts(object, "finalizers") {
+        check_key("metadata.finalizers", name, name, &mut causes);
     }
     for (index, owner) in metadata["ownerReferences"].as_array().into_iter().flatten().enumerate() {
         for field in ["apiVersion", "kind", "name", "uid"] {
@@ -100,55 +111,116 @@ pub(super) fn check_metadata(object: &Value) -> Vec<Cause> {
     causes
 }
 
-fn check_key(field: &str, key: &str, causes: &mut Vec<Cause>) {
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let fits = !name.is_empty()
-        && is_label_value(name)
-        && prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.split('.').all(is_label));
-    if !fits {
-        let plain = key.matches('/').count() < 2;
-        let part = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-        let detail = if plain {
-            format!("name part {part}")
-        } else {
-            format!("a qualified name {part} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')")
-        };
-        causes.push(Cause::invalid(field, &Value::String(key.to_owned()), &detail));
+const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// Everything wrong with a qualified name: the key of a label, an annotation, the name of a finalizer.
+pub(crate) fn key_faults(key: &str) -> Vec<String> {
+    let parts: Vec<&str> = key.split('/').collect();
+    let mut faults = Vec::new();
+    let name = match parts[..] {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                faults.push("prefix part must be non-empty".to_owned());
+            } else if prefix.len() > 253 {
+                faults.push("prefix part must be no more than 253 characters".to_owned());
+            } else if !prefix.split('.').all(is_label) {
+                faults.push(format!("prefix part {SUBDOMAIN}"));
+            }
+            name
+        }
+        _ => {
+            return vec![format!(
+                "a qualified name {NAME_PART} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if name.is_empty() {
+        faults.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        faults.push("name part must be no more than 63 characters".to_owned());
     }
+    if !is_word(name) {
+        faults.push(format!("name part {NAME_PART}"));
+    }
+    faults
 }
 
-fn is_label_value(text: &str) -> bool {
+/// What is wrong with the value of a label, if anything.
+pub(crate) fn value_fault(text: &str) -> Option<String> {
+    if text.len() > 63 {
+        return Some("must be no more than 63 characters".to_owned());
+    }
+    (!text.is_empty() && !is_word(text)).then(|| LABEL_VALUE.to_owned())
+}
+
+fn is_word(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric();
-    text.is_empty()
-        || (text.len() <= 63
-            && text.chars().all(|c| plain(c) || matches!(c, '-' | '_' | '.'))
-            && text.starts_with(plain)
-            && text.ends_with(plain))
+    !text.is_empty()
+        && text.chars().all(|c| plain(c) || matches!(c, '-' | '_' | '.'))
+        && text.starts_with(plain)
+        && text.ends_with(plain)
+}
+
+fn check_key(field: &str, key: &str, shown: &str, causes: &mut Vec<Cause>) {
+    causes.extend(key_faults(key).iter().map(|fault| Cause::invalid(field, &shown.into(), fault)));
 }
 
 /// Checks the types inside metadata, as decoding into Kubernetes' own struct would.
-pub(super) fn decode_metadata(object: &Value) -> Result<(), String> {
+pub(super) fn decode_metadata(object: &Value, custom: bool) -> Result<(), String> {
+    let misfit = |value: &Value, place: &str, wanted: &str| {
+        Err(format!("json: cannot unmarshal {} into Go struct field {place} of type {wanted}", go_type(value)))
+    };
     let metadata = match &object["metadata"] {
         Value::Null => return Ok(()),
-        found => found.as_object().ok_or("metadata must be an object")?,
+        Value::Object(metadata) => metadata,
+        other => {
+            return misfit(
+                other,
+                &format!("{}.metadata", object["kind"].as_str().unwrap_or_default()),
+                "v1.ObjectMeta",
+            );
+        }
     };
     for (key, value) in metadata {
-        let fits = match key.as_str() {
-            "labels" | "annotations" => {
-                value.is_null() || value.as_object().is_some_and(|map| map.values().all(Value::is_string))
+        let place = if custom { format!("ObjectMeta.{key}") } else { format!("ObjectMeta.metadata.{key}") };
+        match (key.as_str(), value) {
+            (_, Value::Null) => {}
+            ("labels" | "annotations", Value::Object(map)) => {
+                if let Some(other) = map.values().find(|value| !value.is_string() && !value.is_null()) {
+                    return misfit(other, &place, "string");
+                }
             }
-            "finalizers" => value.is_null() || value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
-            "ownerReferences" | "managedFields" => {
-                value.is_null() || value.as_array().is_some_and(|list| list.iter().all(Value::is_object))
+            ("labels" | "annotations", other) => return misfit(other, &place, "map[string]string"),
+            ("finalizers", Value::Array(list)) => {
+                if let Some(other) = list.iter().find(|value| !value.is_string() && !value.is_null()) {
+                    return misfit(other, &place, "string");
+                }
             }
-            "generation" | "deletionGracePeriodSeconds" => value.is_null() || value.is_i64(),
-            "name" | "generateName" | "namespace" | "selfLink" | "uid" | "resourceVersion" | "creationTimestamp"
-            | "deletionTimestamp" => value.is_null() || value.is_string(),
+            ("finalizers", other) => return misfit(other, &place, "[]string"),
+            ("ownerReferences", Value::Array(list)) if list.iter().all(Value::is_object) => {}
+            ("ownerReferences", other) => return misfit(other, &place, "[]v1.OwnerReference"),
+            ("managedFields", Value::Array(list)) if list.iter().all(Value::is_object) => {}
+            ("managedFields", other) => return misfit(other, &place, "[]v1.ManagedFieldsEntry"),
+            ("generation" | "deletionGracePeriodSeconds", value) if !value.is_i64() => {
+                return misfit(value, &place, "int64");
+            }
+            ("creationTimestamp" | "deletionTimestamp", Value::String(text))
+                if text.parse::<jiff::Timestamp>().is_err() =>
+            {
+                return Err(format!(
+                    "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
+                ));
+            }
+            ("creationTimestamp" | "deletionTimestamp", Value::String(_)) => {}
+            ("creationTimestamp" | "deletionTimestamp", other) => return misfit(other, &place, "string"),
+            ("uid", other) if !other.is_string() => return misfit(other, &place, "types.UID"),
+            ("name" | "generateName" | "namespace" | "selfLink" | "resourceVersion", other) if !other.is_string() => {
+                return misfit(other, &place, "string");
+            }
             // What nobody knows is dropped or refused later, whatever it is.
-            _ => true,
-        };
-        if !fits {
-            return Err(format!("metadata.{key} has the wrong type"));
+            _ => {}
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::create::go_type;
 use super::update::Source;
 use super::{Api, Caller, Scope, WriteOptions, Written, merge, strategic};
 use crate::plane::Mode;
-use crate::status::{Cause, Status};
+use crate::status::Status;
 
 /// A patch as it was sent.
 #[derive(Debug, Clone)]
@@ -21,6 +21,24 @@ pub enum Patch {
     Apply(Value),
 }
 
+impl Patch {
+    /// Stands for a patch that cannot be read, until its object is found.
+    pub(crate) fn unreadable(why: &str) -> Value {
+        Value::String(format!("{UNREADABLE}{why}"))
+    }
+}
+
+/// Marks what a patch that is no JSON suffers from.
+const UNREADABLE: &str = "\u{0}unreadable: ";
+
+/// Refuses a patch that could not be read.
+fn readable(patch: &Value) -> Result<(), Status> {
+    match patch.as_str().and_then(|text| text.strip_prefix(UNREADABLE)) {
+        Some(why) => Err(Status::bad_request(format!("error decoding patch: {why}"))),
+        None => Ok(()),
+    }
+}
+
 /// Media types of patches for custom kinds.
 const CUSTOM_TYPES: [&str; 4] = [
     "application/json-patch+json",
@@ -28,6 +46,11 @@ const CUSTOM_TYPES: [&str; 4] = [
     "application/apply-patch+yaml",
     "application/apply-patch+yaml",
 ];
+
+/// The types of patches that custom kinds take; kcp's list ends with the same type twice.
+pub(crate) fn custom_patches(mode: Mode) -> &'static [&'static str] {
+    if mode == Mode::Kcp { &CUSTOM_TYPES[..] } else { &CUSTOM_TYPES[..3] }
+}
 
 impl Api {
     /// Changes an object, or one of its subresources.
@@ -43,55 +66,57 @@ impl Api {
         match patch {
             Patch::Apply(config) => self.apply(caller, scope, name, subresource, config, options),
             Patch::Strategic(_) if scope.resource.is_custom() => {
-                // kcp's list ends with the same type twice.
-                let shown = if self.mode == Mode::Kcp { &CUSTOM_TYPES[..] } else { &CUSTOM_TYPES[..3] };
-                Err(Status::unsupported_media(shown))
+                Err(Status::unsupported_media(custom_patches(self.mode)))
             }
-            Patch::Merge(patch) => {
+            Patch::Merge(patch) => self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
                 object_patch(patch)?;
-                self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
-                    let mut object = current.clone();
-                    merge::apply(&mut object, patch);
-                    Ok(object)
-                })
-            }
+                let mut object = current.clone();
+                merge::apply(&mut object, patch);
+                Ok(object)
+            }),
             Patch::Strategic(patch) => {
-                object_patch(patch)?;
                 self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
+                    object_patch(patch)?;
                     let mut object = current.clone();
                     strategic::apply(&mut object, patch)?;
                     Ok(object)
                 })
             }
-            Patch::Json(patch) => {
+            Patch::Json(patch) => self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
+                readable(patch)?;
+                if patch.is_null() {
+                    return Ok(current.clone());
+                }
                 if !patch.is_array() {
                     let found = go_type(patch);
                     let why = format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");
                     return Err(Status::bad_request(format!("error decoding patch: {why}")));
                 }
-                let operations: json_patch::Patch = serde_json::from_value(patch.clone())
-                    .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-                self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
-                    let mut object = current.clone();
-                    for operation in operations.iter() {
-                        if !finds_nothing_as_expected(operation, &object) {
-                            json_patch::patch(&mut object, std::slice::from_ref(operation))
-                                .map_err(|_| unapplicable())?;
-                        }
+                let operations: json_patch::Patch =
+                    serde_json::from_value(patch.clone()).map_err(|_| unapplicable())?;
+                let mut object = current.clone();
+                for operation in operations.iter() {
+                    if !finds_nothing_as_expected(operation, &object) {
+                        json_patch::patch(&mut object, std::slice::from_ref(operation)).map_err(|_| unapplicable())?;
                     }
-                    Ok(object)
-                })
-            }
+                }
+                Ok(object)
+            }),
         }
     }
 }
 
 fn object_patch(patch: &Value) -> Result<(), Status> {
+    readable(patch)?;
     if patch.is_object() {
         return Ok(());
     }
-    let cause = Cause::invalid("patch", patch, "the patch must be an object");
-    Err(Status::invalid("", "", "", &[cause]))
+    if patch.is_null() {
+        return Err(Status::bad_request("Invalid JSON Patch"));
+    }
+    let found = go_type(patch);
+    let why = format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}");
+    Err(Status::bad_request(format!("error decoding patch: {why}")))
 }
 
 /// Whether it is a test for null at a key that its object does not have. Kubernetes lets these pass, the crate does not; clients add

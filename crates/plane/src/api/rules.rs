@@ -47,6 +47,51 @@ pub(super) fn has_generation(resource: &Resource) -> bool {
         || matches!(&*resource.group, "apps" | "batch" | "networking.k8s.io" | "policy")
 }
 
+/// The fields of a new object that the server fills in by itself, so that nobody owns them.
+pub(super) fn set_by_server(resource: &Resource, new: bool) -> &'static [&'static str] {
+    if new && is_namespace(resource) {
+        &["spec", "status"]
+    } else if is_crd(resource) {
+        &["status"]
+    } else {
+        &[]
+    }
+}
+
+/// A new CRD that is not stored has not met the controllers that fill in its status.
+pub(super) fn unestablished(resource: &Resource, object: &mut Value) {
+    if is_crd(resource) {
+        object["status"]["acceptedNames"] = json!({"kind": "", "plural": ""});
+        object["status"]["conditions"] = Value::Null;
+    }
+}
+
+/// What happens to maps of texts when they are read into Kubernetes' own types: empty ones are left out, and null is an empty text.
+pub(super) fn fit_types(resource: &Resource, object: &mut Value) -> Result<(), Status> {
+    for field in ["labels", "annotations"] {
+        if let Some(Value::Object(texts)) = object["metadata"].get_mut(field) {
+            texts.values_mut().filter(|value| value.is_null()).for_each(|value| *value = Value::String(String::new()));
+        }
+    }
+    if !(is(resource, "", "secrets") || is(resource, "", "configmaps")) {
+        return Ok(());
+    }
+    let bytes = if is(resource, "", "secrets") { "data" } else { "binaryData" };
+    check_base64(&resource.kind, object.get(bytes))?;
+    let Some(map) = object.as_object_mut() else { return Ok(()) };
+    for field in ["data", "binaryData", "stringData"] {
+        let Some(Value::Object(texts)) = map.get_mut(field) else { continue };
+        if texts.is_empty() {
+            map.remove(field);
+            continue;
+        }
+        for value in texts.values_mut().filter(|value| value.is_null()) {
+            *value = Value::String(String::new());
+        }
+    }
+    Ok(())
+}
+
 /// Whether a PUT to a missing name creates the object.
 pub(super) fn created_by_put(resource: &Resource) -> bool {
     resource.origin == Origin::Builtin && (matches!(&*resource.plural, "leases" | "events") || *resource.group == *RBAC)
@@ -76,7 +121,7 @@ pub(super) fn prepare(
 ) -> Result<(), Status> {
     let resource = &scope.resource;
     if is(resource, "", "secrets") {
-        secret(object, old)?;
+        secret(object, old);
     } else if is_namespace(resource) {
         namespace(object, old);
     } else if is_crd(resource) {
@@ -94,9 +139,9 @@ pub(super) fn prepare(
     Ok(())
 }
 
-fn secret(object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+fn secret(object: &mut Value, old: Option<&Value>) {
     let kind = old.map_or("Opaque", |old| old["type"].as_str().unwrap_or("Opaque")).to_owned();
-    let Some(map) = object.as_object_mut() else { return Ok(()) };
+    let Some(map) = object.as_object_mut() else { return };
     if let Some(Value::Object(texts)) = map.remove("stringData") {
         let data = map.entry("data").or_insert_with(|| json!({}));
         if data.is_null() {
@@ -109,11 +154,17 @@ fn secret(object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
     if map.get("type").and_then(Value::as_str).is_none_or(str::is_empty) {
         map.insert("type".into(), kind.into());
     }
-    for value in map.get("data").and_then(Value::as_object).into_iter().flat_map(|data| data.values()) {
-        if let Some(Err(error)) = value.as_str().map(|text| BASE64.decode(text.as_bytes())) {
+}
+
+/// Refuses what is no base64, as decoding does.
+fn check_base64(kind: &str, data: Option<&Value>) -> Result<(), Status> {
+    for text in data.and_then(Value::as_object).into_iter().flat_map(|data| data.values()).filter_map(Value::as_str) {
+        if BASE64.decode(text.as_bytes()).is_err() {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'\n' | b'\r');
+            // Padding may end the text, and nothing else may be missing.
+            let at = text.bytes().position(|byte| !fits(byte)).unwrap_or(text.len());
             return Err(Status::bad_request(format!(
-                "Secret in version \"v1\" cannot be handled as a Secret: illegal base64 data at input byte {}",
-                error.position
+                "{kind} in version \"v1\" cannot be handled as a {kind}: illegal base64 data at input byte {at}"
             )));
         }
     }
@@ -128,7 +179,11 @@ fn namespace(object: &mut Value, old: Option<&Value>) {
     object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
     match old {
         None => {
-            object["spec"] = json!({"finalizers": ["kubernetes"]});
+            let mut finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+            if !finalizers.contains(&"kubernetes".into()) {
+                finalizers.push("kubernetes".into());
+            }
+            object["spec"] = json!({"finalizers": finalizers});
             object["status"] = json!({"phase": "Active"});
         }
         // Only the finalize subresource changes these.
@@ -157,14 +212,36 @@ fn default_text(object: &mut Value, pointer: &str, key: &str, value: &str) {
 pub(super) fn validate(api: &Api, scope: &Scope, cluster: &str, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let resource = &scope.resource;
     if is(resource, "", "secrets") || is(resource, "", "configmaps") {
-        data(object, old)
+        let mut causes = data(object, old);
+        if is(resource, "", "secrets") {
+            causes.extend(secret_keys(object));
+        }
+        causes
+    } else if is_namespace(resource) {
+        let finalizers = object["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        finalizers
+            .filter(|name| *name != "kubernetes" && !name.contains('/'))
+            .map(|name| {
+                let detail = "name is neither a standard finalizer name nor is it fully qualified";
+                Cause::invalid("spec.finalizers", &name.into(), detail)
+            })
+            .collect()
     } else if is_crd(resource) {
         crd::validate(api, cluster, object, old)
     } else if is_rbac(resource) {
         roles(resource, object, old)
     } else {
-        Vec::new()
+        replicas(scope, object)
     }
+}
+
+/// Numbers of replicas are never negative, whatever a schema says.
+fn replicas(scope: &Scope, object: &Value) -> Vec<Cause> {
+    let scale = scope.resource.version(&scope.version).and_then(|version| version.scale.as_ref());
+    let Some(scale) = scale.filter(|_| scope.resource.is_custom()) else { return Vec::new() };
+    let found = object.pointer(&scale.spec.replace('.', "/")).and_then(Value::as_i64);
+    let cause = |number: i64| Cause::invalid(&scale.spec, &number.into(), "should be a non-negative integer");
+    found.filter(|number| *number < 0).map(cause).into_iter().collect()
 }
 
 fn data(object: &Value, old: Option<&Value>) -> Vec<Cause> {
@@ -184,7 +261,8 @@ fn data(object: &Value, old: Option<&Value>) -> Vec<Cause> {
                 causes.push(Cause::invalid(&format!("{field}[{key}]"), &key.as_str().into(), detail));
             }
             if seen.insert(key, field).is_some_and(|other| other != field) {
-                causes.push(Cause::invalid(field, &key.as_str().into(), "duplicate of key present in data"));
+                let detail = "duplicate of key present in binaryData";
+                causes.push(Cause::invalid(&format!("data[{key}]"), &key.as_str().into(), detail));
             }
         }
     }
@@ -200,6 +278,28 @@ fn data(object: &Value, old: Option<&Value>) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// The keys that a Secret of a well-known type must have.
+fn secret_keys(object: &Value) -> Vec<Cause> {
+    let has = |key: &str| object["data"].get(key).is_some();
+    let missing = |keys: &[&str]| -> Vec<Cause> {
+        keys.iter().filter(|key| !has(key)).map(|key| Cause::required(&format!("data[{key}]"), "")).collect()
+    };
+    match object["type"].as_str().unwrap_or_default() {
+        "kubernetes.io/tls" => missing(&["tls.crt", "tls.key"]),
+        "kubernetes.io/ssh-auth" => missing(&["ssh-privatekey"]),
+        "kubernetes.io/dockercfg" => missing(&[".dockercfg"]),
+        "kubernetes.io/dockerconfigjson" => missing(&[".dockerconfigjson"]),
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => missing(&["username", "password"]),
+        "kubernetes.io/service-account-token" => {
+            let key = "kubernetes.io/service-account.name";
+            let named = object["metadata"]["annotations"][key].as_str().is_some_and(|name| !name.is_empty());
+            let cause = || Cause::required(&format!("metadata.annotations[{key}]"), "");
+            if named { Vec::new() } else { vec![cause()] }
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn roles(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {

@@ -1,5 +1,7 @@
 //! Label and field selectors.
 
+mod labels;
+
 use std::fmt;
 
 use serde_json::Value;
@@ -26,21 +28,7 @@ pub struct LabelSelector {
 impl LabelSelector {
     /// Parses `a=b,c in (d,e),!f`.
     pub fn parse(text: &str) -> Result<Self, Status> {
-        let mut tests = Vec::new();
-        for part in split(text) {
-            let part = part.trim();
-            if part.is_empty() {
-                continue;
-            }
-            tests.push(requirement(part).ok_or_else(|| {
-                // The second of two words is where an operator should be.
-                let (found, expected) = match part.split_whitespace().nth(1) {
-                    Some(second) => (second, "in, notin, =, ==, !=, gt, lt"),
-                    None => (part, "a label requirement"),
-                };
-                Status::bad_request(format!("unable to parse requirement: found '{found}', expected: {expected}"))
-            })?);
-        }
+        let tests = labels::parse(text).map_err(Status::bad_request)?;
         Ok(Self { tests })
     }
 
@@ -68,64 +56,6 @@ impl LabelSelector {
 
 fn number(value: Option<&str>) -> Option<i64> {
     value?.parse().ok()
-}
-
-/// Splits at commas outside parentheses.
-fn split(text: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut depth, mut start) = (0_i32, 0);
-    for (index, letter) in text.char_indices() {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(&text[start..index]);
-                start = index + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
-}
-
-fn requirement(part: &str) -> Option<(String, Test)> {
-    let key = |text: &str| {
-        let text = text.trim();
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-        (!text.is_empty() && text.chars().all(fits)).then(|| text.to_owned())
-    };
-    let value = |text: &str| {
-        let text = text.trim();
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        text.chars().all(fits).then(|| text.to_owned())
-    };
-    if let Some(name) = part.strip_prefix('!') {
-        return Some((key(name)?, Test::Absent));
-    }
-    if let Some((left, right)) = part.split_once("!=") {
-        return Some((key(left)?, Test::NotIn(vec![value(right)?])));
-    }
-    if let Some((left, right)) = part.split_once("==").or_else(|| part.split_once('=')) {
-        return Some((key(left)?, Test::In(vec![value(right)?])));
-    }
-    if let Some((left, right)) = part.split_once('>') {
-        return Some((key(left)?, Test::Greater(right.trim().parse().ok()?)));
-    }
-    if let Some((left, right)) = part.split_once('<') {
-        return Some((key(left)?, Test::Less(right.trim().parse().ok()?)));
-    }
-    if let Some((head, list)) = part.split_once('(') {
-        let values: Option<Vec<String>> = list.trim().strip_suffix(')')?.split(',').map(value).collect();
-        let mut words = head.split_whitespace();
-        let name = key(words.next()?)?;
-        return match (words.next()?, words.next()) {
-            ("in", None) => Some((name, Test::In(values?))),
-            ("notin", None) => Some((name, Test::NotIn(values?))),
-            _ => None,
-        };
-    }
-    Some((key(part)?, Test::Exists))
 }
 
 /// A parsed field selector; the empty one selects everything.

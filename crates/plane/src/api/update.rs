@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::create::{decode, drop_empty_metadata, remove_meta, store_error, strip_cluster};
+use super::create::{decode, drop_empty_metadata, remove_meta, store_error, strip_cluster, whole_numbers};
 use super::read::to_storage;
 use super::{Api, Caller, Scope, WriteOptions, Written, managed, meta, rules};
 use crate::extension::Operation;
@@ -60,8 +60,28 @@ impl Api {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
+        // The body is looked at first, whether there is such an object or not.
+        let mut sent = object.clone();
+        let warnings = decode(scope, &mut sent, options, false)?;
+        self.put_decoded(caller, scope, name, subresource, object, options).map_err(|status| status.warned(&warnings))
+    }
+
+    fn put_decoded(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        name: &str,
+        subresource: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         let resource = &scope.resource;
         let found = meta::name_of(&object);
+        if found.is_empty() && !caller.system {
+            let message =
+                format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+            return Err(Status::bad_request(message));
+        }
         if !found.is_empty() && found != name {
             let message = format!("the name of the object ({found}) does not match the name on the URL ({name})");
             return Err(Status::bad_request(message));
@@ -120,17 +140,35 @@ impl Api {
         change: &Change<'_>,
         key: &Key,
         stored: &Stored,
-        mut current: Value,
+        current: Value,
         mut wanted: Value,
     ) -> Result<Written, Failure> {
-        let Change { caller, scope, name, subresource, options, source } = *change;
+        let Change { scope, options, source, .. } = *change;
         let resource = &scope.resource;
-        let version = scope.version()?;
         if source != Source::Put {
             // A patch does not change the type of the object.
             wanted["kind"] = (*resource.kind).into();
         }
-        let mut warnings = decode(scope, &mut wanted, options, source != Source::Put)?;
+        let warnings = decode(scope, &mut wanted, options, source != Source::Put)?;
+        match self.replaced(change, key, stored, current, wanted) {
+            Ok(object) => Ok(Written { code: 200, object: self.present(scope, key, object), warnings }),
+            Err(Failure::Refused(status)) => Err(status.warned(&warnings).into()),
+            Err(raced) => Err(raced),
+        }
+    }
+
+    /// The rest of a change, once its body is read.
+    fn replaced(
+        &self,
+        change: &Change<'_>,
+        key: &Key,
+        stored: &Stored,
+        mut current: Value,
+        mut wanted: Value,
+    ) -> Result<Arc<Value>, Failure> {
+        let Change { caller, scope, name, subresource, options, source } = *change;
+        let resource = &scope.resource;
+        let version = scope.version()?;
         strip_cluster(&mut wanted);
         strip_cluster(&mut current);
         check_identity(change, stored, &current, &wanted)?;
@@ -145,7 +183,9 @@ impl Api {
         }
         bump_generation(scope, version.status, &current, &mut wanted);
         self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted, options.dry_run)?;
-        let mut causes = meta::check_metadata(&wanted);
+        // Kubernetes looks at metadata more than once.
+        let looks = if resource.is_custom() { 3 } else { 2 };
+        let mut causes: Vec<Cause> = (0..looks).flat_map(|_| meta::check_metadata(&wanted)).collect();
         causes.extend(new_finalizers(&current, &wanted));
         if subresource.is_empty() {
             causes.extend(rules::validate(self, scope, &key.cluster, &wanted, Some(&current)));
@@ -159,9 +199,7 @@ impl Api {
         if source != Source::Apply {
             managed::written(scope, Some(&current), &mut wanted, options, subresource);
         }
-        warnings.extend(version.deprecated.clone());
-        let object = self.store_change(change, key, stored, wanted)?;
-        Ok(Written { code: 200, object: self.present(scope, key, object), warnings })
+        self.store_change(change, key, stored, wanted)
     }
 
     fn store_change(
@@ -176,6 +214,7 @@ impl Api {
         if let Some(schema) = resource.storage_version().and_then(|storage| storage.schema.as_ref()) {
             schema.prune(&mut wanted, &mut Vec::new());
         }
+        whole_numbers(&mut wanted);
         let gone = is_finished(resource, &wanted);
         if change.options.dry_run {
             return Ok(Arc::new(wanted));
@@ -257,7 +296,6 @@ fn check_identity(change: &Change<'_>, stored: &Stored, current: &Value, wanted:
 fn keep_server_fields(current: &Value, wanted: &mut Value) {
     for key in [
         "name",
-        "generateName",
         "uid",
         "creationTimestamp",
         "deletionTimestamp",

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::protobuf;
+use super::{gojson, protobuf};
 use crate::status::Status;
 
 /// The body of a request, or why it could not be read.
@@ -31,41 +31,31 @@ pub(super) struct Decoded {
 
 /// Decodes JSON, YAML or protobuf; the media type is without parameters.
 pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded, Status> {
-    let unreadable = |error: &dyn fmt::Display| {
+    let unreadable = |error: &str| {
         Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {error}"
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {error} ({})",
+            gojson::dump(content)
         ))
     };
     let mut duplicates = Vec::new();
     let value = match media {
         protobuf::MEDIA => protobuf::decode(content)?,
-        "application/yaml" | "application/apply-patch+yaml" => {
-            let text = std::str::from_utf8(content).map_err(|error| unreadable(&error))?;
-            serde_saphyr::from_str(text).map_err(|error| unreadable(&error))?
+        "application/yaml" => {
+            let text = std::str::from_utf8(content).map_err(|error| unreadable(&error.to_string()))?;
+            serde_saphyr::from_str(text).map_err(|error| unreadable(&error.to_string()))?
         }
-        _ => {
-            let mut reader = serde_json::Deserializer::from_slice(content);
-            let node = Node { path: "", duplicates: &mut duplicates };
-            let value = node.deserialize(&mut reader).map_err(|error| match foreign(content) {
-                Some(complaint) => unreadable(&complaint),
-                None => unreadable(&error),
-            })?;
-            reader.end().map_err(|error| unreadable(&error))?;
-            value
-        }
+        _ => json(content, &mut duplicates).map_err(|why| unreadable(&why))?,
     };
     Ok(Decoded { value, duplicates })
 }
 
-/// What Go's decoder says about a text that does not even begin like JSON.
-fn foreign(content: &[u8]) -> Option<String> {
-    let first = content.iter().find(|byte| !byte.is_ascii_whitespace())?;
-    let json = b"{[\"-tfn0123456789".contains(first);
-    (!json && first.is_ascii_graphic()).then(|| {
-        let dump = data_encoding::HEXLOWER.encode(&content[..content.len().min(30)]);
-        let more = if content.len() > 30 { " ..." } else { "" };
-        format!("invalid character '{}' looking for beginning of value ({dump}{more})", char::from(*first))
-    })
+/// Decodes JSON and notes duplicate fields, or tells what is wrong with it.
+pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value, String> {
+    let told = |error: serde_json::Error| gojson::complaint(content).unwrap_or_else(|| error.to_string());
+    let mut reader = serde_json::Deserializer::from_slice(content);
+    let value = Node { path: "", duplicates }.deserialize(&mut reader).map_err(told)?;
+    reader.end().map_err(told)?;
+    Ok(value)
 }
 
 /// Builds a value like `serde_json` does, and notes duplicate keys.

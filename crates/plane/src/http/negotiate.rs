@@ -22,6 +22,8 @@ pub(super) enum Shape {
     Table,
     /// `meta.k8s.io/v1` `PartialObjectMetadata`.
     Partial,
+    /// `meta.k8s.io/v1` `PartialObjectMetadataList`.
+    PartialList,
 }
 
 /// Encoding and shape together.
@@ -77,7 +79,8 @@ fn one(clause: &str) -> Option<Accept> {
         None => Shape::Object,
         _ if get("g") != Some("meta.k8s.io") || get("v") != Some("v1") => return None,
         Some("Table") => Shape::Table,
-        Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Shape::Partial,
+        Some("PartialObjectMetadata") => Shape::Partial,
+        Some("PartialObjectMetadataList") => Shape::PartialList,
         Some(_) => return None,
     };
     Some(Accept { format, shape })

@@ -10,6 +10,14 @@ impl Call<'_> {
     /// Options of list, watch and deletecollection.
     pub(super) fn list_options(&self, scope: &Scope) -> Result<ListOptions, Status> {
         let query = self.query;
+        let limit = match query.get("limit") {
+            None => 0,
+            // A negative one is none.
+            Some(text) => usize::try_from(number(text)?).unwrap_or(0),
+        };
+        let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?;
+        let fields = query.get("fieldSelector").unwrap_or_default();
+        let fields = FieldSelector::parse(fields, &scope.resource, &scope.version)?;
         let revision = match query.get("resourceVersion") {
             None => None,
             Some(text) => Some(text.parse::<u64>().map_err(|_| {
@@ -35,22 +43,13 @@ impl Call<'_> {
                 return Err(invalid_options(Cause::unsupported("resourceVersionMatch", &other.into(), &known)));
             }
         };
-        let limit = match query.get("limit") {
-            None => 0,
-            Some(text) => {
-                let limit: i64 =
-                    text.parse().map_err(|_| Status::bad_request(format!("limit {text:?} is not a number")))?;
-                // A negative one is none.
-                usize::try_from(limit).unwrap_or(0)
-            }
-        };
+        let legacy = query.get("resourceVersionMatch").is_none_or(str::is_empty);
+        // With a page size a revision means exactly that one, unless something else is said.
+        let exact = legacy && limit > 0 && revision.is_some_and(|revision| revision > 0);
+        let revision_match = if exact { RevisionMatch::Exact } else { revision_match };
         Ok(ListOptions {
-            labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?,
-            fields: FieldSelector::parse(
-                query.get("fieldSelector").unwrap_or_default(),
-                &scope.resource,
-                &scope.version,
-            )?,
+            labels,
+            fields,
             limit,
             continue_token: query.get("continue").unwrap_or_default().to_owned(),
             revision,
@@ -59,29 +58,54 @@ impl Call<'_> {
     }
 
     /// Options of writes; `agent` is the name of the client.
-    pub(super) fn write_options(&self, agent: &str, duplicates: Vec<String>) -> Result<WriteOptions, Status> {
+    pub(super) fn write_options(
+        &self,
+        kind: &str,
+        agent: &str,
+        duplicates: Vec<String>,
+    ) -> Result<WriteOptions, Status> {
+        let mut causes: Vec<Cause> =
+            manager_fault(self.query.get("fieldManager").unwrap_or_default()).into_iter().collect();
         let dry_run = match self.query.get("dryRun") {
             None => false,
             Some("All") => true,
             Some(other) => {
-                let cause = Cause::unsupported("dryRun", &other.into(), &[json!("All")]);
-                return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[cause]));
+                causes.push(Cause::unsupported("dryRun", &json!([other]), &[json!("All")]));
+                true
             }
         };
         let validation = match self.query.get("fieldValidation") {
-            None | Some("Warn") => FieldValidation::Warn,
+            None | Some("" | "Warn") => FieldValidation::Warn,
             Some("Strict") => FieldValidation::Strict,
             Some("Ignore") => FieldValidation::Ignore,
             Some(other) => {
-                let known = [json!("Ignore"), json!("Warn"), json!("Strict")];
-                let cause = Cause::unsupported("fieldValidation", &other.into(), &known);
-                return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[cause]));
+                let known = [json!(""), json!("Ignore"), json!("Strict"), json!("Warn")];
+                causes.push(Cause::unsupported("fieldValidation", &other.into(), &known));
+                FieldValidation::Warn
             }
         };
+        if !causes.is_empty() {
+            return Err(Status::invalid("meta.k8s.io", kind, "", &causes));
+        }
         let default = if self.root.is_virtual() { "kcp" } else { agent };
         let manager = self.query.get("fieldManager").unwrap_or(default).to_owned();
         Ok(WriteOptions { dry_run, manager, validation, force: self.query.flag("force"), duplicates })
     }
+}
+
+/// What is wrong with the name of a manager.
+fn manager_fault(name: &str) -> Option<Cause> {
+    if name.len() > 128 {
+        return Some(Cause::new("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"));
+    }
+    let (position, letter) = name.char_indices().find(|(_, letter)| letter.is_control())?;
+    let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(letter));
+    Some(Cause::invalid("fieldManager", &name.into(), &detail))
+}
+
+/// A number in a query, as Go parses it.
+pub(super) fn number(text: &str) -> Result<i64, Status> {
+    text.parse().map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))
 }
 
 /// A refusal of list options.

@@ -87,7 +87,7 @@ pub(super) fn status(status: &Status, format: Format) -> Reply {
     if let Some(seconds) = status.details.get("retryAfterSeconds").and_then(Value::as_u64) {
         reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    reply
+    warn(reply, status.warnings.as_deref().map_or(&[], Vec::as_slice))
 }
 
 /// Adds `Warning` headers.

@@ -9,15 +9,19 @@ use serde_json::{Map, Value, json};
 
 use super::body::{self, Content, Decoded};
 use super::negotiate::{Accept, Shape};
-use super::options::invalid_options;
+use super::options::{invalid_options, number};
 use super::reply::{self, Reply};
 use super::request::{Query, Target as PathTarget};
 use super::route::Root;
 use super::table::{self, Include, Partial};
-use super::{Server, protobuf, reviews, scale, token, watch};
-use crate::api::{Api, Caller, DeleteOptions, FieldSelector, Listed, Patch, RevisionMatch, Scope, Written};
+use super::{Server, gojson, protobuf, reviews, scale, token, watch};
+use crate::api::{
+    Api, Caller, DeleteOptions, FieldSelector, Listed, Patch, RevisionMatch, Scope, Written, custom_patches,
+};
 use crate::extension::{Attributes, Target};
 use crate::faults::Plan;
+use crate::plane::Mode;
+use crate::resource::Resource;
 use crate::status::{Cause, Status};
 
 /// How long a list waits for a revision that does not exist yet.
@@ -76,6 +80,11 @@ impl Call<'_> {
         let api = &self.server.api;
         let target = self.target;
         let Some(resource) = self.root.find(api, &target.group, &target.version, &target.plural) else {
+            // Groups of Kubernetes itself are known, even if they have no such kind.
+            if target.group.is_empty() && !self.root.is_virtual() {
+                let message = "the server could not find the requested resource";
+                return Err(Status::new(404, "NotFound", message).about_nothing());
+            }
             return Err(Status::page_not_found());
         };
         if resource.is_review() {
@@ -96,12 +105,36 @@ impl Call<'_> {
             admit: self.root.admit(),
             resource,
         };
-        self.check_subresource(&scope)?;
+        let deprecated: Vec<String> = scope.version()?.deprecated.clone().into_iter().collect();
+        let answer = match self.check_subresource(&scope) {
+            Ok(()) => self.verb(scope, attributes, request).await,
+            Err(status) => Err(status),
+        };
+        if deprecated.is_empty() {
+            return answer;
+        }
+        // Whatever the answer is, and before all other warnings.
+        let mut reply = answer.unwrap_or_else(|status| reply::status(&status, self.accept.format));
+        let others: Vec<_> = reply.headers().get_all(header::WARNING).iter().cloned().collect();
+        reply.headers_mut().remove(header::WARNING);
+        reply = reply::warn(reply, &deprecated);
+        for other in others {
+            reply.headers_mut().append(header::WARNING, other);
+        }
+        Ok(reply)
+    }
+
+    /// Does it, once the kind is known.
+    async fn verb(&self, scope: Scope, attributes: Attributes, request: Request<Content>) -> Result<Reply, Status> {
+        let target = self.target;
         let verb = attributes.verb.as_str();
         if scope.target == Target::All {
             check_wildcard(&scope, verb)?;
         }
         let whole_collection = target.name.is_empty() && matches!(verb, "update" | "patch");
+        if whole_collection && scope.resource.is_custom() && !self.root.is_virtual() {
+            return Err(Status::bad_request("name must be provided"));
+        }
         if whole_collection || (target.subresource.is_empty() && !scope.resource.allows(verb)) {
             return Err(Status::method_not_allowed());
         }
@@ -137,7 +170,15 @@ impl Call<'_> {
             }
             _ => false,
         };
-        if exists { Ok(()) } else { Err(Status::page_not_found()) }
+        match (exists, scope.resource.is_custom()) {
+            (true, _) => Ok(()),
+            _ if self.root.is_virtual() => Err(Status::page_not_found()),
+            (_, true) => Err(Status::not_found(&scope.resource.group, &scope.resource.plural, &self.target.name)),
+            (_, false) => {
+                let message = "the server could not find the requested resource";
+                Err(Status::new(404, "NotFound", message).about_nothing())
+            }
+        }
     }
 
     fn get(&self, scope: &Scope) -> Result<Reply, Status> {
@@ -159,7 +200,9 @@ impl Call<'_> {
                 let value = table::table(scope, &objects, &metadata, include, Some(table::columns(scope)));
                 reply::object(code, &value, format)
             }
-            Shape::Partial if object["kind"] != "Status" => reply::object(code, &Partial::of(&object), format),
+            Shape::Partial | Shape::PartialList if object["kind"] != "Status" => {
+                reply::object(code, &Partial::of(&object), format)
+            }
             _ => reply::object(code, &object, format),
         };
         reply::warn(reply, warnings)
@@ -182,8 +225,7 @@ impl Call<'_> {
             options.revision = Some(revision);
         }
         let listed = self.server.api.list(scope, &options)?;
-        let deprecated: Vec<String> = scope.version()?.deprecated.clone().into_iter().collect();
-        Ok(reply::warn(self.listed(scope, &listed), &deprecated))
+        Ok(self.listed(scope, &listed))
     }
 
     /// The past revision a read has to look at, if the fault layer says so.
@@ -207,7 +249,8 @@ impl Call<'_> {
     fn listed(&self, scope: &Scope, listed: &Listed) -> Reply {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".into(), listed.revision.to_string().into());
-        if !listed.continue_token.is_empty() || scope.resource.is_custom() {
+        let shows = scope.resource.is_custom() && self.accept.shape == Shape::Object;
+        if !listed.continue_token.is_empty() || shows {
             metadata.insert("continue".into(), listed.continue_token.as_str().into());
         }
         if let Some(remaining) = listed.remaining {
@@ -222,7 +265,8 @@ impl Call<'_> {
                 let value = table::table(scope, &items, &metadata, include, Some(table::columns(scope)));
                 reply::object(200, &value, format)
             }
-            Shape::Partial => {
+            Shape::Partial => reply::status(&not_one(&scope.resource), format),
+            Shape::PartialList => {
                 let items: Vec<Value> = api.items(scope, listed).collect();
                 let items: Vec<Partial<'_>> = items.iter().map(Partial::of).collect();
                 let (api_version, kind) = ("meta.k8s.io/v1", "PartialObjectMetadataList");
@@ -251,7 +295,8 @@ impl Call<'_> {
     }
 
     fn create(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
-        if !self.target.name.is_empty() {
+        // Custom kinds are created at any address.
+        if !self.target.name.is_empty() && !scope.resource.is_custom() {
             return Err(Status::method_not_allowed());
         }
         if scope.resource.namespaced && scope.namespace.is_empty() {
@@ -260,14 +305,14 @@ impl Call<'_> {
             return Err(Status::bad_request(message));
         }
         let (sent, agent) = decoded(scope, request)?;
-        let options = self.write_options(&agent, sent.duplicates)?;
+        let options = self.write_options("CreateOptions", &agent, sent.duplicates)?;
         let written = self.server.api.create(self.caller, scope, sent.value, &options)?;
         Ok(self.written(scope, written))
     }
 
     fn update(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
         let (sent, agent) = decoded(scope, request)?;
-        let options = self.write_options(&agent, sent.duplicates)?;
+        let options = self.write_options("UpdateOptions", &agent, sent.duplicates)?;
         let target = self.target;
         let api = &self.server.api;
         let written = api.put(self.caller, scope, &target.name, &target.subresource, sent.value, &options)?;
@@ -278,17 +323,24 @@ impl Call<'_> {
         let media = media_type(&request);
         let agent = agent(&request);
         let content = request.into_body()?;
-        let kind = &scope.resource.kind;
-        let decoded = body::decode(&content, &media, kind);
-        let decoded =
-            decoded.map_err(|status| Status::bad_request(format!("error decoding patch: {}", status.message)));
-        let options = self.write_options(&agent, Vec::new())?;
+        let read = || body::json(&content, &mut Vec::new());
+        let unreadable = |why: String| Patch::unreadable(&why);
+        let options = self.write_options("PatchOptions", &agent, Vec::new())?;
         let patch = match media.as_str() {
-            "application/merge-patch+json" => Patch::Merge(decoded?.value),
-            "application/json-patch+json" => Patch::Json(decoded?.value),
-            "application/strategic-merge-patch+json" => Patch::Strategic(decoded?.value),
-            "application/apply-patch+yaml" => Patch::Apply(decoded?.value),
-            _ => return Err(Status::unsupported_media(PATCH_TYPES)),
+            "application/merge-patch+json" => Patch::Merge(read().unwrap_or_else(unreadable)),
+            "application/json-patch+json" => Patch::Json(read().unwrap_or_else(unreadable)),
+            "application/strategic-merge-patch+json" => Patch::Strategic(read().unwrap_or_else(unreadable)),
+            "application/apply-patch+yaml" => {
+                let text = String::from_utf8_lossy(&content);
+                Patch::Apply(serde_saphyr::from_str(&text).map_err(|_| {
+                    let why = "error converting YAML to JSON: yaml: line 1: did not find expected node content";
+                    Status::bad_request(format!("error decoding YAML: {why}"))
+                })?)
+            }
+            _ if !scope.resource.is_custom() => {
+                return Err(Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").about_nothing());
+            }
+            _ => return Err(Status::unsupported_media(custom_patches(self.server.api.mode))),
         };
         if matches!(patch, Patch::Apply(_)) && self.query.get("fieldManager").is_none() {
             let cause = Cause::required("fieldManager", "is required for apply patch");
@@ -309,16 +361,30 @@ impl Call<'_> {
         let mut value = json!({});
         if !content.is_empty() {
             check_media(&media)?;
+            if let Some(why) = gojson::complaint(&content).filter(|_| media != protobuf::MEDIA) {
+                let message = format!("couldn't get version/kind; json parse error: {why}");
+                let newer = self.server.api.mode == Mode::Kcp;
+                return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });
+            }
             value = body::decode(&content, &media, "DeleteOptions")?.value;
+            if let Some(kind) = value["kind"].as_str().filter(|kind| !matches!(*kind, "" | "DeleteOptions")) {
+                let version = value["apiVersion"].as_str().unwrap_or_default();
+                let place = "in scheme \"pkg/runtime/scheme.go:110\"";
+                let message = format!("no kind {kind:?} is registered for version {version:?} {place}");
+                return Err(Status::new(500, "", message));
+            }
         }
-        for (key, query) in [("propagationPolicy", "propagationPolicy"), ("orphanDependents", "orphanDependents")] {
-            if let Some(text) = self.query.get(query)
-                && value[key].is_null()
-            {
+        // Options in a body are all there are.
+        let query = |name: &str| self.query.get(name).filter(|_| content.is_empty());
+        for key in ["propagationPolicy", "orphanDependents"] {
+            if let Some(text) = query(key) {
                 value[key] = if key == "orphanDependents" { (text == "true").into() } else { text.into() };
             }
         }
-        if let Some(text) = self.query.get("dryRun") {
+        if let Some(text) = query("gracePeriodSeconds") {
+            number(text)?;
+        }
+        if let Some(text) = query("dryRun") {
             value["dryRun"] = json!([text]);
         }
         let options = DeleteOptions::from_value(&value)?;
@@ -346,12 +412,17 @@ pub(super) fn decoded(scope: &Scope, request: Request<Content>) -> Result<(Decod
     Ok((body::decode(&content, &media, &scope.resource.kind)?, agent))
 }
 
-const PATCH_TYPES: &[&str] = &[
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
+/// A list was asked for in the shape of one object.
+fn not_one(resource: &Resource) -> Status {
+    let list = if resource.is_custom() {
+        "unstructured.UnstructuredList".to_owned()
+    } else {
+        let group = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        format!("{group}.{}", resource.list_kind)
+    };
+    let message = format!("you requested PartialObjectMetadata, but the requested object is a list (*{list})");
+    Status::new(406, "NotAcceptable", message)
+}
 
 fn check_media(media: &str) -> Result<(), Status> {
     match media {

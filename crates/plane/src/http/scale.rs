@@ -36,7 +36,7 @@ pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<Content>) 
     if let Some(revision) = sent["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty()) {
         patch["metadata"] = json!({"resourceVersion": revision});
     }
-    let options = call.write_options("scale", Vec::new())?;
+    let options = call.write_options("UpdateOptions", "scale", Vec::new())?;
     let written = api.patch(call.caller, scope, name, "", &Patch::Merge(patch), &options)?;
     Ok(call.shaped(scope, 200, shape(&written.object, &paths)?, &written.warnings))
 }
@@ -44,7 +44,10 @@ pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<Content>) 
 fn shape(object: &Value, paths: &Scale) -> Result<Value, Status> {
     let number = |path: &str| jsonpath::select(object, path).first().and_then(|value| value.as_i64());
     let Some(replicas) = number(&paths.spec) else {
-        return Err(Status::internal(format!("the spec replicas field {:?} does not exist", paths.spec)));
+        return Err(Status::internal(format!(
+            "Internal error occurred: the spec replicas field {:?} does not exist",
+            paths.spec
+        )));
     };
     let metadata = &object["metadata"];
     let mut scale = json!({

@@ -47,10 +47,18 @@ pub(super) fn columns(scope: &Scope) -> Value {
         let kind = if column.kind == "date" && !scope.resource.is_custom() { "string" } else { &column.kind };
         all.push(json!({
             "name": column.name, "type": kind, "format": column.format,
-            "description": column.description, "priority": column.priority,
+            "description": description(scope, column), "priority": column.priority,
         }));
     }
     Value::Array(all)
+}
+
+/// What a column says about itself; those of CRDs tell where their values come from.
+fn description(scope: &Scope, column: &Column) -> String {
+    if column.description.is_empty() && scope.resource.is_custom() && column.kind != "date" {
+        return format!("Custom resource definition column (in JSONPath format): {}", column.path);
+    }
+    column.description.clone()
 }
 
 /// A table on its way out.

@@ -233,7 +233,7 @@ impl Shaper {
     fn shaped(&mut self, event: Event) -> String {
         match (self.shape, event.kind) {
             (Shape::Object, _) | (_, EventKind::Error) => event.object.to_string(),
-            (Shape::Partial, _) => text(&Partial::of(&event.object)),
+            (Shape::Partial | Shape::PartialList, _) => text(&Partial::of(&event.object)),
             (Shape::Table, EventKind::Bookmark) => {
                 text(&table::table(&self.scope, &[], &event.object["metadata"], self.include, None))
             }

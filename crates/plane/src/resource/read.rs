@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{ALL_VERBS, Column, Origin, Resource, Scale, Version, version_rank};
+use super::{ALL_VERBS, Column, Origin, Resource, Scale, Version, api_version, version_rank};
 use crate::schema::{Schema, SchemaError};
 
 pub(super) fn from_crd(crd: &Value) -> Result<Resource, SchemaError> {
@@ -32,6 +32,20 @@ fn read(object: &Value, identity: &str, origin: Origin, schema: fn(&Value) -> &V
         versions.push(read_version(version, schema(version), &text(spec, "group"), &kind)?);
     }
     versions.sort_by_key(|version| version_rank(&version.name));
+    let fresh = |version: &&Version| version.served && version.deprecated.is_none();
+    // The warning names the best version to use instead, if there is a better one.
+    let better = versions.iter().find(fresh).map(|version| version.name.clone());
+    let place = |name: &str| versions.iter().position(|version| *version.name == *name);
+    let better =
+        better.map(|name| (place(&name), format!("; use {} {kind}", api_version(&text(spec, "group"), &name))));
+    for (index, version) in versions.iter_mut().enumerate() {
+        if let (Some(warning), Some((Some(at), hint))) = (&mut version.deprecated, &better)
+            && *at < index
+            && warning.ends_with(" is deprecated")
+        {
+            warning.push_str(hint);
+        }
+    }
     let group: Arc<str> = text(spec, "group").into();
     Ok(Resource {
         plural: text(names, "plural").into(),

@@ -9,7 +9,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => text.parse::<jiff::Timestamp>().is_ok(),
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
-        "byte" => BASE64.decode(text.as_bytes()).is_ok(),
+        "byte" => !text.is_empty() && BASE64.decode(text.as_bytes()).is_ok(),
         "uuid" | "uuid3" | "uuid4" | "uuid5" => is_uuid(text),
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),

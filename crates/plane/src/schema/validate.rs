@@ -128,25 +128,37 @@ impl Schema {
                 }
                 _ => {}
             }
-            if let Some(step) = checks.multiple_of
-                && (number / step).fract() != 0.0
-            {
-                fault(format!("{body} should be a multiple of {step}"));
+            // Whole numbers are measured with a whole factor, even if that is none.
+            let whole = value.is_i64() || value.is_u64();
+            let mut zero_factor = false;
+            match checks.multiple_of {
+                Some(step) if whole && step.trunc() <= 0.0 => {
+                    zero_factor = true;
+                }
+                Some(step) if whole && (number % step.trunc()) == 0.0 => {}
+                Some(step) if (number / step).fract() != 0.0 => {
+                    fault(format!("{body} should be a multiple of {step}"));
+                }
+                _ => {}
+            }
+            if zero_factor {
+                let message = format!("Invalid value: 0: factor MultipleOf declared for {path} must be positive: 0");
+                causes.push(Cause::new("FieldValueInvalid", path, message));
             }
         }
+        let mut fault = |detail: String| causes.push(Cause::invalid(path, value, &detail));
         if let Some(text) = value.as_str() {
             let length = text.chars().count() as u64;
-            if checks.min_length.is_some_and(|limit| length < limit) {
-                fault(format!("{body} should be at least {} chars long", checks.min_length.unwrap_or(0)));
-            }
-            if let Some((source, regex)) = &checks.pattern
-                && !regex.is_match(text)
-            {
-                fault(format!("{body} should match '{source}'"));
-            }
+            // Only the first of these is told.
             if let Some(limit) = checks.max_length.filter(|limit| length > *limit) {
                 let message = format!("Too long: may not be more than {limit} bytes");
                 causes.push(Cause::new("FieldValueTooLong", path, message));
+            } else if let Some(limit) = checks.min_length.filter(|limit| length < *limit) {
+                fault(format!("{body} should be at least {limit} chars long"));
+            } else if let Some((source, regex)) = &checks.pattern
+                && !regex.is_match(text)
+            {
+                fault(format!("{body} should match '{source}'"));
             }
             if let Some(name) = &checks.format
                 && !format::fits(name, text)
@@ -189,30 +201,30 @@ impl Schema {
 
     fn check_branches(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
         let checks = &self.checks;
-        let body = body(path);
+        let body = format!("{path:?}");
+        let fault = |detail: String, causes: &mut Vec<Cause>| {
+            causes.push(Cause::invalid("<nil>", &Value::String(String::new()), &detail));
+        };
         let fits = |schema: &Schema| schema.faults(value, path).is_empty();
         for schema in &checks.all_of {
             causes.extend(schema.faults(value, path));
         }
         if !checks.any_of.is_empty() && !checks.any_of.iter().any(fits) {
-            let detail = format!("{body} must validate at least one schema (anyOf)");
-            causes.push(Cause::invalid(path, &shown(value), &detail));
+            fault(format!("{body} must validate at least one schema (anyOf)"), causes);
             causes.extend(best(&checks.any_of, value, path));
         }
         if !checks.one_of.is_empty() {
             let valid = checks.one_of.iter().filter(|schema| fits(schema)).count();
             if valid != 1 {
                 let found = if valid == 0 { "none valid".to_owned() } else { format!("{valid} valid alternatives") };
-                let detail = format!("{body} must validate one and only one schema (oneOf). Found {found}");
-                causes.push(Cause::invalid(path, &shown(value), &detail));
+                fault(format!("{body} must validate one and only one schema (oneOf). Found {found}"), causes);
                 if valid == 0 {
                     causes.extend(best(&checks.one_of, value, path));
                 }
             }
         }
         if checks.not.as_deref().is_some_and(fits) {
-            let detail = format!("{body} must not validate the schema (not)");
-            causes.push(Cause::invalid(path, &shown(value), &detail));
+            fault(format!("{body} must not validate the schema (not)"), causes);
         }
     }
 
@@ -226,15 +238,6 @@ impl Schema {
 /// The complaints of the alternative that came closest.
 fn best(branches: &[Schema], value: &Value, path: &str) -> Vec<Cause> {
     branches.iter().map(|schema| schema.faults(value, path)).min_by_key(Vec::len).unwrap_or_default()
-}
-
-/// Objects are not repeated in messages about alternatives.
-fn shown(value: &Value) -> Value {
-    match value {
-        Value::Object(_) => Value::String("object".into()),
-        Value::Array(_) => Value::String("array".into()),
-        other => other.clone(),
-    }
 }
 
 fn is_whole(value: &Value) -> bool {
@@ -281,9 +284,10 @@ fn duplicates(list: &[Value], path: &str, key: impl Fn(&Value) -> Value, causes:
 
 fn embedded(map: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     for name in ["apiVersion", "kind"] {
-        let empty = map.get(name).and_then(Value::as_str).is_none_or(str::is_empty);
-        if empty {
-            causes.push(Cause::required(&join(path, name), "must not be empty"));
+        match map.get(name).and_then(Value::as_str) {
+            None => causes.push(Cause::required(&join(path, name), "")),
+            Some("") => causes.push(Cause::required(&join(path, name), "must not be empty")),
+            Some(_) => {}
         }
     }
     if map.get("metadata").is_some_and(|found| !found.is_object()) {

@@ -87,10 +87,7 @@ async fn updates_take_ownership_of_what_they_change() {
     assert_eq!(fields(&status, "s"), json!({"f:status": {".": {}, "f:size": {}}}));
     let refused = apply(client, "m1", false, widget("w", json!({"size": 1}))).await;
     let message = refused.body["message"].as_str().unwrap();
-    assert!(
-        message.starts_with("Apply failed with 1 conflict: conflict with \"p\" using example.io/v1 at "),
-        "{message}"
-    );
+    assert_eq!(message, "Apply failed with 1 conflict: conflict with \"p\" using example.io/v1: .spec.size");
 }
 
 #[tokio::test]

@@ -81,7 +81,10 @@ async fn versions_share_their_objects() {
     let world = World::with_widgets().await;
     world.admin.post(WIDGETS, widget("w1", json!({"size": 1}))).await.expect(201);
     let answer = world.admin.get("/apis/example.io/v1beta1/namespaces/default/widgets").await;
-    assert_eq!(answer.headers["warning"], "299 - \"example.io/v1beta1 Widget is deprecated\"");
+    assert_eq!(
+        answer.headers["warning"],
+        "299 - \"example.io/v1beta1 Widget is deprecated; use example.io/v1 Widget\""
+    );
     assert_eq!(answer.expect(200)["items"][0]["apiVersion"], "example.io/v1beta1");
     assert_eq!(world.admin.get("/apis/example.io/v2/namespaces/default/widgets").await.code, 404);
 }

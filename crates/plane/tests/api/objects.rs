@@ -131,7 +131,7 @@ async fn patches_of_all_kinds_change_objects() {
     let data = client.patch(&map_path, "strategic-merge", json!({"data": {"b": "2", "a": null}})).await.expect(200);
     assert_eq!(data["data"], json!({"b": "2"}));
     client.patch(&map_path, "nonsense", json!({})).await.expect(415);
-    client.patch(&map_path, "merge", json!([1])).await.expect(422);
+    client.patch(&map_path, "merge", json!([1])).await.expect(400);
     client.patch(&format!("{MAPS}/nope"), "merge", json!({})).await.expect(404);
 }
 

@@ -1,0 +1,182 @@
+//! The same random requests to the plane and to the real servers, and the same answers.
+//!
+//! ```text
+//!                                  ┌─▶ play on the plane ────────▶ normal form ─┐
+//!   seed ─▶ generate ─▶ requests ──┤                                            ├─▶ equal, or the shortest sequence that tells them apart
+//!                                  └─▶ play on the real server ──▶ normal form ─┘
+//! ```
+//!
+//! `e2e/real differential` plays the same few seeds every time, `CARRICK_RUNS=100` as many new ones, `CARRICK_SEED=7` that one. With
+//! `CARRICK_LIVE=FOLDER` the real servers are not started but found through the kubeconfigs `kube` and `kcp` (in JSON) of a folder.
+
+mod crds;
+mod dice;
+mod generate;
+mod kinds;
+mod normal;
+mod peer;
+mod play;
+mod request;
+mod values;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::Context;
+use futures::StreamExt;
+use futures::future::LocalBoxFuture;
+use serde_json::Value;
+
+use crate::promises::seed;
+use crate::world::{EmbeddedWorld, User, World};
+use peer::Peer;
+use request::Request;
+
+/// Seeds that are played every time.
+const SEEDS: u64 = 40;
+/// How many sequences are played at a time.
+const AT_ONCE: usize = 4;
+
+/// The folder of kubeconfigs of servers that run already, if there is one.
+pub fn live() -> Option<PathBuf> {
+    std::env::var_os("CARRICK_LIVE").map(PathBuf::from)
+}
+
+/// One comparison: a plane that plays a server, and that server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pair {
+    /// kube-apiserver.
+    Kube,
+    /// A workspace of kcp.
+    Kcp,
+}
+
+/// All trials: their names and what they are about.
+pub fn all() -> [(&'static str, Pair); 2] {
+    [
+        ("differential::the_plane_answers_as_kube_apiserver_does", Pair::Kube),
+        ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
+    ]
+}
+
+/// Plays every seed on both servers of a pair.
+pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyhow::Result<()>> {
+    Box::pin(async move {
+        let plane = EmbeddedWorld::start().await?;
+        let arena = Arena::set(real, &plane, pair).await?;
+        let seeds = seed::seeds(SEEDS);
+        let count = seeds.len();
+        let told: Vec<String> = futures::stream::iter(seeds)
+            .map(|seed| arena.seed(seed))
+            .buffer_unordered(AT_ONCE)
+            .filter_map(async |outcome| outcome.unwrap_or_else(|error| Some(format!("{error:#}"))))
+            .collect()
+            .await;
+        anyhow::ensure!(told.is_empty(), "{} of {count} sequences differ:\n{}", told.len(), told.join("\n"));
+        Ok(())
+    })
+}
+
+/// Two servers that are asked the same.
+struct Arena {
+    real: Peer,
+    plane: Peer,
+    id: String,
+    played: AtomicUsize,
+}
+
+impl Arena {
+    async fn set(real: Option<&dyn World>, plane: &dyn World, pair: Pair) -> anyhow::Result<Self> {
+        let kubeconfig = |world: &dyn World| match pair {
+            Pair::Kube => world.service_kubeconfig(User::Admin),
+            Pair::Kcp => world.kcp_kubeconfig(User::Admin, "root"),
+        };
+        let name = if pair == Pair::Kube { "kube" } else { "kcp" };
+        let real = match (live(), real) {
+            (Some(folder), _) => std::fs::read_to_string(folder.join(name))?,
+            (None, Some(world)) => kubeconfig(world),
+            (None, None) => anyhow::bail!("no real server"),
+        };
+        let id = uuid::Uuid::new_v4().simple().to_string()[..6].to_owned();
+        let (mut real, mut plane) = (Peer::new("real server", &real)?, Peer::new("plane", &kubeconfig(plane))?);
+        for peer in [&mut real, &mut plane] {
+            if pair == Pair::Kcp {
+                peer.enter_workspace(&format!("differential-{id}")).await?;
+            }
+            let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            let crd = kinds::crd();
+            let path = format!("{crds}/{}", crd["metadata"]["name"].as_str().unwrap_or_default());
+            if peer.must("GET", &path, &Value::Null).await.is_err() {
+                peer.must("POST", crds, &crd).await?;
+            }
+            let established = |crd: &Value| crate::stage::condition(crd, "Established")["status"] == "True";
+            peer.until(&path, "the CRD is established", established).await?;
+            for kind in kinds::watched() {
+                peer.until(&kind.path.replace("{ns}", "default"), "the kind is served", |_| true).await?;
+            }
+        }
+        Ok(Self { real, plane, id, played: AtomicUsize::new(0) })
+    }
+
+    /// Plays a sequence on both; where and how they differ first.
+    async fn play(&self, sequence: &[Request]) -> anyhow::Result<Option<Difference>> {
+        let number = self.played.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("d{}-{number}", self.id);
+        let (real, plane) = futures::try_join!(
+            play::play(&self.real, sequence, &namespace),
+            play::play(&self.plane, sequence, &namespace),
+        )?;
+        let differs = real.into_iter().zip(plane).enumerate().find(|(_, (real, plane))| real != plane);
+        Ok(differs.map(|(step, (real, plane))| Difference { step, real, plane }))
+    }
+
+    /// Plays the sequence of a seed; tells how the servers differ, if they do.
+    async fn seed(&self, seed: u64) -> anyhow::Result<Option<String>> {
+        let sequence = generate::sequence(seed);
+        let Some(first) = self.play(&sequence).await.with_context(|| seed::replay(seed))? else { return Ok(None) };
+        let (sequence, difference) = self.shrink(sequence, first).await?;
+        let mut told = format!("== {}\n", seed::replay(seed));
+        for (index, request) in sequence.iter().enumerate() {
+            writeln!(told, "  {} {request}", index + 1)?;
+        }
+        let what = match sequence.get(difference.step) {
+            Some(_) => format!("answer {}", difference.step + 1),
+            None => difference.real["watch"].to_string(),
+        };
+        writeln!(told, "  {what} differs:")?;
+        for line in normal::differences(&difference.real, &difference.plane) {
+            writeln!(told, "    {line}")?;
+        }
+        Ok(Some(told))
+    }
+
+    /// Drops requests as long as the servers still differ.
+    async fn shrink(&self, sequence: Vec<Request>, first: Difference) -> anyhow::Result<(Vec<Request>, Difference)> {
+        let (mut sequence, mut difference) = (sequence, first);
+        sequence.truncate(difference.step + 1);
+        let mut index = sequence.len();
+        while index > 0 {
+            index -= 1;
+            if index == difference.step {
+                continue;
+            }
+            let mut shorter = sequence.clone();
+            shorter.remove(index);
+            if let Some(found) = self.play(&shorter).await?
+                && (found.step < shorter.len()) == (difference.step < sequence.len())
+            {
+                shorter.truncate(found.step + 1);
+                index = index.min(shorter.len());
+                (sequence, difference) = (shorter, found);
+            }
+        }
+        Ok((sequence, difference))
+    }
+}
+
+struct Difference {
+    step: usize,
+    real: Value,
+    plane: Value,
+}

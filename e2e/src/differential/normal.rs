@@ -1,0 +1,186 @@
+//! What two servers may answer differently, made equal: UIDs, times, revisions, generated names, addresses, and orders that mean nothing.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde_json::{Map, Value, json};
+
+use super::peer::{Answer, Peer};
+
+/// Normal forms of one server's answers to one sequence. UIDs and revisions are numbered as they appear, so that two answers that have the same
+/// one on one server must have the same one on the other.
+pub struct Normal {
+    namespace: String,
+    cluster: String,
+    address: String,
+    uids: BTreeMap<String, usize>,
+    revisions: BTreeMap<String, usize>,
+}
+
+impl Normal {
+    /// For a sequence in a namespace.
+    pub fn new(peer: &Peer, namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            cluster: peer.cluster.clone(),
+            address: peer.address().to_owned(),
+            uids: BTreeMap::new(),
+            revisions: BTreeMap::new(),
+        }
+    }
+
+    /// An answer.
+    pub fn answer(&mut self, answer: &Answer) -> Value {
+        let body = match serde_json::from_slice::<Value>(&answer.body) {
+            Ok(body) => self.value(body),
+            Err(_) => Value::String(self.text(&String::from_utf8_lossy(&answer.body))),
+        };
+        let warnings: Vec<String> = answer.warnings.iter().map(|warning| self.text(warning)).collect();
+        json!({ "code": answer.code, "type": answer.content, "warnings": warnings, "body": body })
+    }
+
+    /// A document.
+    pub fn value(&mut self, value: Value) -> Value {
+        match value {
+            Value::Object(map) => self.object(map),
+            Value::Array(list) => list.into_iter().map(|item| self.value(item)).collect(),
+            Value::String(text) => Value::String(self.text(&text)),
+            other => other,
+        }
+    }
+
+    fn object(&mut self, mut map: Map<String, Value>) -> Value {
+        let is_list = map.contains_key("items") || map.contains_key("rows");
+        if is_list {
+            // Made by a controller that runs beside one of the two only.
+            if let Some(Value::Array(items)) = map.get_mut("items") {
+                items.retain(|item| item["metadata"]["name"] != "kube-root-ca.crt");
+            }
+            if let Some(Value::Array(rows)) = map.get_mut("rows") {
+                rows.retain(|row| row["object"]["metadata"]["name"] != "kube-root-ca.crt");
+            }
+            if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
+                metadata.insert("resourceVersion".to_owned(), "LIST".into());
+                if metadata.get("continue").is_some_and(|token| *token != "") {
+                    metadata.insert("continue".to_owned(), "MORE".into());
+                }
+            }
+        }
+        // The words about columns are those of Kubernetes' documentation, or our own.
+        if map.contains_key("priority") && map.contains_key("format") {
+            map.remove("description");
+        }
+        if map.get("kind").is_some_and(|kind| kind == "Status") {
+            unordered(&mut map);
+        }
+        // In kcp there are annotations before the first one is set.
+        if let Some(Value::Object(owned)) = map.get_mut("f:annotations")
+            && !self.cluster.is_empty()
+        {
+            owned.remove(".");
+        }
+        let entries = map.into_iter().map(|(key, value)| {
+            let value = match (key.as_str(), value) {
+                ("resourceVersion", Value::String(text)) if text.parse::<u64>().is_ok() => self.revision(&text),
+                ("managedFields", Value::Array(entries)) => self.managed(entries),
+                (_, value) => self.value(value),
+            };
+            (key, value)
+        });
+        Value::Object(entries.collect())
+    }
+
+    fn revision(&mut self, text: &str) -> Value {
+        // kcp writes anew what a patch does not change, the plane never does.
+        if !self.cluster.is_empty() {
+            return "revision".into();
+        }
+        let next = self.revisions.len() + 1;
+        let number = *self.revisions.entry(text.to_owned()).or_insert(next);
+        format!("revision {number}").into()
+    }
+
+    /// Entries of the same second may come in any order.
+    fn managed(&mut self, entries: Vec<Value>) -> Value {
+        let mut entries: Vec<Value> = entries.into_iter().map(|entry| self.value(entry)).collect();
+        entries.sort_by_key(ToString::to_string);
+        entries.into()
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let uids = &mut self.uids;
+        let text = UID.as_ref().map_or_else(
+            || text.to_owned(),
+            |uid| {
+                let number = |found: &Captures<'_>| {
+                    let next = uids.len() + 1;
+                    format!("UID-{}", uids.entry(found[0].to_owned()).or_insert(next))
+                };
+                uid.replace_all(text, number).into_owned()
+            },
+        );
+        let mut text = text.replace(&self.namespace, "{ns}").replace(&self.address, "SERVER");
+        if !self.cluster.is_empty() {
+            text = text.replace(&self.cluster, "CLUSTER");
+        }
+        RULES.iter().fold(text, |text, (rule, by)| rule.replace_all(&text, *by).into_owned())
+    }
+}
+
+static UID: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").ok());
+
+static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let rules = [
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
+        (r"(?i)(resource ?version[^0-9\n]{1,40})\d+", "${1}RV"),
+        (r"\b(gen\d+-|Bad_|x-)[a-z0-9]{5}\b", "${1}SUFFIX"),
+        (r"^\d+[smh]$", "AGE"),
+    ];
+    rules.into_iter().filter_map(|(rule, by)| Some((Regex::new(rule).ok()?, by))).collect()
+});
+
+/// Several causes come in any order, and the message lists them once more.
+fn unordered(status: &mut Map<String, Value>) {
+    let causes = status.get_mut("details").and_then(|details| details.get_mut("causes")).and_then(Value::as_array_mut);
+    let Some(causes) = causes.filter(|causes| causes.len() > 1) else { return };
+    causes.sort_by_key(ToString::to_string);
+    if let Some(Value::String(message)) = status.get_mut("message")
+        && let Some(list) = message.find(": [")
+    {
+        message.truncate(list);
+    }
+}
+
+/// Where two documents differ, one line each: the path, the real server's value, the plane's.
+pub fn differences(real: &Value, plane: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare("", real, plane, &mut found);
+    found
+}
+
+fn compare(path: &str, real: &Value, plane: &Value, found: &mut Vec<String>) {
+    match (real, plane) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                match (a.get(key), b.get(key)) {
+                    (Some(a), Some(b)) => compare(&format!("{path}.{key}"), a, b, found),
+                    (a, b) => found.push(told(&format!("{path}.{key}"), a, b)),
+                }
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                compare(&format!("{path}[{index}]"), a, b, found);
+            }
+        }
+        (a, b) if a != b => found.push(told(path, Some(a), Some(b))),
+        _ => {}
+    }
+}
+
+fn told(path: &str, real: Option<&Value>, plane: Option<&Value>) -> String {
+    let text = |value: Option<&Value>| value.map_or_else(|| "(absent)".to_owned(), ToString::to_string);
+    format!("{path}\n      real:  {}\n      plane: {}", text(real), text(plane))
+}

@@ -1,0 +1,91 @@
+//! One request of a sequence, in a form that can be sent to any server.
+//!
+//! Texts may hold `{ns}`, the sequence's own namespace, and a text may be `$uid:KEY`, `$rv:KEY` or `$first:KEY`: what the server asked gave
+//! to the object of that key (`configmaps/a`) last, or, for `$first`, its first revision.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// HTTP method.
+    pub method: &'static str,
+    /// Path below the server or workspace.
+    pub path: String,
+    /// Parameters, not encoded.
+    pub query: Vec<(&'static str, String)>,
+    /// `Content-Type`.
+    pub media: &'static str,
+    /// `Accept`.
+    pub accept: &'static str,
+    /// What is sent.
+    pub body: Body,
+    /// Whether the pages that follow are fetched as well.
+    pub pages: bool,
+}
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// Nothing.
+    None,
+    /// A document.
+    Json(Value),
+    /// Any text.
+    Text(String),
+    /// As many bytes of a document as given.
+    Long(usize),
+    /// The object of a key as it was answered last, with a merge patch applied.
+    Last(String, Value),
+}
+
+impl Request {
+    /// A request without anything special.
+    pub fn new(method: &'static str, path: impl Into<String>, body: Body) -> Self {
+        let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        Self { method, path: path.into(), query: Vec::new(), media, accept: "application/json", body, pages: false }
+    }
+
+    /// The same with a parameter.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    /// The same with another `Content-Type`.
+    #[must_use]
+    pub fn media(mut self, media: &'static str) -> Self {
+        self.media = media;
+        self
+    }
+
+    /// The same with another `Accept`.
+    #[must_use]
+    pub fn accept(mut self, accept: &'static str) -> Self {
+        self.accept = accept;
+        self
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)?;
+        for (index, (name, value)) in self.query.iter().enumerate() {
+            write!(f, "{}{name}={value}", if index == 0 { '?' } else { '&' })?;
+        }
+        if self.accept != "application/json" {
+            write!(f, " (accept {})", self.accept)?;
+        }
+        let media = if matches!(self.media, "application/json") { "" } else { self.media };
+        match &self.body {
+            Body::None => Ok(()),
+            Body::Json(value) => write!(f, " {media} {value}"),
+            Body::Text(text) => write!(f, " {media} {text:?}"),
+            Body::Long(length) => write!(f, " {media} ({length} bytes)"),
+            Body::Last(key, changes) => write!(f, " {media} {key} as seen last, with {changes}"),
+        }
+    }
+}

@@ -422,7 +422,7 @@ fn reset_metadata(object: &mut Value, counted: bool) {
     for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
         remove_meta(object, key);
     }
-    if counted {
+    if counted || object["metadata"]["generation"] == 0 {
         remove_meta(object, "generation");
     }
     strip_cluster(object);

@@ -162,19 +162,19 @@ fn part(dice: &mut Dice, kind: &Kind) -> Value {
 
 fn merge_patch(dice: &mut Dice, kind: &Kind, name: &str) -> Request {
     let mut patch = part(dice, kind);
-    let mut path = kind.at(name);
+    let mut place = kind.at(name);
     if kind.custom && dice.chance(30) {
         patch["status"] = status(dice);
-        path += "/status";
+        place += "/status";
     }
     if dice.chance(4) {
         patch = dice.any(&json!([[], "text", 1, null, { "kind": "Other" }, { "apiVersion": "v9" }, {}]));
     }
     if kind.custom && dice.chance(6) {
-        path = format!("{}/scale", kind.at(name));
+        place = format!("{}/scale", kind.at(name));
         patch = dice.any(&json!([{ "spec": { "replicas": 5 } }, { "spec": { "replicas": "x" } }, { "spec": {} }]));
     }
-    options(dice, Request::new("PATCH", path, Body::Json(patch)).media(MERGE))
+    options(dice, Request::new("PATCH", place, Body::Json(patch)).media(MERGE))
 }
 
 fn json_patch(dice: &mut Dice, kind: &Kind, name: &str) -> Request {

@@ -9,6 +9,7 @@ pub const GROUP: &str = "differential.example.com";
 
 /// One kind.
 #[derive(Debug)]
+#[allow(clippy::struct_field_names, reason = "that is what Kubernetes calls it")]
 pub struct Kind {
     /// Plural, which keys begin with.
     pub plural: &'static str,

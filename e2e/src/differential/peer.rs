@@ -139,7 +139,8 @@ impl Peer {
         let path = format!("{api}/{name}");
         let workspace =
             self.until(&path, "the workspace is ready", |workspace| workspace["status"]["phase"] == "Ready").await?;
-        self.cluster = workspace["spec"]["cluster"].as_str().context("the workspace has no cluster")?.to_owned();
+        let cluster = workspace["spec"]["cluster"].as_str().context("the workspace has no cluster")?;
+        cluster.clone_into(&mut self.cluster);
         self.base = format!("{}:{name}", self.base);
         Ok(())
     }

@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, Test)>, String> {
         match reader.peek() {
             Token::End => return Ok(tests),
             Token::Word(_) => {}
-            sign if sign.is("!") => {}
+            sign @ Token::Sign(_) if sign.is("!") => {}
             other @ Token::Sign(_) => {
                 return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text()));
             }
@@ -163,7 +163,7 @@ impl Reader {
     fn value(&mut self) -> Result<String, String> {
         match self.peek() {
             Token::End => Ok(String::new()),
-            sign if sign.is(",") => Ok(String::new()),
+            sign @ Token::Sign(_) if sign.is(",") => Ok(String::new()),
             Token::Word(word) => {
                 self.next();
                 Ok(word)

@@ -16,7 +16,7 @@ use crate::request::HasCluster;
 /// What is tried first: little, so that servers show how fast they are at rest.
 const FIRST: f64 = 4.0;
 /// How much longer than at rest, and how much longer at all, an answer may take before there is too much going on.
-const TOLERATED: f64 = 6.0;
+const TOLERATED: f64 = 8.0;
 const TOLERATED_ANYWAY: f64 = 0.002;
 /// How much one answer counts in an average.
 const WEIGHT: f64 = 0.1;
@@ -25,7 +25,7 @@ const AT_REST: usize = 2;
 /// Which part of the limit urgent requests may use, so that servers answer them soon.
 const URGENT: usize = 4;
 /// Which part of it is left to those that nobody waits for, while somebody waits for others.
-const BACKGROUND: usize = 16;
+const BACKGROUND: usize = 32;
 /// For how long after an urgent request another one is expected.
 const EXPECTED: Duration = Duration::from_secs(1);
 
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn it_finds_what_a_server_bears() {
         let limit = settle(&mut Course::between(4, 128), 0.01, 4.0);
-        assert!((18..=32).contains(&limit), "a server that does 4 at once: {limit}");
+        assert!((24..=40).contains(&limit), "a server that does 4 at once: {limit}");
         let limit = settle(&mut Course::between(4, 128), 0.05, 1000.0);
         assert_eq!(limit, 128, "a server that is far away but strong");
         let mut course = Course::between(4, 128);
@@ -349,12 +349,12 @@ mod tests {
         for _ in 0..32 / URGENT {
             course.end(Priority::High);
         }
-        for _ in 0..31 {
+        for _ in 0..32 {
             course.end(Priority::Low);
         }
         assert_eq!(course.admission(now), Admission { lowest: Some(Priority::Low), until: Some(now + EXPECTED) });
         course.begin(Priority::Low, now);
-        assert_eq!(lowest(&course, now), Some(Priority::Normal), "two are enough while somebody waits for others");
+        assert_eq!(lowest(&course, now), Some(Priority::Normal), "one is enough while somebody waits for others");
         assert_eq!(lowest(&course, now + EXPECTED), Some(Priority::Low), "nobody does any more");
     }
 

@@ -76,6 +76,7 @@ pub(super) async fn its_rights_are_enough_for_the_agent(world: Arc<dyn World>) -
         }
         apply(&stage, &stage.service, &object).await?;
     }
+    super::rights::are_known(&stage).await?;
     let agent =
         Agent::start(&stage, Setup { user: User::Agent, leader_election: true, probes: true, ..Setup::default() })?;
     stage.bind(&stage.team_a).await?;

@@ -46,6 +46,8 @@ pub(super) async fn schemas_of_others_stay_and_old_ones_are_replaced(world: Arc<
     let stage = &suite.stage;
     let (foreign, old) = (format!("v1.fakes.{}", stage.group), format!("v0.crontabs.{}", stage.group));
     edit_export(stage, json!({ "latestResourceSchemas": [foreign, old] })).await?;
+    let notes = json!({ "metadata": { "annotations": { "example.com/note": "mine" }, "labels": { "team": "mine" } } });
+    stage.provider.client.merge_patch(&kinds::kcp(&API_EXPORT), None, stage.export_name(), &notes).await?;
     suite.publish("CronTab", json!({ "related": [reference("a", "kcp", "Secret", "spec.test")] })).await?;
     let _agent = suite.start().await?;
     stage
@@ -54,7 +56,11 @@ pub(super) async fn schemas_of_others_stay_and_old_ones_are_replaced(world: Arc<
             ensure!(now.len() == 2 && now.contains(&foreign) && !now.contains(&old), "{now:?}");
             Ok(())
         })
-        .await
+        .await?;
+    let metadata = stage.export().await?["metadata"].clone();
+    let kept = metadata["annotations"]["example.com/note"] == "mine" && metadata["labels"]["team"] == "mine";
+    ensure!(kept, "{metadata}");
+    Ok(())
 }
 
 pub(super) async fn a_schema_outlives_what_published_it(world: Arc<dyn World>) -> anyhow::Result<()> {

@@ -46,6 +46,7 @@ pub(super) async fn what_it_writes_offers_a_kind_with_the_rights_it_names(world:
     for object in objects(&offer.join("provider-workspace"))? {
         apply(&stage, &stage.provider.client, &object).await?;
     }
+    super::rights::are_known(&stage).await?;
     let agent = Agent::start(&stage, Setup { user: User::Agent, probes: true, ..Setup::default() })?;
     let team = &stage.team_a;
     for object in objects(&offer.join("consumer-workspace"))? {

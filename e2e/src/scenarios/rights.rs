@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use carrick_client::{Client, DeleteOptions};
+use carrick_client::{Client, DeleteOptions, ListOptions, Server};
+use carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
 use serde_json::{Value, json};
 
 use super::related::{credentials, encoded, secret};
@@ -21,6 +22,7 @@ pub(super) async fn the_documented_rights_are_enough_for_an_order_with_a_secret(
     stage.publish("Bucket", json!({ "related": [credentials()] })).await?;
     grant(&stage, &stage.service, &service_rules(&stage.group)).await?;
     grant(&stage, &stage.provider.client, &kcp_rules(stage.export_name())).await?;
+    are_known(&stage).await?;
     let agent = Agent::start(&stage, Setup { user: User::Agent, probes: true, ..Setup::default() })?;
     stage.bind(&stage.team_a).await?;
 
@@ -113,4 +115,18 @@ pub(crate) async fn revoke(stage: &Stage, client: &Client) -> anyhow::Result<()>
     client.delete(&kinds::cluster_role_bindings(), None, &name, &everything).await?;
     client.delete(&kinds::cluster_roles(), None, &name, &everything).await?;
     Ok(())
+}
+
+/// Waits until both servers know what the agent may do, which takes them a moment: its first request should not be refused.
+pub(super) async fn are_known(stage: &Stage) -> anyhow::Result<()> {
+    let kcp = stage.world.kcp_kubeconfig(User::Agent, &stage.provider.path);
+    let kcp = Server::from_kubeconfig_yaml(&kcp)?.client();
+    let service = Server::from_kubeconfig_yaml(&stage.world.service_kubeconfig(User::Agent))?.client();
+    stage
+        .eventually("the agent has its rights", async || {
+            kcp.get(&kinds::kcp(&API_EXPORT_ENDPOINT_SLICE), None, stage.export_name()).await?;
+            service.list(&kinds::published_resources(), None, &ListOptions::default()).await?;
+            Ok(())
+        })
+        .await
 }

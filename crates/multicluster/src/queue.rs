@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Three priorities are served 8 : 2 : 1. Inside each, clusters take turns: a cluster with ten thousand waiting keys delays
-//! a key of another cluster by one key, and one that was idle comes before those that are busy. A cluster that runs as many keys as it may is passed over. A key that waits is not
-//! queued twice, and a key that runs is not handed out a second time before its lease ends.
+//! a key of another cluster by one key, and one that was idle comes before those that are busy. A cluster that runs as many
+//! keys as it may is passed over. A key that waits is not queued twice, and a key that runs is not handed out a second time
+//! before its lease ends.
 
 mod state;
 #[cfg(test)]

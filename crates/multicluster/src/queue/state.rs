@@ -52,7 +52,7 @@ impl Turns {
 
     fn next(&mut self) -> Option<(ClusterName, u64)> {
         if self.busy.is_empty() || !self.fresh.is_empty() && self.in_a_row < FRESH_IN_A_ROW {
-            self.in_a_row += 1;
+            self.in_a_row = self.in_a_row.saturating_add(1);
             self.fresh.pop_front()
         } else {
             self.in_a_row = 0;

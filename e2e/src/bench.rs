@@ -20,6 +20,7 @@ mod phases;
 mod plot;
 mod process;
 mod report;
+pub mod servers;
 mod sight;
 
 use std::fs;

@@ -9,8 +9,8 @@
 
 mod embedded;
 mod kubeconfig;
-mod real;
-mod servers;
+pub(crate) mod real;
+pub(crate) mod servers;
 
 use std::time::Duration;
 

@@ -14,6 +14,9 @@ pub struct Args {
     arguments: Vec<OsString>,
 }
 
+/// The benchmark itself, as cargo builds it.
+const BENCH: [&str; 4] = ["--profile", "release", "--bin", "carrick-bench"];
+
 /// What is run for the figures in docs/benchmarks.md.
 const FIGURES: [&[&str]; 3] = [
     &["--world", "real", "--objects", "400", "--workspaces", "40"],
@@ -46,7 +49,22 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         arguments.extend(ours()?);
     }
-    measure(&arguments)
+    measure("agents", &arguments)
+}
+
+/// Measure planes, and with `--real` kube-apiserver and kcp beside them; `--help` tells more.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Servers {
+    /// Arguments of the benchmark.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Measures servers instead of agents.
+pub fn servers(args: &Servers) -> anyhow::Result<()> {
+    tools::run(cargo().args(["build", "--quiet"]).args(BENCH))?;
+    measure("servers", &args.arguments)
 }
 
 /// Takes all figures of the documentation anew.
@@ -61,9 +79,9 @@ pub fn figures(args: &Figures) -> anyhow::Result<()> {
         let known = if work.contains(&"--scale") { &agents[..2] } else { &agents };
         arguments.extend_from_slice(known);
         arguments.extend(["--page".into(), "docs/benchmarks.md".into()]);
-        measure(&arguments)?;
+        measure("agents", &arguments)?;
     }
-    Ok(())
+    measure("servers", &["--real", "--page", "docs/benchmarks.md"].map(OsString::from))
 }
 
 /// Builds our agent and the benchmark; the arguments that name our agent.
@@ -76,17 +94,15 @@ fn ours() -> anyhow::Result<[OsString; 2]> {
 
 /// The agent as it is shipped, and the benchmark.
 fn build() -> anyhow::Result<()> {
-    for arguments in
-        [["--profile", "dist", "--bin", "api-syncagent"], ["--profile", "release", "--bin", "carrick-bench"]]
-    {
+    for arguments in [["--profile", "dist", "--bin", "api-syncagent"], BENCH] {
         tools::run(cargo().args(["build", "--quiet"]).args(arguments))?;
     }
     Ok(())
 }
 
-fn measure(arguments: &[OsString]) -> anyhow::Result<()> {
+fn measure(what: &str, arguments: &[OsString]) -> anyhow::Result<()> {
     let program = tools::target().join("release/carrick-bench");
-    tools::run(Command::new(program).current_dir(tools::root()).args(arguments))
+    tools::run(Command::new(program).current_dir(tools::root()).arg(what).args(arguments))
 }
 
 fn cargo() -> Command {

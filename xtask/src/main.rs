@@ -4,7 +4,7 @@
 //!  main ─┬─ reference   writes docs/reference from the tables of the crates
 //!        ├─ book        builds the documentation with mdBook
 //!        ├─ compare     asks Go and Carrick the same random questions
-//!        ├─ bench       measures what agents cost
+//!        ├─ bench       measures what agents and servers cost
 //!        ├─ release     builds and checks what is shipped
 //!        ├─ languages   times the same work in Go and in Rust
 //!        └─ tools       where things are, how the two programs are built
@@ -37,6 +37,7 @@ enum Command {
     Compare(compare::Args),
     Bench(bench::Args),
     BenchFigures(bench::Figures),
+    BenchServers(bench::Servers),
     BenchLanguages(languages::Args),
     Release(release::Args),
     ReleaseCheck(release::Check),
@@ -49,6 +50,7 @@ fn main() -> anyhow::Result<()> {
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::BenchFigures(args) => bench::figures(&args),
+        Command::BenchServers(args) => bench::servers(&args),
         Command::BenchLanguages(args) => languages::run(&args),
         Command::Release(args) => release::build(&args),
         Command::ReleaseCheck(args) => release::check(&args),

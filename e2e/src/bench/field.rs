@@ -133,7 +133,8 @@ impl Field {
     }
 }
 
-fn servers_folder() -> anyhow::Result<String> {
+/// The folder with the servers written in Go, which are built if need be.
+pub fn servers_folder() -> anyhow::Result<String> {
     if let Ok(folder) = std::env::var("CARRICK_SERVERS") {
         return Ok(folder);
     }

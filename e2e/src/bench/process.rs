@@ -53,13 +53,12 @@ impl Process {
 
     /// Processor time of all its threads so far.
     pub fn processor_time(&self) -> anyhow::Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id()?))?;
-        processor_time(&stat).context("no processor time in /proc")
+        processor_time(self.id()?)
     }
 
     /// Resident memory now and at its highest, in bytes.
     pub fn memory(&self) -> anyhow::Result<(u64, u64)> {
-        memory(&fs::read_to_string(format!("/proc/{}/status", self.id()?))?)
+        memory(self.id()?)
     }
 
     fn id(&self) -> anyhow::Result<u32> {
@@ -75,10 +74,21 @@ impl Process {
 
 /// Resident memory of this process in bytes: that of the embedded planes and of the benchmark itself.
 pub fn own_memory() -> u64 {
-    fs::read_to_string("/proc/self/status").ok().and_then(|status| memory(&status).ok()).map_or(0, |(now, _)| now)
+    memory(std::process::id()).map_or(0, |(now, _)| now)
 }
 
-fn memory(status: &str) -> anyhow::Result<(u64, u64)> {
+/// Resident memory of a process now and at its highest, in bytes.
+pub fn memory(id: u32) -> anyhow::Result<(u64, u64)> {
+    memory_in(&fs::read_to_string(format!("/proc/{id}/status"))?)
+}
+
+/// Processor time of all threads of a process so far.
+pub fn processor_time(id: u32) -> anyhow::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
+    processor_time_in(&stat).context("no processor time in /proc")
+}
+
+fn memory_in(status: &str) -> anyhow::Result<(u64, u64)> {
     let field = |name: &str| {
         let line = status.lines().find(|line| line.starts_with(name))?;
         Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
@@ -86,7 +96,7 @@ fn memory(status: &str) -> anyhow::Result<(u64, u64)> {
     field("VmRSS:").zip(field("VmHWM:")).context("no memory in /proc")
 }
 
-fn processor_time(stat: &str) -> Option<Duration> {
+fn processor_time_in(stat: &str) -> Option<Duration> {
     // The name of the program is in parentheses; user and system time are the 12th and 13th field behind it.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let user: u32 = fields.next()?.parse().ok()?;
@@ -101,7 +111,7 @@ mod tests {
     #[test]
     fn processor_time_and_memory_are_read_as_linux_writes_them() {
         let stat = "12 (a b) c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 3 0";
-        assert_eq!(processor_time(stat), Some(Duration::from_secs(2)));
-        assert_eq!(memory("Name: a\nVmHWM:\t 8 kB\nVmRSS:\t 4 kB\n").unwrap(), (4096, 8192));
+        assert_eq!(processor_time_in(stat), Some(Duration::from_secs(2)));
+        assert_eq!(memory_in("Name: a\nVmHWM:\t 8 kB\nVmRSS:\t 4 kB\n").unwrap(), (4096, 8192));
     }
 }

@@ -289,7 +289,7 @@ pub fn growth(reports: &[Report]) -> String {
 }
 
 /// A Markdown table whose columns line up, so that it can be read as it is.
-fn aligned(head: &[String], lines: &[Vec<String>]) -> String {
+pub fn aligned(head: &[String], lines: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column)).chain(head.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(3)

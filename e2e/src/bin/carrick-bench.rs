@@ -1,9 +1,22 @@
-//! `carrick-bench`: what agents cost. Run it with `cargo xtask bench`.
+//! `carrick-bench`: what agents and servers cost. Run it with `cargo xtask bench` and `cargo xtask bench-servers`.
 
-use carrick_e2e::bench;
+use carrick_e2e::bench::{self, servers};
 use clap::Parser;
+
+/// Measure.
+#[derive(Debug, Parser)]
+enum Cli {
+    Agents(bench::Args),
+    Servers(servers::Args),
+    #[command(hide = true)]
+    Serve(servers::Serve),
+}
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    bench::run(bench::Args::parse()).await
+    match Cli::parse() {
+        Cli::Agents(args) => bench::run(args).await,
+        Cli::Servers(args) => servers::run(args).await,
+        Cli::Serve(args) => servers::serve(args).await,
+    }
 }

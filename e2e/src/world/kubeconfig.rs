@@ -4,11 +4,11 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 /// What clients need to know about a server.
-pub(super) struct Access {
+pub(crate) struct Access {
     /// The authority of its certificate: PEM in base64.
-    pub(super) authority: String,
+    pub(crate) authority: String,
     /// The administrator's token.
-    pub(super) admin: String,
+    pub(crate) admin: String,
     /// The agent's token.
     pub(super) agent: String,
 }

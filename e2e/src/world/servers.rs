@@ -1,11 +1,19 @@
 //! Server processes that end with the test run, whichever way it ends.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use parking_lot::Mutex;
+
+use super::kubeconfig::Access;
+
+/// kcp needs about half a minute on two cores, more when they are busy.
+const START: Duration = Duration::from_mins(4);
 
 /// Starts the server given as arguments, and ends it as soon as standard input closes: that happens when [`Process`] is dropped, and also
 /// when the test run is killed with no chance to clean up.
@@ -21,8 +29,18 @@ kill "$watcher" 2>/dev/null
 exit "$code"
 "#;
 
+/// Servers that are ready.
+pub(crate) struct Started {
+    /// Where the server is that clients talk to.
+    pub(crate) url: String,
+    /// What they need to know about it.
+    pub(crate) access: Access,
+    /// All processes; dropping them ends them.
+    pub(crate) processes: Vec<Process>,
+}
+
 /// One running server.
-pub(super) struct Process {
+pub(crate) struct Process {
     name: &'static str,
     log: PathBuf,
     keeper: Child,
@@ -53,6 +71,15 @@ impl Process {
         Ok(())
     }
 
+    /// The id of the server's own process; only Linux tells.
+    pub(crate) fn id(&self) -> anyhow::Result<u32> {
+        let keeper = self.keeper.id();
+        let children = fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children"))?;
+        // The keeper starts the server before anything else.
+        let first = children.split_whitespace().next().context("it has ended")?;
+        Ok(first.parse()?)
+    }
+
     /// The end of the log.
     pub(super) fn last_words(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
@@ -70,14 +97,49 @@ impl Drop for Process {
     }
 }
 
-/// Free ports on the loopback interface, all different.
-pub(super) fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
+/// Free ports on the loopback interface, none of which was given to anybody else in this process.
+pub(crate) fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
+    // A port is free again until its server listens on it, and could be handed out twice.
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut ports = [0; N];
     let mut held = Vec::new();
     for port in &mut ports {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        *port = listener.local_addr()?.port();
-        held.push(listener);
+        *port = loop {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let port = listener.local_addr()?.port();
+            held.push(listener);
+            if GIVEN.lock().insert(port) {
+                break port;
+            }
+        };
     }
     Ok(ports)
+}
+
+/// A token that nobody can guess.
+pub(super) fn new_token() -> String {
+    uuid::Uuid::new_v4().to_string()
+}
+
+/// Asks until the answer is good, a server has ended, or it took too long.
+pub(super) async fn until_ready<T>(
+    processes: &mut [Process],
+    name: &str,
+    mut ask: impl AsyncFnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let deadline = Instant::now() + START;
+    loop {
+        let problem = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(problem) => problem,
+        };
+        for process in &mut *processes {
+            process.check()?;
+        }
+        if Instant::now() > deadline {
+            let words: Vec<_> = processes.iter().map(Process::last_words).collect();
+            return Err(problem.context(format!("{name} is not ready; the servers say: {}", words.join("\n---\n"))));
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }

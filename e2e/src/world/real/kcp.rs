@@ -1,0 +1,45 @@
+//! kcp, with the etcd that is part of it.
+
+use std::path::Path;
+
+use carrick_client::{ListOptions, Server};
+use carrick_kcp::kinds::WORKSPACE;
+
+use crate::kinds;
+use crate::scratch::Scratch;
+use crate::world::kubeconfig::{Access, credentials};
+use crate::world::servers::{Process, Started, free_ports, new_token, until_ready};
+use crate::world::{AGENT, User};
+
+/// Starts kcp on a port and waits until it serves workspaces. It tells others that its virtual workspaces are at `address`.
+pub(crate) async fn start(binaries: &Path, folder: &Scratch, port: u16, address: &str) -> anyhow::Result<Started> {
+    let agent = new_token();
+    let args = arguments(folder, &agent, port, address)?;
+    let mut processes = vec![Process::start("kcp", &binaries.join("kcp"), folder.path(), &args)?];
+    let url = format!("https://127.0.0.1:{port}/clusters/root");
+    let file = folder.path().join("admin.kubeconfig");
+    let access = until_ready(&mut processes, "kcp", async || {
+        let (authority, admin) = credentials(&std::fs::read_to_string(&file)?)?;
+        let access = Access { authority, admin, agent: agent.clone() };
+        let server = Server::from_kubeconfig_yaml(&access.kubeconfig(&url, User::Admin))?;
+        server.client().list(&kinds::kcp(&WORKSPACE), None, &ListOptions::default()).await?;
+        Ok(access)
+    })
+    .await?;
+    Ok(Started { url, access, processes })
+}
+
+fn arguments(folder: &Scratch, agent: &str, port: u16, address: &str) -> anyhow::Result<Vec<String>> {
+    let [etcd_client, etcd_peer] = free_ports()?;
+    let tokens = folder.write("kcp-tokens.csv", &format!("{agent},{AGENT},{AGENT}\n"))?;
+    Ok(vec![
+        "start".to_owned(),
+        format!("--root-directory={}", folder.path().display()),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--shard-virtual-workspace-url={address}"),
+        format!("--token-auth-file={}", tokens.display()),
+        format!("--embedded-etcd-client-port={etcd_client}"),
+        format!("--embedded-etcd-peer-port={etcd_peer}"),
+    ])
+}

@@ -27,6 +27,11 @@ pub fn b36s224(text: &str) -> String {
     to_base(&Sha224::digest(text.as_bytes()), 36)
 }
 
+/// Name of the logical cluster that is a user's home workspace.
+pub fn home_cluster(user: &str) -> String {
+    to_base(&Sha224::digest(user.as_bytes())[..8], 36)
+}
+
 /// Hash of an export, used in labels of its bindings and of claimed objects. Takes the logical cluster's name, never its path.
 pub fn export_hash(cluster: &str, export: &str) -> String {
     b62s224(&format!("{cluster}:{export}"))
@@ -93,6 +98,8 @@ mod tests {
     fn hashes_equal_those_of_kcp() {
         assert_eq!(export_hash("root", "tenancy.kcp.io"), "bmCdly9xXiUpEHe3ypvDwvXMTfoVZUE92mqAQf");
         assert_eq!(&b36s224("root")[..8], "1pfxsevk");
+        assert_eq!(home_cluster("alice"), "v1u4alow0iv9");
+        assert_eq!(home_cluster("kcp-admin"), "kvdk2spgmbix");
         let claim = Claim { group: "", resource: "configmaps", identity_hash: "" };
         assert_eq!(claim_hash(claim), "3QVjs6pfBjMpLEVYYhysJnroYGsQGlWm05E4qe");
         assert_eq!(reflexive_claim_hash(), "LstvmbbzVDDOn90ZbhzSQO5U3DMCf88h1pZ");

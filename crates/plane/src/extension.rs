@@ -123,6 +123,9 @@ pub trait Extension: Send + Sync {
     /// Whether the caller may do this in the cluster.
     fn authorize(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status>;
 
+    /// The answer to a `get` of something that is not stored, asked before anything else; none for all that is.
+    fn unstored(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<Option<Value>, Status>;
+
     /// Where a caller's rights in a cluster come from: the RBAC objects of these clusters, and who the caller is to them.
     fn rights(&self, caller: &Caller, cluster: &str) -> (Vec<Arc<str>>, Caller);
 

@@ -28,6 +28,7 @@ mod controller;
 mod convert;
 mod data;
 mod export;
+mod home;
 mod hooks;
 mod kinds;
 mod names;
@@ -81,6 +82,10 @@ impl Extension for Kcp {
 
     fn authorize(&self, _: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status> {
         authorize::chain(&self.data, caller, cluster, attributes)
+    }
+
+    fn unstored(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<Option<Value>, Status> {
+        if home::is_asked_for(cluster, attributes) { home::of(&self.data, caller).map(Some) } else { Ok(None) }
     }
 
     fn rights(&self, caller: &Caller, cluster: &str) -> (Vec<Arc<str>>, Caller) {

@@ -171,6 +171,13 @@ impl Status {
         status
     }
 
+    /// A plain text that asks the client to come again in a second.
+    pub fn wait_a_second(text: impl Into<String>) -> Self {
+        let mut status = Self::plain(429, text);
+        status.details = json!({"retryAfterSeconds": 1});
+        status
+    }
+
     /// A plain text answer.
     pub fn plain(code: u16, text: impl Into<String>) -> Self {
         let text = text.into();

@@ -80,10 +80,10 @@ pub(super) fn object(code: u16, value: &impl Serialize, format: Format) -> Reply
 
 /// A refusal.
 pub(super) fn status(status: &Status, format: Format) -> Reply {
-    if let Some(content) = &status.text {
-        return text(status.code, content);
-    }
-    let mut reply = object(status.code, &status.value(), format);
+    let mut reply = match &status.text {
+        Some(content) => text(status.code, content),
+        None => object(status.code, &status.value(), format),
+    };
     if let Some(seconds) = status.details.get("retryAfterSeconds").and_then(Value::as_u64) {
         reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -170,6 +170,11 @@ async fn answer(
         if attributes.verb.is_empty() {
             return Err(Status::method_not_allowed());
         }
+        if let (None, Some(extension), Target::One(cluster)) = (&root.view, api.extension(), &root.target)
+            && let Some(object) = extension.unstored(&caller, cluster, &attributes)?
+        {
+            return Ok(reply::object(200, &object, accept?.format));
+        }
         root.authorize(api, &caller, &attributes)?;
         let accept = accept?;
         let call = resource::Call { server, root: &root, caller: &caller, target: &target, query, accept, plan };

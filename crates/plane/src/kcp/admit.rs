@@ -201,6 +201,11 @@ fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
     let Some(parent) = data.cluster(review.cluster) else {
         return Err(refuse(review, "the workspace has no parent"));
     };
+    // What is mounted is elsewhere: it has no type.
+    if review.object.pointer("/spec/mount").is_some() {
+        annotate(review.object, OWNER_ANNOTATION, owner(review.caller));
+        return Ok(());
+    }
     let parent_type = types::of_cluster(data, &parent);
     if text(review.object, "/spec/type/name").is_empty() {
         let default = parent_type.as_ref().and_then(|kind| kind.object.pointer("/spec/defaultChildWorkspaceType"));

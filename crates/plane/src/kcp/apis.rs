@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::data::{BINDINGS, BOUND_SCHEMAS, Data, SCHEMAS};
+use super::data::{BINDINGS, BOUND_SCHEMAS, Data, ROOT, SCHEMAS, SHARDS};
 use super::kinds;
 use super::object::{deleting, items, text};
 use crate::resource::Resource;
@@ -22,6 +22,8 @@ type Compiled = HashMap<(String, String), Outcome>;
 /// Compiled kinds.
 pub struct Apis {
     system: Vec<Arc<Resource>>,
+    /// The same for the root, which alone has shards.
+    system_of_root: Vec<Arc<Resource>>,
     /// Schemas never change, so entries stay right.
     compiled: Mutex<Compiled>,
     served: Mutex<HashMap<Arc<str>, Served>>,
@@ -30,7 +32,10 @@ pub struct Apis {
 impl Apis {
     /// Reads the system kinds.
     pub fn new() -> Self {
-        Self { system: kinds::system(), compiled: Mutex::default(), served: Mutex::default() }
+        let system_of_root = kinds::system();
+        let everywhere = |resource: &&Arc<Resource>| resource.stored_kind() != *SHARDS;
+        let system = system_of_root.iter().filter(everywhere).cloned().collect();
+        Self { system, system_of_root, compiled: Mutex::default(), served: Mutex::default() }
     }
 
     /// A schema as a kind, or what is wrong with it.
@@ -46,16 +51,17 @@ impl Apis {
 
     /// Everything kcp serves in a cluster: system kinds first, they win over bound ones.
     pub fn of_cluster(&self, data: &Data, cluster: &str) -> Vec<Arc<Resource>> {
+        let system = if cluster == ROOT { &self.system_of_root } else { &self.system };
         let touched = data.store.touched(&BINDINGS, cluster);
         if touched == 0 {
-            return self.system.clone();
+            return system.clone();
         }
         if let Some((at, served)) = self.served.lock().get(cluster)
             && *at == touched
         {
             return served.clone();
         }
-        let mut all = self.system.clone();
+        let mut all = system.clone();
         for (_, binding) in data.list(&BINDINGS, Some(cluster)) {
             for bound in items(&binding, "/status/boundResources") {
                 let taken = |r: &Arc<Resource>| bound["group"] == *r.group && bound["resource"] == *r.plural;

@@ -4,13 +4,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::binding::FINALIZER;
-use super::data::{BINDINGS, CLUSTERS, Data, EXPORTS, ROOT, SCHEMAS, SELF, now};
+use super::data::{BINDINGS, CLUSTERS, Data, EXPORTS, ROOT, SCHEMAS, SELF, SHARDS, now};
 use super::kinds;
 use super::object::{name, text};
+use super::shards::Shards;
 use crate::store::{Key, Kind};
 
-/// The export of workspaces.
-const TENANCY: &str = "tenancy.kcp.io";
+/// The exports that every new workspace binds to, and whether those who bind are limited by a policy: workspaces, and
+/// partitions, which are only kept.
+const EXPORTED: [(&str, bool); 2] = [("tenancy.kcp.io", true), ("topology.kcp.io", false)];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,7 +28,10 @@ struct Entry {
 /// Creates what is missing.
 pub fn run(data: &Data) {
     root(data);
-    tenancy(data);
+    shards(data);
+    for (group, limited) in EXPORTED {
+        export(data, group, limited);
+    }
     let entries: Vec<Entry> = match serde_saphyr::from_str(include_str!("bootstrap.yaml")) {
         Ok(entries) => entries,
         Err(error) => {
@@ -50,9 +55,8 @@ pub fn run(data: &Data) {
     }
 }
 
-/// The export behind workspaces and their types; every new workspace binds to it. They are served anyway, so this is for
-/// those who look at bindings.
-fn tenancy(data: &Data) {
+/// The export behind the system kinds of a group. They are served anyway, so this is for those who look at bindings.
+fn export(data: &Data, group: &str, limited: bool) {
     let ensure = |kind: &Kind, object: Value| {
         let key = Key::new(kind, ROOT, "", name(&object));
         if !data.store.has(&key) {
@@ -60,18 +64,38 @@ fn tenancy(data: &Data) {
         }
     };
     let mut resources = Vec::new();
-    for schema in kinds::schemas(TENANCY) {
+    for schema in kinds::schemas(group) {
         let plural = text(&schema, "/spec/names/plural");
-        resources.push(json!({"name": plural, "group": TENANCY, "schema": name(&schema), "storage": {"crd": {}}}));
+        resources.push(json!({"name": plural, "group": group, "schema": name(&schema), "storage": {"crd": {}}}));
         ensure(&SCHEMAS, schema);
     }
-    let export = json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": {"name": TENANCY},
-        "spec": {"resources": resources, "maximalPermissionPolicy": {"local": {}}}});
+    let mut export = json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": {"name": group},
+        "spec": {"resources": resources}});
+    if limited {
+        export["spec"]["maximalPermissionPolicy"] = json!({"local": {}});
+    }
     ensure(&EXPORTS, export);
     let binding = json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding",
-        "metadata": {"name": TENANCY, "finalizers": [FINALIZER]},
-        "spec": {"reference": {"export": {"path": ROOT, "name": TENANCY}}}});
+        "metadata": {"name": group, "finalizers": [FINALIZER]},
+        "spec": {"reference": {"export": {"path": ROOT, "name": group}}}});
     ensure(&BINDINGS, binding);
+}
+
+/// Says where the shards are. A plane that starts again has other addresses.
+fn shards(data: &Data) {
+    for shard in 0..data.shards.count() {
+        let (key, url) = (Key::new(&SHARDS, ROOT, "", &Shards::name(shard)), data.shards.url(shard));
+        let spec = json!({"baseURL": url, "externalURL": *data.base, "virtualWorkspaceURL": url});
+        if data.store.has(&key) {
+            data.edit(&key, |object| object["spec"] = spec.clone());
+        } else {
+            let labels = json!({"name": *key.name, "region": "default"});
+            data.create(
+                &key,
+                json!({"apiVersion": "core.kcp.io/v1alpha1", "kind": "Shard", "metadata": {"labels": labels}, "spec": spec}),
+            );
+        }
+    }
 }
 
 fn root(data: &Data) {

@@ -130,7 +130,8 @@ fn initialize(data: &Data, key: &Key, found: &Value) {
     });
 }
 
-fn grant_owner(data: &Data, cluster: &str, user: &str) {
+/// Makes a user the administrator of a cluster.
+pub fn grant_owner(data: &Data, cluster: &str, user: &str) {
     let key = Key::new(&CLUSTER_ROLE_BINDINGS, cluster, "", "workspace-admin");
     if !user.is_empty() && !data.store.has(&key) {
         data.create(

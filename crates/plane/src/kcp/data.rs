@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use carrick_kcp::hash::home_cluster;
 use serde_json::{Value, json};
 
 use super::object::{child, deleting, finalizers, text};
@@ -30,6 +31,8 @@ kinds! {
     WORKSPACES = "tenancy.kcp.io" / "workspaces";
     /// WorkspaceTypes.
     TYPES = "tenancy.kcp.io" / "workspacetypes";
+    /// Shards.
+    SHARDS = "core.kcp.io" / "shards";
     /// Namespaces.
     NAMESPACES = "" / "namespaces";
     /// Secrets.
@@ -164,13 +167,22 @@ impl Data {
         path.unwrap_or(cluster).to_owned()
     }
 
-    /// The logical cluster behind a path or name: the first segment is a name, each further one a Workspace below it.
+    /// The logical cluster behind a path or name: the first segment is a name, or `user:` and the name of a user who has a home, each further
+    /// one a Workspace below it.
     pub fn resolve(&self, path: &str) -> Option<Arc<str>> {
         if path.starts_with("system:") {
             return Some(path.into());
         }
-        let mut segments = path.split(':');
-        let mut cluster: Arc<str> = segments.next()?.into();
+        let (mut cluster, segments): (Arc<str>, _) = match path.strip_prefix("user:") {
+            Some(rest) => {
+                let mut segments = rest.split(':');
+                (home_cluster(segments.next()?).into(), segments)
+            }
+            None => {
+                let mut segments = path.split(':');
+                (segments.next()?.into(), segments)
+            }
+        };
         for segment in segments {
             let workspace = self.get(&WORKSPACES, &cluster, segment)?;
             let next = text(&workspace, "/spec/cluster");

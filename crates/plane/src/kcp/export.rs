@@ -75,7 +75,7 @@ pub fn check_export(object: &Value) -> Option<String> {
 }
 
 fn is_kcp_group(group: &str) -> bool {
-    matches!(group, "apis.kcp.io" | "core.kcp.io" | "tenancy.kcp.io")
+    matches!(group, "apis.kcp.io" | "core.kcp.io" | "tenancy.kcp.io" | "topology.kcp.io")
 }
 
 /// Brings one export up to date: identity, hash, path, and its own endpoint slice.

@@ -7,14 +7,17 @@ use serde_json::{Value, json};
 use super::convert;
 use crate::resource::{Convert, Origin, Resource};
 
-const DOCUMENTS: [(&str, Option<Convert>); 7] = [
+const DOCUMENTS: [(&str, Option<Convert>); 10] = [
     (include_str!("kinds/apiresourceschemas.yaml"), None),
     (include_str!("kinds/apiexports.yaml"), Some(convert::export)),
     (include_str!("kinds/apibindings.yaml"), Some(convert::binding)),
     (include_str!("kinds/apiexportendpointslices.yaml"), None),
     (include_str!("kinds/logicalclusters.yaml"), None),
+    (include_str!("kinds/shards.yaml"), None),
     (include_str!("kinds/workspaces.yaml"), None),
     (include_str!("kinds/workspacetypes.yaml"), None),
+    (include_str!("kinds/partitions.yaml"), None),
+    (include_str!("kinds/partitionsets.yaml"), None),
 ];
 
 /// One document that cannot be read is left out with an error in the log; a test proves that all can.
@@ -73,8 +76,11 @@ mod tests {
                 "apibindings.apis.kcp.io v1alpha2,v1alpha1",
                 "apiexportendpointslices.apis.kcp.io v1alpha1",
                 "logicalclusters.core.kcp.io v1alpha1",
+                "shards.core.kcp.io v1alpha1",
                 "workspaces.tenancy.kcp.io v1alpha1",
                 "workspacetypes.tenancy.kcp.io v1alpha1",
+                "partitions.topology.kcp.io v1alpha1",
+                "partitionsets.topology.kcp.io v1alpha1",
             ]
         );
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::cluster::BINDINGS_INITIALIZER;
 use super::condition::{self, Condition};
 use super::data::{Data, ROOT, TYPES, now};
 use super::object::{annotation, child, flag, items, name, text};
@@ -82,6 +83,25 @@ pub fn closure(data: &Data, first: Found) -> Vec<Found> {
         at += 1;
     }
     all
+}
+
+/// The initializers of workspaces of these types.
+pub fn initializers(types: &[Found]) -> Vec<String> {
+    let mut all = hooks(types, "/spec/initializer");
+    if types.iter().any(|kind| !items(&kind.object, "/spec/defaultAPIBindings").is_empty()) {
+        all.push(BINDINGS_INITIALIZER.to_owned());
+    }
+    all
+}
+
+/// The terminators of workspaces of these types.
+pub fn terminators(types: &[Found]) -> Vec<String> {
+    hooks(types, "/spec/terminator")
+}
+
+fn hooks(types: &[Found], field: &str) -> Vec<String> {
+    let on = types.iter().filter(|kind| kind.object.pointer(field).is_some_and(|on| on == true));
+    on.map(Found::hook).collect()
 }
 
 /// Why a workspace of type `child` may not be created below one of type `parent`, if it may not.

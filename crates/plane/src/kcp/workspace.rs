@@ -88,15 +88,7 @@ fn create_cluster(data: &Data, parent: &str, workspace: &Value, cluster: &str, p
     let owner: Value = annotation(workspace, OWNER_ANNOTATION)
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_else(|| json!({"username": ""}));
-    let hooks = |field: &str| -> Vec<String> {
-        let on = types.iter().filter(|kind| kind.object.pointer(field).is_some_and(|on| on == true));
-        on.map(types::Found::hook).collect()
-    };
-    let mut initializers = hooks("/spec/initializer");
-    if types.iter().any(|kind| !items(&kind.object, "/spec/defaultAPIBindings").is_empty()) {
-        initializers.push(cluster::BINDINGS_INITIALIZER.to_owned());
-    }
-    let terminators = hooks("/spec/terminator");
+    let (initializers, terminators) = (types::initializers(&types), types::terminators(&types));
     let mut object = json!({
         "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
         "metadata": {

@@ -45,8 +45,9 @@ async fn a_new_workspace_becomes_ready_with_everything_in_it() {
     let admin = inside.get("rbac.authorization.k8s.io/v1/clusterrolebindings", "workspace-admin").unwrap();
     assert_eq!(admin["subjects"][0]["name"], ADMIN);
     assert_eq!(world.at(cluster).names("v1/namespaces"), namespaces);
-    let tenancy = carrick_kcp::hash::default_binding_name(cluster, "root", "tenancy.kcp.io");
-    assert_eq!(inside.names("apis.kcp.io/v1alpha2/apibindings"), [format!("{cluster}//{tenancy}")]);
+    let bound = ["tenancy.kcp.io", "topology.kcp.io"]
+        .map(|export| format!("{cluster}//{}", carrick_kcp::hash::default_binding_name(cluster, "root", export)));
+    assert_eq!(inside.names("apis.kcp.io/v1alpha2/apibindings"), bound);
     assert_eq!(logical["spec"]["initializers"], json!(["root:universal", "system:apibindings"]));
 
     world.workspace("root:org", "team-a").await;
@@ -156,7 +157,7 @@ async fn a_type_of_ones_own_holds_workspaces_until_its_initializer_is_done_and_b
         })
         .await;
     let inside = world.at(&cluster);
-    assert_eq!(inside.names("apis.kcp.io/v1alpha1/apibindings").len(), 2);
+    assert_eq!(inside.names("apis.kcp.io/v1alpha1/apibindings").len(), 3);
     inside
         .merge("core.kcp.io/v1alpha1/logicalclusters:status", "", "cluster", json!({"status": {"initializers": null}}))
         .unwrap();
@@ -245,4 +246,31 @@ async fn an_initializer_finds_its_workspaces_and_reports_when_it_is_done() {
     world.ready("root:home", "w").await;
     assert_eq!(inside.list("v1/namespaces").unwrap_err().code, 403);
     assert!(world.at(&cluster).get("v1/namespaces", "prepared").is_ok());
+}
+
+#[tokio::test]
+async fn a_mount_is_kept_as_it_is_like_in_a_kcp_without_that_feature() {
+    let world = World::start().await;
+    let mount = json!({"ref": {"apiVersion": "v1", "kind": "ConfigMap", "name": "m", "namespace": "default"}});
+    world.at("root").create(workspace("mounted", json!({"mount": mount}))).unwrap();
+    world.workspace("root", "other").await;
+    let found = world.at("root").get(WORKSPACES, "mounted").unwrap();
+    assert_eq!(found["spec"], json!({"mount": mount}));
+    assert_eq!(found["status"], json!({"phase": "Scheduling"}));
+    assert_eq!(found["metadata"]["finalizers"], Value::Null);
+}
+
+#[tokio::test]
+async fn partitions_are_stored_and_shards_are_known_to_the_root_alone() {
+    let world = World::start().await;
+    world.workspace("root", "org").await;
+    let partition = json!({"apiVersion": "topology.kcp.io/v1alpha1", "kind": "Partition", "metadata": {"name": "here"},
+        "spec": {"selector": {"matchLabels": {"region": "here"}}}});
+    let inside = world.at("root:org");
+    inside.create(partition).unwrap();
+    assert_eq!(inside.names("topology.kcp.io/v1alpha1/partitions").len(), 1);
+    let shard = world.at("root").get("core.kcp.io/v1alpha1/shards", "root").unwrap();
+    assert_eq!(shard["spec"]["externalURL"], world.plane.url());
+    let org = world.api().extension().unwrap().resolve(world.api(), "root:org").unwrap();
+    assert!(world.api().resources(&org).iter().all(|resource| *resource.plural != *"shards"));
 }

@@ -89,7 +89,7 @@ async fn measure(args: &Args, kind: Kind) -> anyhow::Result<Figures> {
     } else {
         None
     };
-    Ok(Figures { started, empty, creations, patches, reads, paged, streamed, written, memory, events, workspaces })
+    Ok(Figures { started, empty, creations, patches, reads, written, memory, paged, streamed, events, workspaces })
 }
 
 type Row = (&'static str, fn(&Figures) -> String);

@@ -173,16 +173,10 @@ impl Data {
         if path.starts_with("system:") {
             return Some(path.into());
         }
-        let (mut cluster, segments): (Arc<str>, _) = match path.strip_prefix("user:") {
-            Some(rest) => {
-                let mut segments = rest.split(':');
-                (home_cluster(segments.next()?).into(), segments)
-            }
-            None => {
-                let mut segments = path.split(':');
-                (segments.next()?.into(), segments)
-            }
-        };
+        let home = path.strip_prefix("user:");
+        let mut segments = home.unwrap_or(path).split(':');
+        let first = segments.next()?;
+        let mut cluster: Arc<str> = if home.is_some() { home_cluster(first).into() } else { first.into() };
         for segment in segments {
             let workspace = self.get(&WORKSPACES, &cluster, segment)?;
             let next = text(&workspace, "/spec/cluster");

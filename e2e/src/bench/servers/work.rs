@@ -156,7 +156,7 @@ async fn until_seen(mut body: Incoming, events: usize) -> anyhow::Result<()> {
     let mut seen = 0;
     while seen < events {
         let frame = body.frame().await.context("the watch has ended")??;
-        seen += frame.data_ref().map_or(0, |data| data.iter().filter(|byte| **byte == b'\n').count());
+        seen += frame.data_ref().map_or(0, |data| data.split(|byte| *byte == b'\n').count() - 1);
     }
     Ok(())
 }

@@ -50,6 +50,7 @@
 pub mod api;
 pub mod auth;
 pub mod controllers;
+mod definition;
 pub mod extension;
 pub mod faults;
 mod http;

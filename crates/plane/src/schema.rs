@@ -8,7 +8,6 @@ mod format;
 mod go;
 mod prune;
 mod rules;
-pub(crate) mod shape;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -16,6 +15,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
+pub(crate) use admit::{Place, entry_faults, rule_faults};
 pub use prune::{META_FIELDS, unknown_metadata};
 
 /// Why a schema cannot be used.

@@ -74,9 +74,10 @@ impl Api {
             let message = "create not allowed while custom resource definition is terminating";
             return Err(Status::new(405, "MethodNotAllowed", message));
         }
-        let warnings = decode(scope, &mut object, options, false)?;
+        let mut warnings = decode(scope, &mut object, options, false)?;
         let created = self.create_decoded(caller, scope, object, options, source);
         let object = created.map_err(|status| status.warned(&warnings))?;
+        warnings.extend(rules::warnings(&scope.resource, &object, None));
         Ok(Written { code: 201, object, warnings })
     }
 
@@ -102,12 +103,10 @@ impl Api {
         }
         let name = name_new_object(scope, &mut object)?;
         let prefix = object["metadata"]["generateName"].as_str().filter(|prefix| !prefix.is_empty());
-        let rule = rules::name_rule(resource);
-        let faults: Vec<Cause> = prefix
-            .and_then(|prefix| meta::check_generate_name(rule, prefix))
-            .into_iter()
-            .chain(meta::check_name(rule, &name))
-            .collect();
+        let faults: Vec<Cause> = rules::name_rule(resource).map_or_else(Vec::new, |rule| {
+            let generated = prefix.and_then(|prefix| meta::check_generate_name(rule, prefix));
+            generated.into_iter().chain(meta::check_name(rule, &name)).collect()
+        });
         if !faults.is_empty() {
             return Err(Status::invalid(&resource.group, &resource.kind, &name, &faults));
         }
@@ -125,6 +124,7 @@ impl Api {
         if !causes.is_empty() {
             return Err(Status::invalid(&resource.group, &resource.kind, &name, &causes));
         }
+        rules::settle(resource, &mut object);
         if source != Source::Apply && fits {
             managed::written(scope, None, &mut object, options, "");
         }
@@ -290,7 +290,15 @@ pub(super) fn decode(
     }
     let mut unknown: Vec<String> = Vec::new();
     unknown_metadata(object, "", &mut unknown);
-    if let Some(schema) = &scope.version()?.schema {
+    let misfit = |object: &Value, why: &str| {
+        if patched {
+            let cause = Cause::invalid("patch", &Value::String(object.to_string()), why);
+            return Status::invalid("", "", "", &[cause]);
+        }
+        Status::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", scope.version))
+    };
+    let read = rules::read(resource, object, &mut unknown).map_err(|why| misfit(object, &why))?;
+    if let Some(schema) = scope.version()?.schema.as_ref().filter(|_| !read) {
         if resource.is_custom() {
             schema.drop_nulls(object);
         } else {
@@ -299,13 +307,7 @@ pub(super) fn decode(
             // Typed decoding drops nulls and fails on wrong types before anything else is looked at.
             drop_all_nulls(object);
             if let Some(fault) = schema.validate(object, None).first() {
-                let why = undecodable(kind, object, fault);
-                if patched {
-                    let cause = Cause::invalid("patch", &Value::String(object.to_string()), &why);
-                    return Err(Status::invalid("", "", "", &[cause]));
-                }
-                let message = format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", scope.version);
-                return Err(Status::bad_request(message));
+                return Err(misfit(object, &undecodable(kind, object, fault)));
             }
         }
         schema.prune(object, &mut unknown);

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::meta::NameRule;
 use super::{Api, Caller, Scope};
+use crate::definition;
 use crate::resource::{Origin, Resource};
 use crate::status::{Cause, Status};
 
@@ -35,9 +36,9 @@ fn is_crd(resource: &Resource) -> bool {
     is(resource, "apiextensions.k8s.io", "customresourcedefinitions")
 }
 
-/// The rule for names of a kind.
-pub(super) fn name_rule(resource: &Resource) -> NameRule {
-    NameRule::of(&resource.group, &resource.plural)
+/// The rule for names of a kind; none if they are checked with everything else.
+pub(super) fn name_rule(resource: &Resource) -> Option<NameRule> {
+    (!is_crd(resource)).then(|| NameRule::of(&resource.group, &resource.plural))
 }
 
 /// Whether the server counts generations.
@@ -92,6 +93,24 @@ pub(super) fn fit_types(resource: &Resource, object: &mut Value) -> Result<(), S
     Ok(())
 }
 
+/// Reads an object into Kubernetes' own type, where that type is known in full: what does not fit is told, unknown fields are dropped.
+/// False for all other kinds.
+pub(super) fn read(resource: &Resource, object: &mut Value, unknown: &mut Vec<String>) -> Result<bool, String> {
+    if is_crd(resource) { definition::decode(object, unknown).map(|()| true) } else { Ok(false) }
+}
+
+/// Brings an accepted object into the form in which it is kept.
+pub(super) fn settle(resource: &Resource, object: &mut Value) {
+    if is_crd(resource) {
+        definition::tidy(object);
+    }
+}
+
+/// What clients are warned of about an accepted object.
+pub(super) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    if is_crd(resource) { definition::warnings(object, old) } else { Vec::new() }
+}
+
 /// Whether a PUT to a missing name creates the object.
 pub(super) fn created_by_put(resource: &Resource) -> bool {
     resource.origin == Origin::Builtin && (matches!(&*resource.plural, "leases" | "events") || *resource.group == *RBAC)
@@ -125,7 +144,7 @@ pub(super) fn prepare(
     } else if is_namespace(resource) {
         namespace(object, old);
     } else if is_crd(resource) {
-        crd::prepare(api, cluster, object, old)?;
+        crd::prepare(api, cluster, object, old);
     } else if is_rbac(resource) {
         rbac(object);
     } else if is(resource, "", "services") {

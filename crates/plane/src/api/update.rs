@@ -149,9 +149,12 @@ impl Api {
             // A patch does not change the type of the object.
             wanted["kind"] = (*resource.kind).into();
         }
-        let warnings = decode(scope, &mut wanted, options, source != Source::Put)?;
+        let mut warnings = decode(scope, &mut wanted, options, source != Source::Put)?;
         match self.replaced(change, key, stored, current, wanted) {
-            Ok(object) => Ok(Written { code: 200, object: self.present(scope, key, object), warnings }),
+            Ok(object) => {
+                warnings.extend(rules::warnings(resource, &object, Some(&stored.object)));
+                Ok(Written { code: 200, object: self.present(scope, key, object), warnings })
+            }
             Err(Failure::Refused(status)) => Err(status.warned(&warnings).into()),
             Err(raced) => Err(raced),
         }
@@ -196,6 +199,7 @@ impl Api {
         if !causes.is_empty() {
             return Err(Status::invalid(&resource.group, &resource.kind, name, &causes).into());
         }
+        rules::settle(resource, &mut wanted);
         if source != Source::Apply {
             managed::written(scope, Some(&current), &mut wanted, options, subresource);
         }

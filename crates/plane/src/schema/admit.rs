@@ -6,28 +6,65 @@ use serde_json::{Value, json};
 use super::SchemaError;
 
 /// Where in a schema rules are.
-pub(super) struct Place<'a> {
+pub(crate) struct Place<'a> {
+    /// The node.
     pub path: &'a str,
+    /// Whether it is the root of a resource.
     pub root: bool,
     /// The list around whose items cannot be told apart, so that they have no old values.
     pub uncorrelated: Option<&'a str>,
 }
 
+fn entries<'a>(schema: &'a Value, path: &str) -> Vec<Entry<'a>> {
+    let list = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let entry = |(index, entry)| Entry { entry, field: format!("{path}.x-kubernetes-validations[{index}]") };
+    list.iter().enumerate().map(entry).collect()
+}
+
+fn typed(schema: &Value, place: &Place<'_>) -> carrick_cel::Schema {
+    if place.root { carrick_cel::Schema::root(schema) } else { carrick_cel::Schema::node(schema) }
+}
+
 /// Compiles the rules of a node for the values it describes.
 pub(super) fn rules(schema: &Value, place: &Place<'_>) -> Result<Vec<Rule>, SchemaError> {
-    let list = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if list.is_empty() {
+    let entries = entries(schema, place.path);
+    if entries.is_empty() {
         return Ok(Vec::new());
     }
-    let typed = if place.root { carrick_cel::Schema::root(schema) } else { carrick_cel::Schema::node(schema) };
-    list.iter()
-        .enumerate()
-        .map(|(index, entry)| {
-            let entry = Entry { entry, field: format!("{}.x-kubernetes-validations[{index}]", place.path) };
-            entry.check_texts(&typed)?;
-            entry.compile(&typed, place)
+    let typed = typed(schema, place);
+    let compile = |entry: Entry<'_>| {
+        if let Some(fault) = entry.faults(&|path| typed.has_field(path)).into_iter().next() {
+            return Err(fault);
+        }
+        let (rule, fault) = entry.compile(&typed, place)?;
+        fault.map_or(Ok(rule), Err)
+    };
+    entries.into_iter().map(compile).collect()
+}
+
+/// Everything that is wrong with the entries of a node, apart from their expressions.
+pub(crate) fn entry_faults(schema: &Value, path: &str, has_field: &dyn Fn(&str) -> bool) -> Vec<SchemaError> {
+    entries(schema, path).iter().flat_map(|entry| entry.faults(has_field)).collect()
+}
+
+/// Everything that is wrong with the expressions of a node.
+pub(crate) fn rule_faults(schema: &Value, place: &Place<'_>) -> Vec<SchemaError> {
+    let entries = entries(schema, place.path);
+    if entries.is_empty() {
+        return Vec::new();
+    }
+    let typed = typed(schema, place);
+    let mut faults: Vec<SchemaError> = entries
+        .iter()
+        .filter(|entry| !entry.text("rule").trim().is_empty())
+        .filter_map(|entry| match entry.compile(&typed, place) {
+            Ok((_, fault)) => fault,
+            Err(fault) => Some(fault),
         })
-        .collect()
+        .collect();
+    // A node without a type is a fault of the node, not of every rule.
+    faults.dedup_by(|one, other| one.reason == "InternalError" && one == other);
+    faults
 }
 
 /// The refusal of rules where a schema has none.
@@ -63,58 +100,65 @@ impl Entry<'_> {
         SchemaError { field: format!("{}.{name}", self.field), message, reason: "FieldValueInvalid" }
     }
 
-    fn check_texts(&self, typed: &carrick_cel::Schema) -> Result<(), SchemaError> {
-        let quoted = |name: &str| self.entry[name].to_string();
+    fn faults(&self, has_field: &dyn Fn(&str) -> bool) -> Vec<SchemaError> {
+        let quoted = |name: &str| format!("{:?}", self.text(name));
         let (rule, message) = (self.text("rule").trim(), self.text("message"));
+        let mut faults = Vec::new();
         if rule.is_empty() {
-            return Err(self.required("rule", "rule is not specified"));
-        }
-        if !message.is_empty() && message.trim().is_empty() {
-            return Err(self.invalid("message", &quoted("message"), "must be non-empty if specified"));
-        }
-        if has_lines(message.trim()) {
-            return Err(self.invalid("message", &quoted("message"), "must not contain line breaks"));
-        }
-        if has_lines(rule) && message.trim().is_empty() {
-            return Err(self.required("message", "message must be specified if rule contains line breaks"));
+            faults.push(self.required("rule", "rule is not specified"));
+        } else if !message.is_empty() && message.trim().is_empty() {
+            faults.push(self.invalid("message", &quoted("message"), "must be non-empty if specified"));
+        } else if has_lines(message.trim()) {
+            faults.push(self.invalid("message", &quoted("message"), "must not contain line breaks"));
+        } else if has_lines(rule) && message.trim().is_empty() {
+            faults.push(self.required("message", "message must be specified if rule contains line breaks"));
         }
         let expression = self.text("messageExpression");
         if !expression.is_empty() && expression.trim().is_empty() {
-            return Err(self.required("messageExpression", "messageExpression must be non-empty if specified"));
+            faults.push(self.required("messageExpression", "messageExpression must be non-empty if specified"));
         }
-        let reason = self.text("reason");
-        if !reason.is_empty() && !REASONS.contains(&reason) {
+        if let Some(reason) = self.entry["reason"].as_str().filter(|reason| !REASONS.contains(reason)) {
             let known: Vec<String> = REASONS.iter().map(|known| format!("{known:?}")).collect();
-            return Err(SchemaError {
+            faults.push(SchemaError {
                 field: format!("{}.reason", self.field),
                 message: format!("Unsupported value: {reason:?}: supported values: {}", known.join(", ")),
                 reason: "FieldValueNotSupported",
             });
         }
         let path = self.text("fieldPath");
-        let fault = match path {
-            "" => None,
-            path if path.trim().is_empty() => Some("must be non-empty if specified"),
-            path if has_lines(path) => Some("must not contain line breaks"),
-            path if !typed.has_field(path) => Some("must be a valid path"),
-            _ => None,
-        };
-        fault.map_or(Ok(()), |detail| Err(self.invalid("fieldPath", &quoted("fieldPath"), detail)))
+        for (wrong, detail) in [
+            (!path.is_empty() && path.trim().is_empty(), "must be non-empty if specified"),
+            (has_lines(path), "must not contain line breaks"),
+            (!path.is_empty() && !has_field(path), "must be a valid path"),
+        ] {
+            if wrong {
+                faults.push(self.invalid("fieldPath", &quoted("fieldPath"), detail));
+            }
+        }
+        faults
     }
 
-    fn compile(&self, typed: &carrick_cel::Schema, place: &Place<'_>) -> Result<Rule, SchemaError> {
+    /// The rule, and what may be wrong with it at this place.
+    fn compile(
+        &self,
+        typed: &carrick_cel::Schema,
+        place: &Place<'_>,
+    ) -> Result<(Rule, Option<SchemaError>), SchemaError> {
         let rule = Rule::compile_typed(self.entry, typed).map_err(|error| self.refusal(&error))?;
-        if rule.uses_old_self() {
-            if let Some(list) = place.uncorrelated {
+        let fault = if rule.uses_old_self() {
+            place.uncorrelated.map(|list| {
                 let detail =
                     format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
-                return Err(self.invalid("rule", &self.entry["rule"].to_string(), &detail));
-            }
-        } else if let Some(set @ Value::Bool(_)) = self.entry.get("optionalOldSelf") {
-            let detail = "may not be set if oldSelf is not used in rule";
-            return Err(self.invalid("optionalOldSelf", &set.to_string(), detail));
-        }
-        Ok(rule)
+                self.invalid("rule", &format!("{:?}", self.text("rule")), &detail)
+            })
+        } else {
+            let set = self.entry.get("optionalOldSelf").filter(|set| set.is_boolean());
+            set.map(|set| {
+                let detail = "may not be set if oldSelf is not used in rule";
+                self.invalid("optionalOldSelf", &set.to_string(), detail)
+            })
+        };
+        Ok((rule, fault))
     }
 
     fn refusal(&self, error: &CompileError) -> SchemaError {

@@ -9,12 +9,17 @@ use super::admit::{self, Place};
 use super::{Checks, ListType, Schema, SchemaError, Type};
 
 /// Where schemas begin.
-pub(super) const ROOT: &str = "openAPIV3Schema";
+const ROOT: &str = "openAPIV3Schema";
 
 impl Schema {
     /// Compiles the schema of one version; the root must be structural.
     pub fn compile(schema: &Value) -> Result<Schema, SchemaError> {
         node(schema, ROOT, true, None)
+    }
+
+    /// Compiles the schema of a value somewhere inside of an object.
+    pub(crate) fn part(schema: &Value) -> Result<Schema, SchemaError> {
+        node(schema, "openAPIV3Schema.properties[part]", true, None)
     }
 }
 

@@ -1,0 +1,118 @@
+//! CRDs themselves: read, completed and judged as Kubernetes does it.
+//!
+//! ```text
+//!   document ─▶ decode ─▶ complete ─▶ faults ─▶ tidy ─▶ stored
+//!                 │ fields: the types it is read into      │
+//!                 ▼                                        ▼
+//!          unknown fields            spec ─▶ version, conversion, text, url, path
+//!                                      └───▶ schema ─▶ structural ─▶ defaults ─▶ rules, pattern
+//! ```
+//!
+//! All faults are told at once, in Kubernetes' words; `shown` writes values the way it shows them.
+
+mod conversion;
+mod decode;
+mod defaults;
+mod fields;
+mod formats;
+mod lists;
+mod path;
+mod pattern;
+mod rules;
+mod schema;
+mod shown;
+mod spec;
+mod structural;
+mod text;
+mod url;
+#[cfg(test)]
+mod vectors;
+mod version;
+
+use serde_json::{Value, json};
+
+use crate::status::Cause;
+
+pub(crate) use decode::{decode, tidy};
+pub(crate) use formats::warnings;
+pub(crate) use spec::faults;
+
+/// Fills in names, ports and conversion, and notes which version is stored; `old` is none for a new CRD.
+pub(crate) fn complete(crd: &mut Value, old: Option<&Value>) {
+    let spec = &mut crd["spec"];
+    let kind = text(&spec["names"], "kind").to_owned();
+    for (key, value) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
+        if text(&spec["names"], key).is_empty() && !kind.is_empty() {
+            if !spec["names"].is_object() {
+                spec["names"] = json!({});
+            }
+            spec["names"][key] = value.into();
+        }
+    }
+    if !spec["conversion"].is_object() {
+        spec["conversion"] = json!({"strategy": "None"});
+    }
+    if let Some(Value::Object(service)) = spec.pointer_mut("/conversion/webhook/clientConfig/service") {
+        service.entry("port").or_insert_with(|| 443.into());
+    }
+    let mut stored = old.map_or(Value::Null, |old| old["status"]["storedVersions"].clone());
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    if let Some(version) = versions.into_iter().find(|version| is_true(&version["storage"])) {
+        let name = Value::from(text(version, "name"));
+        match &mut stored {
+            Value::Array(names) if names.contains(&name) => {}
+            Value::Array(names) => names.push(name),
+            _ => stored = json!([name]),
+        }
+    }
+    if !crd["status"].is_object() {
+        crd["status"] = json!({});
+    }
+    crd["status"]["storedVersions"] = stored;
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn is_true(value: &Value) -> bool {
+    *value == true || *value == "True"
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+struct Faults(Vec<Cause>);
+
+impl Faults {
+    fn required(&mut self, field: &str, detail: &str) {
+        self.0.push(Cause::required(field, detail));
+    }
+
+    fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
+        self.shown(field, &shown::value(value), detail);
+    }
+
+    /// An invalid value that is shown in a form of its own.
+    fn shown(&mut self, field: &str, value: &str, detail: &str) {
+        self.0.push(Cause::invalid_text(field, value, detail));
+    }
+
+    fn forbidden(&mut self, field: &str, detail: &str) {
+        self.0.push(Cause::forbidden(field, detail));
+    }
+
+    fn unsupported(&mut self, field: &str, value: &Value, supported: &[&str]) {
+        let mut known: Vec<Value> = supported.iter().map(|text| Value::from(*text)).collect();
+        known.sort_by_key(ToString::to_string);
+        self.0.push(Cause::unsupported(field, value, &known));
+    }
+
+    fn duplicate(&mut self, field: &str, value: &Value) {
+        self.0.push(Cause::new("FieldValueDuplicate", field, format!("Duplicate value: {}", shown::value(value))));
+    }
+
+    fn too_many(&mut self, field: &str, found: usize, most: usize) {
+        let message = format!("Too many: {found}: must have at most {most} items");
+        self.0.push(Cause::new("FieldValueTooMany", field, message));
+    }
+}

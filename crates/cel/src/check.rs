@@ -36,11 +36,29 @@ pub(crate) struct Checker<'s> {
     pub mixed: usize,
     /// The elements of the list literal that was visited last: their types and places.
     pub elements: Vec<(Type, u64)>,
+    /// What was found so far in a rule, of which all faults are told.
+    pub faults: Vec<CompileError>,
 }
 
 impl Checker<'_> {
-    /// Compiles one part.
+    /// Compiles one part. What is faulty in a rule is noted, and could be of any type.
     pub fn visit(&mut self, node: &IdedExpr, depth: usize) -> Result<Typed, CompileError> {
+        match self.part(node, depth) {
+            Err(fault) => self.note(fault).map(|()| (Node::Constant(Value::Null), Type::Dyn)),
+            found => found,
+        }
+    }
+
+    /// Keeps a fault for later, if it is not the only one to be told.
+    fn note(&mut self, fault: CompileError) -> Result<(), CompileError> {
+        if !self.environment.kubernetes || fault.position().is_none() {
+            return Err(fault);
+        }
+        self.faults.push(fault);
+        Ok(())
+    }
+
+    fn part(&mut self, node: &IdedExpr, depth: usize) -> Result<Typed, CompileError> {
         if depth > MAX_DEPTH {
             return Err(CompileError::TooComplex);
         }
@@ -189,7 +207,15 @@ impl Checker<'_> {
         {
             return self.field(operand, field.inner(), Access::Optional, id, depth);
         }
-        let (name, member) = self.function(call, id)?;
+        let (name, member) = match self.function(call, id) {
+            Ok(found) => found,
+            Err(fault) => {
+                for argument in call.target.as_deref().into_iter().chain(&call.args) {
+                    self.visit(argument, depth + 1)?;
+                }
+                return Err(fault);
+            }
+        };
         let mut arguments = Vec::new();
         let target = call.target.as_deref().filter(|_| member);
         let mixed = member && name == "format";
@@ -197,7 +223,7 @@ impl Checker<'_> {
         for argument in target.into_iter().chain(&call.args) {
             let found = self.visit(argument, depth + 1)?;
             if matches!(name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR) {
-                self.must_be_bool(&found.1, argument.id)?;
+                self.must_be_bool(&found.1, argument.id).or_else(|fault| self.note(fault))?;
             }
             arguments.push(found);
         }

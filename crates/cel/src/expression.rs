@@ -45,6 +45,9 @@ pub enum CompileError {
         /// Line and column of the call.
         position: Position,
     },
+    /// Several parts of a rule are faulty; the first one is told, [`listing`](Self::listing) has them all.
+    #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
+    Several(Vec<CompileError>),
     /// The expression is too long or nests too deep.
     #[error("expression is too complex: at most {MAX_LENGTH} bytes and {MAX_DEPTH} levels are accepted")]
     TooComplex,
@@ -68,6 +71,15 @@ pub enum CompileError {
 }
 
 impl CompileError {
+    /// Faults of one expression, in the order of their places.
+    fn all(mut faults: Vec<Self>) -> Self {
+        faults.sort_by_key(|fault| fault.position().map(|place| (place.line, place.column)));
+        match <[Self; 1]>::try_from(faults) {
+            Ok([only]) => only,
+            Err(faults) => Self::Several(faults),
+        }
+    }
+
     /// Where the expression is faulty, if one place is.
     pub fn position(&self) -> Option<Position> {
         match self {
@@ -75,12 +87,16 @@ impl CompileError {
                 Some(*position)
             }
             Self::MessageExpression(error) => error.position(),
+            Self::Several(faults) => faults.first().and_then(Self::position),
             _ => None,
         }
     }
 
     /// The error as cel-go writes it: the place, the line, and a caret below what is wrong.
     pub fn listing(&self, source: &str) -> String {
+        if let Self::Several(faults) = self {
+            return faults.iter().map(|fault| fault.listing(source)).collect::<Vec<_>>().join("\n");
+        }
         let Some(Position { line, column }) = self.position() else { return self.to_string() };
         let container = if matches!(self, Self::Undeclared { .. }) { " (in container '')" } else { "" };
         let shown = source.lines().nth(line - 1).unwrap_or_default();
@@ -176,7 +192,8 @@ impl Expression {
 
     fn parse(source: &str, environment: &'static Environment, types: &[Type]) -> Result<Self, CompileError> {
         let parser = environment.parser.parser().enable_ident_escape_syntax(true);
-        let (parsed, info) = parser.parse_with_source_info(source).map_err(|errors| syntax(&errors))?;
+        let (parsed, info) =
+            parser.parse_with_source_info(source).map_err(|errors| syntax(&errors, environment.kubernetes))?;
         let names = environment.variables;
         let strict = environment.kubernetes && !types.is_empty();
         let types = types.iter().cloned().chain(std::iter::repeat(Type::Dyn));
@@ -191,8 +208,12 @@ impl Expression {
             crossing: environment.kubernetes,
             mixed: 0,
             elements: Vec::new(),
+            faults: Vec::new(),
         };
         let (root, result) = checker.visit(&parsed, 0)?;
+        if !checker.faults.is_empty() {
+            return Err(CompileError::all(checker.faults));
+        }
         let variables = names.iter().copied().zip(checker.used).collect();
         Ok(Self { root, result, variables, depth: checker.deepest })
     }
@@ -241,12 +262,16 @@ impl Expression {
     }
 }
 
-/// The first of the parser's errors: the others mostly follow from it.
-fn syntax(errors: &ParseErrors) -> CompileError {
-    let (line, column, reason) = match errors.errors.first() {
-        Some(error) => (error.pos.0, error.pos.1, error.msg.clone()),
-        None => (1, 1, "syntax error".to_owned()),
-    };
+/// The parser's errors. Of a mutation the first is told: the others mostly follow from it.
+fn syntax(errors: &ParseErrors, all: bool) -> CompileError {
     let counted = |from_one: isize| usize::try_from(from_one).unwrap_or(1).max(1);
-    CompileError::Syntax { reason, position: Position { line: counted(line), column: counted(column) } }
+    let fault = |(line, column): (isize, isize), reason: &str| CompileError::Syntax {
+        reason: reason.to_owned(),
+        position: Position { line: counted(line), column: counted(column) },
+    };
+    let mut faults: Vec<_> = errors.errors.iter().map(|error| fault(error.pos, &error.msg)).collect();
+    if !all {
+        faults.truncate(1);
+    }
+    if faults.is_empty() { fault((1, 1), "syntax error") } else { CompileError::all(faults) }
 }

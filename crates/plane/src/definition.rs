@@ -102,8 +102,7 @@ impl Faults {
     }
 
     fn unsupported(&mut self, field: &str, value: &Value, supported: &[&str]) {
-        let mut known: Vec<Value> = supported.iter().map(|text| Value::from(*text)).collect();
-        known.sort_by_key(ToString::to_string);
+        let known: Vec<Value> = supported.iter().map(|text| Value::from(*text)).collect();
         self.0.push(Cause::unsupported(field, value, &known));
     }
 

@@ -1,7 +1,7 @@
 //! Reads a CRD as Kubernetes' own types do: what does not fit is refused, what they do not know is dropped.
 
 use data_encoding::BASE64;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::fields::{Field, Kind, Need, PROPS, Record, SPEC};
 
@@ -20,8 +20,11 @@ pub(crate) fn decode(crd: &mut Value, unknown: &mut Vec<String>) -> Result<(), S
     }
     let spec = map.get("spec").cloned().unwrap_or(Value::Null);
     let holder = Holder { record: "CustomResourceDefinition", place: "spec".to_owned(), path: "spec".to_owned() };
-    let mut reader = Reader { unknown, silent: None };
+    let mut reader = Reader { unknown, silent: None, misfit: None };
     let spec = reader.read(spec, Kind::Record(&SPEC), &holder)?;
+    if let Some(why) = reader.misfit {
+        return Err(why);
+    }
     map.insert("spec".to_owned(), if spec.is_null() { Value::Object(Map::new()) } else { spec });
     Ok(())
 }
@@ -65,10 +68,12 @@ struct Reader<'a> {
     unknown: &'a mut Vec<String>,
     /// Inside of fields that read themselves, complaints name the outermost of them, and unknown fields are not told.
     silent: Option<String>,
+    /// The first value that does not fit. Reading goes on, since worse may follow.
+    misfit: Option<String>,
 }
 
 impl Reader<'_> {
-    fn misfit(&self, value: &Value, kind: Kind, holder: &Holder) -> String {
+    fn complaint(&self, value: &Value, kind: Kind, holder: &Holder) -> String {
         let found = match (value, kind) {
             (Value::Number(number), Kind::Int32 | Kind::Int64) => format!("number {number}"),
             (Value::Bool(_), _) => "bool".to_owned(),
@@ -106,7 +111,11 @@ impl Reader<'_> {
             (Kind::Map(kind), Value::Object(map)) => self.map(map, *kind, holder),
             (Kind::SchemaOrFlag, value @ Value::Bool(_)) => Ok(value),
             (Kind::SchemaOrFlag | Kind::SchemaOrList | Kind::SchemaOrTexts, value) => self.schema(value, kind, holder),
-            (kind, value) => Err(self.misfit(&value, kind, holder)),
+            (kind, value) => {
+                let why = self.complaint(&value, kind, holder);
+                self.misfit.get_or_insert(why);
+                Ok(Value::Null)
+            }
         }
     }
 
@@ -156,6 +165,7 @@ impl Reader<'_> {
         if outermost {
             self.silent = Some(holder.place.clone());
         }
+        let before = self.misfit.take();
         let read = match (kind, value) {
             (_, value @ Value::Object(_)) => self.read(value, Kind::Schema, holder),
             (Kind::SchemaOrList, value @ Value::Array(_)) => self.read(value, Kind::List(&Kind::Schema), holder),
@@ -167,7 +177,10 @@ impl Reader<'_> {
         if outermost {
             self.silent = None;
         }
-        read
+        match std::mem::replace(&mut self.misfit, before) {
+            Some(why) if read.is_ok() => Err(why),
+            _ => read,
+        }
     }
 }
 
@@ -218,6 +231,7 @@ fn settle(value: &mut Value, kind: Kind) {
         (Kind::SchemaOrFlag | Kind::SchemaOrList | Kind::SchemaOrTexts, value @ Value::Object(_)) => {
             settle(value, Kind::Schema);
         }
+        (Kind::SchemaOrList | Kind::SchemaOrTexts, value) if *value == json!([]) => *value = Value::Null,
         (Kind::SchemaOrList, Value::Array(list)) => {
             list.iter_mut().for_each(|item| settle(item, Kind::Schema));
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::structural::{below, kind, named};
-use super::{Faults, is_true};
+use super::{Faults, is_true, text};
 use crate::schema::{Place, Schema, rule_faults};
 use crate::status::Cause;
 
@@ -19,7 +19,11 @@ fn node(schema: &Value, path: &str, root: bool, inside_meta: bool, faults: &mut 
         if !inside_meta && has_unknown(default, Some(schema), embedded) {
             faults.invalid(&format!("{path}.default"), default, "must not have unknown fields");
         }
-        value(default, schema, &format!("{path}.default"), faults);
+        let mut whole = schema.clone();
+        if embedded && !inside_meta {
+            whole["x-kubernetes-embedded-resource"] = true.into();
+        }
+        value(default, &whole, &format!("{path}.default"), faults);
     }
     if let Some(items) = below(schema, "items") {
         node(items, &format!("{path}.items"), false, inside_meta, faults);
@@ -64,42 +68,157 @@ fn has_unknown(value: &Value, schema: Option<&Value>, embedded: bool) -> bool {
 
 /// What is wrong with a value of a schema.
 fn value(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
-    let below = |field: &str| match field {
-        "" | "<nil>" => path.to_owned(),
-        field if field.starts_with('[') => format!("{path}{field}"),
-        field => format!("{path}.{field}"),
+    let here = |cause: Cause| {
+        let field = match cause.field.as_str() {
+            "" | "<nil>" => path.to_owned(),
+            field if field.starts_with('[') => format!("{path}{field}"),
+            field => format!("{path}.{field}"),
+        };
+        Cause { field, message: cause.message.replacen("<nil> in body", " in body", 1), ..cause }
     };
-    let Ok(plain) = Schema::part(&without_rules(schema)) else { return };
-    let found = plain.validate(value, None);
-    if !found.is_empty() {
-        faults.0.extend(found.into_iter().map(|cause| Cause { field: below(&cause.field), ..cause }));
+    let before = faults.0.len();
+    resources(value, schema, path, faults);
+    if faults.0.len() > before {
         return;
     }
-    let before = faults.0.len();
+    let odd = misfit(value, schema);
+    let loose = loose(schema, odd.is_some() || has_any_type(value, schema));
+    faults.0.extend(odd.map(here));
+    let Ok(plain) = Schema::part(&loose) else { return };
+    faults.0.extend(plain.validate(value, None).into_iter().map(here));
+    if faults.0.len() > before {
+        return;
+    }
     uncompiled(value, schema, path, faults);
     if faults.0.len() > before {
         return;
     }
-    let Ok(ruled) = Schema::part(schema) else { return };
-    let found = ruled.validate(value, None);
-    faults.0.extend(found.into_iter().map(|cause| Cause { field: below(&cause.field), ..cause }));
+    let Ok(ruled) = Schema::part(&without(schema, &IRRELEVANT)) else { return };
+    faults.0.extend(ruled.broken_rules(value).into_iter().map(here));
 }
 
-fn without_rules(schema: &Value) -> Value {
-    match schema {
+/// Resources in a value need a type of their own.
+fn resources(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
+    match value {
         Value::Object(map) => {
-            let kept = map.iter().filter(|(key, _)| *key != "x-kubernetes-validations");
-            Value::Object(kept.map(|(key, value)| (key.clone(), without_rules(value))).collect())
+            for name in ["apiVersion", "kind"] {
+                let wanted = is_true(&schema["x-kubernetes-embedded-resource"]);
+                match map.get(name) {
+                    None if wanted => faults.required(&format!("{path}.{name}"), ""),
+                    Some(found) if wanted && *found == "" => {
+                        faults.invalid(&format!("{path}.{name}"), found, "must not be empty");
+                    }
+                    _ => {}
+                }
+            }
+            for (name, value) in map {
+                if let Some(child) = schema["properties"].get(name) {
+                    resources(value, child, &format!("{path}.{name}"), faults);
+                } else if let Some(child) = below(schema, "additionalProperties") {
+                    resources(value, child, &format!("{path}[{name}]"), faults);
+                }
+            }
         }
-        Value::Array(list) => list.iter().map(without_rules).collect(),
-        other => other.clone(),
+        Value::Array(list) => {
+            for (index, value) in list.iter().enumerate() {
+                if let Some(items) = below(schema, "items") {
+                    resources(value, items, &format!("{path}[{index}]"), faults);
+                }
+            }
+        }
+        _ => {}
     }
+}
+
+/// Oddities about types: a format counts more than the type, and of a type that does not exist is nothing.
+fn misfit(value: &Value, schema: &Value) -> Option<Cause> {
+    let (kind, format) = (kind(schema), text(schema, "format"));
+    let (found, shape) = match value {
+        Value::Bool(_) => ("boolean", ""),
+        Value::Number(number) if number.is_f64() => ("number", "float64"),
+        Value::Number(_) => ("integer", "int64"),
+        Value::String(_) => ("string", ""),
+        Value::Array(_) => ("array", ""),
+        _ => ("object", ""),
+    };
+    let wrong = |shown: &str, wanted: &str| {
+        let message = format!("Invalid value: {shown:?}:  in body must be of type {wanted}: {shown:?}");
+        Some(Cause::new("FieldValueTypeInvalid", "", message))
+    };
+    let fits = found == kind || (found == "integer" && kind == "number");
+    match kind {
+        "" => None,
+        _ if has_any_type(value, schema) => None,
+        _ if !format.is_empty() && !matches!(found, "string" | "array") && !fits && shape != format => {
+            wrong(shape, format)
+        }
+        "array" | "boolean" | "integer" | "number" | "object" | "string" => None,
+        odd => wrong(found, odd),
+    }
+}
+
+/// Texts and lists may be of any type that has a format and is no number.
+fn has_any_type(value: &Value, schema: &Value) -> bool {
+    let numeric = matches!(kind(schema), "number" | "integer");
+    !text(schema, "format").is_empty() && !numeric && (value.is_string() || value.is_array())
+}
+
+/// Keywords that say nothing about one value.
+const IRRELEVANT: [&str; 3] = ["default", "x-kubernetes-list-type", "x-kubernetes-list-map-keys"];
+
+/// The schema of values apart from its rules.
+fn loose(schema: &Value, any_type: bool) -> Value {
+    let [default, kind_of_list, keys] = IRRELEVANT;
+    let others = ["x-kubernetes-int-or-string", "x-kubernetes-embedded-resource", "x-kubernetes-validations"];
+    let mut loose = without(schema, &[&[default, kind_of_list, keys][..], &others[..]].concat());
+    if any_type {
+        loose["type"] = "".into();
+    }
+    open(&mut loose);
+    loose
+}
+
+/// Where no type is told, anything is fine.
+fn open(schema: &mut Value) {
+    if kind(schema).is_empty() {
+        schema["x-kubernetes-preserve-unknown-fields"] = true.into();
+    }
+    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+        fields.values_mut().for_each(open);
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(child) = schema.get_mut(key).filter(|child| child.is_object()) {
+            open(child);
+        }
+    }
+}
+
+/// A schema without some keywords, wherever they are.
+fn without(schema: &Value, keywords: &[&str]) -> Value {
+    let Some(map) = schema.as_object() else { return schema.clone() };
+    let kept = map.iter().filter(|(key, _)| !keywords.contains(&key.as_str())).map(|(key, value)| {
+        let value = match (key.as_str(), value) {
+            ("properties", Value::Object(fields)) => {
+                Value::Object(fields.iter().map(|(name, field)| (name.clone(), without(field, keywords))).collect())
+            }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(list)) => {
+                list.iter().map(|child| without(child, keywords)).collect()
+            }
+            ("items", child) if !child.is_object() => Value::Null,
+            ("items" | "additionalProperties" | "not", child) => without(child, keywords),
+            (_, value) => value.clone(),
+        };
+        (key.clone(), value)
+    });
+    Value::Object(kept.collect())
 }
 
 /// Rules for the parts of a value that are no expressions.
 fn uncompiled(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
     for fault in rule_faults(schema, &Place { path: "", root: false, uncorrelated: None }) {
-        if let Some((_, why)) = fault.message.split_once("compilation failed: ").filter(|_| fault.field.ends_with(".rule")) {
+        if let Some((_, why)) =
+            fault.message.split_once("compilation failed: ").filter(|_| fault.field.ends_with(".rule"))
+        {
             let why = format!("rule compile error: compilation failed: {why}");
             faults.invalid(path, &kind(schema).into(), &why);
         } else if fault.message.ends_with("cel expression must evaluate to a bool") {

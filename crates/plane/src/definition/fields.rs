@@ -178,8 +178,7 @@ static COLUMN: Record = Record {
     ],
 };
 
-static SELECTABLE: Record =
-    Record { name: "SelectableField", fields: &[always("jsonPath", "JSONPath", Kind::Text)] };
+static SELECTABLE: Record = Record { name: "SelectableField", fields: &[always("jsonPath", "JSONPath", Kind::Text)] };
 
 static CONVERSION: Record = Record {
     name: "CustomResourceConversion",

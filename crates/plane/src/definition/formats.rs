@@ -7,7 +7,7 @@ use super::structural::kind;
 use super::text;
 
 /// The formats that are checked, without dashes.
-const KNOWN: &str = "bsonobjectid uri email hostname ipv4 ipv6 cidr mac uuid uuid3 uuid4 uuid5 isbn isbn10 isbn13 creditcard ssn hexcolor rgbcolor byte password date duration datetime k8sshortname k8slongname";
+const KNOWN: &str = "bsonobjectid uri email hostname ipv4 ipv6 cidr mac uuid uuid3 uuid4 uuid5 isbn isbn10 isbn13 creditcard ssn hexcolor rgbcolor byte password date duration datetime";
 
 /// Warnings about formats of a CRD, beyond those that it had before.
 pub(crate) fn warnings(crd: &Value, old: Option<&Value>) -> Vec<String> {

@@ -26,7 +26,7 @@ pub(super) fn check(schema: &Value, path: &str, faults: &mut Faults) {
         check_set(schema, path, faults);
     }
     if !matches!(found, "atomic" | "map" | "set") {
-        faults.unsupported(&at("x-kubernetes-list-type"), &found.into(), &["atomic", "map", "set"]);
+        faults.unsupported(&at("x-kubernetes-list-type"), &found.into(), &["atomic", "set", "map"]);
     }
     if !keys.is_empty() && found != "map" {
         let why = "must be map if x-kubernetes-list-map-keys is non-empty";
@@ -119,7 +119,8 @@ fn check_keys(items: &Value, keys: &[Value], path: &str, faults: &mut Faults) {
         let Some(field) = items["properties"].get(name) else { continue };
         let place = |what: &str| format!("{path}.items.properties[{name}].{what}");
         if !required.contains(key) && field.get("default").is_none() {
-            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            let why =
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
             faults.required(&place("default"), why);
         }
         if is_true(&field["nullable"]) {

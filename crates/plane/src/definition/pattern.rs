@@ -6,6 +6,9 @@ pub(super) fn fault(pattern: &str) -> Option<String> {
     reader.read().err().map(|(what, shown)| format!("error parsing regexp: {what}: `{shown}`"))
 }
 
+/// Classes with names, as in `[[:alpha:]]`.
+const CLASSES: &str = "alnum alpha ascii blank cntrl digit graph lower print punct space upper word xdigit";
+
 type Fault = (&'static str, String);
 
 struct Reader<'a> {
@@ -247,7 +250,8 @@ impl<'a> Reader<'a> {
                     let end = self.rest().find(":]").map_or(0, |end| end + 2);
                     let name = self.rest()[..end].to_owned();
                     self.at += end;
-                    if regex::Regex::new(&format!("[{name}]")).is_err() {
+                    let plain = name.trim_matches(['[', ':', ']', '^']);
+                    if !CLASSES.split(' ').any(|class| class == plain) {
                         return Err(("invalid character class range", name));
                     }
                 }
@@ -316,8 +320,27 @@ mod tests {
     ];
 
     const TAKEN: &[&str] = &[
-        "", "^[a-z]+$", "a{1", "{", "a{2}", "a{2,}", "[]a]", "[^]a]", "[a-]", "\\d+\\.\\w", "(?i)a", "(?:a|b)*?", "\\Q*\\E",
-        "(?P<n>a)", "(?<n>a)", "[[:alpha:]]", "\\x41", "[\\d-]", "a|", "()*", "x*y+z?",
+        "",
+        "^[a-z]+$",
+        "a{1",
+        "{",
+        "a{2}",
+        "a{2,}",
+        "[]a]",
+        "[^]a]",
+        "[a-]",
+        "\\d+\\.\\w",
+        "(?i)a",
+        "(?:a|b)*?",
+        "\\Q*\\E",
+        "(?P<n>a)",
+        "(?<n>a)",
+        "[[:alpha:]]",
+        "\\x41",
+        "[\\d-]",
+        "a|",
+        "()*",
+        "x*y+z?",
     ];
 
     #[test]

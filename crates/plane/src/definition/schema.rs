@@ -199,10 +199,10 @@ impl Place {
             found.add(place.node(child, &format!("{path}.additionalProperties")));
         }
         let whole = self.root || is_true(&schema["x-kubernetes-embedded-resource"]);
-        let atomic = schema.get("x-kubernetes-map-type").is_some_and(|kind| kind != "granular");
+        let odd = schema.get("x-kubernetes-map-type").is_some_and(|kind| kind != "granular" && kind != "atomic");
         for (name, child) in named(schema, "properties") {
             let mut place = self.below();
-            if atomic {
+            if odd {
                 place = place.uncorrelated(path);
             }
             if whole && matches!(name.as_str(), "metadata" | "kind" | "apiVersion") {

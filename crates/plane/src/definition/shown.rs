@@ -73,7 +73,8 @@ fn any(found: &Value, kind: Kind) -> String {
             format!("[{}]", found.iter().map(|item| any(item, *kind)).collect::<Vec<_>>().join(","))
         }
         (Kind::Map(kind), Value::Object(found)) => {
-            let entries = found.iter().map(|(key, item)| format!("{}:{}", plain(&key.as_str().into()), any(item, *kind)));
+            let entries =
+                found.iter().map(|(key, item)| format!("{}:{}", plain(&key.as_str().into()), any(item, *kind)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
         }
         (Kind::SchemaOrFlag, found) => {

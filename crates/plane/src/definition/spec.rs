@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::VERSION;
 use super::text::{label_faults, subdomain_faults};
-use super::{Faults, conversion, decode, is_true, schema, shown, text, version};
+use super::{Faults, conversion, decode, is_true, schema, shown, structural, text, version};
 use crate::status::Cause;
 
 /// What all versions may have in common, in which case faults are told about the spec.
@@ -32,7 +32,8 @@ pub(crate) fn faults(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     check_approval(crd, old, &mut faults);
     if is_true(&spec["preserveUnknownFields"]) && !old.is_some_and(|old| is_true(&old["spec"]["preserveUnknownFields"]))
     {
-        let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let why =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         faults.invalid("spec.preserveUnknownFields", &true.into(), why);
     }
     faults.0
@@ -102,9 +103,8 @@ fn check(spec: &Value, old: Option<&Value>, faults: &mut Faults) {
     version::check_subresources(&spec["subresources"], "spec.subresources", faults);
     version::check_columns(&spec["additionalPrinterColumns"], "spec", faults);
     check_selectable(spec, spec.get("validation"), "spec", faults);
-    let bundle_counts = old.is_some_and(|old| {
-        conversion::is_established(old) && !conversion::has_bad_bundle(&old["spec"]["conversion"])
-    });
+    let bundle_counts = old
+        .is_some_and(|old| conversion::is_established(old) && !conversion::has_bad_bundle(&old["spec"]["conversion"]));
     conversion::check(&spec["conversion"], is_true(&spec["preserveUnknownFields"]), bundle_counts, faults);
 }
 
@@ -164,17 +164,23 @@ fn check_versions(spec: &Value, faults: &mut Faults) {
     }
 }
 
-fn check_selectable(holder: &Value, validation: Option<&Value>, place: &str, faults: &mut Faults) {
+fn check_selectable(holder: &Value, validation: Option<&Value>, above: &str, faults: &mut Faults) {
     let fields = &holder["selectableFields"];
     if fields.as_array().is_none_or(Vec::is_empty) {
         return;
     }
-    let place = format!("{place}.selectableFields");
+    let place = format!("{above}.selectableFields");
     match validation {
         Some(validation) if validation["openAPIV3Schema"].is_object() => {
-            version::check_selectable(fields, &validation["openAPIV3Schema"], &place, faults);
+            let schema = &validation["openAPIV3Schema"];
+            let unusable = structural::unsupported(schema);
+            if let Some(why) = &unusable {
+                faults.invalid(&format!("{above}.schema.openAPIV3Schema"), &"".into(), why);
+            }
+            let schema = if unusable.is_some() { &Value::Null } else { schema };
+            version::check_selectable(fields, schema, &place, faults);
         }
-        _ if place == "spec.selectableFields" => {
+        _ if above == "spec" => {
             faults.invalid(&place, &"".into(), "may only be set when validations.schema is included");
         }
         _ => {
@@ -271,7 +277,10 @@ fn approval(crd: &Value) -> Approval {
         "" => Approval::Missing,
         note if note.starts_with("unapproved") => Approval::Bypassed,
         note if note.split_once("://").is_some_and(|(scheme, rest)| {
-            !scheme.is_empty() && scheme.chars().all(char::is_alphanumeric) && !rest.is_empty() && !rest.starts_with('/')
+            !scheme.is_empty()
+                && scheme.chars().all(char::is_alphanumeric)
+                && !rest.is_empty()
+                && !rest.starts_with('/')
         }) =>
         {
             Approval::Given
@@ -282,9 +291,9 @@ fn approval(crd: &Value) -> Approval {
 
 fn check_approval(crd: &Value, old: Option<&Value>, faults: &mut Faults) {
     let group = text(&crd["spec"], "group");
-    let protected = ["k8s.io", "kubernetes.io"].iter().any(|owner| {
-        group.strip_suffix(owner).is_some_and(|before| before.is_empty() || before.ends_with('.'))
-    });
+    let protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|owner| group.strip_suffix(owner).is_some_and(|before| before.is_empty() || before.ends_with('.')));
     if !protected || old.is_some_and(|old| approval(old) == approval(crd)) {
         return;
     }

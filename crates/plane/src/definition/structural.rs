@@ -69,7 +69,8 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
         (!listed(schema, "items").is_empty())
             .then(|| "OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned())
     };
-    let conditions = || ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| listed(schema, key)).find_map(unsupported);
+    let conditions =
+        || ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| listed(schema, key)).find_map(unsupported);
     let field = || named(schema, "properties").find_map(|(_, child)| unsupported(child));
     own.or_else(|| below(schema, "not").and_then(unsupported))
         .or_else(conditions)
@@ -111,14 +112,12 @@ fn node(schema: &Value, level: Level, path: &str, faults: &mut Faults) {
             node(child, Level::Field, &at("additionalProperties"), faults);
         }
         if embedded {
-            faults
-                .forbidden(&at("additionalProperties"), "must not be used if x-kubernetes-embedded-resource is set");
+            faults.forbidden(&at("additionalProperties"), "must not be used if x-kubernetes-embedded-resource is set");
         }
     }
     let (preserve, either) =
         (flag(schema, "x-kubernetes-preserve-unknown-fields"), flag(schema, "x-kubernetes-int-or-string"));
-    for (key, set) in
-        [("x-kubernetes-preserve-unknown-fields", preserve), ("x-kubernetes-embedded-resource", embedded)]
+    for (key, set) in [("x-kubernetes-preserve-unknown-fields", preserve), ("x-kubernetes-embedded-resource", embedded)]
     {
         if either && set {
             faults.invalid(&at(key), &true.into(), "must be false if x-kubernetes-int-or-string is true");
@@ -145,7 +144,8 @@ fn node(schema: &Value, level: Level, path: &str, faults: &mut Faults) {
     }
     resource(schema, level, path, faults);
     if embedded && !preserve && !has_entries(schema, "properties") {
-        let why = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        let why =
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
         faults.required(&at("properties"), why);
     }
 }

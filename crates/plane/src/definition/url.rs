@@ -15,7 +15,9 @@ pub(super) fn check(address: &str, place: &str, faults: &mut Faults) {
         }
         Some((scheme, rest)) if is_scheme(scheme) => (scheme, rest),
         Some((first, _)) if !first.contains('/') => {
-            let why = format!("url must be a valid URL: parse {address:?}: first path segment in URL cannot contain colon{FORM}");
+            let why = format!(
+                "url must be a valid URL: parse {address:?}: first path segment in URL cannot contain colon{FORM}"
+            );
             return faults.required(place, &why);
         }
         _ => ("", rest),

@@ -28,9 +28,7 @@ pub(super) fn check_warning(version: &Value, place: &str, faults: &mut Faults) {
     }
     let hidden = |letter: char| letter.is_control() || (letter.is_whitespace() && letter != ' ');
     if let Some((index, _)) = warning.char_indices().find(|(_, letter)| hidden(*letter)) {
-        fault(&format!(
-            "must only contain printable UTF-8 characters; non-printable character found at index {index}"
-        ));
+        fault(&format!("must only contain printable UTF-8 characters; non-printable character found at index {index}"));
     }
 }
 

@@ -57,9 +57,9 @@ pub(crate) fn rule_faults(schema: &Value, place: &Place<'_>) -> Vec<SchemaError>
     let mut faults: Vec<SchemaError> = entries
         .iter()
         .filter(|entry| !entry.text("rule").trim().is_empty())
-        .filter_map(|entry| match entry.compile(&typed, place) {
-            Ok((_, fault)) => fault,
-            Err(fault) => Some(fault),
+        .flat_map(|entry| match entry.compile(&typed, place) {
+            Ok((_, fault)) => fault.into_iter().collect(),
+            Err(fault) => entry.also(fault, &typed, place),
         })
         .collect();
     // A node without a type is a fault of the node, not of every rule.
@@ -152,13 +152,30 @@ impl Entry<'_> {
                 self.invalid("rule", &format!("{:?}", self.text("rule")), &detail)
             })
         } else {
-            let set = self.entry.get("optionalOldSelf").filter(|set| set.is_boolean());
-            set.map(|set| {
-                let detail = "may not be set if oldSelf is not used in rule";
-                self.invalid("optionalOldSelf", &set.to_string(), detail)
-            })
+            self.useless_option()
         };
         Ok((rule, fault))
+    }
+
+    /// A refusal, and what is wrong with `oldSelf` besides: a rule that cannot be read does not use it.
+    fn also(&self, fault: SchemaError, typed: &carrick_cel::Schema, place: &Place<'_>) -> Vec<SchemaError> {
+        let second = if fault.field.ends_with(".messageExpression") {
+            let mut entry = self.entry.clone();
+            entry["messageExpression"] = Value::Null;
+            let entry = Entry { entry: &entry, field: self.field.clone() };
+            entry.compile(typed, place).ok().and_then(|(_, fault)| fault)
+        } else if fault.reason == "InternalError" {
+            None
+        } else {
+            self.useless_option()
+        };
+        std::iter::once(fault).chain(second).collect()
+    }
+
+    fn useless_option(&self) -> Option<SchemaError> {
+        let set = self.entry.get("optionalOldSelf").filter(|set| set.is_boolean())?;
+        let detail = "may not be set if oldSelf is not used in rule";
+        Some(self.invalid("optionalOldSelf", &set.to_string(), detail))
     }
 
     fn refusal(&self, error: &CompileError) -> SchemaError {

@@ -59,7 +59,7 @@ fn node(schema: &Value, path: &str, structural: bool, uncorrelated: Option<&str>
     };
     let list = list_type(schema);
     let within = uncorrelated.or_else(|| (!matches!(list, ListType::Map(_))).then_some(path));
-    let items = match schema.get("items") {
+    let items = match schema.get("items").filter(|child| !child.is_null()) {
         Some(child) => Some(Box::new(node(child, &format!("{path}.items"), structural, within)?)),
         None if kind == Type::Array && structural => {
             return Err(required(&format!("{path}.items"), "must be specified"));
@@ -184,7 +184,7 @@ fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
         list.map(|(index, child)| node(child, &format!("{path}.{key}[{index}]"), false, None)).collect()
     };
     Ok(Checks {
-        values: schema["enum"].as_array().cloned(),
+        values: schema["enum"].as_array().filter(|values| !values.is_empty()).cloned(),
         minimum: schema["minimum"].as_f64(),
         maximum: schema["maximum"].as_f64(),
         exclusive_minimum: schema["exclusiveMinimum"] == true,

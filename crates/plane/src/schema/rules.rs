@@ -11,6 +11,11 @@ const BLOCKING: [&str; 5] =
     ["FieldValueRequired", "FieldValueTypeInvalid", "FieldValueNotSupported", "FieldValueTooLong", "FieldValueTooMany"];
 
 impl Schema {
+    /// Faults the rules find in a new value.
+    pub(crate) fn broken_rules(&self, value: &Value) -> Vec<Cause> {
+        self.check_rules(value, None, &[])
+    }
+
     /// Faults the rules find; `faults` are those of the schema itself.
     pub(super) fn check_rules(&self, object: &Value, old: Option<&Value>, faults: &[Cause]) -> Vec<Cause> {
         if !self.has_rules {

@@ -24,7 +24,10 @@ impl Schema {
         }
         if !self.has_type(value) {
             causes.push(wrong_type(path, self.type_name(), value));
-            return;
+            if value.is_null() {
+                self.check_enum(value, path, causes);
+                return;
+            }
         }
         self.check_value(value, path, causes);
         match value {
@@ -168,12 +171,18 @@ impl Schema {
             }
         }
         self.check_size(value, path, causes);
-        if let Some(values) = &checks.values
+        self.check_enum(value, path, causes);
+        self.check_branches(value, path, causes);
+    }
+
+    fn check_enum(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
+        if let Some(values) = &self.checks.values
             && !values.contains(value)
         {
-            causes.push(Cause::unsupported(path, value, values));
+            // All of them are told as texts.
+            let texts = values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            causes.push(Cause::unsupported(path, value, &texts.map(Value::from).collect::<Vec<_>>()));
         }
-        self.check_branches(value, path, causes);
     }
 
     fn check_size(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {

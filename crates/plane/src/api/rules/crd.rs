@@ -77,7 +77,9 @@ pub(super) fn validate(api: &Api, cluster: &str, crd: &Value, old: Option<&Value
     if causes.is_empty() {
         let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
         let refused = versions.filter_map(|version| Schema::compile(&version["schema"]["openAPIV3Schema"]).err());
-        causes.extend(refused.map(|error| Cause::new(error.reason, &format!("spec.validation.{}", error.field), error.message)));
+        causes.extend(
+            refused.map(|error| Cause::new(error.reason, &format!("spec.validation.{}", error.field), error.message)),
+        );
     }
     causes
 }

@@ -38,6 +38,8 @@ pub(crate) struct Checker<'s> {
     pub elements: Vec<(Type, u64)>,
     /// What was found so far in a rule, of which all faults are told.
     pub faults: Vec<CompileError>,
+    /// Faults that are told if there are no others.
+    pub later: Vec<CompileError>,
 }
 
 impl Checker<'_> {
@@ -50,11 +52,19 @@ impl Checker<'_> {
     }
 
     /// Keeps a fault for later, if it is not the only one to be told.
-    fn note(&mut self, fault: CompileError) -> Result<(), CompileError> {
+    pub fn note(&mut self, fault: CompileError) -> Result<(), CompileError> {
         if !self.environment.kubernetes || fault.position().is_none() {
             return Err(fault);
         }
         self.faults.push(fault);
+        Ok(())
+    }
+
+    fn note_for_later(&mut self, fault: CompileError) -> Result<(), CompileError> {
+        if !self.environment.kubernetes {
+            return Err(fault);
+        }
+        self.later.push(fault);
         Ok(())
     }
 
@@ -75,7 +85,7 @@ impl Checker<'_> {
                     let (value, found) = self.visit(element, depth + 1)?;
                     let found = if optional { self.unwrapped(found, element.id)? } else { found };
                     elements.push((found.clone(), element.id));
-                    self.same_as_before(&mut kind, found, element.id)?;
+                    self.same_as_before(&mut kind, found, element.id).or_else(|fault| self.note_for_later(fault))?;
                     items.push(Item { value, optional });
                 }
                 self.elements = elements;
@@ -88,10 +98,12 @@ impl Checker<'_> {
                         return Err(self.mismatch("unsupported entry".to_owned(), entry.id));
                     };
                     let (key, key_type) = self.visit(&pair.key, depth + 1)?;
-                    self.same_as_before(&mut keys, key_type, pair.key.id)?;
+                    self.same_as_before(&mut keys, key_type, pair.key.id)
+                        .or_else(|fault| self.note_for_later(fault))?;
                     let (value, found) = self.visit(&pair.value, depth + 1)?;
                     let found = if pair.optional { self.unwrapped(found, pair.value.id)? } else { found };
-                    self.same_as_before(&mut values, found, pair.value.id)?;
+                    self.same_as_before(&mut values, found, pair.value.id)
+                        .or_else(|fault| self.note_for_later(fault))?;
                     entries.push(Entry { key, value, optional: pair.optional });
                 }
                 Ok((Node::Map(entries), Type::map(keys.unwrap_or(Type::Free), values.unwrap_or(Type::Free))))
@@ -108,7 +120,9 @@ impl Checker<'_> {
         let joined = match before.take() {
             None => found,
             Some(known) if !self.alike(&known, &found) => {
-                return Err(self.mismatch(format!("expected type '{known}' but found '{found}'"), id));
+                let fault = self.mismatch(format!("expected type '{known}' but found '{found}'"), id);
+                *before = Some(Type::Dyn);
+                return Err(fault);
             }
             Some(known) => known.join(&found),
         };
@@ -210,7 +224,8 @@ impl Checker<'_> {
         let (name, member) = match self.function(call, id) {
             Ok(found) => found,
             Err(fault) => {
-                for argument in call.target.as_deref().into_iter().chain(&call.args) {
+                let all = self.environment.kubernetes;
+                for argument in call.target.as_deref().into_iter().chain(&call.args).filter(|_| all) {
                     self.visit(argument, depth + 1)?;
                 }
                 return Err(fault);
@@ -221,9 +236,12 @@ impl Checker<'_> {
         let mixed = member && name == "format";
         self.mixed += usize::from(mixed);
         for argument in target.into_iter().chain(&call.args) {
-            let found = self.visit(argument, depth + 1)?;
-            if matches!(name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR) {
-                self.must_be_bool(&found.1, argument.id).or_else(|fault| self.note(fault))?;
+            let mut found = self.visit(argument, depth + 1)?;
+            if matches!(name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR)
+                && let Err(fault) = self.must_be_bool(&found.1, argument.id)
+            {
+                self.note(fault)?;
+                found.1 = Type::Dyn;
             }
             arguments.push(found);
         }

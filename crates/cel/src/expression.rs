@@ -209,10 +209,12 @@ impl Expression {
             mixed: 0,
             elements: Vec::new(),
             faults: Vec::new(),
+            later: Vec::new(),
         };
         let (root, result) = checker.visit(&parsed, 0)?;
-        if !checker.faults.is_empty() {
-            return Err(CompileError::all(checker.faults));
+        let faults = if checker.faults.is_empty() { checker.later } else { checker.faults };
+        if !faults.is_empty() {
+            return Err(CompileError::all(faults));
         }
         let variables = names.iter().copied().zip(checker.used).collect();
         Ok(Self { root, result, variables, depth: checker.deepest })

@@ -31,7 +31,7 @@
 //!   so that `value + 1` works as well as `value + 1.0`.
 //! - Maps are iterated in the order of their keys, so the same input always gives the same output.
 //! - Messages of failed evaluations name types and functions, never values: those may be secret.
-//! - Of several errors in one expression, the first is told.
+//! - Of several errors in one expression, the first is told; of a rule, all are.
 //!
 //! # Differences from the API server, for rules
 //!

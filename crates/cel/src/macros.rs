@@ -69,7 +69,10 @@ impl Checker<'_> {
             return Ok(None);
         };
         let (range, range_type) = self.visit(target, depth + 1)?;
-        let types = self.bound_types(shape, &range_type, target.id)?;
+        let types = match self.bound_types(shape, &range_type, target.id) {
+            Ok(types) => types,
+            Err(fault) => self.note(fault).map(|()| vec![Type::Dyn; shape.variables])?,
+        };
         let mut names: Vec<String> = Vec::new();
         for argument in &call.args[..shape.variables] {
             match &argument.expr {

@@ -113,7 +113,7 @@ impl Api {
         if let Some(schema) = &version.schema {
             schema.apply_defaults(&mut object);
         }
-        rules::prepare(self, scope, &cluster, &mut object, None)?;
+        rules::prepare(self, scope, &cluster, &mut object, None);
         self.review(caller, scope, Operation::Create, "", None, &mut object, options.dry_run)?;
         self.check_namespace(caller, scope, &cluster, &name)?;
         let mut causes = meta::check_metadata(&object);

@@ -131,13 +131,7 @@ pub(super) fn check_delete(resource: &Resource, name: &str, caller: &Caller) -> 
 }
 
 /// Completes an object before admission; `old` is none on create.
-pub(super) fn prepare(
-    api: &Api,
-    scope: &Scope,
-    cluster: &str,
-    object: &mut Value,
-    old: Option<&Value>,
-) -> Result<(), Status> {
+pub(super) fn prepare(api: &Api, scope: &Scope, cluster: &str, object: &mut Value, old: Option<&Value>) {
     let resource = &scope.resource;
     if is(resource, "", "secrets") {
         secret(object, old);
@@ -155,7 +149,6 @@ pub(super) fn prepare(
     {
         spec.entry("replicas").or_insert_with(|| 1.into());
     }
-    Ok(())
 }
 
 fn secret(object: &mut Value, old: Option<&Value>) {

@@ -182,7 +182,7 @@ impl Api {
         }
         drop_empty_metadata(&mut wanted);
         if subresource.is_empty() {
-            rules::prepare(self, scope, &key.cluster, &mut wanted, Some(&current))?;
+            rules::prepare(self, scope, &key.cluster, &mut wanted, Some(&current));
         }
         bump_generation(scope, version.status, &current, &mut wanted);
         self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted, options.dry_run)?;

@@ -100,7 +100,7 @@ impl Reader<'_> {
                 Err(error) => Err(format!("illegal base64 data at input byte {}", error.position)),
             },
             (Kind::Text | Kind::Named(_), value @ Value::String(_))
-            | (Kind::Flag, value @ Value::Bool(_))
+            | (Kind::Flag | Kind::SchemaOrFlag, value @ Value::Bool(_))
             | (Kind::Float, value @ Value::Number(_))
             | (Kind::Any, value) => Ok(value),
             (Kind::Int64, value) if value.is_i64() => Ok(value),
@@ -109,7 +109,6 @@ impl Reader<'_> {
             (Kind::Schema, Value::Object(map)) => self.record(map, &PROPS, holder),
             (Kind::List(kind), Value::Array(list)) => self.list(list, *kind, holder),
             (Kind::Map(kind), Value::Object(map)) => self.map(map, *kind, holder),
-            (Kind::SchemaOrFlag, value @ Value::Bool(_)) => Ok(value),
             (Kind::SchemaOrFlag | Kind::SchemaOrList | Kind::SchemaOrTexts, value) => self.schema(value, kind, holder),
             (kind, value) => {
                 let why = self.complaint(&value, kind, holder);
@@ -233,7 +232,9 @@ fn settle(value: &mut Value, kind: Kind) {
         }
         (Kind::SchemaOrList | Kind::SchemaOrTexts, value) if *value == json!([]) => *value = Value::Null,
         (Kind::SchemaOrList, Value::Array(list)) => {
-            list.iter_mut().for_each(|item| settle(item, Kind::Schema));
+            for item in list {
+                settle(item, Kind::Schema);
+            }
         }
         _ => {}
     }

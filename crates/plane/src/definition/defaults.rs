@@ -217,7 +217,7 @@ fn without(schema: &Value, keywords: &[&str]) -> Value {
 fn uncompiled(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
     for fault in rule_faults(schema, &Place { path: "", root: false, uncorrelated: None }) {
         if let Some((_, why)) =
-            fault.message.split_once("compilation failed: ").filter(|_| fault.field.ends_with(".rule"))
+            fault.message.split_once("compilation failed: ").filter(|_| fault.field.ends_with("].rule"))
         {
             let why = format!("rule compile error: compilation failed: {why}");
             faults.invalid(path, &kind(schema).into(), &why);

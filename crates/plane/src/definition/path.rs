@@ -53,7 +53,7 @@ impl<'a> Path<'a> {
         } else {
             let values = self.schema.get("additionalProperties").ok_or_else(nowhere)?;
             self.schema = if values.is_object() { values } else { &NONE };
-            self.text.push_str(&format!("[{name}]"));
+            self.text.extend(["[", name, "]"]);
         }
         if self.root.is_empty() {
             name.clone_into(&mut self.root);

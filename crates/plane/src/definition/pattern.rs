@@ -59,18 +59,17 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     self.repeat(start, last)?;
                 }
-                '{' => match self.counts() {
-                    Some(fits) => {
+                '{' => {
+                    if let Some(fits) = self.counts() {
                         if !fits {
                             return Err(("invalid repeat count", self.from(start)));
                         }
                         self.repeat(start, last)?;
-                    }
-                    None => {
+                    } else {
                         self.at += 1;
                         self.repeatable = true;
                     }
-                },
+                }
                 '\\' => {
                     self.escape(false)?;
                     self.repeatable = true;
@@ -196,28 +195,7 @@ impl<'a> Reader<'a> {
                 }
                 Ok(Some('\0'))
             }
-            'x' => match self.rest().strip_prefix('{') {
-                Some(digits) => match digits.find('}') {
-                    Some(end) if end > 0 && digits[..end].chars().all(|c| c.is_ascii_hexdigit()) => {
-                        let number = u32::from_str_radix(&digits[..end], 16).ok().and_then(char::from_u32);
-                        self.at += end + 2;
-                        number.map_or_else(|| invalid(self), |letter| Ok(Some(letter)))
-                    }
-                    _ => {
-                        let good = digits.chars().take_while(char::is_ascii_hexdigit).count();
-                        self.at += 1 + digits.chars().take(good + 1).map(char::len_utf8).sum::<usize>();
-                        invalid(self)
-                    }
-                },
-                None => {
-                    let digits: String = self.rest().chars().take(2).collect();
-                    self.at += digits.len();
-                    match u8::from_str_radix(&digits, 16) {
-                        Ok(byte) if digits.len() == 2 => Ok(Some(byte.into())),
-                        _ => invalid(self),
-                    }
-                }
-            },
+            'x' => self.hexadecimal().map_or_else(|| invalid(self), |letter| Ok(Some(letter))),
             'a' => Ok(Some('\u{7}')),
             'f' => Ok(Some('\u{c}')),
             'n' => Ok(Some('\n')),
@@ -228,6 +206,19 @@ impl<'a> Reader<'a> {
             ' ' => Ok(Some(' ')),
             _ => invalid(self),
         }
+    }
+
+    /// What follows `\x`: two digits, or any number of them in braces.
+    fn hexadecimal(&mut self) -> Option<char> {
+        let Some(digits) = self.rest().strip_prefix('{') else {
+            let digits: String = self.rest().chars().take(2).collect();
+            self.at += digits.len();
+            return u8::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 2).map(char::from);
+        };
+        let good = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
+        self.at += 1 + good + digits[good..].chars().next().map_or(0, char::len_utf8);
+        let number = u32::from_str_radix(&digits[..good], 16).ok().filter(|_| digits[good..].starts_with('}'));
+        number.and_then(char::from_u32)
     }
 
     fn class(&mut self) -> Result<(), Fault> {

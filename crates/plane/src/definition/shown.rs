@@ -50,8 +50,10 @@ pub(super) fn quoted(text: &str) -> String {
             '\u{8}' => shown.push_str("\\b"),
             '\u{c}' => shown.push_str("\\f"),
             '\u{b}' => shown.push_str("\\v"),
-            letter if letter.is_ascii_control() => shown.push_str(&format!("\\x{:02x}", u32::from(letter))),
-            letter if letter.is_control() => shown.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            letter if letter.is_control() => {
+                let number = u32::from(letter);
+                shown.extend([if number < 128 { format!("\\x{number:02x}") } else { format!("\\u{number:04x}") }]);
+            }
             letter => shown.push(letter),
         }
     }

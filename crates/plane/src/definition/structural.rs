@@ -181,8 +181,6 @@ fn says_more(metadata: &Value) -> bool {
             names.iter().any(|name| !matches!(name.as_str(), "name" | "generateName"))
         }
         ("enum" | "allOf" | "anyOf" | "oneOf", list) => list.as_array().is_some_and(|list| !list.is_empty()),
-        ("maximum" | "minimum" | "maxLength" | "minLength" | "maxItems" | "minItems" | "multipleOf", _) => true,
-        ("maxProperties" | "minProperties", _) => true,
         ("items", list) => list.is_object(),
         (_, Value::Bool(flag)) => *flag || key == "additionalProperties",
         (_, Value::String(text)) => !text.is_empty() || key.starts_with("x-"),

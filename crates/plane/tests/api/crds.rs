@@ -147,7 +147,7 @@ async fn faulty_crds_are_refused() {
             |crd| crd["spec"]["scope"] = "Galaxy".into(),
             "spec.scope: Unsupported value: \"Galaxy\": supported values: \"Cluster\", \"Namespaced\"",
         ),
-        (|crd| crd["spec"] = Value::Null, "spec.names: Required value"),
+        (|crd| crd["spec"] = Value::Null, "spec.names.plural: Required value, spec.names.singular: Required value"),
     ];
     for (broken, expected) in cases {
         let mut crd = widget_crd();

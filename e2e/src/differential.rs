@@ -10,6 +10,7 @@
 //! `CARRICK_LIVE=FOLDER` the real servers are not started but found through the kubeconfigs `kube` and `kcp` (in JSON) of a folder.
 
 mod crds;
+mod definitions;
 mod dice;
 mod generate;
 mod kinds;
@@ -35,6 +36,8 @@ use request::Request;
 
 /// Seeds that are played every time: of the first forty those whose sequences meet no difference that is known (docs/plane.md).
 const SEEDS: [u64; 21] = [1, 2, 8, 9, 12, 16, 17, 18, 20, 21, 23, 24, 26, 28, 29, 30, 31, 32, 33, 35, 39];
+/// How many seeds of CRDs are played every time.
+const DEFINITIONS: u64 = 12;
 /// How many sequences are played at a time.
 const AT_ONCE: usize = 4;
 
@@ -50,13 +53,16 @@ pub enum Pair {
     Kube,
     /// A workspace of kcp.
     Kcp,
+    /// kube-apiserver, about CRDs and nothing else.
+    Definitions,
 }
 
 /// All trials: their names and what they are about.
-pub fn all() -> [(&'static str, Pair); 2] {
+pub fn all() -> [(&'static str, Pair); 3] {
     [
         ("differential::the_plane_answers_as_kube_apiserver_does", Pair::Kube),
         ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
+        ("differential::the_plane_judges_crds_as_kube_apiserver_does", Pair::Definitions),
     ]
 }
 
@@ -66,12 +72,14 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
         let plane = EmbeddedWorld::start().await?;
         let arena = Arena::set(real, &plane, pair).await?;
         let mut seeds = seed::seeds(0);
-        if seeds.is_empty() {
+        if seeds.is_empty() && pair == Pair::Definitions {
+            seeds.extend(1..=DEFINITIONS);
+        } else if seeds.is_empty() {
             seeds.extend(SEEDS);
         }
         let count = seeds.len();
         let told: Vec<String> = futures::stream::iter(seeds)
-            .map(|seed| arena.seed(seed))
+            .map(|seed| arena.about(pair, seed))
             .buffer_unordered(AT_ONCE)
             .filter_map(async |outcome| outcome.unwrap_or_else(|error| Some(format!("{error:#}"))))
             .collect()
@@ -92,10 +100,10 @@ struct Arena {
 impl Arena {
     async fn set(real: Option<&dyn World>, plane: &dyn World, pair: Pair) -> anyhow::Result<Self> {
         let kubeconfig = |world: &dyn World| match pair {
-            Pair::Kube => world.service_kubeconfig(User::Admin),
+            Pair::Kube | Pair::Definitions => world.service_kubeconfig(User::Admin),
             Pair::Kcp => world.kcp_kubeconfig(User::Admin, "root"),
         };
-        let name = if pair == Pair::Kube { "kube" } else { "kcp" };
+        let name = if pair == Pair::Kcp { "kcp" } else { "kube" };
         let real = match (live(), real) {
             (Some(folder), _) => std::fs::read_to_string(folder.join(name))?,
             (None, Some(world)) => kubeconfig(world),
@@ -132,6 +140,15 @@ impl Arena {
         )?;
         let differs = real.into_iter().zip(plane).enumerate().find(|(_, (real, plane))| real != plane);
         Ok(differs.map(|(step, (real, plane))| Difference { step, real, plane }))
+    }
+
+    /// Plays a seed; tells how the servers differ, if they do.
+    async fn about(&self, pair: Pair, seed: u64) -> anyhow::Result<Option<String>> {
+        if pair == Pair::Definitions {
+            let token = format!("d{}-{seed}", self.id);
+            return definitions::compare(&self.real, &self.plane, seed, &token).await;
+        }
+        self.seed(seed).await
     }
 
     /// Plays the sequence of a seed; tells how the servers differ, if they do.

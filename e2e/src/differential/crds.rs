@@ -1,4 +1,4 @@
-//! Random CRDs, good and bad. They are sent as dry runs: kcp and Kubernetes take seconds to make room for a new kind.
+//! Random CRDs, good and bad. Among other requests they are sent as dry runs: kcp and Kubernetes take seconds to make room for a new kind.
 
 use serde_json::{Value, json};
 
@@ -9,15 +9,30 @@ const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Creates a CRD with up to three faults.
 pub fn request(dice: &mut Dice) -> Request {
-    let mut crd = good(dice);
+    let mut crd = good(dice, if Dice::is_wide() { 2 } else { 1 });
     for _ in 0..if Dice::is_wide() { dice.below(4) } else { 0 } {
         fault(dice, &mut crd);
     }
     Request::new("POST", PATH, Body::Json(crd)).with("dryRun", "All")
 }
 
-fn good(dice: &mut Dice) -> Value {
-    let spec = json!({ "type": "object", "properties": fields(dice, if Dice::is_wide() { 2 } else { 1 }) });
+/// The same CRD with up to four faults.
+pub fn broken(dice: &mut Dice, good: &Value) -> Value {
+    let mut crd = good.clone();
+    for _ in 0..=dice.below(4) {
+        let before = crd.clone();
+        fault(dice, &mut crd);
+        // Kubernetes does not survive paths into a schema that it cannot read, so that nothing may go with them.
+        if crd.to_string().contains("selectableFields") {
+            return if before == *good { crd } else { before };
+        }
+    }
+    crd
+}
+
+/// A CRD without faults, with fields so many levels deep.
+pub fn good(dice: &mut Dice, depth: usize) -> Value {
+    let spec = json!({ "type": "object", "properties": fields(dice, depth) });
     let schema = json!({ "type": "object", "properties": { "spec": spec, "status": { "type": "object" } } });
     let mut versions =
         vec![json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } })];
@@ -69,8 +84,8 @@ fn field(dice: &mut Dice, depth: usize) -> Value {
             { "rule": "self == oldSelf", "message": "fixed" }, { "rule": "self.startsWith('x') || size(self) > 1" },
         ] }),
         9 => json!({ "type": "object", "properties": fields(dice, depth - 1) }),
-        10 => json!({ "type": "array", "items": field(dice, depth - 1) }),
-        11 => json!({ "type": "object", "additionalProperties": field(dice, depth - 1) }),
+        10 => json!({ "type": "array", "maxItems": 4, "items": field(dice, depth - 1) }),
+        11 => json!({ "type": "object", "maxProperties": 4, "additionalProperties": field(dice, depth - 1) }),
         12 => {
             json!({ "type": "array", "maxItems": 5, "x-kubernetes-list-type": "set", "items": { "type": "string", "maxLength": 5 } })
         }

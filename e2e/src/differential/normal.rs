@@ -136,6 +136,8 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"(?i)(resource ?version[^0-9\n]{1,40})\d+", "${1}RV"),
         (r"\b(gen\d+-|Bad_|x-)[a-z0-9]{5}\b", "${1}SUFFIX"),
         (r"^\d+[smh]$", "AGE"),
+        // The type of `self` has a new name every time.
+        (r"\bselfType\d+", "object"),
     ];
     rules.into_iter().filter_map(|(rule, by)| Some((Regex::new(rule).ok()?, by))).collect()
 });

@@ -1,7 +1,8 @@
 //! The tutorials in `docs/`, run as a reader would: every `sh` block, one after the other, in one shell.
 //!
 //! A page that says `<!-- tested -->` is run in an empty folder with both programs in the path. One that says `<!-- tested after: other.md -->` goes on
-//! where that page ends. What is below `## Clean up` comes last.
+//! where that page ends, one that says `<!-- tested with: helm -->` is left out where that program is missing. A comment that begins with `<!-- sh` is a block
+//! for the test alone: what a reader has before, and what a real cluster does by itself. What is below `## Clean up` comes last.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -24,6 +25,8 @@ const PORTS: [&str; 2] = ["7443", "7444"];
 struct Page {
     /// The page before it.
     after: Option<String>,
+    /// A program it needs besides kubectl.
+    with: Option<String>,
     blocks: Vec<String>,
     clean_up: Vec<String>,
 }
@@ -44,6 +47,12 @@ pub fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let (pages, skipped): (Vec<_>, Vec<_>) = pages
+        .into_iter()
+        .partition(|(_, page)| page.with.as_deref().is_none_or(|program| find_program(program).is_some()));
+    for (name, page) in skipped {
+        eprintln!("skipped: {name} needs {}, and there is none here", page.with.unwrap_or_default());
+    }
     let trials = pages.into_iter().map(|(name, page)| {
         let folder = folder.clone();
         Trial::test(name, move || {
@@ -52,6 +61,15 @@ pub fn run() -> ExitCode {
         })
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// Where a program is: what `CARRICK_<PROGRAM>` names, or else the first in the path.
+fn find_program(name: &str) -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(format!("CARRICK_{}", name.to_uppercase())) {
+        return Some(path.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
 /// All pages that are run, by their names below the folder.
@@ -78,22 +96,23 @@ impl Page {
     /// The page, if it is to be run.
     fn read(text: &str) -> Option<Self> {
         let mark = text.lines().find_map(|line| line.strip_prefix("<!-- tested")?.strip_suffix("-->"))?.trim();
-        let after = mark.strip_prefix("after:").map(|page| page.trim().to_owned());
+        let told = |word: &str| mark.strip_prefix(word).map(|rest| rest.trim().to_owned());
+        let (after, with) = (told("after:"), told("with:"));
         let (mut blocks, mut clean_up) = (Vec::new(), Vec::new());
         let (mut block, mut cleaning): (Option<String>, bool) = (None, false);
         for line in text.lines() {
             match (&mut block, line) {
-                (None, "```sh") => block = Some(String::new()),
+                (None, "```sh" | "<!-- sh") => block = Some(String::new()),
                 (None, "## Clean up") => cleaning = true,
                 (None, _) => {}
-                (Some(_), "```") => {
+                (Some(_), "```" | "-->") => {
                     let list = if cleaning { &mut clean_up } else { &mut blocks };
                     list.extend(block.take());
                 }
                 (Some(block), line) => block.extend([line, "\n"]),
             }
         }
-        Some(Self { after, blocks, clean_up })
+        Some(Self { after, with, blocks, clean_up })
     }
 }
 
@@ -118,7 +137,14 @@ async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
     }
     let scratch = Scratch::new()?;
     let file = scratch.write("script.sh", &script)?;
-    let programs: Vec<PathBuf> = vec![binary::carrick().await?, binary::agent().await?];
+    let mut programs: Vec<PathBuf> = vec![binary::carrick().await?, binary::agent().await?];
+    if let Some((name, program)) = page.with.and_then(|name| find_program(&name).map(|program| (name, program))) {
+        // It may have another name where it is.
+        let tools = scratch.path().join("tools");
+        std::fs::create_dir(&tools)?;
+        std::os::unix::fs::symlink(program, tools.join(&name))?;
+        programs.push(tools.join(name));
+    }
     let folders = programs.iter().filter_map(|program| program.parent().map(Path::to_owned));
     let path =
         std::env::join_paths(folders.chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())))?;
@@ -127,6 +153,7 @@ async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
         .current_dir(scratch.path())
         .env("PATH", path)
         .env("HOME", scratch.path())
+        .env("CARRICK_SOURCE", folder.join("..").canonicalize()?)
         .env_remove("KUBECONFIG")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -156,12 +183,12 @@ mod tests {
 
     #[test]
     fn blocks_are_found_in_their_order() {
-        let text =
-            "<!-- tested after: a.md -->\n```sh\none\ntwo\n```\n```console\n$ no\n```\n## Clean up\n```sh\nend\n```\n";
+        let text = "<!-- tested after: a.md -->\n<!-- sh\none\ntwo\n-->\n```console\n$ no\n```\n## Clean up\n```sh\nend\n```\n";
         let page = Page::read(text).unwrap();
         assert_eq!(page.after.as_deref(), Some("a.md"));
         assert_eq!((page.blocks, page.clean_up), (vec!["one\ntwo\n".to_owned()], vec!["end\n".to_owned()]));
         assert_eq!(Page::read("```sh\none\n```"), None);
         assert_eq!(Page::read("<!-- tested -->").unwrap().after, None);
+        assert_eq!(Page::read("<!-- tested with: helm -->").unwrap().with.as_deref(), Some("helm"));
     }
 }

@@ -2,6 +2,9 @@
 #
 #   cargo xtask release --target x86_64-unknown-linux-musl --out dist/amd64
 #   cargo xtask release --target aarch64-unknown-linux-musl --out dist/arm64
+#
+# `cargo xtask release --image` builds and starts it with buildah. For a registry:
+#
 #   docker buildx build --platform linux/amd64,linux/arm64 --tag <registry>/api-syncagent:<version> .
 # The base has no public certificate authorities. If kubeconfigs rely on those: --build-arg BASE=<a distroless static image>.
 ARG BASE=scratch

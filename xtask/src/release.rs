@@ -3,11 +3,13 @@
 //! ```text
 //!  release ─┬─ cargo build --profile dist     the same bytes wherever it is built
 //!           ├─ bill       SBOM in CycloneDX's format, from cargo metadata
-//!           └─ check      self-contained, small, says its version
+//!           ├─ check      self-contained, small, says its version
+//!           └─ image      the agent's image, where there is a program to build it
 //! ```
 
 mod bill;
 mod elf;
+mod image;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +19,10 @@ use anyhow::{Context, ensure};
 
 use crate::tools;
 
+const AGENT: &str = "api-syncagent";
 const MIB: u64 = 1024 * 1024;
 /// What is shipped, and the largest that each may be. The command line holds two servers besides the agent.
-const PROGRAMS: [(&str, u64); 2] = [("api-syncagent", 15 * MIB), ("carrick", 24 * MIB)];
+const PROGRAMS: [(&str, u64); 2] = [(AGENT, 15 * MIB), ("carrick", 24 * MIB)];
 
 /// Build what is shipped, and check it.
 #[derive(Debug, clap::Args)]
@@ -33,6 +36,9 @@ pub struct Args {
     /// Folder for programs and SBOM [default: <target folder>/release-<target>]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// Also build the agent's image and start it, with buildah
+    #[arg(long)]
+    image: bool,
 }
 
 /// Check programs that were built: self-contained, small, and they say their version.
@@ -85,6 +91,13 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
     for program in programs {
         one(&out.join(program), args.target.contains("-linux-"))?;
     }
+    if args.image && out.join(AGENT).exists() {
+        if image::is_possible() {
+            image::build(&out.join(AGENT), args.target.split('-').next().unwrap_or_default(), &version)?;
+        } else {
+            println!("SKIPPED: there is no buildah here; the image was not built");
+        }
+    }
     println!("in {}", out.display());
     Ok(())
 }
@@ -134,7 +147,11 @@ fn one(program: &Path, linux: bool) -> anyhow::Result<()> {
         );
     }
     let told = Command::new(program).arg("--version").output();
-    // One for another processor cannot be asked here.
+    // One for another processor can only be asked where it is emulated.
+    let told = told.or_else(|_| {
+        let emulator = format!("qemu-{}-static", elf::processor(&bytes).unwrap_or_default());
+        Command::new(emulator).arg(program).arg("--version").output()
+    });
     let version = match told {
         Ok(told) if told.status.success() => String::from_utf8_lossy(&told.stdout).trim().to_owned(),
         Ok(told) => anyhow::bail!("{shown} --version ends with {}", told.status),

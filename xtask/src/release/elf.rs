@@ -51,6 +51,15 @@ pub fn needs(file: &[u8]) -> anyhow::Result<Vec<String>> {
     Ok(found)
 }
 
+/// The processor a program is for, as Rust and QEMU call it.
+pub fn processor(file: &[u8]) -> Option<&'static str> {
+    match number(file, 18, 2).ok()? {
+        0x3e => Some("x86_64"),
+        0xb7 => Some("aarch64"),
+        _ => None,
+    }
+}
+
 fn number(file: &[u8], at: usize, length: usize) -> anyhow::Result<u64> {
     let bytes = file.get(at..at + length).context("the program is cut off")?;
     Ok(bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)))
@@ -69,7 +78,9 @@ mod tests {
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn this_test_needs_the_c_library() {
-        let needs = needs(&std::fs::read(std::env::current_exe().unwrap()).unwrap()).unwrap();
+        let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(processor(&program), Some(std::env::consts::ARCH));
+        let needs = needs(&program).unwrap();
         assert!(needs.iter().any(|name| name.starts_with("libc.so")), "{needs:?}");
         assert!(needs.iter().any(|name| name.contains("ld-linux")), "{needs:?}");
     }

@@ -172,3 +172,12 @@ async fn build(program: &str) -> anyhow::Result<PathBuf> {
     ensure!(output.status.success(), "{program} does not build: {}", String::from_utf8_lossy(&output.stderr));
     Ok(profile.join(program))
 }
+
+/// Where a program of others is: what `CARRICK_<PROGRAM>` names, or else the first in the path.
+pub fn find(name: &str) -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(format!("CARRICK_{}", name.to_uppercase())) {
+        return Some(path.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}

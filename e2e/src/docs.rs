@@ -49,7 +49,7 @@ pub fn run() -> ExitCode {
     };
     let (pages, skipped): (Vec<_>, Vec<_>) = pages
         .into_iter()
-        .partition(|(_, page)| page.with.as_deref().is_none_or(|program| find_program(program).is_some()));
+        .partition(|(_, page)| page.with.as_deref().is_none_or(|program| binary::find(program).is_some()));
     for (name, page) in skipped {
         eprintln!("skipped: {name} needs {}, and there is none here", page.with.unwrap_or_default());
     }
@@ -61,15 +61,6 @@ pub fn run() -> ExitCode {
         })
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
-}
-
-/// Where a program is: what `CARRICK_<PROGRAM>` names, or else the first in the path.
-fn find_program(name: &str) -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os(format!("CARRICK_{}", name.to_uppercase())) {
-        return Some(path.into());
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
 /// All pages that are run, by their names below the folder.
@@ -138,7 +129,7 @@ async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
     let scratch = Scratch::new()?;
     let file = scratch.write("script.sh", &script)?;
     let mut programs: Vec<PathBuf> = vec![binary::carrick().await?, binary::agent().await?];
-    if let Some((name, program)) = page.with.and_then(|name| find_program(&name).map(|program| (name, program))) {
+    if let Some((name, program)) = page.with.and_then(|name| binary::find(&name).map(|program| (name, program))) {
         // It may have another name where it is.
         let tools = scratch.path().join("tools");
         std::fs::create_dir(&tools)?;

@@ -166,7 +166,8 @@ pub fn all() -> Vec<Scenario> {
             missing_rights_are_told_and_the_fix_grants_them;
         chart:
             what_it_renders_is_accepted
-            its_rights_are_enough_for_the_agent;
+            its_rights_are_enough_for_the_agent
+            helm_installs_upgrades_and_removes_a_chart_with_crds;
         init:
             what_it_writes_offers_a_kind_with_the_rights_it_names;
         examples:

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::init::{apply, documents};
 use crate::agent::{Agent, Setup};
-use crate::fixtures;
+use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::world::{AGENT, User, World};
+use crate::{binary, fixtures};
 
 /// Kinds that a bare API server does not have.
 const ADDED: [&str; 1] = ["ServiceMonitor"];
@@ -30,7 +31,7 @@ pub(super) async fn what_it_renders_is_accepted(world: Arc<dyn World>) -> anyhow
     for name in ["minimal.yaml", "reference.yaml", "full.yaml"] {
         for mut object in rendered(name)? {
             let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-            if ADDED.contains(&kind.as_str()) || (kind == "Deployment" && !serves_deployments(&stage).await?) {
+            if ADDED.contains(&kind.as_str()) {
                 continue;
             }
             // The same names are in several files, and only one of each can be there at a time.
@@ -50,11 +51,6 @@ pub(super) async fn what_it_renders_is_accepted(world: Arc<dyn World>) -> anyhow
         ensure!(seen.iter().any(|it| it == kind), "{kind} is not among {seen:?}");
     }
     Ok(())
-}
-
-/// The embedded plane has no workloads.
-async fn serves_deployments(stage: &Stage) -> anyhow::Result<bool> {
-    Ok(carrick_client::discovery::find_kind(&stage.service, "apps", "Deployment").await?.is_some())
 }
 
 pub(super) async fn its_rights_are_enough_for_the_agent(world: Arc<dyn World>) -> anyhow::Result<()> {
@@ -90,4 +86,76 @@ pub(super) async fn its_rights_are_enough_for_the_agent(world: Arc<dyn World>) -
     let refused: Vec<_> = agent.log().into_iter().filter(|line| line.contains("forbidden")).collect();
     ensure!(refused.is_empty(), "what the agent may not do: {refused:#?}");
     agent.stop().await
+}
+
+/// A chart with a CRD and an object of it, as providers of operators ship them.
+const CRD: &str = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: "gauges.PREFIX"}
+spec:
+  group: PREFIX
+  scope: Namespaced
+  names: {kind: Gauge, listKind: GaugeList, plural: gauges, singular: gauge}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {level: {type: integer}}}}}}
+"#;
+const GAUGE: &str = r#"
+apiVersion: PREFIX/v1
+kind: Gauge
+metadata: {name: "{{ .Release.Name }}"}
+spec: {level: {{ .Values.level }}}
+"#;
+
+pub(super) async fn helm_installs_upgrades_and_removes_a_chart_with_crds(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let Some(helm) = binary::find("helm") else {
+        println!("helm is not installed: nothing is tried");
+        return Ok(());
+    };
+    let stage = Stage::bare(world.clone()).await?;
+    let folder = Scratch::new()?;
+    let own = |text: &str| text.replace("PREFIX", &stage.group);
+    for part in ["chart/crds", "chart/templates"] {
+        std::fs::create_dir_all(folder.path().join(part))?;
+    }
+    folder.write("chart/Chart.yaml", "apiVersion: v2\nname: gauges\nversion: 1.0.0\n")?;
+    folder.write("chart/values.yaml", "level: 1\n")?;
+    folder.write("chart/crds/gauges.yaml", &own(CRD))?;
+    folder.write("chart/templates/gauge.yaml", &own(GAUGE))?;
+    folder.write("kubeconfig", &world.service_kubeconfig(User::Admin))?;
+    let run = async |arguments: &[&str]| {
+        let output = tokio::process::Command::new(&helm)
+            .args(arguments)
+            .current_dir(folder.path())
+            .envs([("KUBECONFIG", folder.path().join("kubeconfig")), ("HOME", folder.path().to_owned())])
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        let (told, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        ensure!(output.status.success(), "helm {}: {told}{error}", arguments.join(" "));
+        anyhow::Ok(told.into_owned())
+    };
+    let namespace = format!("{}-helm", stage.id);
+    let here = ["--namespace", namespace.as_str()];
+    run(&[&["install", "first", "chart", "--create-namespace", "--wait", "--timeout", "60s"], &here[..]].concat())
+        .await?;
+    let gauges = carrick_client::discovery::find_kind(&stage.service, &own("PREFIX"), "Gauge").await?;
+    let gauges = gauges.and_then(|found| found.resource("v1")).context("the CRD is not served")?;
+    let level = async || {
+        let gauge = stage.service.get(&gauges, Some(&namespace), "first").await?;
+        anyhow::Ok(gauge.map(|gauge| gauge["spec"]["level"].clone()))
+    };
+    ensure!(level().await? == Some(json!(1)), "the object of the chart is not there");
+    run(&[&["upgrade", "first", "chart", "--set", "level=2", "--wait"], &here[..]].concat()).await?;
+    ensure!(level().await? == Some(json!(2)), "the upgrade has changed nothing");
+    let releases: Value = serde_json::from_str(&run(&[&["list", "--output", "json"], &here[..]].concat()).await?)?;
+    ensure!(releases[0]["status"] == "deployed" && releases[0]["revision"] == "2", "helm lists {releases}");
+    run(&[&["rollback", "first", "1", "--wait"], &here[..]].concat()).await?;
+    ensure!(level().await? == Some(json!(1)), "the rollback has changed nothing");
+    run(&[&["uninstall", "first", "--wait"], &here[..]].concat()).await?;
+    ensure!(level().await?.is_none(), "the object is still there");
+    Ok(())
 }

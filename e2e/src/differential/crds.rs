@@ -106,7 +106,8 @@ fn fault(dice: &mut Dice, crd: &mut Value) {
     if versions == 0 || dice.chance(25) {
         return definition(dice, crd);
     }
-    let schema = &mut crd["spec"]["versions"][dice.below(versions)]["schema"]["openAPIV3Schema"];
+    let place = format!("/spec/versions/{}/schema/openAPIV3Schema", dice.below(versions));
+    let Some(schema) = crd.pointer_mut(&place).filter(|schema| schema["properties"].is_object()) else { return };
     if dice.chance(10) {
         let odd = json!([
             ["properties", "metadata", { "type": "object", "properties": { "labels": { "type": "object" } } }],
@@ -121,7 +122,8 @@ fn fault(dice: &mut Dice, crd: &mut Value) {
         schema[odd[0].as_str().unwrap_or_default()][odd[1].as_str().unwrap_or_default()] = odd[2].clone();
         return;
     }
-    let place = if dice.chance(8) { schema } else { below(dice, schema) };
+    let place = if dice.chance(8) { Some(schema) } else { below(dice, schema) };
+    let Some(place) = place else { return };
     let odd = dice.line(include_str!("schemas.jsonl"));
     for (key, value) in odd.as_object().into_iter().flatten() {
         match (value, place.as_object_mut()) {
@@ -133,7 +135,7 @@ fn fault(dice: &mut Dice, crd: &mut Value) {
 }
 
 /// A place some way down a schema.
-fn below<'a>(dice: &mut Dice, schema: &'a mut Value) -> &'a mut Value {
+fn below<'a>(dice: &mut Dice, schema: &'a mut Value) -> Option<&'a mut Value> {
     let mut path = vec!["properties".to_owned(), "spec".to_owned()];
     let mut at = &schema["properties"]["spec"];
     for _ in 0..3 {
@@ -154,7 +156,7 @@ fn below<'a>(dice: &mut Dice, schema: &'a mut Value) -> &'a mut Value {
             path.push(key.clone());
         }
     }
-    path.iter().fold(schema, |at, key| &mut at[key])
+    path.iter().try_fold(schema, |at, key| at.get_mut(key))
 }
 
 /// Something about the definition around the schema.

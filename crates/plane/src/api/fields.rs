@@ -174,7 +174,9 @@ fn walk<'a>(
                 deeper.push(format!("f:{key}"));
                 walk(child, below, custom, key, deeper, nodes);
             }
-            if custom || BUILTIN_MAPS.contains(&field) || field == "conversion" {
+            // Of the structs of Kubernetes' own types only those that may be absent are owned as a whole.
+            let optional = path.get(1).is_some_and(|above| above == "f:conversion");
+            if custom || BUILTIN_MAPS.contains(&field) || optional {
                 nodes.insert(path, Node::Container);
             }
         }

@@ -44,6 +44,14 @@ fn described(mut schema: Value, description: &str) -> Value {
     schema
 }
 
+/// How objects of a CRD get from one version to another.
+fn conversion() -> Value {
+    let service = object(&json!({"namespace": text(), "name": text(), "path": text(), "port": number()}));
+    let client = object(&json!({"url": text(), "service": service, "caBundle": text()}));
+    let webhook = object(&json!({"clientConfig": client, "conversionReviewVersions": texts()}));
+    object(&json!({"strategy": text(), "webhook": webhook}))
+}
+
 /// The schema of a built-in kind, or none if it is stored as it comes.
 pub(super) fn schema(group: &str, kind: &str) -> Option<Value> {
     let reference = || {
@@ -126,7 +134,7 @@ pub(super) fn schema(group: &str, kind: &str) -> Option<Value> {
                     "plural": text(), "singular": text(), "kind": text(), "listKind": text(), "shortNames": texts(),
                     "categories": texts(),
                 })),
-                "versions": list(&any()), "conversion": any(), "preserveUnknownFields": flag(),
+                "versions": list(&any()), "conversion": conversion(), "preserveUnknownFields": flag(),
             })), "status": any()}),
         ),
         _ => return None,

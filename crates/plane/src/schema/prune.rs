@@ -78,9 +78,47 @@ impl Schema {
                     for (index, item) in list.iter_mut().enumerate() {
                         items.prune_node(item, &format!("{path}[{index}]"), false, unknown);
                     }
+                } else if !self.preserve && self.kind != Type::Any {
+                    list.iter_mut().enumerate().for_each(|(index, item)| {
+                        forget(item, &format!("{path}[{index}]"), unknown);
+                    });
                 }
             }
             _ => {}
         }
+    }
+}
+
+/// Drops all fields of objects in a list where no list belongs.
+fn forget(value: &mut Value, path: &str, unknown: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => unknown.extend(std::mem::take(map).into_iter().map(|(key, _)| join(path, &key))),
+        Value::Array(list) => {
+            for (index, item) in list.iter_mut().enumerate() {
+                forget(item, &format!("{path}[{index}]"), unknown);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::schema::Schema;
+
+    #[test]
+    fn objects_in_a_list_where_none_belongs_lose_their_fields() {
+        let schema = Schema::compile(&json!({ "type": "object", "properties": {
+            "text": { "type": "string" },
+            "free": { "x-kubernetes-preserve-unknown-fields": true },
+        }}))
+        .expect("compiles");
+        let mut object = json!({ "text": [{ "k": 1 }, [{ "l": 2 }]], "free": [{ "k": 1 }] });
+        let mut unknown = Vec::new();
+        schema.prune(&mut object, &mut unknown);
+        assert_eq!(unknown, ["text[0].k", "text[1][0].l"]);
+        assert_eq!(object, json!({ "text": [{}, [{}]], "free": [{ "k": 1 }] }));
     }
 }

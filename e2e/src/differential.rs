@@ -7,7 +7,8 @@
 //! ```
 //!
 //! `e2e/real differential` plays the same few seeds every time, `CARRICK_RUNS=100` as many new ones, `CARRICK_SEED=7` that one. With
-//! `CARRICK_LIVE=FOLDER` the real servers are not started but found through the kubeconfigs `kube` and `kcp` (in JSON) of a folder.
+//! `CARRICK_LIVE=FOLDER` the real servers are not started but found through the kubeconfigs `kube` and `kcp` (in JSON) of a folder, and with
+//! `CARRICK_KEPT=FOLDER` what they answer is kept there, so that only the plane is asked when a sequence is played again.
 
 mod crds;
 mod definitions;
@@ -21,12 +22,13 @@ mod request;
 mod values;
 
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
 use futures::StreamExt;
-use futures::future::LocalBoxFuture;
+use futures::future::{LocalBoxFuture, ready};
 use serde_json::Value;
 
 use crate::promises::seed;
@@ -34,8 +36,8 @@ use crate::world::{EmbeddedWorld, User, World};
 use peer::Peer;
 use request::Request;
 
-/// Seeds that are played every time: of the first forty those whose sequences meet no difference that is known (docs/plane.md).
-const SEEDS: [u64; 21] = [1, 2, 8, 9, 12, 16, 17, 18, 20, 21, 23, 24, 26, 28, 29, 30, 31, 32, 33, 35, 39];
+/// How many seeds, from the first on, are played every time.
+const SEEDS: u64 = 24;
 /// How many seeds of CRDs are played every time.
 const DEFINITIONS: u64 = 12;
 /// How many sequences are played at a time.
@@ -57,6 +59,12 @@ pub enum Pair {
     Definitions,
 }
 
+impl Pair {
+    fn name(self) -> &'static str {
+        if self == Self::Kcp { "kcp" } else { "kube" }
+    }
+}
+
 /// All trials: their names and what they are about.
 pub fn all() -> [(&'static str, Pair); 3] {
     [
@@ -71,17 +79,12 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
     Box::pin(async move {
         let plane = EmbeddedWorld::start().await?;
         let arena = Arena::set(real, &plane, pair).await?;
-        let mut seeds = seed::seeds(0);
-        if seeds.is_empty() && pair == Pair::Definitions {
-            seeds.extend(1..=DEFINITIONS);
-        } else if seeds.is_empty() {
-            seeds.extend(SEEDS);
-        }
+        let seeds = seed::seeds(if pair == Pair::Definitions { DEFINITIONS } else { SEEDS });
         let count = seeds.len();
         let told: Vec<String> = futures::stream::iter(seeds)
-            .map(|seed| arena.about(pair, seed))
+            .map(|seed| arena.about(seed))
             .buffer_unordered(AT_ONCE)
-            .filter_map(async |outcome| outcome.unwrap_or_else(|error| Some(format!("{error:#}"))))
+            .filter_map(|outcome| ready(outcome.unwrap_or_else(|error| Some(format!("{error:#}")))))
             .collect()
             .await;
         anyhow::ensure!(told.is_empty(), "{} of {count} sequences differ:\n{}", told.len(), told.join("\n"));
@@ -93,7 +96,10 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
 struct Arena {
     real: Peer,
     plane: Peer,
+    pair: Pair,
     id: String,
+    /// Where answers of the real server are kept.
+    kept: Option<PathBuf>,
     played: AtomicUsize,
 }
 
@@ -103,9 +109,8 @@ impl Arena {
             Pair::Kube | Pair::Definitions => world.service_kubeconfig(User::Admin),
             Pair::Kcp => world.kcp_kubeconfig(User::Admin, "root"),
         };
-        let name = if pair == Pair::Kcp { "kcp" } else { "kube" };
         let real = match (live(), real) {
-            (Some(folder), _) => std::fs::read_to_string(folder.join(name))?,
+            (Some(folder), _) => std::fs::read_to_string(folder.join(pair.name()))?,
             (None, Some(world)) => kubeconfig(world),
             (None, None) => anyhow::bail!("no real server"),
         };
@@ -127,24 +132,37 @@ impl Arena {
                 peer.until(&kind.path.replace("{ns}", "default"), "the kind is served", |_| true).await?;
             }
         }
-        Ok(Self { real, plane, id, played: AtomicUsize::new(0) })
+        let kept = std::env::var_os("CARRICK_KEPT").map(PathBuf::from);
+        Ok(Self { real, plane, pair, id, kept, played: AtomicUsize::new(0) })
     }
 
     /// Plays a sequence on both; where and how they differ first.
     async fn play(&self, sequence: &[Request]) -> anyhow::Result<Option<Difference>> {
         let number = self.played.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("d{}-{number}", self.id);
-        let (real, plane) = futures::try_join!(
-            play::play(&self.real, sequence, &namespace),
-            play::play(&self.plane, sequence, &namespace),
-        )?;
+        let (real, plane) =
+            futures::try_join!(self.play_real(sequence, &namespace), play::play(&self.plane, sequence, &namespace),)?;
         let differs = real.into_iter().zip(plane).enumerate().find(|(_, (real, plane))| real != plane);
         Ok(differs.map(|(step, (real, plane))| Difference { step, real, plane }))
     }
 
+    /// Plays a sequence on the real server, unless its answers were kept.
+    async fn play_real(&self, sequence: &[Request], namespace: &str) -> anyhow::Result<Vec<Value>> {
+        let Some(folder) = &self.kept else { return play::play(&self.real, sequence, namespace).await };
+        let mut hasher = DefaultHasher::new();
+        format!("{sequence:?}").hash(&mut hasher);
+        let file = folder.join(format!("{}-{:016x}.json", self.pair.name(), hasher.finish()));
+        if let Ok(text) = std::fs::read(&file) {
+            return Ok(serde_json::from_slice(&text)?);
+        }
+        let answers = play::play(&self.real, sequence, namespace).await?;
+        std::fs::write(&file, serde_json::to_vec(&answers)?)?;
+        Ok(answers)
+    }
+
     /// Plays a seed; tells how the servers differ, if they do.
-    async fn about(&self, pair: Pair, seed: u64) -> anyhow::Result<Option<String>> {
-        if pair == Pair::Definitions {
+    async fn about(&self, seed: u64) -> anyhow::Result<Option<String>> {
+        if self.pair == Pair::Definitions {
             let token = format!("d{}-{seed}", self.id);
             return definitions::compare(&self.real, &self.plane, seed, &token).await;
         }
@@ -175,6 +193,14 @@ impl Arena {
     async fn shrink(&self, sequence: Vec<Request>, first: Difference) -> anyhow::Result<(Vec<Request>, Difference)> {
         let (mut sequence, mut difference) = (sequence, first);
         sequence.truncate(difference.step + 1);
+        // What has to be waited for goes first.
+        let quick: Vec<Request> = sequence.iter().filter(|request| !request.waits()).cloned().collect();
+        if quick.len() < sequence.len()
+            && let Some(found) = self.play(&quick).await?
+        {
+            (sequence, difference) = (quick, found);
+            sequence.truncate(difference.step + 1);
+        }
         let mut index = sequence.len();
         while index > 0 {
             index -= 1;

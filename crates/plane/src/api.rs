@@ -5,6 +5,7 @@
 
 mod apply;
 mod create;
+mod decode;
 mod delete;
 mod fields;
 mod managed;
@@ -32,10 +33,10 @@ use crate::auth::rbac;
 use crate::extension::{Extension, Target, ViewAdmit, Visible};
 use crate::plane::Mode;
 use crate::resource::{Resource, Version};
-use crate::schema::Schema;
 use crate::status::{Cause, Status};
 use crate::store::{Key, Store};
 
+pub(crate) use decode::go_type;
 pub use delete::{DeleteOptions, Propagation};
 pub use meta::{now, now_micro};
 pub use patch::Patch;
@@ -255,9 +256,8 @@ impl Api {
         escalation::check(&self.store, &clusters, &caller, grant)
     }
 
-    /// What a schema has to say about an object, in the words of the server that is played.
-    fn checked(&self, schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-        let causes = schema.validate(object, old);
+    /// What a schema has against an object, in the words of the server that is played.
+    fn checked(&self, causes: Vec<Cause>) -> Vec<Cause> {
         if self.mode == Mode::Kube { causes } else { causes.into_iter().map(Cause::without_type).collect() }
     }
 

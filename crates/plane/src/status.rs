@@ -11,8 +11,9 @@ pub struct Cause {
     pub message: String,
     /// The field the cause is about, may be empty.
     pub field: String,
-    /// The type a broken rule names in place of the value, as Kubernetes does up to 1.34; later ones, and kcp, leave it out.
-    pub named_type: Option<&'static str>,
+    /// The type a broken rule names in place of the value, as Kubernetes does up to 1.34; later ones, and kcp, show the value, if it is a
+    /// plain one.
+    pub named_type: Option<(&'static str, Option<String>)>,
 }
 
 impl Cause {
@@ -21,11 +22,13 @@ impl Cause {
         Self { reason: reason.to_owned(), message: message.into(), field: field.to_owned(), named_type: None }
     }
 
-    /// The message without the type of a value.
+    /// The message with the value, or nothing, in place of its type.
     #[must_use]
     pub fn without_type(mut self) -> Self {
-        if let Some(kind) = self.named_type.take() {
-            self.message = self.message.replacen(&format!("Invalid value: {kind:?}: "), "Invalid value: ", 1);
+        if let Some((kind, value)) = self.named_type.take() {
+            let shown = value.map_or_else(String::new, |value| format!("{value}: "));
+            let typed = format!("Invalid value: {kind:?}: ");
+            self.message = self.message.replacen(&typed, &format!("Invalid value: {shown}"), 1);
         }
         self
     }
@@ -215,7 +218,13 @@ impl Status {
 
     /// The object breaks its schema or a rule.
     pub fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        let texts: Vec<String> = causes.iter().map(Cause::text).collect();
+        // What is found twice is told once.
+        let mut texts: Vec<String> = Vec::new();
+        for text in causes.iter().map(Cause::text) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let text = if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) };
         let message = format!("{} \"{name}\" is invalid: {text}", qualified(group, kind));
         Self::new(422, "Invalid", message).about(group, kind, name).with_causes(causes)

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::crds;
 use super::dice::Dice;
 use super::kinds::{self, Kind};
-use super::request::{Body, Request};
+use super::request::{Body, Request, When};
 use super::values::{content, metadata, overlay, spec, status};
 
 /// How many requests a sequence has.
@@ -29,7 +29,12 @@ pub fn sequence(seed: u64) -> Vec<Request> {
     let mut requests = Vec::new();
     for index in 0..LENGTH {
         let kind = if dice.chance(85) { *dice.pick(&usual) } else { dice.pick(kinds::all()) };
-        requests.push(request(&mut dice, kind, index));
+        requests.extend(match dice.below(100) {
+            0..3 => left(&mut dice, kind, index),
+            3..5 => namespace_end(&mut dice, index),
+            5..7 => family(&mut dice, index),
+            _ => vec![request(&mut dice, kind, index)],
+        });
     }
     requests
 }
@@ -47,7 +52,8 @@ fn request(dice: &mut Dice, kind: &Kind, index: usize) -> Request {
         74..82 => delete(dice, kind, name, index),
         82..84 => delete_collection(dice, kind),
         84..91 => list(dice, kind),
-        91..95 => odd(dice, kind, name),
+        91..94 => odd(dice, kind, name),
+        94..97 => scale(dice, name),
         _ => crds::request(dice),
     }
 }
@@ -84,8 +90,7 @@ fn object(dice: &mut Dice, kind: &Kind, name: &str) -> Value {
 
 fn create(dice: &mut Dice, kind: &Kind, name: &str, index: usize) -> Request {
     let mut object = object(dice, kind, name);
-    let generated = dice.chance(8) && (Dice::is_wide() || kind.plural != "namespaces");
-    if generated && object["metadata"].is_object() {
+    if dice.chance(8) && object["metadata"].is_object() {
         object["metadata"]["generateName"] = format!("{}-", kind.named(&format!("gen{index}"))).into();
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("name");
@@ -251,6 +256,10 @@ fn apply(dice: &mut Dice, kind: &Kind, name: &str) -> Request {
     } else {
         overlay(&mut object, &content(dice, kind));
     }
+    if !kind.custom && !Dice::is_wide() {
+        // What Kubernetes' own types make of null is stored in two ways.
+        drop_nulls(&mut object);
+    }
     if dice.chance(5) {
         overlay(
             &mut object,
@@ -310,6 +319,165 @@ fn delete(dice: &mut Dice, kind: &Kind, name: &str, index: usize) -> Request {
         request = request.with("propagationPolicy", dice.word(&["Background", "Odd"]));
     }
     request
+}
+
+/// A policy of deletion, in the body or in the query.
+fn policy(dice: &mut Dice, path: String) -> Request {
+    if dice.chance(60) {
+        let options = dice.any(&json!([
+            { "propagationPolicy": "Foreground" }, { "propagationPolicy": "Orphan" }, { "propagationPolicy": "Background" },
+            { "orphanDependents": true }, { "orphanDependents": false }, {}, { "gracePeriodSeconds": 0 },
+        ]));
+        return Request::new("DELETE", path, Body::Json(options));
+    }
+    let request = Request::new("DELETE", path, Body::None);
+    match dice.word(&["Foreground", "Orphan", "Background", ""]) {
+        "" => request,
+        policy => request.with("propagationPolicy", policy),
+    }
+}
+
+/// Deletes an object of its own, which a collector may then end at any moment: only what deletion answers is compared.
+fn left(dice: &mut Dice, kind: &Kind, index: usize) -> Vec<Request> {
+    let kind = if kind.plural == "namespaces" { &kinds::all()[0] } else { kind };
+    let path = kind.path.replace("{ns}", "{ns}-left");
+    let name = format!("left-{index}");
+    let mut object = json!({ "apiVersion": kind.api_version, "kind": kind.kind, "metadata": { "name": name } });
+    if kind.custom {
+        object["spec"] = json!({});
+    }
+    let finalizers = json!([
+        null,
+        ["example.com/hold"],
+        ["orphan"],
+        ["foregroundDeletion"],
+        ["foregroundDeletion", "example.com/hold"],
+        ["orphan", "example.com/hold"],
+    ]);
+    object["metadata"]["finalizers"] = dice.any(&finalizers);
+    let mut delete = policy(dice, format!("{path}/{name}"));
+    if dice.chance(20) {
+        delete = delete.with("dryRun", "All");
+    }
+    vec![Request::new("POST", path, Body::Json(object)), delete]
+}
+
+/// Deletes a namespace that something keeps from ending, and asks for more in it.
+fn namespace_end(dice: &mut Dice, index: usize) -> Vec<Request> {
+    let name = format!("{{ns}}-end-{index}");
+    let path = format!("/api/v1/namespaces/{name}");
+    let inside = |name: &str, finalizers: Value| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "finalizers": finalizers } });
+    let post = |path: &str, object: Value| Request::new("POST", path, Body::Json(object));
+    let maps = format!("{path}/configmaps");
+    let gadgets = format!("/apis/{}/v1/namespaces/{name}/gadgets", kinds::GROUP);
+    let mut requests = vec![
+        post("/api/v1/namespaces", json!({ "metadata": { "name": name } })),
+        post(&maps, inside("held", json!(["example.com/hold"]))),
+        post(&maps, inside("free", json!(null))),
+    ];
+    let delete = match dice.below(3) {
+        0 => Request::new("DELETE", &path, Body::None),
+        1 => Request::new("DELETE", &path, Body::Json(json!({ "propagationPolicy": "Background" }))),
+        _ => Request::new(
+            "DELETE",
+            &path,
+            Body::Json(json!({ "preconditions": { "uid": format!("$uid:namespaces/{name}") } })),
+        ),
+    };
+    requests.push(delete);
+    let gadget = json!({
+        "apiVersion": format!("{}/v1", kinds::GROUP), "kind": "Gadget", "metadata": { "name": "late" }, "spec": {},
+    });
+    requests.push(match dice.below(4) {
+        0 => post(&maps, inside("late", json!(null))),
+        1 => post(&maps, inside("late", json!(null))).with("dryRun", "All"),
+        2 => post(&gadgets, gadget),
+        _ => Request::new("PATCH", format!("{maps}/late"), Body::Json(inside("late", json!([]))))
+            .media(APPLY)
+            .with("fieldManager", "m"),
+    });
+    let release =
+        Request::new("PATCH", format!("{maps}/held"), Body::Json(json!({ "metadata": { "finalizers": null } })));
+    requests.push(release.media(MERGE).when(When::Never));
+    requests.push(Request::new("GET", path, Body::None).when(When::Gone));
+    requests
+}
+
+/// Owners and what depends on them, and what is left when an owner is deleted.
+fn family(dice: &mut Dice, index: usize) -> Vec<Request> {
+    let maps = "/api/v1/namespaces/{ns}-left/configmaps";
+    let (first, second) = (format!("owner-{index}"), format!("other-{index}"));
+    let object = |name: &str, more: Value| {
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "labels": { "family": format!("f{index}") } },
+        });
+        overlay(&mut object["metadata"], &more);
+        Request::new("POST", maps, Body::Json(object))
+    };
+    let mut requests = vec![object(&first, json!({})), object(&second, json!({}))];
+    for child in 0..3 {
+        let owner = |dice: &mut Dice, name: &str| {
+            let mut owner = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": format!("$uid:configmaps/{name}"),
+            });
+            if dice.chance(50) {
+                owner["blockOwnerDeletion"] = true.into();
+            }
+            owner
+        };
+        let mut owners = vec![owner(dice, &first)];
+        if dice.chance(35) {
+            owners.push(owner(dice, &second));
+        }
+        let mut more = json!({ "ownerReferences": owners });
+        if dice.chance(25) {
+            more["finalizers"] = json!(["example.com/hold"]);
+        }
+        requests.push(object(&format!("child-{index}-{child}"), more));
+    }
+    requests.push(policy(dice, format!("{maps}/{first}")));
+    let all = Request::new("GET", maps, Body::None).with("labelSelector", format!("family=f{index}"));
+    requests.push(all.when(When::Settled));
+    requests
+}
+
+/// The scale of a gadget.
+fn scale(dice: &mut Dice, name: &str) -> Request {
+    let kind = &kinds::all()[2 + dice.below(2)];
+    let path = format!("{}/scale", kind.at(name));
+    match dice.below(4) {
+        0 => Request::new("GET", path, Body::None),
+        1 => {
+            let replicas = dice.any(&json!([0, 1, 3, -1]));
+            let operations = json!([{ "op": "add", "path": "/spec/replicas", "value": replicas }]);
+            options(dice, Request::new("PATCH", path, Body::Json(operations)).media(JSON_PATCH))
+        }
+        2 => {
+            let replicas = dice.any(&json!([0, 1, 3, -1, null]));
+            options(
+                dice,
+                Request::new("PATCH", path, Body::Json(json!({ "spec": { "replicas": replicas } }))).media(MERGE),
+            )
+        }
+        _ => {
+            let mut object = json!({
+                "apiVersion": "autoscaling/v1", "kind": "Scale",
+                "metadata": { "name": name }, "spec": { "replicas": dice.any(&json!([0, 1, 4, -1])) },
+            });
+            if dice.chance(30) {
+                object["metadata"]["resourceVersion"] =
+                    format!("{}{}", dice.word(&["$rv:", "$first:"]), kind.key(name)).into();
+            }
+            options(dice, Request::new("PUT", path, Body::Json(object)))
+        }
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    if let Value::Object(map) = value {
+        map.retain(|_, value| !value.is_null());
+        map.values_mut().for_each(drop_nulls);
+    }
 }
 
 fn delete_collection(dice: &mut Dice, kind: &Kind) -> Request {
@@ -376,6 +544,15 @@ fn list(dice: &mut Dice, kind: &Kind) -> Request {
         if dice.chance(40) && kind.plural != "configmaps" {
             request = request.with("limit", dice.word(&["1", "2", "x", "-1", "0"]));
             request.pages = true;
+            if dice.chance(40) {
+                let name = dice.word(&NAMES);
+                let between = if dice.chance(50) {
+                    Request::new("DELETE", kind.at(name), Body::None)
+                } else {
+                    create(dice, kind, name, 77)
+                };
+                request.between = Some(Box::new(between));
+            }
         }
     }
     if dice.chance(12) {

@@ -86,16 +86,14 @@ impl Normal {
                 ("managedFields", Value::Array(entries)) => self.managed(entries),
                 (_, value) => self.value(value),
             };
+            // Owners are listed by their UIDs.
+            let key = if key.starts_with("k:") { self.text(&key) } else { key };
             (key, value)
         });
         Value::Object(entries.collect())
     }
 
     fn revision(&mut self, text: &str) -> Value {
-        // kcp writes anew what a patch does not change, the plane never does.
-        if !self.cluster.is_empty() {
-            return "revision".into();
-        }
         let next = self.revisions.len() + 1;
         let number = *self.revisions.entry(text.to_owned()).or_insert(next);
         format!("revision {number}").into()
@@ -124,7 +122,24 @@ impl Normal {
         if !self.cluster.is_empty() {
             text = text.replace(&self.cluster, "CLUSTER");
         }
-        RULES.iter().fold(text, |text, (rule, by)| rule.replace_all(&text, *by).into_owned())
+        let text = RULES.iter().fold(text, |text, (rule, by)| rule.replace_all(&text, *by).into_owned());
+        unordered_text(text)
+    }
+}
+
+/// A refusal that shows a whole object shows its fields in some order, and of several fields that nobody knows one is told.
+fn unordered_text(text: String) -> String {
+    const SHOWN: &str = "Invalid value: \"{";
+    if let Some((before, _)) = text.split_once("): ").filter(|_| text.contains("field not declared in schema")) {
+        return format!("{before}): field not declared in schema");
+    }
+    let Some(start) = text.find(SHOWN).map(|start| start + SHOWN.len() - 2) else { return text };
+    let mut shown = serde_json::Deserializer::from_str(&text[start..]).into_iter::<String>();
+    let Some(Ok(object)) = shown.next() else { return text };
+    let end = start + shown.byte_offset();
+    match serde_json::from_str::<Value>(&object) {
+        Ok(object) => format!("{}{object}{}", &text[..start], &text[end..]),
+        Err(_) => text,
     }
 }
 
@@ -136,6 +151,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"(?i)(resource ?version[^0-9\n]{1,40})\d+", "${1}RV"),
         (r"\b(gen\d+-|Bad_|x-)[a-z0-9]{5}\b", "${1}SUFFIX"),
         (r"^\d+[smh]$", "AGE"),
+        (r"scheme\.go:\d+", "scheme.go:LINE"),
         // The type of `self` has a new name every time.
         (r"\bselfType\d+", "object"),
     ];

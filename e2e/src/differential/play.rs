@@ -1,6 +1,7 @@
 //! A sequence played on one server.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use hyper::body::Bytes;
@@ -9,7 +10,12 @@ use serde_json::{Value, json};
 use super::kinds;
 use super::normal::Normal;
 use super::peer::Peer;
-use super::request::{Body, Request};
+use super::request::{Body, Request, When};
+
+/// How long an answer has to stay the same to be the last one, how often it is looked at, and how long in all.
+const STILL: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The object whose appearance ends a watch.
 const LAST: &str = "zz-last";
@@ -17,7 +23,9 @@ const LAST: &str = "zz-last";
 /// The answers to each request, and then what watches that began before the first one have seen.
 pub async fn play(peer: &Peer, sequence: &[Request], namespace: &str) -> anyhow::Result<Vec<Value>> {
     let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-    peer.must("POST", "/api/v1/namespaces", &object).await?;
+    let home = peer.must("POST", "/api/v1/namespaces", &object).await?;
+    let left = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": format!("{namespace}-left") } });
+    peer.must("POST", "/api/v1/namespaces", &left).await?;
     let mut since = Vec::new();
     for kind in kinds::watched() {
         let list = peer.must("GET", &kind.path.replace("{ns}", namespace), &Value::Null).await?;
@@ -25,9 +33,10 @@ pub async fn play(peer: &Peer, sequence: &[Request], namespace: &str) -> anyhow:
     }
     let normal = Normal::new(peer, namespace);
     let mut desk = Desk { peer, namespace, normal, since: since[0].clone(), seen: BTreeMap::new() };
+    desk.seen.insert("namespaces/{ns}".to_owned(), vec![home]);
     let mut answers = Vec::new();
     for request in sequence {
-        answers.push(desk.send(request).await.with_context(|| request.to_string())?);
+        answers.push(desk.ask(request).await.with_context(|| request.to_string())?);
     }
     for kind in kinds::watched() {
         let mut last = json!({
@@ -71,6 +80,37 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
+    /// Sends a request until its answer counts.
+    async fn ask(&mut self, request: &Request) -> anyhow::Result<Value> {
+        let collected = !self.peer.cluster.is_empty();
+        match request.when {
+            When::Now => self.send(request).await,
+            When::Settled | When::Gone if !collected => Ok(Value::Null),
+            When::Never => self.send(request).await.map(|_| Value::Null),
+            When::Gone => {
+                let began = Instant::now();
+                loop {
+                    let answer = self.send(request).await?;
+                    if answer["code"] == 404 || began.elapsed() > PATIENCE {
+                        return Ok(answer);
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+            When::Settled => {
+                let (began, mut since, mut last) = (Instant::now(), Instant::now(), Value::Null);
+                while since.elapsed() < STILL && began.elapsed() < PATIENCE {
+                    let answer = collected_only(self.send(request).await?);
+                    if answer != last {
+                        (since, last) = (Instant::now(), answer);
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Ok(last)
+            }
+        }
+    }
+
     async fn send(&mut self, request: &Request) -> anyhow::Result<Value> {
         let mut answers = Vec::new();
         let mut token = String::new();
@@ -92,6 +132,9 @@ impl Desk<'_> {
                 self.remember(request, &value);
             }
             answers.push(self.normal.answer(&answer));
+            if let (1, Some(between)) = (answers.len(), &request.between) {
+                answers.push(Box::pin(self.send(between)).await?);
+            }
             value["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
             if !request.pages || token.is_empty() || answers.len() > 20 {
                 break;
@@ -103,7 +146,9 @@ impl Desk<'_> {
     fn remember(&mut self, request: &Request, value: &Value) {
         let dry = request.query.iter().any(|(name, _)| *name == "dryRun");
         let name = value["metadata"]["name"].as_str().unwrap_or_default().replace(self.namespace, "{ns}");
-        if let (Some(kind), false, false) = (kinds::of_path(&request.path), name.is_empty(), dry) {
+        let path = request.path.replace("{ns}-left", "{ns}");
+        let kind = kinds::of_path(&path).filter(|_| !path.ends_with("/scale"));
+        if let (Some(kind), false, false) = (kind, name.is_empty(), dry) {
             self.seen.entry(format!("{}/{name}", kind.plural)).or_default().push(value.clone());
         }
     }
@@ -164,19 +209,18 @@ impl Desk<'_> {
             let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default();
             !name.starts_with("left-") && name != "kube-root-ca.crt"
         };
-        let mut told: BTreeMap<String, Value> = BTreeMap::new();
-        let mut shown = Vec::new();
-        for event in events.into_iter().filter(own) {
-            let event = self.normal.value(event);
-            let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            // An object that was written anew as it was, as kcp does, tells nothing.
-            if told.get(&name) != Some(&event["object"]) || event["type"] == "DELETED" {
-                told.insert(name, event["object"].clone());
-                shown.push(event);
-            }
-        }
-        shown.into()
+        events.into_iter().filter(own).map(|event| self.normal.value(event)).collect()
     }
+}
+
+/// A list without what depends on how often collectors wrote.
+fn collected_only(mut list: Value) -> Value {
+    for item in list["body"]["items"].as_array_mut().into_iter().flatten() {
+        for key in ["managedFields", "resourceVersion"] {
+            item["metadata"].as_object_mut().map(|metadata| metadata.remove(key));
+        }
+    }
+    list
 }
 
 /// RFC 7386.

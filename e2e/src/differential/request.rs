@@ -24,6 +24,23 @@ pub struct Request {
     pub body: Body,
     /// Whether the pages that follow are fetched as well.
     pub pages: bool,
+    /// What is sent after the first page.
+    pub between: Option<Box<Request>>,
+    /// What has to happen for the answer to count.
+    pub when: When,
+}
+
+/// Which answer to a request counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// The first.
+    Now,
+    /// None: others may have changed the object meanwhile.
+    Never,
+    /// The one that no longer changes, where somebody collects what nobody needs; elsewhere none.
+    Settled,
+    /// That there is nothing (any more), where somebody ends namespaces; elsewhere none.
+    Gone,
 }
 
 /// What is sent.
@@ -45,13 +62,35 @@ impl Request {
     /// A request without anything special.
     pub fn new(method: &'static str, path: impl Into<String>, body: Body) -> Self {
         let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-        Self { method, path: path.into(), query: Vec::new(), media, accept: "application/json", body, pages: false }
+        Self {
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            media,
+            accept: "application/json",
+            body,
+            pages: false,
+            between: None,
+            when: When::Now,
+        }
     }
 
     /// The same with a parameter.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.query.push((name, value.into()));
+        self
+    }
+
+    /// Whether its answer may take long.
+    pub fn waits(&self) -> bool {
+        matches!(self.when, When::Settled | When::Gone)
+    }
+
+    /// The same whose answer counts at another time.
+    #[must_use]
+    pub fn when(mut self, when: When) -> Self {
+        self.when = when;
         self
     }
 
@@ -78,6 +117,12 @@ impl fmt::Display for Request {
         }
         if self.accept != "application/json" {
             write!(f, " (accept {})", self.accept)?;
+        }
+        if self.when != When::Now {
+            write!(f, " ({:?})", self.when)?;
+        }
+        if let Some(between) = &self.between {
+            write!(f, " (then {between})")?;
         }
         let media = if matches!(self.media, "application/json") { "" } else { self.media };
         match &self.body {

@@ -17,6 +17,9 @@ pub fn metadata(dice: &mut Dice) -> Value {
     if dice.chance(20) {
         metadata["finalizers"] = dice.any(&json!([["example.com/hold"], ["example.com/hold", "example.com/more"], []]));
     }
+    if dice.chance(7) {
+        metadata["ownerReferences"] = owners(dice);
+    }
     if dice.chance(6) {
         let odd = json!([
             { "labels": { "bad key": "x" } },
@@ -36,16 +39,43 @@ pub fn metadata(dice: &mut Dice) -> Value {
             { "unknown": 1 },
             { "managedFields": [{}] },
             { "generateName": "x-" },
+            { "finalizers": ["no-slash"] },
+            { "finalizers": ["orphan", "foregroundDeletion"] },
+            { "managedFields": [{ "manager": "m", "operation": "Bad" }] },
+            { "managedFields": [{
+                "manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                "fieldsV1": { "f:metadata": { "f:labels": { "f:app": {} } } },
+            }] },
         ]);
-        let wide = json!([
-            { "finalizers": ["no-slash"] }, { "managedFields": [{ "manager": "m", "operation": "Bad" }] },
-        ]);
-        let odd = if Dice::is_wide() && dice.chance(20) { wide } else { odd };
         for (key, value) in dice.any(&odd).as_object().into_iter().flatten() {
             metadata[key] = value.clone();
         }
     }
     metadata
+}
+
+/// Owners that exist, and some that are refused.
+fn owners(dice: &mut Dice) -> Value {
+    let owner = |more: Value| {
+        let mut owner =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "name": "{ns}", "uid": "$uid:namespaces/{ns}" });
+        overlay(&mut owner, &more);
+        owner
+    };
+    let plain = owner(json!({}));
+    dice.any(&json!([
+        [plain],
+        [owner(json!({ "controller": true, "blockOwnerDeletion": true }))],
+        [owner(json!({ "controller": false }))],
+        [plain, plain],
+        [owner(json!({ "controller": true })), owner(json!({ "controller": true, "uid": "other", "name": "other" }))],
+        [{ "name": "n", "kind": "K" }],
+        [owner(json!({ "name": "" }))],
+        [owner(json!({ "kind": "Event" }))],
+        [owner(json!({ "apiVersion": "a/b/c" }))],
+        [owner(json!({ "odd": 1 }))],
+        [],
+    ]))
 }
 
 /// What an object of a kind holds beside metadata.
@@ -54,7 +84,6 @@ pub fn content(dice: &mut Dice, kind: &Kind) -> Value {
         "configmaps" => config_map(dice),
         "secrets" => secret(dice),
         "gadgets" => json!({ "spec": spec(dice) }),
-        _ if !Dice::is_wide() => json!({}),
         _ => dice.some(15, &[("spec", json!([{}, { "finalizers": ["kubernetes"] }, { "finalizers": ["bad"] }]))]),
     }
 }
@@ -154,7 +183,7 @@ pub fn status(dice: &mut Dice) -> Value {
         60,
         &[
             ("phase", json!(["Ready", "Waiting", "Ready", "Odd", 1])),
-            ("replicas", if Dice::is_wide() { json!([1, 2, "x"]) } else { json!([1, 2]) }),
+            ("replicas", json!([1, 2, 1, 2, "x", -1])),
             (
                 "conditions",
                 json!([

@@ -2,7 +2,7 @@
 
 /// How many runs with new seeds each trial makes.
 const RUNS: &str = "CARRICK_RUNS";
-/// The one seed to run with, to replay a failure.
+/// The one seed to run with, to replay a failure, or several: `7` or `1-60`.
 const SEED: &str = "CARRICK_SEED";
 
 /// Set to anything, all combinations are tried instead of a selection.
@@ -42,14 +42,19 @@ impl Choices {
 /// The seeds to run with: always the same few, as many new ones as asked for, or the one to be replayed.
 pub fn seeds(default: u64) -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    if let Some(seed) = number(SEED) {
-        return vec![seed];
+    if let Some((first, last)) = std::env::var(SEED).ok().as_deref().and_then(range) {
+        return (first..=last).collect();
     }
     // The same ones every time, so that a change that breaks something is the one that is blamed; new ones for whoever asks for more.
     let Some(runs) = number(RUNS) else { return (1..=default).collect() };
     // Short enough to be typed again.
     let new = || uuid::Uuid::new_v4().as_u64_pair().0 % 1_000_000;
     (0..runs).map(|_| new()).collect()
+}
+
+fn range(text: &str) -> Option<(u64, u64)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some((first.parse().ok()?, last.parse().ok()?))
 }
 
 /// How to run a failed trial again.

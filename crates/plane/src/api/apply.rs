@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::create::{remove_meta, strip_cluster, whole_numbers};
+use super::create::{remove_meta, strip_cluster};
+use super::decode::whole_numbers;
 use super::fields::{self, Path, Paths};
 use super::managed::{self, Entry};
-use super::update::Source;
-use super::{Api, Caller, Scope, WriteOptions, Written, meta, now, typed};
+use super::update::{Change, Source, check_name};
+use super::{Api, Caller, Scope, WriteOptions, Written, now, typed};
 use crate::schema::{ListType, Schema};
 use crate::status::{Cause, Status};
 
@@ -27,7 +28,7 @@ impl Api {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let mut config = config.clone();
-        check(scope, name, &mut config)?;
+        check(scope, &mut config)?;
         let key = scope.key(name)?;
         let absent = !self.store.has(&key);
         if absent && !subresource.is_empty() {
@@ -35,6 +36,7 @@ impl Api {
         }
         whole_numbers(&mut config);
         typed::check(scope, &config)?;
+        check_name(caller, name, &config)?;
         let has_status = scope.version()?.status;
         limit(&mut config, subresource, has_status);
         if absent {
@@ -49,18 +51,17 @@ impl Api {
             object["metadata"]["name"] = name.into();
             let entry = new_entry(scope, options, subresource, owned(scope, &config));
             managed::set_entries(&mut object, vec![entry]);
-            match self.create_applied(caller, scope, &object, options) {
+            match self.create_applied(caller, scope, object, options) {
                 Err(status) if status.reason == "AlreadyExists" => {}
                 other => return other,
             }
         }
-        self.modify(caller, scope, name, subresource, options, Source::Apply, |current| {
-            merged(scope, current, &config, options, subresource)
-        })
+        let change = Change { caller, scope, name, subresource, options, source: Source::Apply };
+        self.modify(&change, |current| merged(scope, current, &config, options, subresource))
     }
 }
 
-fn check(scope: &Scope, name: &str, config: &mut Value) -> Result<(), Status> {
+fn check(scope: &Scope, config: &mut Value) -> Result<(), Status> {
     if !config.is_object() {
         return Err(Status::bad_request("error decoding apply configuration: it must be an object"));
     }
@@ -72,11 +73,6 @@ fn check(scope: &Scope, name: &str, config: &mut Value) -> Result<(), Status> {
     }
     if !config["metadata"]["managedFields"].is_null() {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
-    }
-    let found = meta::name_of(config);
-    if !found.is_empty() && found != name {
-        let message = format!("the name of the object ({found}) does not match the name on the URL ({name})");
-        return Err(Status::bad_request(message));
     }
     strip_cluster(config);
     Ok(())
@@ -126,11 +122,7 @@ fn merged(
     let claimed = owned(scope, config);
     let mut object = current.clone();
     merge(&mut object, config, schema, custom, "");
-    let changed: Paths = {
-        let before = fields::flatten(current, schema, custom);
-        let after = fields::flatten(&object, schema, custom);
-        after.iter().filter(|(path, node)| before.get(*path) != Some(*node)).map(|(path, _)| path.clone()).collect()
-    };
+    let changed = fields::compare(current, &object, schema, custom).set;
     let mut entries = managed::entries(current);
     if entries.is_empty() {
         entries.extend(managed::before_first_apply(scope, current));
@@ -156,13 +148,12 @@ fn merged(
             entry.paths.retain(|path| !paths.contains(path));
         }
     }
-    let dropped = previous.iter().flat_map(|entry| entry.paths.iter()).filter(|path| !claimed.contains(*path));
-    for path in dropped {
-        let below = |paths: &Paths| paths.iter().any(|other| other.starts_with(path));
-        // What somebody still claims, or holds something below of, stays.
-        if !below(&claimed) && !entries.iter().any(|entry| below(&entry.paths)) {
-            remove(&mut object, path, schema, custom);
-        }
+    // What was applied before and is claimed by nobody any more goes, and the fields around it with it, whatever else is in there.
+    let all: Paths = entries.iter().flat_map(|entry| &entry.paths).chain(&claimed).cloned().collect();
+    let kept = fields::with_parents(&all, schema, custom);
+    let last = previous.as_ref().map(|entry| fields::with_parents(&entry.paths, schema, custom)).unwrap_or_default();
+    for path in last.difference(&kept) {
+        remove(&mut object, path, schema, custom);
     }
     let mut entry = new_entry(scope, options, subresource, claimed);
     if object == *current {

@@ -13,10 +13,9 @@ use crate::store::{Expect, Key, StoreError, Stored};
 const ATTEMPTS: usize = 5;
 
 /// What happens to dependents.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
     /// They go afterwards.
-    #[default]
     Background,
     /// They go first.
     Foreground,
@@ -33,8 +32,8 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// Only if the object has this revision.
     pub revision: Option<String>,
-    /// Dependents.
-    pub propagation: Propagation,
+    /// Dependents; without it they go afterwards, unless finalizers say otherwise.
+    pub propagation: Option<Propagation>,
 }
 
 impl DeleteOptions {
@@ -46,9 +45,10 @@ impl DeleteOptions {
             return Err(invalid(Cause::invalid("propagationPolicy", &value["propagationPolicy"], detail)));
         }
         let propagation = match (value["propagationPolicy"].as_str(), value["orphanDependents"].as_bool()) {
-            (Some("Foreground"), _) => Propagation::Foreground,
-            (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
-            (Some("Background") | None, _) => Propagation::Background,
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+            (None, None) => None,
             (Some(other), _) => {
                 let known = [json!("Foreground"), json!("Background"), json!("Orphan"), json!("nil")];
                 return Err(invalid(Cause::unsupported("propagationPolicy", &other.into(), &known)));
@@ -177,26 +177,33 @@ fn check_preconditions(scope: &Scope, name: &str, stored: &Stored, options: &Del
 }
 
 /// Adds what the deletion leaves on an object: finalizers of the propagation policy, then the time of deletion.
-fn mark(scope: &Scope, propagation: Propagation, object: &mut Value) {
-    let finalizer = match propagation {
-        Propagation::Background => None,
-        Propagation::Foreground => Some("foregroundDeletion"),
-        Propagation::Orphan => Some("orphan"),
-    };
-    if object["metadata"]["deletionTimestamp"].is_string() {
+fn mark(scope: &Scope, propagation: Option<Propagation>, object: &mut Value) {
+    let mut finalizers: Vec<String> = meta::texts(object, "finalizers").into_iter().map(str::to_owned).collect();
+    let before = finalizers.clone();
+    if let Some(propagation) = propagation {
+        let wanted = match propagation {
+            Propagation::Background => None,
+            Propagation::Foreground => Some("foregroundDeletion"),
+            Propagation::Orphan => Some("orphan"),
+        };
+        finalizers.retain(|name| !matches!(name.as_str(), "orphan" | "foregroundDeletion") || wanted == Some(name));
+        finalizers.extend(wanted.filter(|name| !finalizers.iter().any(|found| found == name)).map(str::to_owned));
+    }
+    let deleting = object["metadata"]["deletionTimestamp"].is_string();
+    let own = rules::delete_finalizer(&scope.resource)
+        .filter(|name| !deleting && !finalizers.iter().any(|found| found == name));
+    finalizers.extend(own.map(str::to_owned));
+    if finalizers != before {
+        object["metadata"]["finalizers"] = finalizers.into();
+    }
+    if deleting {
         return;
     }
-    let wanted: Vec<&str> = finalizer.into_iter().chain(rules::delete_finalizer(&scope.resource)).collect();
-    for name in wanted {
-        if !meta::texts(object, "finalizers").contains(&name) {
-            match &mut object["metadata"]["finalizers"] {
-                Value::Array(list) => list.push(name.into()),
-                empty => *empty = json!([name]),
-            }
-        }
-    }
     object["metadata"]["deletionTimestamp"] = meta::now().into();
-    object["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+    // Namespaces take their time.
+    if !rules::is_namespace(&scope.resource) {
+        object["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+    }
     if let Some(generation) = object["metadata"]["generation"].as_i64() {
         object["metadata"]["generation"] = (generation + 1).into();
     }

@@ -28,13 +28,13 @@ const UNOWNED: [&str; 10] = [
 /// Maps of built-in kinds that are one field themselves; other objects there are only the sum of their fields.
 const BUILTIN_MAPS: [&str; 6] = ["annotations", "binaryData", "data", "labels", "matchLabels", "stringData"];
 
-/// What sits at a path.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Node<'a> {
-    /// A value that is owned as a whole.
-    Leaf(&'a Value),
-    /// A map or an item of a keyed list.
-    Container,
+/// What a write does to what can be owned.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Changes {
+    /// What is new or has another value.
+    pub(super) set: Paths,
+    /// What is gone.
+    pub(super) removed: Paths,
 }
 
 /// How a list of this field is identified.
@@ -94,6 +94,39 @@ fn below<'a>(schema: Option<&'a Schema>, key: &str) -> Option<&'a Schema> {
     schema.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()))
 }
 
+/// Whether a field of an object is one of those its type names.
+fn is_declared(schema: Option<&Schema>, custom: bool, field: &str, key: &str) -> bool {
+    let own = matches!(key, "apiVersion" | "kind" | "metadata");
+    match schema {
+        Some(schema) => schema.properties.contains_key(key) || (schema.embedded && own),
+        None => !custom && !BUILTIN_MAPS.contains(&field),
+    }
+}
+
+/// A set of paths with all declared fields that lead to them.
+pub(super) fn with_parents(paths: &Paths, schema: Option<&Schema>, custom: bool) -> Paths {
+    let mut all = paths.clone();
+    for path in paths {
+        let (mut schema, mut custom, mut field) = (schema, custom, "");
+        for (depth, element) in path.iter().enumerate() {
+            let Some(key) = element.strip_prefix("f:") else {
+                schema = schema.and_then(|schema| schema.items.as_deref());
+                continue;
+            };
+            let declared = depth == 0 || is_declared(schema, custom, field, key);
+            if declared && depth + 1 < path.len() {
+                all.insert(path[..=depth].to_vec());
+            }
+            if depth == 0 && key == "metadata" {
+                (schema, custom, field) = (None, false, "metadata");
+            } else {
+                (schema, field) = (below(schema, key), key);
+            }
+        }
+    }
+    all
+}
+
 fn claim(value: &Value, schema: Option<&Schema>, custom: bool, field: &str, path: Path, paths: &mut Paths) {
     match value {
         Value::Object(map) if !map.is_empty() && !schema.is_some_and(|schema| schema.atomic) => {
@@ -101,11 +134,7 @@ fn claim(value: &Value, schema: Option<&Schema>, custom: bool, field: &str, path
                 let mut deeper = path.clone();
                 deeper.push(format!("f:{key}"));
                 let own = matches!(key.as_str(), "apiVersion" | "kind" | "metadata");
-                let declared = match schema {
-                    Some(schema) => schema.properties.contains_key(key) || (schema.embedded && own),
-                    None => !custom && !BUILTIN_MAPS.contains(&field),
-                };
-                if !declared {
+                if !is_declared(schema, custom, field, key) {
                     paths.insert(deeper.clone());
                 }
                 let inner = custom && !(own && schema.is_some_and(|schema| schema.embedded));
@@ -119,7 +148,7 @@ fn claim(value: &Value, schema: Option<&Schema>, custom: bool, field: &str, path
                 let Some(element) = item_element(&kind, items, item) else { continue };
                 let mut deeper = path.clone();
                 deeper.push(element);
-                if item.is_object() {
+                if item.is_object() && field != "ownerReferences" {
                     claim(item, items, custom, field, deeper.clone(), paths);
                 }
                 paths.insert(deeper);
@@ -134,82 +163,135 @@ fn claim(value: &Value, schema: Option<&Schema>, custom: bool, field: &str, path
     }
 }
 
-/// Everything that can be owned in an object.
-pub(super) fn flatten<'a>(object: &'a Value, schema: Option<&Schema>, custom: bool) -> BTreeMap<Path, Node<'a>> {
-    let mut nodes = BTreeMap::new();
-    let Some(map) = object.as_object() else { return nodes };
-    for (key, value) in map {
+/// How two states of an object differ in what can be owned.
+pub(super) fn compare(old: &Value, new: &Value, schema: Option<&Schema>, custom: bool) -> Changes {
+    let mut changes = Changes::default();
+    for key in keys(Some(old), Some(new)) {
+        let (before, after) = (old.get(key), new.get(key));
         match key.as_str() {
             "apiVersion" | "kind" => {}
             "metadata" => {
-                for (name, value) in value.as_object().into_iter().flatten() {
-                    if !UNOWNED.contains(&name.as_str()) {
-                        let path = vec!["f:metadata".to_owned(), format!("f:{name}")];
-                        walk(value, None, false, name, path, &mut nodes);
-                    }
+                for name in keys(before, after).into_iter().filter(|name| !UNOWNED.contains(&name.as_str())) {
+                    let path = vec!["f:metadata".to_owned(), format!("f:{name}")];
+                    let spot = Spot { schema: None, custom: false, field: name, path };
+                    spot.compare(
+                        before.and_then(|map| map.get(name)),
+                        after.and_then(|map| map.get(name)),
+                        &mut changes,
+                    );
                 }
             }
             _ => {
-                let child = schema.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()));
-                walk(value, child, custom, key, vec![format!("f:{key}")], &mut nodes);
+                let spot = Spot { schema: below(schema, key), custom, field: key, path: vec![format!("f:{key}")] };
+                spot.compare(before, after, &mut changes);
             }
         }
     }
-    nodes
+    changes
 }
 
-fn walk<'a>(
-    value: &'a Value,
-    schema: Option<&Schema>,
+/// The keys of two objects, each once.
+fn keys<'a>(old: Option<&'a Value>, new: Option<&'a Value>) -> BTreeSet<&'a String> {
+    [old, new].into_iter().flatten().filter_map(Value::as_object).flat_map(Map::keys).collect()
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// A place in an object.
+struct Spot<'a> {
+    schema: Option<&'a Schema>,
     custom: bool,
-    field: &str,
+    field: &'a str,
     path: Path,
-    nodes: &mut BTreeMap<Path, Node<'a>>,
-) {
-    match value {
-        Value::Object(map) if !map.is_empty() && !schema.is_some_and(|schema| schema.atomic) => {
-            for (key, child) in map {
-                let below = schema.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()));
-                let mut deeper = path.clone();
-                deeper.push(format!("f:{key}"));
-                walk(child, below, custom, key, deeper, nodes);
+}
+
+impl<'a> Spot<'a> {
+    fn down(&self, element: String, schema: Option<&'a Schema>, field: &'a str) -> Self {
+        let mut path = self.path.clone();
+        path.push(element);
+        Spot { schema, custom: self.custom, field, path }
+    }
+
+    fn compare(&self, old: Option<&'a Value>, new: Option<&'a Value>, changes: &mut Changes) {
+        // What is empty is nothing to Kubernetes' own types.
+        let (old, new) =
+            (old.filter(|old| self.custom || !is_empty(old)), new.filter(|new| self.custom || !is_empty(new)));
+        if old.is_none() && new.is_none() {
+            return;
+        }
+        let has = |value: Option<&Value>| match value {
+            Some(Value::Object(map)) => !map.is_empty(),
+            Some(Value::Array(list)) => !list.is_empty(),
+            _ => false,
+        };
+        let is_map = |value: Option<&Value>| value.is_none_or(|value| value.is_object() || value.is_null());
+        let is_list = |value: Option<&Value>| value.is_none_or(|value| value.is_array() || value.is_null());
+        let kind = list_type(self.schema, self.custom, self.field);
+        let atomic = self.schema.is_some_and(|schema| schema.atomic);
+        // What is empty before and after is one value.
+        if !has(old) && !has(new) {
+            self.compare_whole(old, new, changes);
+        } else if !atomic && is_map(old) && is_map(new) {
+            for key in keys(old, new) {
+                let spot = self.down(format!("f:{key}"), below(self.schema, key), key);
+                spot.compare(old.and_then(|map| map.get(key)), new.and_then(|map| map.get(key)), changes);
             }
             // Of the structs of Kubernetes' own types only those that may be absent are owned as a whole.
-            let optional = path.get(1).is_some_and(|above| above == "f:conversion");
-            if custom || BUILTIN_MAPS.contains(&field) || optional {
-                nodes.insert(path, Node::Container);
+            let optional = self.path.get(1).is_some_and(|above| above == "f:conversion");
+            if self.custom || BUILTIN_MAPS.contains(&self.field) || optional {
+                self.compare_container(old, new, changes);
             }
+        } else if kind != ListType::Atomic && is_list(old) && is_list(new) {
+            self.compare_items(&kind, old, new, changes);
+            if self.custom || matches!(self.field, "finalizers" | "ownerReferences") {
+                self.compare_container(old, new, changes);
+            }
+        } else {
+            self.compare_whole(old, new, changes);
         }
-        Value::Array(list) if !list.is_empty() => {
-            let kind = list_type(schema, custom, field);
-            if kind == ListType::Atomic {
-                nodes.insert(path, Node::Leaf(value));
-                return;
+    }
+
+    fn compare_items(&self, kind: &ListType, old: Option<&'a Value>, new: Option<&'a Value>, changes: &mut Changes) {
+        let items = self.schema.and_then(|schema| schema.items.as_deref());
+        let named = |list: Option<&'a Value>| -> BTreeMap<String, &'a Value> {
+            let list = list.and_then(Value::as_array).into_iter().flatten();
+            list.filter_map(|item| Some((item_element(kind, items, item)?, item))).collect()
+        };
+        let (old, new) = (named(old), named(new));
+        for element in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
+            let spot = self.down(element.clone(), items, "");
+            let (before, after) = (old.get(element).copied(), new.get(element).copied());
+            // An owner is known by its uid, and all else about it belongs together.
+            let whole = self.field == "ownerReferences" || items.is_some_and(|items| items.atomic);
+            if whole || !matches!(kind, ListType::Map(_)) {
+                spot.compare_whole(before, after, changes);
+                continue;
             }
-            let items = schema.and_then(|schema| schema.items.as_deref());
-            for item in list {
-                let Some(element) = item_element(&kind, items, item) else { continue };
-                let mut deeper = path.clone();
-                deeper.push(element);
-                if let (Value::Object(map), ListType::Map(_)) = (item, &kind) {
-                    for (key, child) in map {
-                        let below =
-                            items.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()));
-                        let mut inner = deeper.clone();
-                        inner.push(format!("f:{key}"));
-                        walk(child, below, custom, key, inner, nodes);
-                    }
-                    nodes.insert(deeper, Node::Container);
-                } else {
-                    nodes.insert(deeper, Node::Leaf(item));
-                }
+            for key in keys(before, after) {
+                let spot = spot.down(format!("f:{key}"), below(items, key), key);
+                spot.compare(before.and_then(|map| map.get(key)), after.and_then(|map| map.get(key)), changes);
             }
-            if custom || field == "finalizers" || field == "ownerReferences" {
-                nodes.insert(path, Node::Container);
-            }
+            spot.compare_container(before, after, changes);
         }
-        _ => {
-            nodes.insert(path, Node::Leaf(value));
+    }
+
+    /// A value that is owned as a whole.
+    fn compare_whole(&self, old: Option<&Value>, new: Option<&Value>, changes: &mut Changes) {
+        if new.is_none() {
+            changes.removed.insert(self.path.clone());
+        } else if old != new {
+            changes.set.insert(self.path.clone());
+        }
+    }
+
+    /// A map or an item of a keyed list changes only by coming and going.
+    fn compare_container(&self, old: Option<&Value>, new: Option<&Value>, changes: &mut Changes) {
+        if old.is_none() {
+            changes.set.insert(self.path.clone());
+        } else if new.is_none() {
+            changes.removed.insert(self.path.clone());
         }
     }
 }
@@ -307,7 +389,7 @@ mod tests {
             "apiVersion": "x.io/v1", "kind": "W", "metadata": {"name": "a", "labels": {"l": "1"}},
             "spec": {"size": 1, "ports": [{"name": "a", "port": 1}], "tags": ["t"], "args": ["x", "y"]},
         });
-        let paths: Paths = flatten(&object, Some(&schema), true).into_keys().collect();
+        let paths = compare(&json!({}), &object, Some(&schema), true).set;
         let encoded = encode(&paths);
         assert_eq!(
             encoded,
@@ -320,5 +402,24 @@ mod tests {
         assert_eq!(decode(&encoded), paths);
         let shown: Vec<String> = paths.iter().map(display).collect();
         assert!(shown.contains(&".spec.ports[name=\"a\"].port".to_owned()), "{shown:?}");
+    }
+
+    #[test]
+    fn containers_change_only_by_coming_and_going() {
+        let schema = Schema::compile(&json!({"type": "object", "properties": {
+            "limits": {"type": "object", "additionalProperties": {"type": "integer"}},
+        }}))
+        .unwrap();
+        let changes = |old: Value, new: Value| {
+            let Changes { set, removed } = compare(&old, &new, Some(&schema), true);
+            (encode(&set), encode(&removed))
+        };
+        let (none, empty) = (json!({}), json!({"limits": {}}));
+        let full = json!({"limits": {"cpu": 1}});
+        assert_eq!(changes(none.clone(), full.clone()), (json!({"f:limits": {".": {}, "f:cpu": {}}}), json!({})));
+        assert_eq!(changes(empty.clone(), full.clone()), (json!({"f:limits": {"f:cpu": {}}}), json!({})));
+        assert_eq!(changes(full.clone(), empty.clone()), (json!({}), json!({"f:limits": {"f:cpu": {}}})));
+        assert_eq!(changes(none, empty.clone()), (json!({"f:limits": {}}), json!({})));
+        assert_eq!(changes(full, json!({})), (json!({}), json!({"f:limits": {".": {}, "f:cpu": {}}})));
     }
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{self, Node, Path, Paths};
-use super::{Scope, WriteOptions, now, rules};
+use super::fields::{self, Changes, Path, Paths};
+use super::{Scope, WriteOptions, now};
+use crate::schema::Schema;
 
 /// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,33 +23,37 @@ impl Entry {
         let same_version = operation == "Apply" || self.api_version == api_version;
         self.manager == manager && self.operation == operation && same_version && self.subresource == subresource
     }
+
+    fn order(&self) -> [&str; 5] {
+        [&self.operation, &self.time, &self.manager, &self.api_version, &self.subresource]
+    }
 }
 
-/// The entries of an object.
+/// The entries of an object; none if one of them makes no sense.
 pub(super) fn entries(object: &Value) -> Vec<Entry> {
     let list = object["metadata"]["managedFields"].as_array().into_iter().flatten();
-    list.filter(|entry| entry.as_object().is_some_and(|map| !map.is_empty()))
-        .map(|entry| {
-            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-            Entry {
-                manager: text("manager"),
-                operation: text("operation"),
-                api_version: text("apiVersion"),
-                subresource: text("subresource"),
-                time: text("time"),
-                paths: fields::decode(&entry["fieldsV1"]),
-            }
-        })
-        .collect()
+    let read: Option<Vec<Entry>> = list.map(entry).collect();
+    read.unwrap_or_default()
+}
+
+fn entry(value: &Value) -> Option<Entry> {
+    let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let known = matches!(value["operation"].as_str(), Some("Apply" | "Update")) && value["fieldsType"] == "FieldsV1";
+    (known && !text("apiVersion").is_empty()).then(|| Entry {
+        manager: text("manager"),
+        operation: text("operation"),
+        api_version: text("apiVersion"),
+        subresource: text("subresource"),
+        time: text("time"),
+        paths: fields::decode(&value["fieldsV1"]),
+    })
 }
 
 /// Writes entries into an object; empty ones are dropped.
 pub(super) fn set_entries(object: &mut Value, mut entries: Vec<Entry>) {
     entries.retain(|entry| !entry.paths.is_empty());
     // Kubernetes keeps applied entries first, then updates by time.
-    entries.sort_by(|a, b| {
-        (a.operation != "Apply", &a.time, &a.manager).cmp(&(b.operation != "Apply", &b.time, &b.manager))
-    });
+    entries.sort_by(|a, b| a.order().cmp(&b.order()));
     if entries.is_empty() {
         super::create::remove_meta(object, "managedFields");
         return;
@@ -78,12 +83,26 @@ fn is_reset(object: &Value) -> bool {
     list.is_some_and(|list| list.is_empty() || (list.len() == 1 && list[0] == json!({})))
 }
 
+fn schema(scope: &Scope) -> Option<&Schema> {
+    scope.resource.version(&scope.version).and_then(|version| version.schema.as_deref())
+}
+
+/// How two states differ in what can be owned through an endpoint.
+fn changes(scope: &Scope, old: &Value, new: &Value, subresource: &str) -> Changes {
+    let has_status = scope.version().is_ok_and(|version| version.status);
+    let mut changes = fields::compare(old, new, schema(scope), scope.resource.is_custom());
+    let counts = |path: &Path| match subresource {
+        "status" => matches!(path[0].as_str(), "f:status" | "f:metadata"),
+        _ => !(has_status && path[0] == "f:status"),
+    };
+    changes.set.retain(counts);
+    changes.removed.retain(counts);
+    changes
+}
+
 /// Whoever wrote an object whose fields have no owners.
 pub(super) fn before_first_apply(scope: &Scope, object: &Value) -> Option<Entry> {
-    let schema = scope.resource.version(&scope.version).and_then(|version| version.schema.as_deref());
-    let paths: Paths = fields::flatten(object, schema, scope.resource.is_custom()).into_keys().collect();
-    let unowned = |path: &Path| path[0] == "f:status" && scope.version().is_ok_and(|version| version.status);
-    let paths: Paths = paths.into_iter().filter(|path| !unowned(path)).collect();
+    let paths = changes(scope, &json!({}), object, "").set;
     (!paths.is_empty()).then(|| Entry {
         manager: "before-first-apply".into(),
         operation: "Update".into(),
@@ -94,63 +113,73 @@ pub(super) fn before_first_apply(scope: &Scope, object: &Value) -> Option<Entry>
     })
 }
 
-/// Records what an update, patch or create changed: the writer owns it now and nobody else does.
+/// Who owns what after an update, patch or create: the writer owns what it changed, and nobody else does. The object is looked at as it was
+/// sent, before the server completes it or keeps what an endpoint cannot change.
 pub(super) fn written(
     scope: &Scope,
     old: Option<&Value>,
-    object: &mut Value,
+    sent: &Value,
     options: &WriteOptions,
     subresource: &str,
-) {
-    let schema = scope.resource.version(&scope.version).and_then(|version| version.schema.as_deref());
-    let custom = scope.resource.is_custom();
-    let untracked = |object: &Value| object["metadata"]["managedFields"].as_array().is_none_or(Vec::is_empty);
-    if old.is_some_and(untracked) && untracked(object) {
-        // Nobody kept track so far, and only the first apply begins with it.
-        super::create::remove_meta(object, "managedFields");
-        return;
-    }
+) -> Vec<Entry> {
+    let told = if subresource.is_empty() && !is_reset(sent) { entries(sent) } else { Vec::new() };
     let mut known = match old {
-        None => Vec::new(),
-        Some(_) if is_reset(object) => Vec::new(),
-        Some(old) => {
-            let sent = entries(object);
-            if sent.is_empty() { entries(old) } else { sent }
-        }
+        Some(old) if told.is_empty() && (!subresource.is_empty() || !is_reset(sent)) => entries(old),
+        _ => told,
     };
-    let empty = Value::Null;
-    let (changed, removed) = {
-        let before = fields::flatten(old.unwrap_or(&empty), schema, custom);
-        let mut after = fields::flatten(object, schema, custom);
-        let unowned = rules::set_by_server(&scope.resource, old.is_none());
-        after.retain(|path, _| !unowned.iter().any(|field| path[0].strip_prefix("f:") == Some(field)));
-        let differs = |path: &Path, node: &Node<'_>| before.get(path) != Some(node);
-        let changed: Paths =
-            after.iter().filter(|(path, node)| differs(path, node)).map(|(path, _)| path.clone()).collect();
-        let kept: Paths = after.into_keys().collect();
-        let removed: Paths = before.into_keys().filter(|path| !kept.contains(path)).collect();
-        (changed, removed)
-    };
-    for entry in &mut known {
-        entry.paths.retain(|path| !changed.contains(path) && !removed.contains(path));
+    if old.is_some() && known.is_empty() {
+        // Nobody kept track so far, and only the first apply begins with it.
+        return known;
+    }
+    let Changes { set, removed } = changes(scope, old.unwrap_or(&json!({})), sent, subresource);
+    take(&mut known, &set, &removed);
+    let manager = options.manager.as_str();
+    if set.is_empty() || manager.is_empty() {
+        return known;
     }
     let api_version = scope.api_version();
-    let manager = options.manager.as_str();
-    if !changed.is_empty() && !manager.is_empty() {
-        let own = known.iter_mut().find(|entry| entry.is(manager, "Update", &api_version, subresource));
-        if let Some(entry) = own {
-            entry.paths.extend(changed);
-            entry.time = now();
-        } else {
-            known.push(Entry {
-                manager: manager.to_owned(),
-                operation: "Update".into(),
-                api_version,
-                subresource: subresource.to_owned(),
-                time: now(),
-                paths: changed,
-            });
-        }
+    if let Some(own) = known.iter_mut().find(|entry| entry.is(manager, "Update", &api_version, subresource)) {
+        own.paths.extend(set);
+        own.time = now();
+    } else {
+        known.push(Entry {
+            manager: manager.to_owned(),
+            operation: "Update".into(),
+            api_version,
+            subresource: subresource.to_owned(),
+            time: now(),
+            paths: set,
+        });
     }
-    set_entries(object, known);
+    known
+}
+
+/// Who owns what after a write to the scale of an object, of which only the number of replicas can be owned. Zero is no number there.
+pub(super) fn scaled(scope: &Scope, old: &Value, new: &Value, options: &WriteOptions, replicas: &str) -> Vec<Entry> {
+    let mut known = entries(old);
+    let path: Path = replicas.split('.').filter(|part| !part.is_empty()).map(|part| format!("f:{part}")).collect();
+    let number = |object: &Value| object.pointer(&replicas.replace('.', "/")).and_then(Value::as_i64).unwrap_or(0);
+    if number(old) == number(new) || !known.iter().any(|entry| entry.paths.contains(&path)) {
+        return known;
+    }
+    let path = Paths::from([path]);
+    take(&mut known, &path, &Paths::new());
+    if number(new) != 0 {
+        known.push(Entry {
+            manager: options.manager.clone(),
+            operation: "Update".into(),
+            api_version: scope.api_version(),
+            subresource: "scale".into(),
+            time: String::new(),
+            paths: path,
+        });
+    }
+    known
+}
+
+fn take(entries: &mut Vec<Entry>, set: &Paths, removed: &Paths) {
+    for entry in &mut *entries {
+        entry.paths.retain(|path| !set.contains(path) && !removed.contains(path));
+    }
+    entries.retain(|entry| !entry.paths.is_empty());
 }

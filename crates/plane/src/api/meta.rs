@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::create::go_type;
+use super::decode::go_type;
+use super::typed;
+use crate::resource::Resource;
 use crate::status::Cause;
 
 /// The present time with seconds, as in `creationTimestamp`.
@@ -81,7 +83,7 @@ pub(super) fn check_generate_name(rule: NameRule, prefix: &str) -> Option<Cause>
 }
 
 /// What is wrong with labels, annotations, finalizers and owner references.
-pub(super) fn check_metadata(object: &Value) -> Vec<Cause> {
+pub(super) fn check_metadata(object: &Value, strict_finalizers: bool) -> Vec<Cause> {
     let metadata = &object["metadata"];
     let mut causes = Vec::new();
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
@@ -93,22 +95,101 @@ pub(super) fn check_metadata(object: &Value) -> Vec<Cause> {
     for (key, _) in metadata["annotations"].as_object().into_iter().flatten() {
         check_key("metadata.annotations", &key.to_lowercase(), key, &mut causes);
     }
-    for name in texts(object, "finalizers") {
+    let finalizers = texts(object, "finalizers");
+    for name in &finalizers {
         check_key("metadata.finalizers", name, name, &mut causes);
     }
-    for (index, owner) in metadata["ownerReferences"].as_array().into_iter().flatten().enumerate() {
-        for field in ["apiVersion", "kind", "name", "uid"] {
-            if owner[field].as_str().is_none_or(str::is_empty) {
-                let path = format!("metadata.ownerReferences[{index}].{field}");
-                causes.push(Cause::invalid(
-                    &path,
-                    &Value::String(String::new()),
-                    &format!("{field} must not be empty"),
-                ));
-            }
+    for (index, name) in finalizers.iter().enumerate().filter(|(_, name)| strict_finalizers && is_plain(name)) {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        causes.push(Cause::invalid(&format!("metadata.finalizers[{index}]"), &(*name).into(), detail));
+    }
+    if ["orphan", "foregroundDeletion"].iter().all(|name| finalizers.contains(name)) {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        causes.push(Cause::invalid("metadata.finalizers", &metadata["finalizers"], detail));
+    }
+    check_owners(&metadata["ownerReferences"], &mut causes);
+    causes
+}
+
+fn check_owners(owners: &Value, causes: &mut Vec<Cause>) {
+    const FIELD: &str = "metadata.ownerReferences";
+    let owners = owners.as_array().map(Vec::as_slice).unwrap_or_default();
+    for owner in owners {
+        let text = |key: &str| owner[key].as_str().unwrap_or_default();
+        let version = text("apiVersion");
+        if version.is_empty() || version.split('/').count() > 2 {
+            causes.push(Cause::invalid(&format!("{FIELD}.apiVersion"), &version.into(), "version must not be empty"));
+        }
+        for key in ["kind", "name", "uid"].into_iter().filter(|key| text(key).is_empty()) {
+            causes.push(Cause::invalid(&format!("{FIELD}.{key}"), &"".into(), "must not be empty"));
+        }
+        if version == "v1" && text("kind") == "Event" {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            causes.push(Cause::invalid_text(FIELD, &owner_text(owner), detail));
         }
     }
-    causes
+    let mut controllers = owners.iter().filter(|owner| owner["controller"] == true);
+    let name = |owner: &Value| format!("{}/{}", typed::plain(&owner["kind"]), typed::plain(&owner["name"]));
+    let first = controllers.next().map(name).unwrap_or_default();
+    for other in controllers {
+        let all: Vec<String> = owners.iter().map(owner_text).collect();
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+            first,
+            name(other)
+        );
+        causes.push(Cause::invalid_text(FIELD, &format!("[{}]", all.join(",")), &detail));
+    }
+}
+
+/// An owner as Go writes it.
+fn owner_text(owner: &Value) -> String {
+    let always = ["apiVersion", "kind", "name", "uid"].into_iter().map(|key| {
+        let text = owner[key].as_str().unwrap_or_default();
+        format!("{key:?}:{}", Value::from(text))
+    });
+    let set = ["controller", "blockOwnerDeletion"].into_iter().filter(|key| !owner[key].is_null());
+    let all: Vec<String> = always.chain(set.map(|key| format!("{key:?}:{}", owner[key]))).collect();
+    format!("{{{}}}", all.join(","))
+}
+
+/// Drops owners that are listed twice; the warning about them. A patch is looked at only when it was applied.
+pub(super) fn dedup_owners(object: &mut Value, patched: bool) -> Option<String> {
+    let Some(Value::Array(owners)) = object["metadata"].get_mut("ownerReferences") else { return None };
+    let mut twice = Vec::new();
+    let mut kept: Vec<Value> = Vec::new();
+    for owner in std::mem::take(owners) {
+        if kept.contains(&owner) {
+            twice.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    let when = if patched { " after mutating admission happens" } else { "" };
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
+}
+
+/// Whether a finalizer is neither one of Kubernetes' own nor has a domain.
+fn is_plain(finalizer: &str) -> bool {
+    !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion")
+}
+
+/// Advice about finalizers without a domain that custom kinds get.
+pub(super) fn finalizer_warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    if !resource.is_custom() {
+        return Vec::new();
+    }
+    let known = old.map(|old| texts(old, "finalizers")).unwrap_or_default();
+    let new = texts(object, "finalizers").into_iter().filter(|name| is_plain(name) && !known.contains(name));
+    let advice = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers";
+    new.map(|name| format!("metadata.finalizers: {name:?}: {advice}")).collect()
 }
 
 const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -175,6 +256,9 @@ pub(super) fn decode_metadata(object: &Value, custom: bool) -> Result<(), String
     let metadata = match &object["metadata"] {
         Value::Null => return Ok(()),
         Value::Object(metadata) => metadata,
+        other if custom => {
+            return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", go_type(other)));
+        }
         other => {
             return misfit(
                 other,

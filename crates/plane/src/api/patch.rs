@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::create::go_type;
-use super::update::Source;
+use super::decode::go_type;
+use super::update::{Change, Source};
 use super::{Api, Caller, Scope, WriteOptions, Written, merge, strategic};
 use crate::plane::Mode;
 use crate::status::Status;
@@ -25,6 +25,47 @@ impl Patch {
     /// Stands for a patch that cannot be read, until its object is found.
     pub(crate) fn unreadable(why: &str) -> Value {
         Value::String(format!("{UNREADABLE}{why}"))
+    }
+
+    /// What a patch other than server-side apply makes of an object.
+    pub(crate) fn apply_to(&self, current: &Value) -> Result<Value, Status> {
+        let mut object = current.clone();
+        match self {
+            Self::Merge(patch) => {
+                object_patch(patch)?;
+                merge::apply(&mut object, patch);
+            }
+            Self::Strategic(patch) => {
+                object_patch(patch)?;
+                strategic::apply(&mut object, patch)?;
+            }
+            Self::Json(patch) => {
+                readable(patch)?;
+                if patch.is_null() {
+                    return Ok(object);
+                }
+                if !patch.is_array() {
+                    let found = go_type(patch);
+                    let why = format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");
+                    return Err(Status::bad_request(format!("error decoding patch: {why}")));
+                }
+                if let Some(other) = patch.as_array().into_iter().flatten().find(|operation| !operation.is_object()) {
+                    let found = go_type(other);
+                    let why = format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp");
+                    return Err(Status::bad_request(format!("error decoding patch: {why}")));
+                }
+                let operations: json_patch::Patch =
+                    serde_json::from_value(patch.clone()).map_err(|_| unapplicable())?;
+                for operation in operations.iter() {
+                    if !finds_nothing_as_expected(operation, &object) {
+                        let operation = lenient(operation, &object);
+                        json_patch::patch(&mut object, &[operation]).map_err(|_| unapplicable())?;
+                    }
+                }
+            }
+            Self::Apply(_) => {}
+        }
+        Ok(object)
     }
 }
 
@@ -63,45 +104,17 @@ impl Api {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
+        let source = match patch {
+            Patch::Strategic(patch) => Source::Strategic(patch),
+            _ => Source::Patch,
+        };
+        let change = Change { caller, scope, name, subresource, options, source };
         match patch {
             Patch::Apply(config) => self.apply(caller, scope, name, subresource, config, options),
             Patch::Strategic(_) if scope.resource.is_custom() => {
                 Err(Status::unsupported_media(custom_patches(self.mode)))
             }
-            Patch::Merge(patch) => self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
-                object_patch(patch)?;
-                let mut object = current.clone();
-                merge::apply(&mut object, patch);
-                Ok(object)
-            }),
-            Patch::Strategic(patch) => {
-                self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
-                    object_patch(patch)?;
-                    let mut object = current.clone();
-                    strategic::apply(&mut object, patch)?;
-                    Ok(object)
-                })
-            }
-            Patch::Json(patch) => self.modify(caller, scope, name, subresource, options, Source::Patch, |current| {
-                readable(patch)?;
-                if patch.is_null() {
-                    return Ok(current.clone());
-                }
-                if !patch.is_array() {
-                    let found = go_type(patch);
-                    let why = format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");
-                    return Err(Status::bad_request(format!("error decoding patch: {why}")));
-                }
-                let operations: json_patch::Patch =
-                    serde_json::from_value(patch.clone()).map_err(|_| unapplicable())?;
-                let mut object = current.clone();
-                for operation in operations.iter() {
-                    if !finds_nothing_as_expected(operation, &object) {
-                        json_patch::patch(&mut object, std::slice::from_ref(operation)).map_err(|_| unapplicable())?;
-                    }
-                }
-                Ok(object)
-            }),
+            _ => self.modify(&change, |current| patch.apply_to(current)),
         }
     }
 }
@@ -125,6 +138,24 @@ fn finds_nothing_as_expected(operation: &json_patch::PatchOperation, object: &Va
     let json_patch::PatchOperation::Test(test) = operation else { return false };
     let parent = test.path.parent().and_then(|parent| parent.resolve(object).ok());
     test.value.is_null() && parent.is_some_and(Value::is_object) && test.path.resolve(object).is_err()
+}
+
+/// Kubernetes takes the replacement of what is not there for an addition, and copies null from nowhere; the crate refuses both.
+fn lenient(operation: &json_patch::PatchOperation, object: &Value) -> json_patch::PatchOperation {
+    use json_patch::{AddOperation, PatchOperation};
+    let missing = |path: &json_patch::jsonptr::PointerBuf| {
+        let parent = path.parent().and_then(|parent| parent.resolve(object).ok());
+        parent.is_some_and(Value::is_object) && path.resolve(object).is_err()
+    };
+    match operation {
+        PatchOperation::Replace(replace) if missing(&replace.path) => {
+            PatchOperation::Add(AddOperation { path: replace.path.clone(), value: replace.value.clone() })
+        }
+        PatchOperation::Copy(copy) if missing(&copy.from) => {
+            PatchOperation::Add(AddOperation { path: copy.path.clone(), value: Value::Null })
+        }
+        other => other.clone(),
+    }
 }
 
 /// A JSON patch whose test fails or whose path is missing.

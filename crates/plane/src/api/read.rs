@@ -215,7 +215,8 @@ fn to_api_version(resource: &Resource, wanted: &str, object: &mut Value) {
 /// How many objects a filtered page looks at at a time.
 const CHUNK: usize = 500;
 
-/// A page of the objects that fit, read in as many pieces as it takes, all at the same revision.
+/// A page of the objects that fit, read in as many pieces as it takes, all at the same revision. Whether others follow is told without
+/// looking whether they fit.
 fn filtered(
     read: impl Fn(Option<u64>, Option<&Key>, usize) -> Result<Page, Status>,
     fits: impl Fn(&Key, &Object) -> bool,
@@ -223,26 +224,27 @@ fn filtered(
     behind: Option<&Key>,
     limit: usize,
 ) -> Result<Page, Status> {
-    // One more than wanted tells whether there is one.
-    let wanted = if limit == 0 { usize::MAX } else { limit + 1 };
+    let wanted = if limit == 0 { usize::MAX } else { limit };
     let chunk = if limit == 0 { 0 } else { limit.max(CHUNK) };
     let mut piece = read(at, behind, chunk)?;
     let revision = piece.revision;
     let mut items = Vec::new();
     loop {
         let last = piece.items.last().map(|(key, _)| key.clone());
-        let left = wanted - items.len();
-        items.extend(piece.items.into_iter().filter(|(key, object)| fits(key, object)).take(left));
-        if !piece.more || items.len() == wanted {
-            break;
+        let mut rest = piece.items.into_iter();
+        while items.len() < wanted
+            && let Some((key, object)) = rest.next()
+        {
+            if fits(&key, &object) {
+                items.push((key, object));
+            }
+        }
+        let more = piece.more || rest.next().is_some();
+        if !more || items.len() == wanted {
+            return Ok(Page { revision, items, more, rest: None });
         }
         piece = read(Some(revision), last.as_ref(), chunk)?;
     }
-    let more = items.len() == wanted;
-    if more {
-        items.pop();
-    }
-    Ok(Page { revision, items, more, rest: None })
 }
 
 /// What a continue token holds.

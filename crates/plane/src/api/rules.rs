@@ -9,7 +9,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::meta::NameRule;
-use super::{Api, Caller, Scope};
+use super::{Api, Caller, Scope, typed};
 use crate::definition;
 use crate::resource::{Origin, Resource};
 use crate::status::{Cause, Status};
@@ -36,6 +36,22 @@ fn is_crd(resource: &Resource) -> bool {
     is(resource, "apiextensions.k8s.io", "customresourcedefinitions")
 }
 
+/// Whether finalizers must be Kubernetes' own or have a domain.
+pub(super) fn has_strict_finalizers(resource: &Resource) -> bool {
+    resource.origin == Origin::Builtin && !is_crd(resource)
+}
+
+/// How often an update is looked at for faults in its finalizers; for others in its metadata it is twice more.
+pub(super) fn looks(resource: &Resource) -> usize {
+    if resource.is_custom() || is_crd(resource) || is(resource, "coordination.k8s.io", "leases") {
+        1
+    } else if is_rbac(resource) {
+        3
+    } else {
+        2
+    }
+}
+
 /// The rule for names of a kind; none if they are checked with everything else.
 pub(super) fn name_rule(resource: &Resource) -> Option<NameRule> {
     (!is_crd(resource)).then(|| NameRule::of(&resource.group, &resource.plural))
@@ -48,17 +64,6 @@ pub(super) fn has_generation(resource: &Resource) -> bool {
         || matches!(&*resource.group, "apps" | "batch" | "networking.k8s.io" | "policy")
 }
 
-/// The fields of a new object that the server fills in by itself, so that nobody owns them.
-pub(super) fn set_by_server(resource: &Resource, new: bool) -> &'static [&'static str] {
-    if new && is_namespace(resource) {
-        &["spec", "status"]
-    } else if is_crd(resource) {
-        &["status"]
-    } else {
-        &[]
-    }
-}
-
 /// A new CRD that is not stored has not met the controllers that fill in its status.
 pub(super) fn unestablished(resource: &Resource, object: &mut Value) {
     if is_crd(resource) {
@@ -68,7 +73,7 @@ pub(super) fn unestablished(resource: &Resource, object: &mut Value) {
 }
 
 /// What happens to maps of texts when they are read into Kubernetes' own types: empty ones are left out, and null is an empty text.
-pub(super) fn fit_types(resource: &Resource, object: &mut Value) -> Result<(), Status> {
+pub(super) fn fit_types(resource: &Resource, object: &mut Value) -> Result<(), String> {
     for field in ["labels", "annotations"] {
         if let Some(Value::Object(texts)) = object["metadata"].get_mut(field) {
             texts.values_mut().filter(|value| value.is_null()).for_each(|value| *value = Value::String(String::new()));
@@ -78,7 +83,7 @@ pub(super) fn fit_types(resource: &Resource, object: &mut Value) -> Result<(), S
         return Ok(());
     }
     let bytes = if is(resource, "", "secrets") { "data" } else { "binaryData" };
-    check_base64(&resource.kind, object.get(bytes))?;
+    check_base64(object.get(bytes))?;
     let Some(map) = object.as_object_mut() else { return Ok(()) };
     for field in ["data", "binaryData", "stringData"] {
         let Some(Value::Object(texts)) = map.get_mut(field) else { continue };
@@ -130,13 +135,13 @@ pub(super) fn check_delete(resource: &Resource, name: &str, caller: &Caller) -> 
     Ok(())
 }
 
-/// Completes an object before admission; `old` is none on create.
-pub(super) fn prepare(api: &Api, scope: &Scope, cluster: &str, object: &mut Value, old: Option<&Value>) {
+/// Fills in what a client left out, as if it had sent it; `old` is none on create.
+pub(super) fn complete(api: &Api, scope: &Scope, cluster: &str, object: &mut Value, old: Option<&Value>) {
     let resource = &scope.resource;
     if is(resource, "", "secrets") {
         secret(object, old);
-    } else if is_namespace(resource) {
-        namespace(object, old);
+    } else if is_namespace(resource) && object["metadata"]["name"].as_str().is_some_and(|name| !name.is_empty()) {
+        name_label(object);
     } else if is_crd(resource) {
         crd::prepare(api, cluster, object, old);
     } else if is_rbac(resource) {
@@ -169,28 +174,35 @@ fn secret(object: &mut Value, old: Option<&Value>) {
 }
 
 /// Refuses what is no base64, as decoding does.
-fn check_base64(kind: &str, data: Option<&Value>) -> Result<(), Status> {
+fn check_base64(data: Option<&Value>) -> Result<(), String> {
     for text in data.and_then(Value::as_object).into_iter().flat_map(|data| data.values()).filter_map(Value::as_str) {
         if BASE64.decode(text.as_bytes()).is_err() {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'\n' | b'\r');
             // Padding may end the text, and nothing else may be missing.
             let at = text.bytes().position(|byte| !fits(byte)).unwrap_or(text.len());
-            return Err(Status::bad_request(format!(
-                "{kind} in version \"v1\" cannot be handled as a {kind}: illegal base64 data at input byte {at}"
-            )));
+            return Err(format!("illegal base64 data at input byte {at}"));
         }
     }
     Ok(())
 }
 
-fn namespace(object: &mut Value, old: Option<&Value>) {
+/// Namespaces bear their name as a label.
+fn name_label(object: &mut Value) {
     let name = object["metadata"]["name"].clone();
     if !object["metadata"]["labels"].is_object() {
         object["metadata"]["labels"] = json!({});
     }
     object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+}
+
+/// Sets what a client cannot decide; `old` is none on create.
+pub(super) fn prepare(resource: &Resource, object: &mut Value, old: Option<&Value>) {
+    if !is_namespace(resource) {
+        return;
+    }
     match old {
         None => {
+            name_label(object);
             let mut finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
             if !finalizers.contains(&"kubernetes".into()) {
                 finalizers.push("kubernetes".into());
@@ -247,13 +259,32 @@ pub(super) fn validate(api: &Api, scope: &Scope, cluster: &str, object: &Value, 
     }
 }
 
-/// Numbers of replicas are never negative, whatever a schema says.
+/// Numbers of replicas are whole and never negative, whatever a schema says.
 fn replicas(scope: &Scope, object: &Value) -> Vec<Cause> {
     let scale = scope.resource.version(&scope.version).and_then(|version| version.scale.as_ref());
     let Some(scale) = scale.filter(|_| scope.resource.is_custom()) else { return Vec::new() };
-    let found = object.pointer(&scale.spec.replace('.', "/")).and_then(Value::as_i64);
-    let cause = |number: i64| Cause::invalid(&scale.spec, &number.into(), "should be a non-negative integer");
-    found.filter(|number| *number < 0).map(cause).into_iter().collect()
+    [&scale.spec, &scale.status].into_iter().filter_map(|path| replicas_fault(path, object)).collect()
+}
+
+fn replicas_fault(path: &str, object: &Value) -> Option<Cause> {
+    let misfit = |found: &Value, wanted: &str| {
+        let kind = typed::type_name(found);
+        let detail = format!("{path} accessor error: {} is of the type {kind}, expected {wanted}", typed::plain(found));
+        Some(Cause::invalid(path, &0.into(), &detail))
+    };
+    let mut found = object;
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        match found {
+            Value::Null => return None,
+            Value::Object(map) => found = map.get(part)?,
+            other => return misfit(other, "map[string]interface{}"),
+        }
+    }
+    match found.as_i64() {
+        Some(number) if number < 0 => Some(Cause::invalid(path, &number.into(), "should be a non-negative integer")),
+        Some(_) => None,
+        None => misfit(found, "int64"),
+    }
 }
 
 fn data(object: &Value, old: Option<&Value>) -> Vec<Cause> {

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::status::{Cause, Status};
+use super::typed;
+use crate::status::Status;
 
 /// Lists that merge, by field name, and the key field of their items.
 const KEYED: &[(&str, &str)] = &[
@@ -46,56 +47,53 @@ pub(super) fn apply(target: &mut Value, patch: &Value) -> Result<(), Status> {
     merge_map(target, patch, "")
 }
 
-fn unsupported(directive: &str) -> Status {
-    let cause = Cause::invalid("patch", &directive.into(), "this strategic merge directive is not supported");
-    Status::invalid("", "", "", &[cause])
-}
-
 fn merge_map(target: &mut Value, patch: &Value, place: &str) -> Result<(), Status> {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
+    let (Value::Object(map), Value::Object(changes)) = (&mut *target, patch) else {
+        *target = without_directives(patch);
         return Ok(());
     };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let Value::Object(map) = target else { return Ok(()) };
-    match patch.get("$patch").and_then(Value::as_str) {
-        None | Some("merge") => {}
-        Some("replace") => {
-            *map = patch.iter().filter(|(key, _)| *key != "$patch").map(|(k, v)| (k.clone(), v.clone())).collect();
+    match changes.get("$patch") {
+        None => {}
+        Some(Value::String(text)) if text == "replace" => {
+            *map = changes.iter().filter(|(key, _)| *key != "$patch").map(|(k, v)| (k.clone(), v.clone())).collect();
             return Ok(());
         }
-        Some("delete") => {
+        Some(Value::String(text)) if text == "delete" => {
             map.clear();
             return Ok(());
         }
-        Some(other) => return Err(unsupported(&format!("$patch: {other}"))),
+        Some(other) => {
+            let message = format!("unknown patch type: {} in map: {}", typed::plain(other), typed::plain(patch));
+            return Err(Status::new(500, "", message));
+        }
     }
-    if let Some(keys) = patch.get("$retainKeys").and_then(Value::as_array) {
-        map.retain(|key, _| keys.iter().any(|kept| kept == key.as_str()));
-    }
-    for (key, value) in patch {
+    retain_keys(map, changes)?;
+    for (key, value) in changes {
         if let Some(field) = key.strip_prefix("$deleteFromPrimitiveList/") {
             if let (Some(Value::Array(list)), Some(gone)) = (map.get_mut(field), value.as_array()) {
                 list.retain(|item| !gone.contains(item));
             }
-        } else if let Some(directive) = key.strip_prefix('$') {
-            let known = directive == "patch" || directive == "retainKeys" || directive.starts_with("setElementOrder/");
-            if !known {
-                return Err(unsupported(key));
-            }
+        } else if key == "$retainKeys" || key.starts_with("$setElementOrder/") {
+            // Dealt with before and after.
         } else if value.is_null() {
             map.remove(key);
-        } else if let Value::Array(items) = value {
-            let below = map.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new()));
+        } else if let (Some(below @ Value::Array(_)), Value::Array(items)) = (map.get_mut(key), value) {
+            check_order(changes, key, items)?;
             merge_list(below, items, place, key)?;
+        } else if let Some(below) = map.get_mut(key) {
+            let deeper = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
+            merge_map(below, value, &deeper)?;
         } else {
-            let below = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
-            merge_map(map.entry(key.clone()).or_insert(Value::Null), value, &below)?;
+            if let Value::Array(items) = value {
+                check_order(changes, key, items)?;
+            }
+            // Where there is nothing, nothing can be replaced or deleted.
+            if value.get("$patch").is_none() {
+                map.insert(key.clone(), without_directives(value));
+            }
         }
     }
-    for (key, order) in patch {
+    for (key, order) in changes {
         if let Some(field) = key.strip_prefix("$setElementOrder/")
             && let (Some(Value::Array(list)), Some(order)) = (map.get_mut(field), order.as_array())
         {
@@ -103,6 +101,51 @@ fn merge_map(target: &mut Value, patch: &Value, place: &str) -> Result<(), Statu
         }
     }
     Ok(())
+}
+
+/// Drops what `$retainKeys` does not name.
+fn retain_keys(map: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), Status> {
+    let Some(kept) = patch.get("$retainKeys") else { return Ok(()) };
+    let names = |key: &String| kept.as_array().is_some_and(|kept| kept.iter().any(|name| name == key.as_str()));
+    let mut sent = patch.iter().filter(|(key, value)| !key.starts_with('$') && !value.is_null());
+    if !kept.is_array() || sent.any(|(key, _)| !names(key)) {
+        return Err(Status::bad_request("invalid patch format of retainKeys"));
+    }
+    map.retain(|key, _| names(key));
+    Ok(())
+}
+
+/// The items of a patch must come in the order that the patch gives.
+fn check_order(patch: &Map<String, Value>, field: &str, items: &[Value]) -> Result<(), Status> {
+    let Some(Value::Array(order)) = patch.get(&format!("$setElementOrder/{field}")) else { return Ok(()) };
+    let mut rest = order.iter();
+    let scalars = items.iter().all(|item| !item.is_object());
+    if !scalars || items.iter().all(|item| rest.any(|next| next == item)) {
+        return Ok(());
+    }
+    let shown = |list: &[Value]| typed::plain(&Value::Array(list.to_vec()));
+    let message = format!(
+        "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+        shown(items),
+        shown(order)
+    );
+    Err(Status::new(500, "", message))
+}
+
+/// What a patch adds where there was nothing: directives and nulls mean nothing there.
+fn without_directives(value: &Value) -> Value {
+    let directive = |key: &str| {
+        key == "$retainKeys" || key.starts_with("$setElementOrder/") || key.starts_with("$deleteFromPrimitiveList/")
+    };
+    match value {
+        Value::Object(map) if map.contains_key("$patch") => Value::Object(Map::new()),
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(key, value)| !directive(key) && !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key.clone(), without_directives(value))).collect())
+        }
+        Value::Array(list) => list.iter().filter(|item| item.get("$patch").is_none()).map(without_directives).collect(),
+        other => other.clone(),
+    }
 }
 
 fn merge_list(target: &mut Value, items: &[Value], path: &str, field: &str) -> Result<(), Status> {

@@ -74,11 +74,10 @@ fn node(value: &Value, schema: &Schema, path: &str, faults: &mut Vec<String>) {
     let mut fault = |why: String| faults.push(format!("{path}: {why}"));
     match (schema.kind, value) {
         (_, Value::Null)
-        | (Type::Any, _)
+        | (Type::Any | Type::IntOrString, _)
         | (Type::String, Value::String(_))
         | (Type::Integer | Type::Number, Value::Number(_))
-        | (Type::Boolean, Value::Bool(_))
-        | (Type::IntOrString, Value::String(_) | Value::Number(_) | Value::Bool(_)) => {}
+        | (Type::Boolean, Value::Bool(_)) => {}
         (Type::Object, Value::Object(map)) => {
             for (key, child) in map {
                 let path = format!("{path}.{key}");
@@ -103,7 +102,6 @@ fn node(value: &Value, schema: &Schema, path: &str, faults: &mut Vec<String>) {
             fault(format!("expected numeric (int or float), got {}", type_name(value)));
         }
         (Type::Boolean, _) => fault(format!("expected boolean, got &{{{}}}", plain(value))),
-        (Type::IntOrString, _) => fault(format!("expected any scalar, got &{{{}}}", plain(value))),
     }
 }
 
@@ -159,7 +157,7 @@ fn items(list: &[Value], schema: &Schema, path: &str, faults: &mut Vec<String>) 
 }
 
 /// A value as Go prints it.
-fn plain(value: &Value) -> String {
+pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(list) => format!("[{}]", list.iter().map(plain).collect::<Vec<_>>().join(" ")),
@@ -187,7 +185,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-fn type_name(value: &Value) -> &'static str {
+pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::create::{decode, drop_empty_metadata, remove_meta, store_error, strip_cluster, whole_numbers};
+use super::create::{drop_empty_metadata, remove_meta, store_error, strip_cluster};
+use super::decode::{decode, whole_numbers};
 use super::read::to_storage;
 use super::{Api, Caller, Scope, WriteOptions, Written, managed, meta, rules};
 use crate::extension::Operation;
@@ -16,11 +17,13 @@ const ATTEMPTS: usize = 5;
 
 /// How the new state of an object was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum Source<'a> {
     /// A whole object was sent.
     Put,
-    /// A patch was applied.
+    /// A merge patch or a JSON patch was applied.
     Patch,
+    /// This strategic merge patch was applied.
+    Strategic(&'a Value),
     /// Server-side apply; `managedFields` is final already.
     Apply,
 }
@@ -60,59 +63,55 @@ impl Api {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        // The body is looked at first, whether there is such an object or not.
-        let mut sent = object.clone();
-        let warnings = decode(scope, &mut sent, options, false)?;
-        self.put_decoded(caller, scope, name, subresource, object, options).map_err(|status| status.warned(&warnings))
-    }
-
-    fn put_decoded(
-        &self,
-        caller: &Caller,
-        scope: &Scope,
-        name: &str,
-        subresource: &str,
-        object: Value,
-        options: &WriteOptions,
-    ) -> Result<Written, Status> {
-        let resource = &scope.resource;
-        let found = meta::name_of(&object);
-        if found.is_empty() && !caller.system {
-            let message =
-                format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
-            return Err(Status::bad_request(message));
-        }
-        if !found.is_empty() && found != name {
-            let message = format!("the name of the object ({found}) does not match the name on the URL ({name})");
-            return Err(Status::bad_request(message));
-        }
         let key = scope.key(name)?;
-        if subresource.is_empty() && rules::created_by_put(resource) && !self.store.has(&key) {
+        if subresource.is_empty() && rules::created_by_put(&scope.resource) && !self.store.has(&key) {
+            check_name(caller, name, &object)?;
             let mut object = object;
             object["metadata"]["name"] = name.into();
             return self.create(caller, scope, object, options);
         }
+        // The body is looked at first, whether there is such an object or not.
+        let mut object = object;
+        let mut warnings = decode(scope, &mut object, options, Source::Put)?;
+        warnings.extend(meta::dedup_owners(&mut object, false));
+        let change = Change { caller, scope, name, subresource, options, source: Source::Put };
+        let mut written = self.put_decoded(&change, &object).map_err(|status| status.warned(&warnings))?;
+        warnings.append(&mut written.warnings);
+        Ok(Written { warnings, ..written })
+    }
+
+    fn put_decoded(&self, change: &Change<'_>, object: &Value) -> Result<Written, Status> {
+        let Change { caller, scope, name, .. } = *change;
+        let resource = &scope.resource;
+        check_name(caller, name, object)?;
         let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if revision.is_empty() && resource.is_custom() && !caller.system {
             self.fetch(scope, name)?;
             let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
             return Err(Status::invalid(&resource.group, &resource.plural, name, &[cause]));
         }
-        self.modify(caller, scope, name, subresource, options, Source::Put, |_| Ok(object.clone()))
+        self.modify(change, |_| Ok(object.clone()))
     }
 
-    /// Computes a new state from the present one (in the scope's version) and stores it.
-    #[allow(clippy::too_many_arguments, reason = "one path for all kinds of change")]
-    pub(super) fn modify(
+    /// Changes the number of replicas of an object; `make` gives the object with the new number.
+    pub(crate) fn rescale(
         &self,
         caller: &Caller,
         scope: &Scope,
         name: &str,
-        subresource: &str,
         options: &WriteOptions,
-        source: Source,
         make: impl Fn(&Value) -> Result<Value, Status>,
     ) -> Result<Written, Status> {
+        self.modify(&Change { caller, scope, name, subresource: "scale", options, source: Source::Patch }, make)
+    }
+
+    /// Computes a new state from the present one (in the scope's version) and stores it.
+    pub(super) fn modify(
+        &self,
+        change: &Change<'_>,
+        make: impl Fn(&Value) -> Result<Value, Status>,
+    ) -> Result<Written, Status> {
+        let Change { scope, name, source, .. } = *change;
         let mut attempt = 1;
         loop {
             let (key, stored) = self.fetch(scope, name)?;
@@ -123,8 +122,7 @@ impl Api {
                 // A patch starts from the present state, so the same revision says nothing.
                 Some(text) => source == Source::Put || text != stored.revision.to_string(),
             };
-            let change = Change { caller, scope, name, subresource, options, source };
-            match self.replace(&change, &key, &stored, current, wanted) {
+            match self.replace(change, &key, &stored, current, wanted) {
                 Err(Failure::Raced) if !pinned && attempt < ATTEMPTS => attempt += 1,
                 Err(Failure::Raced) => {
                     return Err(Status::stale(&scope.resource.group, &scope.resource.plural, name));
@@ -144,15 +142,21 @@ impl Api {
         mut wanted: Value,
     ) -> Result<Written, Failure> {
         let Change { scope, options, source, .. } = *change;
-        let resource = &scope.resource;
-        if source != Source::Put {
-            // A patch does not change the type of the object.
-            wanted["kind"] = (*resource.kind).into();
-        }
-        let mut warnings = decode(scope, &mut wanted, options, source != Source::Put)?;
-        match self.replaced(change, key, stored, current, wanted) {
+        let mut warnings = match source {
+            // Decoded before the object was looked for.
+            Source::Put => Vec::new(),
+            _ => decode(scope, &mut wanted, options, source)?,
+        };
+        warnings.extend(meta::dedup_owners(&mut wanted, true));
+        warnings.extend(meta::finalizer_warnings(&scope.resource, &wanted, Some(&current)));
+        let annotated = strip_cluster(&mut wanted);
+        match self.replaced(change, key, stored, current, wanted, annotated) {
+            // What is not stored is shown as it was sent.
+            Ok(object) if options.dry_run && !annotated => {
+                Ok(Written { code: 200, object: Self::undecorated(scope, object), warnings })
+            }
             Ok(object) => {
-                warnings.extend(rules::warnings(resource, &object, Some(&stored.object)));
+                warnings.extend(rules::warnings(&scope.resource, &object, Some(&stored.object)));
                 Ok(Written { code: 200, object: self.present(scope, key, object), warnings })
             }
             Err(Failure::Refused(status)) => Err(status.warned(&warnings).into()),
@@ -168,40 +172,58 @@ impl Api {
         stored: &Stored,
         mut current: Value,
         mut wanted: Value,
+        annotated: bool,
     ) -> Result<Arc<Value>, Failure> {
         let Change { caller, scope, name, subresource, options, source } = *change;
         let resource = &scope.resource;
         let version = scope.version()?;
-        strip_cluster(&mut wanted);
         strip_cluster(&mut current);
         check_identity(change, stored, &current, &wanted)?;
-        keep_server_fields(&current, &mut wanted);
-        limit_to_subresource(subresource, version.status, &current, &mut wanted);
         if let Some(schema) = &version.schema {
             schema.apply_defaults(&mut wanted);
         }
         drop_empty_metadata(&mut wanted);
         if subresource.is_empty() {
-            rules::prepare(self, scope, &key.cluster, &mut wanted, Some(&current));
+            rules::complete(self, scope, &key.cluster, &mut wanted, Some(&current));
+        }
+        let owned = match (source, subresource) {
+            (Source::Apply, _) => managed::entries(&wanted),
+            (_, "scale") => {
+                let path = version.scale.as_ref().map_or("", |scale| &scale.spec);
+                managed::scaled(scope, &current, &wanted, options, path)
+            }
+            _ => managed::written(scope, Some(&current), &wanted, options, subresource),
+        };
+        keep_server_fields(&current, &mut wanted);
+        limit_to_subresource(subresource, version.status, &current, &mut wanted);
+        if subresource.is_empty() {
+            rules::prepare(resource, &mut wanted, Some(&current));
         }
         bump_generation(scope, version.status, &current, &mut wanted);
         self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted, options.dry_run)?;
         // Kubernetes looks at metadata more than once.
-        let looks = if resource.is_custom() { 3 } else { 2 };
-        let mut causes: Vec<Cause> = (0..looks).flat_map(|_| meta::check_metadata(&wanted)).collect();
+        let faults = self.metadata_faults(resource, &wanted);
+        let mut causes: Vec<Cause> = (0..rules::looks(resource)).flat_map(|_| faults.clone()).collect();
+        let twice_more = faults.into_iter().filter(|fault| !fault.field.starts_with("metadata.finalizers"));
+        causes.extend(twice_more.flat_map(|fault| [fault.clone(), fault]));
         causes.extend(new_finalizers(&current, &wanted));
-        if subresource.is_empty() {
+        if subresource.is_empty() || subresource == "scale" {
             causes.extend(rules::validate(self, scope, &key.cluster, &wanted, Some(&current)));
         }
         if let Some(schema) = &version.schema {
-            causes.extend(self.checked(schema, &wanted, Some(&current)));
+            causes.extend(self.checked(match subresource {
+                "status" if resource.is_custom() => schema.validate_status(&wanted, &current),
+                _ => schema.validate(&wanted, Some(&current)),
+            }));
         }
         if !causes.is_empty() {
             return Err(Status::invalid(&resource.group, &resource.kind, name, &causes).into());
         }
         rules::settle(resource, &mut wanted);
-        if source != Source::Apply {
-            managed::written(scope, Some(&current), &mut wanted, options, subresource);
+        managed::set_entries(&mut wanted, owned);
+        if annotated {
+            // kcp stores the annotation with which it showed the object, and so writes anew what else would be the same.
+            self.decorate(resource, &key.cluster, &mut wanted);
         }
         self.store_change(change, key, stored, wanted)
     }
@@ -239,14 +261,15 @@ impl Api {
     }
 }
 
+/// What is to be changed, by whom and how.
 #[derive(Clone, Copy)]
-struct Change<'a> {
-    caller: &'a Caller,
-    scope: &'a Scope,
-    name: &'a str,
-    subresource: &'a str,
-    options: &'a WriteOptions,
-    source: Source,
+pub(super) struct Change<'a> {
+    pub(super) caller: &'a Caller,
+    pub(super) scope: &'a Scope,
+    pub(super) name: &'a str,
+    pub(super) subresource: &'a str,
+    pub(super) options: &'a WriteOptions,
+    pub(super) source: Source<'a>,
 }
 
 enum Failure {
@@ -268,13 +291,24 @@ pub(super) fn is_finished(resource: &crate::resource::Resource, object: &Value) 
         && !(rules::is_namespace(resource) && waits(&object["spec"]["finalizers"]))
 }
 
-fn check_identity(change: &Change<'_>, stored: &Stored, current: &Value, wanted: &Value) -> Result<(), Failure> {
-    let Change { scope, name, source, .. } = *change;
-    let resource = &scope.resource;
-    let found = meta::name_of(wanted);
+pub(super) fn check_name(caller: &Caller, name: &str, object: &Value) -> Result<(), Status> {
+    let found = meta::name_of(object);
+    if found.is_empty() && !caller.system {
+        let message = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+        return Err(Status::bad_request(message));
+    }
     if !found.is_empty() && found != name {
         let message = format!("the name of the object ({found}) does not match the name on the URL ({name})");
-        return Err(Status::bad_request(message).into());
+        return Err(Status::bad_request(message));
+    }
+    Ok(())
+}
+
+fn check_identity(change: &Change<'_>, stored: &Stored, current: &Value, wanted: &Value) -> Result<(), Failure> {
+    let Change { caller, scope, name, source, .. } = *change;
+    let resource = &scope.resource;
+    if source != Source::Apply {
+        check_name(caller, name, wanted)?;
     }
     let uid = wanted["metadata"]["uid"].as_str().unwrap_or_default();
     let present = current["metadata"]["uid"].as_str().unwrap_or_default();
@@ -288,8 +322,8 @@ fn check_identity(change: &Change<'_>, stored: &Stored, current: &Value, wanted:
     }
     let revision = wanted["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if !revision.is_empty() && revision.parse::<u64>().is_err() {
-        let cause = Cause::invalid("metadata.resourceVersion", &revision.into(), "must be a number");
-        return Err(Status::invalid(&resource.group, &resource.plural, name, &[cause]).into());
+        let message = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
+        return Err(Status::new(500, "", message).into());
     }
     if !revision.is_empty() && revision_of(wanted) != stored.revision {
         return Err(Failure::Raced);
@@ -329,9 +363,6 @@ fn limit_to_subresource(subresource: &str, has_status: bool, current: &Value, wa
         "status" => {
             let mut limited = current.clone();
             take(wanted, &mut limited, "status");
-            if let Some(managed) = wanted["metadata"].get("managedFields") {
-                limited["metadata"]["managedFields"] = managed.clone();
-            }
             *wanted = limited;
         }
         "finalize" => {

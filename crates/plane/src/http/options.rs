@@ -6,6 +6,9 @@ use super::resource::Call;
 use crate::api::{FieldSelector, FieldValidation, LabelSelector, ListOptions, RevisionMatch, Scope, WriteOptions};
 use crate::status::{Cause, Status};
 
+/// How a revision may be meant.
+const MATCHES: [&str; 3] = ["Exact", "NotOlderThan", ""];
+
 impl Call<'_> {
     /// Options of list, watch and deletecollection.
     pub(super) fn list_options(&self, scope: &Scope) -> Result<ListOptions, Status> {
@@ -18,6 +21,10 @@ impl Call<'_> {
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?;
         let fields = query.get("fieldSelector").unwrap_or_default();
         let fields = FieldSelector::parse(fields, &scope.resource, &scope.version)?;
+        if let Some(other) = query.get("resourceVersionMatch").filter(|text| !MATCHES.contains(text)) {
+            let known = [json!("Exact"), json!("NotOlderThan"), json!("")];
+            return Err(invalid_options(Cause::unsupported("resourceVersionMatch", &other.into(), &known)));
+        }
         let revision = match query.get("resourceVersion") {
             None => None,
             Some(text) => Some(text.parse::<u64>().map_err(|_| {
@@ -28,7 +35,6 @@ impl Call<'_> {
             })?),
         };
         let revision_match = match (query.get("resourceVersionMatch"), revision) {
-            (None | Some("NotOlderThan"), _) => RevisionMatch::NotOlderThan,
             (Some("Exact"), Some(0)) => {
                 let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
                 return Err(invalid_options(Cause::forbidden("resourceVersionMatch", detail)));
@@ -38,10 +44,7 @@ impl Call<'_> {
                 let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
                 return Err(invalid_options(Cause::forbidden("resourceVersionMatch", detail)));
             }
-            (Some(other), _) => {
-                let known = [json!("Exact"), json!("NotOlderThan"), json!("")];
-                return Err(invalid_options(Cause::unsupported("resourceVersionMatch", &other.into(), &known)));
-            }
+            _ => RevisionMatch::NotOlderThan,
         };
         let legacy = query.get("resourceVersionMatch").is_none_or(str::is_empty);
         // With a page size a revision means exactly that one, unless something else is said.

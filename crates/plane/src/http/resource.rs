@@ -325,6 +325,9 @@ impl Call<'_> {
         let content = request.into_body()?;
         let read = || body::json(&content, &mut Vec::new());
         let unreadable = |why: String| Patch::unreadable(&why);
+        if media == "application/strategic-merge-patch+json" && scope.resource.is_custom() {
+            return Err(Status::unsupported_media(custom_patches(self.server.api.mode)));
+        }
         let options = self.write_options("PatchOptions", &agent, Vec::new())?;
         let patch = match media.as_str() {
             "application/merge-patch+json" => Patch::Merge(read().unwrap_or_else(unreadable)),
@@ -371,7 +374,8 @@ impl Call<'_> {
                 let version = value["apiVersion"].as_str().unwrap_or_default();
                 let place = "in scheme \"pkg/runtime/scheme.go:110\"";
                 let message = format!("no kind {kind:?} is registered for version {version:?} {place}");
-                return Err(Status::new(500, "", message));
+                let newer = self.server.api.mode == Mode::Kcp;
+                return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });
             }
         }
         // Options in a body are all there are.
@@ -394,7 +398,11 @@ impl Call<'_> {
             let deleted = api.delete_collection(self.caller, scope, &selection, &options)?;
             return Ok(self.listed(scope, &deleted));
         }
-        let written = api.delete(self.caller, scope, &self.target.name, &options)?;
+        let mut written = api.delete(self.caller, scope, &self.target.name, &options)?;
+        // Only this old way to ask for it tells that dependents are still to go.
+        if value["orphanDependents"] == false && written.object["kind"] != "Status" {
+            written.code = 202;
+        }
         Ok(self.written(scope, written))
     }
 
@@ -444,13 +452,13 @@ fn check_wildcard(scope: &Scope, verb: &str) -> Result<(), Status> {
     )))
 }
 
-fn media_type(request: &Request<Content>) -> String {
+pub(super) fn media_type(request: &Request<Content>) -> String {
     let text = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     text.split(';').next().unwrap_or_default().trim().to_lowercase()
 }
 
 /// The client's name: its agent up to the first slash.
-fn agent(request: &Request<Content>) -> String {
+pub(super) fn agent(request: &Request<Content>) -> String {
     let text = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
     text.split('/').next().unwrap_or_default().chars().take(128).collect()
 }

@@ -5,50 +5,95 @@ use serde_json::{Value, json};
 
 use super::body::{self, Content};
 use super::reply::Reply;
-use super::resource::Call;
+use super::resource::{Call, agent, media_type};
 use super::{jsonpath, protobuf};
-use crate::api::{Patch, Scope};
+use crate::api::{Patch, Scope, custom_patches, go_type};
 use crate::resource::Scale;
-use crate::status::Status;
+use crate::status::{Cause, Status};
 
 /// Reads or writes the number of replicas.
 pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
     let Some(paths) = scope.version()?.scale.clone() else { return Err(Status::page_not_found()) };
     let name = &call.target.name;
     let api = call.api();
-    let object = api.get(scope, name)?;
-    let shown = shape(&object, &paths)?;
     if matches!(request.method().as_str(), "GET" | "HEAD") {
-        return Ok(call.shaped(scope, 200, shown, &[]));
+        return Ok(call.shaped(scope, 200, shown(&api.get(scope, name)?, &paths)?, &[]));
     }
+    let (media, agent) = (media_type(&request), agent(&request));
     let patching = request.method() == http::Method::PATCH;
-    let media = request.headers().get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    if patching && !media.starts_with("application/merge-patch+json") {
-        return Err(Status::unsupported_media(&["application/merge-patch+json"]));
+    if patching && !matches!(media.as_str(), "application/merge-patch+json" | "application/json-patch+json") {
+        return Err(Status::unsupported_media(custom_patches(api.mode)));
     }
-    let media = if media.starts_with(protobuf::MEDIA) { protobuf::MEDIA } else { "application/json" };
     let content = request.into_body()?;
-    let sent = body::decode(&content, media, "Scale")?.value;
-    let Some(replicas) = sent["spec"]["replicas"].as_i64() else {
-        return Err(Status::bad_request("spec.replicas must be a number"));
+    let options = call.write_options(if patching { "PatchOptions" } else { "UpdateOptions" }, &agent, Vec::new())?;
+    let sent = if patching {
+        let value = body::json(&content, &mut Vec::new()).unwrap_or_else(|why| Patch::unreadable(&why));
+        Sent::Patch(if media.starts_with("application/json-patch") { Patch::Json(value) } else { Patch::Merge(value) })
+    } else {
+        let media = if media.starts_with(protobuf::MEDIA) { protobuf::MEDIA } else { "application/json" };
+        Sent::Whole(body::decode(&content, media, "Scale")?.value)
     };
-    let mut patch = nested(&paths.spec, replicas.into());
-    if let Some(revision) = sent["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty()) {
-        patch["metadata"] = json!({"resourceVersion": revision});
-    }
-    let options = call.write_options("UpdateOptions", "scale", Vec::new())?;
-    let written = api.patch(call.caller, scope, name, "", &Patch::Merge(patch), &options)?;
-    Ok(call.shaped(scope, 200, shape(&written.object, &paths)?, &written.warnings))
+    let written = api.rescale(call.caller, scope, name, &options, |current| rescaled(current, &paths, &sent))?;
+    Ok(call.shaped(scope, 200, shown(&written.object, &paths)?, &written.warnings))
 }
 
-fn shape(object: &Value, paths: &Scale) -> Result<Value, Status> {
-    let number = |path: &str| jsonpath::select(object, path).first().and_then(|value| value.as_i64());
-    let Some(replicas) = number(&paths.spec) else {
+enum Sent {
+    Patch(Patch),
+    Whole(Value),
+}
+
+/// An object with the number of replicas that was sent.
+fn rescaled(current: &Value, paths: &Scale, sent: &Sent) -> Result<Value, Status> {
+    let scale = match sent {
+        Sent::Patch(patch) => patch.apply_to(&shape(current, paths))?,
+        Sent::Whole(scale) => scale.clone(),
+    };
+    let replicas = match &scale["spec"]["replicas"] {
+        Value::Null if number(current, &paths.spec).is_none() => {
+            return Err(Status::bad_request(format!("the spec replicas field {:?} cannot be empty", paths.spec)));
+        }
+        Value::Null => 0,
+        number if number.is_i64() => number.as_i64().unwrap_or_default(),
+        other => {
+            let Sent::Patch(_) = sent else {
+                let message = "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:110\"";
+                return Err(Status::bad_request(message));
+            };
+            let found = go_type(other);
+            let why =
+                format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32");
+            let cause = Cause::invalid("patch", &Value::String(scale.to_string()), &why);
+            return Err(Status::invalid("", "", "", &[cause]));
+        }
+    };
+    let mut object = Patch::Merge(nested(&paths.spec, replicas.into())).apply_to(current)?;
+    // Whose scale it is said to be.
+    for key in ["name", "resourceVersion"] {
+        match scale["metadata"][key].as_str() {
+            Some(text) if !text.is_empty() => object["metadata"][key] = text.into(),
+            _ if key == "name" => object["metadata"][key] = "".into(),
+            _ => {}
+        }
+    }
+    Ok(object)
+}
+
+/// The scale of an object that has a number of replicas.
+fn shown(object: &Value, paths: &Scale) -> Result<Value, Status> {
+    if number(object, &paths.spec).is_none() {
         return Err(Status::internal(format!(
             "Internal error occurred: the spec replicas field {:?} does not exist",
             paths.spec
         )));
-    };
+    }
+    Ok(shape(object, paths))
+}
+
+fn number(object: &Value, path: &str) -> Option<i64> {
+    jsonpath::select(object, path).first().and_then(|value| value.as_i64())
+}
+
+fn shape(object: &Value, paths: &Scale) -> Value {
     let metadata = &object["metadata"];
     let mut scale = json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1",
@@ -56,9 +101,13 @@ fn shape(object: &Value, paths: &Scale) -> Result<Value, Status> {
             "name": metadata["name"], "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
             "creationTimestamp": metadata["creationTimestamp"],
         },
-        "spec": {"replicas": replicas},
-        "status": {"replicas": number(&paths.status).unwrap_or(0)},
+        "spec": {},
+        "status": {"replicas": number(object, &paths.status).unwrap_or(0)},
     });
+    // Go leaves zero out.
+    if let Some(replicas) = number(object, &paths.spec).filter(|replicas| *replicas != 0) {
+        scale["spec"]["replicas"] = replicas.into();
+    }
     if metadata["namespace"].is_string() {
         scale["metadata"]["namespace"] = metadata["namespace"].clone();
     }
@@ -67,7 +116,7 @@ fn shape(object: &Value, paths: &Scale) -> Result<Value, Status> {
     {
         scale["status"]["selector"] = text.into();
     }
-    Ok(scale)
+    scale
 }
 
 /// A merge patch that sets one plain path such as `.spec.replicas`.

@@ -33,8 +33,22 @@ pub fn unknown_metadata(object: &mut Value, path: &str, unknown: &mut Vec<String
             }
             known
         });
+        let owners = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut);
+        for (index, owner) in owners.into_iter().flatten().enumerate() {
+            let Value::Object(owner) = owner else { continue };
+            owner.retain(|key, _| {
+                let known = OWNER_FIELDS.contains(&key.as_str());
+                if !known {
+                    unknown.push(format!("{}[{index}].{key}", join(&join(path, "metadata"), "ownerReferences")));
+                }
+                known
+            });
+        }
     }
 }
+
+/// The fields of an owner.
+const OWNER_FIELDS: [&str; 6] = ["apiVersion", "blockOwnerDeletion", "controller", "kind", "name", "uid"];
 
 fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }

@@ -94,7 +94,7 @@ impl Schema {
             Ok(Verdict::Pass | Verdict::Skipped) => {}
             // a value that was accepted before is not refused because of something else
             Ok(Verdict::Fail { .. }) if spot.unchanged && !rule.uses_old_self() => {}
-            Ok(Verdict::Fail { message }) => check.causes.push(self.fault(rule, &message, spot)),
+            Ok(Verdict::Fail { message }) => check.causes.push(self.fault(rule, &message, value, spot)),
             Err(EvalError::TooManySteps) => {
                 let words = "'operation cancelled: actual cost limit exceeded': no further validation rules will be run \
                              due to call cost exceeds limit for rule";
@@ -112,7 +112,7 @@ impl Schema {
     }
 
     /// The fault of a broken rule, at the field and with the reason that the rule gives.
-    fn fault(&self, rule: &Rule, message: &str, spot: &Spot) -> Cause {
+    fn fault(&self, rule: &Rule, message: &str, value: &Value, spot: &Spot) -> Cause {
         let place = rule.field_path().map(|relative| self.place(&spot.path, relative));
         let field = place.as_deref().unwrap_or(spot.field());
         let kind = self.rule_type();
@@ -123,7 +123,8 @@ impl Schema {
             "FieldValueDuplicate" => format!("Duplicate value: {kind:?}"),
             _ => format!("Invalid value: {kind:?}: {message}"),
         };
-        Cause { named_type: Some(kind), ..Cause::new(reason, field, text) }
+        let shown = (!value.is_object() && !value.is_array()).then(|| value.to_string());
+        Cause { named_type: Some((kind, shown)), ..Cause::new(reason, field, text) }
     }
 
     /// The type as faults of rules name it; values may be secret.

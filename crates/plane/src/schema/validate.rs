@@ -15,6 +15,20 @@ impl Schema {
         causes
     }
 
+    /// Everything that is wrong with an object whose status is written: only the status is looked at, and rules.
+    pub fn validate_status(&self, object: &Value, old: &Value) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        if let (Some(schema), Some(status)) = (self.properties.get("status"), object.get("status")) {
+            schema.validate_node(status, old.get("status"), "", &mut causes);
+        }
+        for cause in causes.iter_mut().filter(|cause| cause.field != "<nil>") {
+            cause.field = if cause.field.is_empty() { "status".to_owned() } else { format!("status.{}", cause.field) };
+        }
+        let broken_rules = self.check_rules(object, Some(old), &causes);
+        causes.extend(broken_rules);
+        causes
+    }
+
     fn validate_node(&self, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
         if old == Some(value) {
             return;

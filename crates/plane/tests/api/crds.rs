@@ -34,7 +34,8 @@ async fn invalid_objects_are_refused_with_all_their_faults() {
         (
             json!({"size": "x"}),
             format!(
-                "[spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\", {unchecked}]"
+                "[.spec.size: Invalid value: 0: .spec.size accessor error: x is of the type string, expected int64, \
+                 spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\", {unchecked}]"
             ),
         ),
         (

@@ -1,0 +1,290 @@
+//! From a body, or what a patch makes of an object, to an object that fits its kind.
+
+use serde_json::{Value, json};
+
+use super::update::Source;
+use super::{FieldValidation, Scope, WriteOptions, create::remove_meta, meta, rules, typed};
+use crate::schema::unknown_metadata;
+use crate::status::{Cause, Status};
+
+/// Checks and cleans a body that came from a client; returns warnings.
+pub(super) fn decode(
+    scope: &Scope,
+    object: &mut Value,
+    options: &WriteOptions,
+    source: Source<'_>,
+) -> Result<Vec<String>, Status> {
+    let resource = &scope.resource;
+    let kind = &*resource.kind;
+    let patched = source != Source::Put;
+    if let (false, Source::Strategic(_) | Source::Apply, Value::Object(map)) =
+        (resource.is_custom(), source, &mut *object)
+    {
+        // These do not change the type of the object.
+        map.insert("kind".into(), kind.into());
+        map.insert("apiVersion".into(), scope.api_version().into());
+    }
+    if object.is_null() && !resource.is_custom() {
+        *object = json!({});
+    }
+    if object.is_null() {
+        let message = format!(
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in 'null' (6e756c6c)"
+        );
+        return Err(Status::bad_request(message));
+    }
+    if !object.is_object() {
+        let shape =
+            r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        let message = format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: \
+             json: cannot unmarshal {} into Go value of type {shape} ({})",
+            go_type(object),
+            data_encoding::HEXLOWER.encode(object.to_string().as_bytes())
+        );
+        return Err(Status::bad_request(message));
+    }
+    let name = meta::name_of(object).to_owned();
+    for (field, wanted) in [("kind", kind.to_owned()), ("apiVersion", scope.api_version())] {
+        match object[field].as_str() {
+            Some(found) if found == wanted => {}
+            None | Some("") if !resource.is_custom() || patched => object[field] = wanted.into(),
+            None | Some("") if field == "apiVersion" => {
+                return Err(Status::bad_request(format!(
+                    "the API version in the data () does not match the expected API version ({wanted})"
+                )));
+            }
+            None | Some("") => {
+                let (what, text) = (if field == "kind" { "Kind" } else { "apiVersion" }, object.to_string());
+                let start = if text.len() > 30 {
+                    format!("{} ...", &text[..text.floor_char_boundary(30)])
+                } else {
+                    text.clone()
+                };
+                let message = format!(
+                    "the object provided is unrecognized (must be of type {kind}): Object '{what}' is missing in '{text}' ({start})"
+                );
+                return Err(Status::bad_request(message));
+            }
+            Some(_) if !resource.is_custom() => {
+                let (version, found) = (object["apiVersion"].as_str().unwrap_or("v1"), object["kind"].as_str());
+                let found = found.filter(|found| !found.is_empty()).unwrap_or(kind);
+                let why = format!(
+                    "no kind \"{found}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:110\""
+                );
+                if patched {
+                    return Err(refused(scope, object, source, &why));
+                }
+                return Err(Status::bad_request(format!(
+                    "{found} in version \"{version}\" cannot be handled as a {kind}: {why}"
+                )));
+            }
+            Some(found) if field == "kind" => {
+                let version = object["apiVersion"].as_str().filter(|version| *version != scope.api_version());
+                if let Some(version) = version.filter(|_| !patched) {
+                    return Err(Status::bad_request(format!(
+                        "the API version in the data ({version}) does not match the expected API version ({})",
+                        scope.api_version()
+                    )));
+                }
+                let cause = Cause::invalid("kind", &found.into(), &format!("must be {wanted}"));
+                return Err(Status::invalid(&resource.group, found, &name, &[cause]));
+            }
+            Some(found) if patched => {
+                let group = found.split_once('/').map_or("", |(group, _)| group);
+                let cause = Cause::invalid("apiVersion", &found.into(), &format!("must be {wanted}"));
+                return Err(Status::invalid(group, kind, &name, &[cause]));
+            }
+            Some(found) => {
+                let message =
+                    format!("the API version in the data ({found}) does not match the expected API version ({wanted})");
+                let mut unknown = Vec::new();
+                if let Some(schema) = &scope.version()?.schema {
+                    schema.prune(&mut object.clone(), &mut unknown);
+                }
+                let warnings = unknown_fields(scope, object, &unknown, options, source)?;
+                return Err(Status::bad_request(message).warned(&warnings));
+            }
+        }
+    }
+    if let Err(why) = meta::decode_metadata(object, resource.is_custom()) {
+        return Err(refused(scope, object, source, &why));
+    }
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    match object["metadata"]["namespace"].as_str() {
+        None | Some("") if resource.namespaced => object["metadata"]["namespace"] = (*scope.namespace).into(),
+        None | Some("") => remove_meta(object, "namespace"),
+        Some(found) if resource.namespaced && *found == *scope.namespace => {}
+        Some(_) => {
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Status::bad_request(message));
+        }
+    }
+    let mut unknown: Vec<String> = Vec::new();
+    unknown_metadata(object, "", &mut unknown);
+    let read = rules::read(resource, object, &mut unknown).map_err(|why| refused(scope, object, source, &why))?;
+    if let Some(schema) = scope.version()?.schema.as_ref().filter(|_| !read) {
+        if resource.is_custom() {
+            if object["metadata"]["managedFields"].as_array().is_some_and(Vec::is_empty) {
+                remove_meta(object, "managedFields");
+            }
+            // What is applied means what it says.
+            if source != Source::Apply {
+                schema.drop_nulls(object);
+            }
+        } else {
+            schema.prune(object, &mut unknown);
+            if let Err(why) = rules::fit_types(resource, object) {
+                let why = if matches!(source, Source::Strategic(_)) {
+                    format!("error decoding from json: {why}")
+                } else {
+                    why
+                };
+                return Err(refused(scope, object, source, &why));
+            }
+            // Typed decoding drops nulls and fails on wrong types before anything else is looked at.
+            drop_all_nulls(object);
+            if let Some(fault) = schema.validate(object, None).first() {
+                return Err(refused(scope, object, source, &undecodable(kind, object, fault)));
+            }
+        }
+        schema.prune(object, &mut unknown);
+    }
+    unknown.sort();
+    unknown_fields(scope, object, &unknown, options, source)
+}
+
+/// The refusal of an object that cannot be read.
+fn refused(scope: &Scope, object: &Value, source: Source<'_>, why: &str) -> Status {
+    let shown = match source {
+        Source::Put => {
+            let kind = &scope.resource.kind;
+            let message = format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", scope.version);
+            return Status::bad_request(message);
+        }
+        Source::Patch | Source::Apply => object.to_string(),
+        Source::Strategic(patch) => {
+            let mut patch = patch.clone();
+            drop_all_nulls(&mut patch);
+            let why = unconvertible(why);
+            let cause = Cause::invalid("patch", &Value::String(typed::plain(&patch)), &why);
+            return Status::invalid("", "", "", &[cause]);
+        }
+    };
+    Status::invalid("", "", "", &[Cause::invalid("patch", &Value::String(shown), why)])
+}
+
+/// A complaint of Go's decoder in the words of the converter that strategic merge patches go through.
+fn unconvertible(why: &str) -> String {
+    let parts = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| rest.split_once(" into "));
+    let Some((found, place)) = parts else { return why.to_owned() };
+    let wanted = place.rsplit_once(" of type ").map_or(place, |(_, wanted)| wanted);
+    let found = match found {
+        "number" => "int64",
+        "array" => "slice",
+        "object" => "map",
+        other => other,
+    };
+    match wanted {
+        "v1.ObjectMeta" => format!("cannot restore struct from: {found}"),
+        map if map.starts_with("map[") => format!("cannot restore map from {found}"),
+        list if list.starts_with("[]") => format!("cannot restore slice from {found}"),
+        "string" if found == "int64" => "cannot convert int64 to string".to_owned(),
+        scalar => format!("unrecognized type: {scalar}"),
+    }
+}
+
+/// Why a value does not fit into Kubernetes' own type, in the words of its decoder.
+fn undecodable(kind: &str, object: &Value, fault: &Cause) -> String {
+    let why = fault.message.rsplit_once(" in body ").map_or(fault.message.as_str(), |(_, why)| why);
+    let parts: Vec<&str> = fault.field.split('.').collect();
+    let wanted = why.strip_prefix("must be of type ").and_then(|rest| rest.split_once(':')).map(|(wanted, _)| wanted);
+    let bytes = matches!((kind, parts[0]), ("ConfigMap", "binaryData") | ("Secret", "data"));
+    let wanted = match wanted {
+        Some("string") if bytes => "[]uint8",
+        Some("string") if kind == "Secret" && parts[..] == ["type"] => "v1.SecretType",
+        Some("string") => "string",
+        Some("boolean") => "bool",
+        Some("object") if parts.len() == 1 && bytes => "map[string][]uint8",
+        Some("object") if parts.len() == 1 && matches!(kind, "ConfigMap" | "Secret") => "map[string]string",
+        _ => return format!("{}: {why}", fault.field),
+    };
+    match parts[..] {
+        [field] => format!(
+            "json: cannot unmarshal {} into Go struct field {kind}.{field} of type {wanted}",
+            go_type(&object[field])
+        ),
+        [field, key] if !field.contains('[') => format!(
+            "json: cannot unmarshal {} into Go struct field {kind}.{field} of type {wanted}",
+            go_type(&object[field][key])
+        ),
+        _ => format!("{}: {why}", fault.field),
+    }
+}
+
+fn unknown_fields(
+    scope: &Scope,
+    object: &Value,
+    unknown: &[String],
+    options: &WriteOptions,
+    source: Source<'_>,
+) -> Result<Vec<String>, Status> {
+    // What is in an unknown field does not matter, except to the decoder of custom kinds.
+    let below = |field: &str| {
+        unknown.iter().any(|other| {
+            field.strip_prefix(other.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    let duplicates = options.duplicates.iter().filter(|field| scope.resource.is_custom() || !below(field));
+    let faults: Vec<String> = duplicates
+        .map(|field| format!("duplicate field \"{field}\""))
+        .chain(unknown.iter().map(|field| format!("unknown field \"{field}\"")))
+        .collect();
+    match options.validation {
+        _ if faults.is_empty() => Ok(Vec::new()),
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(faults),
+        FieldValidation::Strict => {
+            Err(refused(scope, object, source, &format!("strict decoding error: {}", faults.join(", "))))
+        }
+    }
+}
+
+fn drop_all_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_all_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_all_nulls),
+        _ => {}
+    }
+}
+
+/// Numbers without a fraction are kept as whole ones, as Go writes them.
+pub(super) fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Array(list) => list.iter_mut().for_each(whole_numbers),
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
+            if let Some(whole) = whole.and_then(|whole| format!("{whole:.0}").parse::<i64>().ok()) {
+                *value = whole.into();
+            }
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -164,6 +164,9 @@ impl Desk<'_> {
             known(key, "uid", false, "00000000-0000-4000-8000-000000000000")
         } else if let Some(key) = text.strip_prefix("$rv:") {
             known(key, "resourceVersion", false, &self.since)
+        } else if text.starts_with("$first:") && !self.peer.cluster.is_empty() {
+            // In kcp the first one may not be the present one for another reason than on the plane.
+            self.since.clone()
         } else if let Some(key) = text.strip_prefix("$first:") {
             known(key, "resourceVersion", true, &self.since)
         } else {
@@ -209,7 +212,18 @@ impl Desk<'_> {
             let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default();
             !name.starts_with("left-") && name != "kube-root-ca.crt"
         };
-        events.into_iter().filter(own).map(|event| self.normal.value(event)).collect()
+        let mut told: BTreeMap<String, Value> = BTreeMap::new();
+        let mut shown = Vec::new();
+        for event in events.into_iter().filter(own) {
+            let event = self.normal.value(event);
+            let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            // An object that was written anew as it was, as kcp does, tells nothing.
+            if told.get(&name) != Some(&event["object"]) || event["type"] == "DELETED" {
+                told.insert(name, event["object"].clone());
+                shown.push(event);
+            }
+        }
+        shown.into()
     }
 }
 

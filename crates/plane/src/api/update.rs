@@ -150,7 +150,7 @@ impl Api {
         warnings.extend(meta::dedup_owners(&mut wanted, true));
         warnings.extend(meta::finalizer_warnings(&scope.resource, &wanted, Some(&current)));
         let annotated = strip_cluster(&mut wanted);
-        match self.replaced(change, key, stored, current, wanted, annotated) {
+        match self.replaced(change, key, stored, current, wanted) {
             // What is not stored is shown as it was sent.
             Ok(object) if options.dry_run && !annotated => {
                 Ok(Written { code: 200, object: Self::undecorated(scope, object), warnings })
@@ -172,7 +172,6 @@ impl Api {
         stored: &Stored,
         mut current: Value,
         mut wanted: Value,
-        annotated: bool,
     ) -> Result<Arc<Value>, Failure> {
         let Change { caller, scope, name, subresource, options, source } = *change;
         let resource = &scope.resource;
@@ -221,10 +220,6 @@ impl Api {
         }
         rules::settle(resource, &mut wanted);
         managed::set_entries(&mut wanted, owned);
-        if annotated {
-            // kcp stores the annotation with which it showed the object, and so writes anew what else would be the same.
-            self.decorate(resource, &key.cluster, &mut wanted);
-        }
         self.store_change(change, key, stored, wanted)
     }
 

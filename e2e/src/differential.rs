@@ -38,7 +38,7 @@ use request::Request;
 
 /// How many seeds, from the first on, are played every time on kube-apiserver, and in kcp, where a few of the later ones still differ.
 const SEEDS: u64 = 24;
-const KCP_SEEDS: u64 = 11;
+const KCP_SEEDS: u64 = 8;
 /// How many seeds of CRDs are played every time.
 const DEFINITIONS: u64 = 12;
 /// How many sequences are played at a time.

@@ -1,7 +1,7 @@
 //! The agent, run in this process.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -14,9 +14,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::logbook;
 use crate::stage::Stage;
 use crate::world::User;
+use crate::{logbook, ports};
 
 /// What may differ from one agent to another.
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,10 +61,11 @@ impl Agent {
         // The stage's name, and what tells its agents apart.
         let thread = format!("{agent_name}-{}", &uuid::Uuid::new_v4().simple().to_string()[..4]);
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(&thread).enable_all().build()?;
-        let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
-        let probes = setup.probes.then(free).transpose()?;
-        let metrics = setup.probes.then(free).transpose()?;
-        let dashboard = setup.probes.then(free).transpose()?;
+        let [probes, metrics, dashboard] = if setup.probes {
+            ports::free::<3>()?.map(|port| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
+        } else {
+            [None; 3]
+        };
         let stop = CancellationToken::new();
         let told = stop.clone();
         let task = runtime.spawn(async move {

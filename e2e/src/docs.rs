@@ -13,7 +13,7 @@ use libtest_mimic::{Arguments, Trial};
 use tokio::process::Command;
 
 use crate::scratch::Scratch;
-use crate::{binary, harness};
+use crate::{binary, harness, ports};
 
 /// How long a page may take.
 const LIMIT: Duration = Duration::from_mins(3);
@@ -122,8 +122,7 @@ async fn play(folder: &Path, page: Page) -> anyhow::Result<()> {
     for (number, block) in blocks.iter().chain(&clean_up).enumerate() {
         script.extend(["\necho '== block ", &(number + 1).to_string(), "' >&2\n", block]);
     }
-    for port in PORTS {
-        let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    for (port, free) in PORTS.into_iter().zip(ports::free::<2>()?) {
         script = script.replace(port, &free.to_string());
     }
     let scratch = Scratch::new()?;

@@ -28,6 +28,7 @@ pub mod goclients;
 pub mod harness;
 pub mod kinds;
 pub mod logbook;
+pub mod ports;
 pub mod promises;
 #[cfg(test)]
 mod proofs;

@@ -8,13 +8,13 @@ use carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
 use carrick_syncagent::api;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 use super::compat::{Suite, schemas};
 use crate::binary::{Binary, Launch};
 use crate::stage::{Stage, shown};
 use crate::world::{User, World};
-use crate::{fixtures, kinds};
+use crate::{fixtures, kinds, ports};
 
 pub(super) async fn the_export_claims_what_related_resources_need(world: Arc<dyn World>) -> anyhow::Result<()> {
     let suite = Suite::set(world, &[fixtures::crontab, fixtures::backup]).await?;
@@ -173,7 +173,8 @@ pub(super) async fn a_metric_counts_published_resources(world: Arc<dyn World>) -
     let stage = &suite.stage;
     suite.publish("CronTab", json!({})).await?;
     let launch = Launch { user: User::Agent, workspace: &stage.provider.cluster, slice: stage.export_name() };
-    let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?.to_string();
+    let [port] = ports::free()?;
+    let address = format!("127.0.0.1:{port}");
     let _agent = Binary::as_in_the_reference_tests(stage, &launch).await?.start_with_metrics(&address)?;
     let counts = async |number: usize| {
         stage

@@ -13,7 +13,7 @@ use super::rights::{grant, kcp_rules, rule};
 use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::world::{User, World};
-use crate::{binary, fixtures, kinds};
+use crate::{binary, fixtures, kinds, ports};
 
 /// What the doctor is told.
 struct Flags {
@@ -118,7 +118,8 @@ pub(super) async fn a_healthy_agent_is_green(world: Arc<dyn World>) -> anyhow::R
 pub(super) async fn wrong_ways_to_the_servers_are_told(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::set(world).await?;
     let good = || Flags::of(&stage, User::Admin);
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let [nobody] = ports::free()?;
+    let nobody = format!("127.0.0.1:{nobody}");
     let edit = |text: &str, change: fn(&mut Value, &str), with: &str| -> anyhow::Result<String> {
         let mut config: Value = serde_json::from_str(text)?;
         change(&mut config, with);

@@ -1,6 +1,6 @@
 //! The released binary, as a process.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::binary::Binary;
 use crate::collector::Collector;
+use crate::ports;
 use crate::stage::Stage;
 use crate::world::World;
 
@@ -49,7 +50,8 @@ pub(super) async fn metrics_and_traces_tell_the_way_of_an_order_but_nothing_of_i
     let stage = Stage::set(world).await?;
     let team = &stage.team_a;
     let mut binary = Binary::build(&stage).await?;
-    let (collector, metrics) = (Collector::start().await?, TcpListener::bind("127.0.0.1:0")?.local_addr()?);
+    let [port] = ports::free()?;
+    let (collector, metrics) = (Collector::start().await?, SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     binary.send_traces(&collector);
     let agent = binary.start_with_metrics(&metrics.to_string())?;
     stage.order(team, "bucket", json!({ "owner": CONTENT })).await?;

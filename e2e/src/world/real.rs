@@ -11,9 +11,10 @@ use carrick_client::Server;
 use tokio::net::TcpListener;
 
 use super::kubeconfig::Access;
-use super::servers::{Process, free_ports};
+use super::servers::Process;
 use super::{Pace, User, World};
 use crate::cable::Cable;
+use crate::ports;
 use crate::scratch::Scratch;
 
 /// kcp and kube-apiserver as separate processes. Dropping it ends them.
@@ -33,7 +34,7 @@ impl RealWorld {
     /// Starts the servers whose binaries are in a folder and waits until they are ready.
     pub async fn start(binaries: &Path) -> anyhow::Result<Self> {
         let folder = Scratch::new()?;
-        let [kube, kcp] = free_ports()?;
+        let [kube, kcp] = ports::free()?;
         let (kcp_cable, service_cable) = (lay_cable(kcp).await?, lay_cable(kube).await?);
         let address = format!("https://{}", kcp_cable.near());
         let (kcp, service) =

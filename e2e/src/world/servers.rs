@@ -1,14 +1,11 @@
 //! Server processes that end with the test run, whichever way it ends.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use parking_lot::Mutex;
 
 use super::kubeconfig::Access;
 
@@ -95,25 +92,6 @@ impl Drop for Process {
         // Nothing can be done about a keeper that cannot be waited for; it ends by itself.
         let _ = self.keeper.wait();
     }
-}
-
-/// Free ports on the loopback interface, none of which was given to anybody else in this process.
-pub(crate) fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
-    // A port is free again until its server listens on it, and could be handed out twice.
-    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    let mut ports = [0; N];
-    let mut held = Vec::new();
-    for port in &mut ports {
-        *port = loop {
-            let listener = TcpListener::bind("127.0.0.1:0")?;
-            let port = listener.local_addr()?.port();
-            held.push(listener);
-            if GIVEN.lock().insert(port) {
-                break port;
-            }
-        };
-    }
-    Ok(ports)
 }
 
 /// A token that nobody can guess.

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::client::{Ask, Client};
 use crate::bench::{field, process};
+use crate::ports;
 use crate::scratch::Scratch;
 use crate::world::real;
-use crate::world::servers::{Process, free_ports};
+use crate::world::servers::Process;
 
 /// Whoever has it may do everything on a plane that is measured.
 const TOKEN: &str = "bench";
@@ -140,7 +141,7 @@ pub async fn starts(kind: Kind) -> anyhow::Result<(Duration, u64)> {
 
 async fn real(kind: Kind, folder: Scratch) -> anyhow::Result<Contestant> {
     let binaries = field::servers_folder()?;
-    let [port] = free_ports()?;
+    let [port] = ports::free()?;
     let started = if kind == Kind::Kcp {
         real::kcp::start(Path::new(&binaries), &folder, port, &format!("https://127.0.0.1:{port}")).await?
     } else {

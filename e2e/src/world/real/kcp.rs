@@ -6,9 +6,10 @@ use carrick_client::{ListOptions, Server};
 use carrick_kcp::kinds::WORKSPACE;
 
 use crate::kinds;
+use crate::ports;
 use crate::scratch::Scratch;
 use crate::world::kubeconfig::{Access, credentials};
-use crate::world::servers::{Process, Started, free_ports, new_token, until_ready};
+use crate::world::servers::{Process, Started, new_token, until_ready};
 use crate::world::{AGENT, User};
 
 /// Starts kcp on a port and waits until it serves workspaces. It tells others that its virtual workspaces are at `address`.
@@ -30,7 +31,7 @@ pub(crate) async fn start(binaries: &Path, folder: &Scratch, port: u16, address:
 }
 
 fn arguments(folder: &Scratch, agent: &str, port: u16, address: &str) -> anyhow::Result<Vec<String>> {
-    let [etcd_client, etcd_peer] = free_ports()?;
+    let [etcd_client, etcd_peer] = ports::free()?;
     let tokens = folder.write("kcp-tokens.csv", &format!("{agent},{AGENT},{AGENT}\n"))?;
     Ok(vec![
         "start".to_owned(),

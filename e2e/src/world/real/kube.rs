@@ -7,14 +7,15 @@ use carrick_client::Server;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::kinds;
+use crate::ports;
 use crate::scratch::Scratch;
 use crate::world::kubeconfig::Access;
-use crate::world::servers::{Process, Started, free_ports, new_token, until_ready};
+use crate::world::servers::{Process, Started, new_token, until_ready};
 use crate::world::{AGENT, User};
 
 /// Starts etcd and kube-apiserver on a port, and waits until the namespace `default` is there.
 pub(crate) async fn start(binaries: &Path, folder: &Scratch, port: u16) -> anyhow::Result<Started> {
-    let [client, peer] = free_ports()?;
+    let [client, peer] = ports::free()?;
     let certificates = Certificates::make()?;
     let authority = data_encoding::BASE64.encode(certificates.authority.as_bytes());
     let access = Access { authority, admin: new_token(), agent: new_token() };

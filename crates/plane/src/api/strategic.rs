@@ -254,8 +254,11 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_directive_is_refused() {
-        let status = apply(&mut json!({}), &json!({"$frobnicate": 1})).unwrap_err();
-        assert_eq!(status.code, 422);
+    fn an_unknown_kind_of_patch_is_refused_and_an_unknown_directive_is_a_field_like_any_other() {
+        let status = apply(&mut json!({}), &json!({"$patch": "frobnicate"})).unwrap_err();
+        assert_eq!((status.code, status.message.contains("unknown patch type: frobnicate")), (500, true));
+        let mut object = json!({});
+        apply(&mut object, &json!({"$frobnicate": 1})).unwrap();
+        assert_eq!(object, json!({"$frobnicate": 1}));
     }
 }

@@ -111,7 +111,7 @@ impl Api {
         };
         reset_metadata(&mut object, rules::has_generation(resource));
         let name = name_new_object(scope, &mut object);
-        rules::prepare(resource, &mut object, None);
+        rules::prepare(self, scope, &cluster, &mut object, None);
         self.review(caller, scope, Operation::Create, "", None, &mut object, options.dry_run)?;
         self.check_namespace(caller, scope, &cluster, &name)?;
         let prefix = object["metadata"]["generateName"].as_str().filter(|prefix| !prefix.is_empty());

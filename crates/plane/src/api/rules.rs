@@ -196,7 +196,12 @@ fn name_label(object: &mut Value) {
 }
 
 /// Sets what a client cannot decide; `old` is none on create.
-pub(super) fn prepare(resource: &Resource, object: &mut Value, old: Option<&Value>) {
+pub(super) fn prepare(api: &Api, scope: &Scope, cluster: &str, object: &mut Value, old: Option<&Value>) {
+    let resource = &scope.resource;
+    if is_crd(resource) && old.is_some() {
+        // The status was that of the present CRD until now, whose names and versions may be others.
+        crd::prepare(api, cluster, object, old);
+    }
     if !is_namespace(resource) {
         return;
     }

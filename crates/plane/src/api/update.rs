@@ -196,7 +196,7 @@ impl Api {
         keep_server_fields(&current, &mut wanted);
         limit_to_subresource(subresource, version.status, &current, &mut wanted);
         if subresource.is_empty() {
-            rules::prepare(resource, &mut wanted, Some(&current));
+            rules::prepare(self, scope, &key.cluster, &mut wanted, Some(&current));
         }
         bump_generation(scope, version.status, &current, &mut wanted);
         self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted, options.dry_run)?;

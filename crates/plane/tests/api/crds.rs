@@ -91,6 +91,22 @@ async fn versions_share_their_objects() {
 }
 
 #[tokio::test]
+async fn another_storage_version_is_added_to_those_that_were_stored() {
+    let world = World::start().await;
+    let mut crd = world.admin.post(CRDS, widget_crd()).await.expect(201);
+    let mut added = crd["spec"]["versions"][0].clone();
+    crd["spec"]["versions"][0]["storage"] = false.into();
+    added["name"] = "v9".into();
+    crd["spec"]["versions"].as_array_mut().unwrap().push(added);
+    crd["spec"]["names"]["shortNames"] = json!(["wd"]);
+    let path = format!("{CRDS}/{}", crd["metadata"]["name"].as_str().unwrap());
+    let updated = world.admin.put(&path, crd).await.expect(200);
+    assert_eq!(updated["status"]["storedVersions"], json!(["v1", "v9"]));
+    assert_eq!(updated["status"]["acceptedNames"]["shortNames"], json!(["wd"]));
+    assert_eq!(world.admin.get("/apis/example.io/v9/namespaces/default/widgets").await.code, 200);
+}
+
+#[tokio::test]
 async fn a_default_added_later_shows_on_old_objects() {
     let world = World::with_widgets().await;
     world.admin.post(WIDGETS, widget("w1", json!({"size": 1}))).await.expect(201);

@@ -37,8 +37,8 @@ pub(crate) use decode::{decode, tidy};
 pub(crate) use formats::warnings;
 pub(crate) use spec::faults;
 
-/// Fills in names, ports and conversion, and notes which version is stored; `old` is none for a new CRD.
-pub(crate) fn complete(crd: &mut Value, old: Option<&Value>) {
+/// Fills in names, ports and conversion.
+pub(crate) fn complete(crd: &mut Value) {
     let spec = &mut crd["spec"];
     let kind = text(&spec["names"], "kind").to_owned();
     for (key, value) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
@@ -55,8 +55,12 @@ pub(crate) fn complete(crd: &mut Value, old: Option<&Value>) {
     if let Some(Value::Object(service)) = spec.pointer_mut("/conversion/webhook/clientConfig/service") {
         service.entry("port").or_insert_with(|| 443.into());
     }
+}
+
+/// The versions in which objects may be stored: those so far, and the one of now; `old` is none for a new CRD.
+pub(crate) fn stored_versions(crd: &Value, old: Option<&Value>) -> Value {
     let mut stored = old.map_or(Value::Null, |old| old["status"]["storedVersions"].clone());
-    let versions = spec["versions"].as_array().into_iter().flatten();
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     if let Some(version) = versions.into_iter().find(|version| is_true(&version["storage"])) {
         let name = Value::from(text(version, "name"));
         match &mut stored {
@@ -65,10 +69,7 @@ pub(crate) fn complete(crd: &mut Value, old: Option<&Value>) {
             _ => stored = json!([name]),
         }
     }
-    if !crd["status"].is_object() {
-        crd["status"] = json!({});
-    }
-    crd["status"]["storedVersions"] = stored;
+    stored
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {

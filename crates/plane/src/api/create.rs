@@ -103,7 +103,7 @@ impl Api {
         if let Some(schema) = &version.schema {
             schema.apply_defaults(&mut object);
         }
-        rules::complete(self, scope, &cluster, &mut object, None);
+        rules::complete(resource, &mut object, None);
         let owned = match source {
             Source::Apply => managed::entries(&object),
             _ if fits => managed::written(scope, None, &object, options, ""),

@@ -136,14 +136,13 @@ pub(super) fn check_delete(resource: &Resource, name: &str, caller: &Caller) -> 
 }
 
 /// Fills in what a client left out, as if it had sent it; `old` is none on create.
-pub(super) fn complete(api: &Api, scope: &Scope, cluster: &str, object: &mut Value, old: Option<&Value>) {
-    let resource = &scope.resource;
+pub(super) fn complete(resource: &Resource, object: &mut Value, old: Option<&Value>) {
     if is(resource, "", "secrets") {
         secret(object, old);
     } else if is_namespace(resource) && object["metadata"]["name"].as_str().is_some_and(|name| !name.is_empty()) {
         name_label(object);
     } else if is_crd(resource) {
-        crd::prepare(api, cluster, object, old);
+        definition::complete(object);
     } else if is_rbac(resource) {
         rbac(object);
     } else if is(resource, "", "services") {
@@ -198,8 +197,7 @@ fn name_label(object: &mut Value) {
 /// Sets what a client cannot decide; `old` is none on create.
 pub(super) fn prepare(api: &Api, scope: &Scope, cluster: &str, object: &mut Value, old: Option<&Value>) {
     let resource = &scope.resource;
-    if is_crd(resource) && old.is_some() {
-        // The status was that of the present CRD until now, whose names and versions may be others.
+    if is_crd(resource) {
         crd::prepare(api, cluster, object, old);
     }
     if !is_namespace(resource) {

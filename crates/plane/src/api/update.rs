@@ -183,7 +183,7 @@ impl Api {
         }
         drop_empty_metadata(&mut wanted);
         if subresource.is_empty() {
-            rules::complete(self, scope, &key.cluster, &mut wanted, Some(&current));
+            rules::complete(resource, &mut wanted, Some(&current));
         }
         let owned = match (source, subresource) {
             (Source::Apply, _) => managed::entries(&wanted),

@@ -3,20 +3,22 @@
 
 use serde_json::{Value, json};
 
-use super::{complete, decode, faults, tidy, warnings};
+use super::{complete, decode, faults, stored_versions, tidy, warnings};
 
 fn answer(case: &Value) -> Value {
     let mut old = case.get("old").cloned();
     if let Some(old) = &mut old {
         decode(old, &mut Vec::new()).unwrap();
-        complete(old, Some(&old.clone()));
+        complete(old);
+        old["status"]["storedVersions"] = stored_versions(old, Some(&old.clone()));
     }
     let (mut crd, mut warned) = (case["new"].clone(), Vec::new());
     if let Err(why) = decode(&mut crd, &mut warned) {
         return json!({ "unreadable": why });
     }
     let mut warned: Vec<String> = warned.iter().map(|field| format!("unknown field \"{field}\"")).collect();
-    complete(&mut crd, old.as_ref());
+    complete(&mut crd);
+    crd["status"]["storedVersions"] = stored_versions(&crd, old.as_ref());
     let mut causes: Vec<String> = faults(&crd, old.as_ref())
         .iter()
         .map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message))

@@ -12,12 +12,10 @@ use crate::status::Cause;
 /// Holds a CRD until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Fills in what was left out, and computes the status.
+/// Computes the status.
 pub(super) fn prepare(api: &Api, cluster: &str, crd: &mut Value, old: Option<&Value>) {
-    definition::complete(crd, old);
-    let stored = crd["status"]["storedVersions"].take();
     crd["status"] = status(api, cluster, crd, old);
-    crd["status"]["storedVersions"] = stored;
+    crd["status"]["storedVersions"] = definition::stored_versions(crd, old);
 }
 
 fn status(api: &Api, cluster: &str, crd: &Value, old: Option<&Value>) -> Value {

@@ -91,12 +91,12 @@ fn quick_agent(stage: &Stage) -> anyhow::Result<Agent> {
     Agent::start(stage, Setup { probes: true, timing, ..Setup::default() })
 }
 
-/// Waits until the consumer has got a warning about a Bucket with all these words in it.
+/// Waits until the consumer has got a warning about a Bucket, and all these words were told, to the consumer or to the provider.
 async fn warned(stage: &Stage, team: &Workspace, name: &str, words: &[&str]) -> anyhow::Result<()> {
     warned_of(stage, team, ("Bucket", name), words).await
 }
 
-/// Waits until the consumer has got a warning about an order of any kind with all these words in it.
+/// The same about an order of any kind.
 async fn warned_of(stage: &Stage, team: &Workspace, (kind, name): (&str, &str), words: &[&str]) -> anyhow::Result<()> {
     stage
         .eventually(&format!("{} is warned about {kind} {name} with {words:?}", team.path), async || {
@@ -106,8 +106,15 @@ async fn warned_of(stage: &Stage, team: &Workspace, (kind, name): (&str, &str), 
                 about["name"] == name && about["kind"] == kind && event["type"] == "Warning"
             };
             let warnings: Vec<&str> = events.iter().filter(of_order).filter_map(|e| e["message"].as_str()).collect();
-            let told = |message: &&str| words.iter().all(|word| message.contains(word));
-            ensure!(warnings.iter().any(told), "the warnings are {warnings:#?}");
+            ensure!(!warnings.is_empty(), "the consumer is not warned");
+            // What only the provider may know is told there.
+            let own = ListOptions::labels(stage.selector());
+            let published = stage.service.list(&kinds::published_resources(), None, &own).await?;
+            let conditions = published.iter().filter_map(|pr| pr["status"]["conditions"].as_array()).flatten();
+            let told = warnings.into_iter().chain(conditions.filter_map(|condition| condition["message"].as_str()));
+            let told: Vec<&str> = told.collect();
+            let named = |message: &&str| words.iter().all(|word| message.contains(word));
+            ensure!(told.iter().any(named), "what is told is {told:#?}");
             Ok(())
         })
         .await

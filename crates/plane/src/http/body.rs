@@ -35,7 +35,10 @@ pub(super) fn name(content: &[u8]) -> String {
         #[serde(default)]
         metadata: Metadata,
     }
-    serde_json::from_slice::<Object>(content).map(|object| object.metadata.name).unwrap_or_default()
+    let mut reader = serde_json::Deserializer::from_slice(content);
+    // What is skipped costs no stack.
+    reader.disable_recursion_limit();
+    <Object as serde::Deserialize>::deserialize(&mut reader).map(|object| object.metadata.name).unwrap_or_default()
 }
 
 /// A decoded body and the paths of fields that occurred twice.
@@ -68,7 +71,9 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
 pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value, String> {
     let told = |error: serde_json::Error| gojson::complaint(content).unwrap_or_else(|| error.to_string());
     let mut reader = serde_json::Deserializer::from_slice(content);
-    let value = Node { path: "", duplicates }.deserialize(&mut reader).map_err(told)?;
+    // Nodes count for themselves.
+    reader.disable_recursion_limit();
+    let value = Node { path: "", depth: 0, duplicates }.deserialize(&mut reader).map_err(told)?;
     reader.end().map_err(told)?;
     Ok(value)
 }
@@ -76,6 +81,7 @@ pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value
 /// Builds a value like `serde_json` does, and notes duplicate keys.
 struct Node<'a> {
     path: &'a str,
+    depth: usize,
     duplicates: &'a mut Vec<String>,
 }
 
@@ -83,6 +89,9 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.depth > gojson::DEEPEST {
+            return Err(D::Error::custom("exceeded max depth"));
+        }
         deserializer.deserialize_any(self)
     }
 }
@@ -126,7 +135,8 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut items = Vec::new();
         loop {
             let path = format!("{}[{}]", self.path, items.len());
-            match list.next_element_seed(Node { path: &path, duplicates: &mut *self.duplicates })? {
+            let below = Node { path: &path, depth: self.depth + 1, duplicates: &mut *self.duplicates };
+            match list.next_element_seed(below)? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -143,7 +153,8 @@ impl<'de> Visitor<'de> for Node<'_> {
             if map.contains_key(&key) {
                 self.duplicates.push(path.clone());
             }
-            let value = entries.next_value_seed(Node { path: &path, duplicates: &mut *self.duplicates })?;
+            let below = Node { path: &path, depth: self.depth + 1, duplicates: &mut *self.duplicates };
+            let value = entries.next_value_seed(below)?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))

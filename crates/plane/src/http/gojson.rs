@@ -1,5 +1,8 @@
 //! What Go's decoder says about a text that is no JSON.
 
+/// How deep values may lie inside each other. Go's decoder takes ten thousand levels, which is more than a stack here does.
+pub(super) const DEEPEST: usize = 500;
+
 /// The complaint about a text, or none if it is JSON.
 pub(super) fn complaint(content: &[u8]) -> Option<String> {
     let mut scanner = Scanner { content, at: 0 };
@@ -68,7 +71,7 @@ impl Scanner<'_> {
         let byte = self.next()?;
         match byte {
             // Deeper ones are refused elsewhere.
-            _ if depth > 500 => Err(Some("exceeded max depth".to_owned())),
+            _ if depth > DEEPEST => Err(Some("exceeded max depth".to_owned())),
             b'{' => self.object(depth),
             b'[' => self.array(depth),
             b'"' => self.string(),

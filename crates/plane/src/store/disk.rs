@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::object::unfold;
 use super::{Inner, Key, Kind, Object, pack, place};
 
 const FILE: &str = "commits.jsonl";
@@ -221,7 +222,7 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
             return Ok(());
         }
         number += 1;
-        let line: Line<'_, Value> = serde_json::from_slice(&text).map_err(|error| {
+        let line: Line<'_, Value> = unfold(&text).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("line {number} of {FILE} is damaged: {error}"))
         })?;
         inner.revision = inner.revision.max(line.revision);

@@ -36,7 +36,7 @@ impl Object {
             return value;
         }
         // The text was written from a value.
-        let value = serde_json::from_str(&self.0.text).unwrap_or_default();
+        let value = unfold(self.0.text.as_bytes()).unwrap_or_default();
         let value = Arc::new(at_revision(value, self.0.revision));
         *unfolded = Arc::downgrade(&value);
         value
@@ -50,6 +50,15 @@ impl Object {
     pub(super) fn text(&self) -> &str {
         &self.0.text
     }
+}
+
+/// Reads what was once accepted, however deep it is.
+pub(super) fn unfold<'a, T: serde::Deserialize<'a>>(text: &'a [u8]) -> serde_json::Result<T> {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    reader.disable_recursion_limit();
+    let value = T::deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
 }
 
 /// The text of an object without its revision. Keys are in order, so equal objects have equal texts.

@@ -110,3 +110,29 @@ async fn requests_have_three_mebibytes() {
     let large = map("a", json!({"text": text(3 * MIB)}));
     world.admin.post(MAPS, large).await.refused(413, "Request entity too large: limit is 3145728");
 }
+
+#[tokio::test]
+async fn what_is_deep_is_kept_as_it_is_unless_it_is_too_deep() {
+    let world = World::with_widgets().await;
+    let deep = |levels: usize| {
+        (0..levels).fold(
+            json!({"end": true}),
+            |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({"in": inner}) },
+        )
+    };
+    let spec = |levels: usize| json!({"size": 1, "free": {"deep": deep(levels)}});
+    for (name, levels) in [("shallow", 100), ("deep", 200), ("deepest", 480)] {
+        world.admin.post(WIDGETS, widget(name, spec(levels))).await.expect(201);
+        let headers = [("content-type", "application/merge-patch+json")];
+        let path = format!("{WIDGETS}/{name}");
+        let patch = json!({"spec": {"size": 2, "free": {"deep": deep(levels)}}}).to_string();
+        let answer = world.admin.call("PATCH", &path, &headers, patch.into()).await;
+        assert_eq!(answer.code, 200, "{}", answer.text);
+        // More than this client reads as a tree.
+        assert!(answer.text.contains(&deep(levels).to_string()), "{name}");
+        assert!(world.admin.get(WIDGETS).await.text.contains(&deep(levels).to_string()), "{name}");
+    }
+    let answer = world.admin.post(WIDGETS, widget("too-deep", spec(600))).await;
+    assert_eq!(answer.code, 400, "{}", answer.text);
+    assert!(answer.text.contains("exceeded max depth"), "{}", answer.text);
+}

@@ -54,10 +54,14 @@ impl Two {
         let claims = |export: &Value| export["spec"]["permissionClaims"].as_array().cloned().unwrap_or_default();
         let claimed = |export: &Value| claims(export).iter().any(|claim| claim["resource"] == "gadgets");
         let export = self.b.object("Gadgets are claimed", at, claimed).await?;
-        let accept = |mut claim: Value| {
-            claim["state"] = json!("Accepted");
-            claim["selector"] = json!({ "matchAll": true });
-            claim
+        let accept = |claim: Value| {
+            let mut accepted = json!({ "verbs": ["*"], "selector": { "matchAll": true }, "state": "Accepted" });
+            for key in ["group", "resource", "identityHash"] {
+                if let Some(value) = claim.get(key) {
+                    accepted[key] = value.clone();
+                }
+            }
+            accepted
         };
         let accepted: Vec<Value> = claims(&export).into_iter().map(accept).collect();
         let patch = json!({ "spec": { "permissionClaims": accepted } });
@@ -154,7 +158,7 @@ pub(crate) async fn what_one_agent_needs_beside_an_order_is_held_for_it_whatever
     let namespace = two.a_namespace();
     two.delete("gadget").await?;
     two.b.gone("the copy of A goes", two.of_a("gadget", &namespace)).await?;
-    two.a.at_rest().await?;
+    two.b.at_rest().await?;
     two.held("gadget").await.context("before B is back")?;
     let copy = two.b.service.get(&two.gadgets, Some(&two.team().cluster), "gadget").await?;
     ensure!(copy.is_some(), "somebody else deleted the copy of B");

@@ -15,6 +15,9 @@ use crate::{fixtures, kinds};
 /// What consumers accept at least, so that they hear of anything.
 const EVENTS: &[&str] = &["events"];
 
+/// What they accept as a rule.
+const EVERYTHING: &[&str] = &["configmaps", "events", "namespaces", "secrets", "logicalclusters"];
+
 /// Secrets of either origin.
 fn related() -> Value {
     let up = json!({
@@ -122,8 +125,7 @@ pub(crate) async fn an_order_whose_claims_were_never_accepted_can_be_deleted(
 }
 
 pub(crate) async fn an_order_whose_claims_were_revoked_can_be_deleted(world: Arc<dyn World>) -> anyhow::Result<()> {
-    let all = ["configmaps", "events", "namespaces", "secrets", "logicalclusters"];
-    let stage = set(world, &all, json!({})).await?;
+    let stage = set(world, EVERYTHING, json!({})).await?;
     let agent = stage.start_agent()?;
     let (team, secrets) = (&stage.team_a, kinds::secrets());
     let mut copies = Vec::new();
@@ -152,28 +154,36 @@ pub(crate) async fn an_order_whose_claims_were_revoked_can_be_deleted(world: Arc
 pub(crate) async fn an_order_that_the_filter_drops_is_let_go_without_any_claim(
     world: Arc<dyn World>,
 ) -> anyhow::Result<()> {
-    let filter = json!({ "filter": { "resource": { "matchLabels": { "tier": "gold" } } } });
-    let stage = set(world, EVENTS, filter).await?;
-    let agent = stage.start_agent()?;
-    let (team, buckets) = (&stage.team_a, stage.buckets());
-    let own = json!({ "data": { "of": encoded("consumer") } });
-    put(&team.client, &kinds::secrets(), NAMESPACE, "bucket-own", &own).await?;
-    stage.order(team, "bucket", json!({ "size": 1, "owner": "bucket-own" })).await?;
-    let label = |tier: Value| json!({ "metadata": { "labels": { "tier": tier } } });
-    team.client.merge_patch(&buckets, Some(NAMESPACE), "bucket", &label(json!("gold"))).await?;
-    stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
-    stage.source_is("the order is held", team, "bucket", |source| !is_free(source)).await?;
-    team.client.merge_patch(&buckets, Some(NAMESPACE), "bucket", &label(Value::Null)).await?;
-    stage.source_is("the order is let go", team, "bucket", is_free).await?;
-    stage.at_rest().await?;
-    ensure!(stage.copy(team, "bucket").await?.is_some(), "what is not synchronized any more was deleted");
-    agent.stop().await
+    for at_first in [EVENTS, EVERYTHING] {
+        let filter = json!({ "filter": { "resource": { "matchLabels": { "tier": "gold" } } } });
+        let stage = set(Arc::clone(&world), at_first, filter).await?;
+        let agent = stage.start_agent()?;
+        let (team, buckets, secrets) = (&stage.team_a, stage.buckets(), kinds::secrets());
+        let own = json!({ "data": { "of": encoded("consumer") } });
+        put(&team.client, &secrets, NAMESPACE, "bucket-own", &own).await?;
+        stage.order(team, "bucket", json!({ "size": 1, "owner": "bucket-own" })).await?;
+        let label = |tier: Value| json!({ "metadata": { "labels": { "tier": tier } } });
+        team.client.merge_patch(&buckets, Some(NAMESPACE), "bucket", &label(json!("gold"))).await?;
+        let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+        stage.source_is("the order is held", team, "bucket", |source| !is_free(source)).await?;
+        if at_first == EVERYTHING {
+            let at = (&stage.service, &secrets, Some(place(&copy).0), "bucket-own");
+            stage.object("the Secret of the consumer arrives", at, |_| true).await?;
+            stage.at_rest().await?;
+            accept(&stage, team, EVENTS).await?;
+        }
+        team.client.merge_patch(&buckets, Some(NAMESPACE), "bucket", &label(Value::Null)).await?;
+        stage.source_is("the order is let go", team, "bucket", is_free).await?;
+        stage.at_rest().await?;
+        ensure!(stage.copy(team, "bucket").await?.is_some(), "what is not synchronized any more was deleted");
+        agent.stop().await?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn an_order_is_released_without_any_claim(world: Arc<dyn World>) -> anyhow::Result<()> {
     for running in [true, false] {
-        let all = ["configmaps", "events", "namespaces", "secrets", "logicalclusters"];
-        let stage = set(Arc::clone(&world), &all, json!({})).await?;
+        let stage = set(Arc::clone(&world), EVERYTHING, json!({})).await?;
         let mut agent = stage.start_agent()?;
         let (team, secrets) = (&stage.team_a, kinds::secrets());
         let copy = order(&stage, "bucket").await?;
@@ -201,7 +211,7 @@ pub(crate) async fn claims_that_are_accepted_later_bring_the_secrets(world: Arc<
     let (team, secrets) = (&stage.team_a, kinds::secrets());
     let copy = order(&stage, "bucket").await?;
     stage.at_rest().await?;
-    accept(&stage, team, &["configmaps", "events", "namespaces", "secrets", "logicalclusters"]).await?;
+    accept(&stage, team, EVERYTHING).await?;
     let at = (&team.client, &secrets, Some(NAMESPACE), "bucket-credentials");
     stage.object("the Secret of the service arrives", at, |_| true).await?;
     let at = (&stage.service, &secrets, Some(place(&copy).0), "bucket-own");

@@ -87,12 +87,6 @@ pub(super) async fn a_place_taken_by_someone_else_is_left_to_them(world: Arc<dyn
     stage.cancel(b, "same").await?;
     released(&stage, b, "same").await?;
     untouched(&stage, &copy).await?;
-
-    // What belongs to nobody is taken over as it is.
-    create(&stage, &buckets, &namespace, &bucket(&buckets, "free", &json!({ "owner": "nobody", "size": 9 }))).await?;
-    stage.order(a, "free", json!({ "size": 1 })).await?;
-    let copy = stage.copy_is("the free place is taken", a, "free", |_| true).await?;
-    ensure!(copy["spec"] == json!({ "owner": "nobody", "size": 9 }), "{}", shown(&copy));
     agent.stop().await
 }
 

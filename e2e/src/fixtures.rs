@@ -32,6 +32,49 @@ pub fn crd(group: &str, kind: &str) -> Value {
     crd_of(group, &names, &version)
 }
 
+/// Buckets that can be large and deep: `blob` takes any text, `free` anything at all, and `nick` may be null.
+pub fn roomy(group: &str) -> Value {
+    let mut crd = crd(group, "Bucket");
+    let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    spec["blob"] = json!({ "type": "string" });
+    spec["free"] = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    spec["nick"] = json!({ "type": "string", "nullable": true });
+    crd
+}
+
+/// Buckets whose region can never change.
+pub fn rigid(group: &str) -> Value {
+    let mut crd = roomy(group);
+    let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    let rule = json!({ "rule": "self == oldSelf", "message": "a region is for ever" });
+    spec["region"] = json!({ "type": "string", "maxLength": 100, "x-kubernetes-validations": [rule] });
+    crd
+}
+
+/// Buckets whose status has a closed schema: a field of its own for everything, one with a default, one with few values, and lists.
+pub fn closed(group: &str) -> Value {
+    let mut crd = crd(group, "Bucket");
+    let condition = json!({
+        "type": "object", "required": ["type"],
+        "properties": { "type": { "type": "string" }, "status": { "type": "string", "default": "Unknown" } },
+    });
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = json!({
+        "type": "object",
+        "properties": {
+            "url": { "type": "string" },
+            "phase": { "type": "string", "default": "Pending" },
+            "mode": { "type": "string", "enum": ["fine", "bad"] },
+            "note": { "type": "string", "nullable": true },
+            "conditions": {
+                "type": "array", "items": condition,
+                "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+            },
+            "hosts": { "type": "array", "items": { "type": "string" }, "x-kubernetes-list-type": "set" },
+        },
+    });
+    crd
+}
+
 /// The CronTab CRD of the reference agent's own tests, for which the name of its schema is known.
 pub fn crontab(group: &str) -> Value {
     let spec = json!({

@@ -21,6 +21,7 @@ mod leaders;
 mod lifecycle;
 mod objects;
 mod outages;
+mod ownership;
 mod process;
 mod publish;
 mod related;
@@ -147,6 +148,44 @@ pub fn all() -> Vec<Scenario> {
             what_others_have_on_the_service_cluster_stays_untouched
             a_place_taken_by_someone_else_is_left_to_them
             a_copy_that_lost_its_label_is_found_and_labelled_again;
+        ownership:
+            two_published_resources_of_one_kind_keep_to_their_own_copies
+            a_cluster_scoped_kind_and_a_namespaced_one_keep_to_their_own_copies
+            of_two_kinds_that_name_copies_alike_the_first_keeps_its_copy
+            copies_without_the_newer_marks_are_taken_up_without_a_write
+            a_copy_without_marks_that_two_sources_could_claim_is_left_to_neither_by_a_guess
+            a_source_made_anew_does_not_inherit_the_copy_of_the_old_one
+            a_source_made_anew_that_goes_leaves_the_copy_of_the_old_one
+            a_secret_that_the_consumer_had_in_the_place_of_a_related_copy_stays_theirs
+            a_config_map_that_the_operator_had_in_the_place_of_a_related_copy_stays_theirs
+            what_equals_a_related_copy_already_needs_no_permission
+            an_object_in_the_place_of_a_copy_is_refused_until_its_owner_gives_it_away
+            rules_may_say_that_all_objects_in_the_place_of_copies_are_taken_over
+            an_object_that_equals_the_copy_already_needs_no_permission
+            an_order_whose_claims_were_never_accepted_can_be_deleted
+            an_order_whose_claims_were_revoked_can_be_deleted
+            an_order_that_the_filter_drops_is_let_go_without_any_claim
+            an_order_is_released_without_any_claim
+            claims_that_are_accepted_later_bring_the_secrets
+            a_new_storage_version_loses_nothing
+            a_new_storage_version_that_came_while_no_agent_ran_loses_nothing
+            a_state_secret_deleted_under_a_running_agent_does_no_harm
+            thirty_refused_updates_are_forgotten_when_a_good_one_comes
+            an_order_of_700_kib_is_placed_and_updated
+            three_related_config_maps_of_300_kib_are_placed_and_updated
+            values_that_become_nulls_do_so_on_the_copy_too
+            an_order_of_great_depth_is_placed_and_updated
+            a_status_of_which_kcp_drops_a_field_is_written_once
+            a_status_of_which_kcp_fills_in_a_field_is_written_once
+            a_status_that_kcp_refuses_is_told_and_not_repeated
+            a_status_with_nulls_and_lists_returns_as_it_is
+            a_namespace_of_copies_that_somebody_deletes_comes_back_with_the_copies
+            orders_deleted_while_the_namespace_of_their_copies_goes_come_to_an_end
+            switched_off_after_copies_could_not_be_made_it_lets_orders_go
+            without_the_right_to_patch_changes_arrive_by_update
+            without_the_right_to_delete_it_says_so_before_the_first_order_and_goes_on_when_it_has_it
+            what_is_the_primary_of_one_agent_is_held_for_it_whatever_another_one_does
+            what_one_agent_needs_beside_an_order_is_held_for_it_whatever_its_own_agent_does;
         fleet:
             a_workspace_takes_part_from_its_first_binding_to_its_last
             an_export_that_claims_bindings_counts_only_its_own

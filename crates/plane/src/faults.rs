@@ -1,4 +1,4 @@
-//! Faults on purpose, for tests of clients: errors, delays, lost answers, broken and silent watches, stale reads.
+//! Faults on purpose, for tests of clients: errors, delays, lost answers, late writes, broken and silent watches, stale reads.
 //!
 //! ```no_run
 //! # async fn test(plane: carrick_plane::Plane) {
@@ -23,6 +23,7 @@
 //!
 //! ```text
 //!   request ─▶ Ask ─▶ every rule that fits ─▶ Plan ─▶ delay, refuse, cut │ do it │ lose the answer
+//!                                                  ├▶ late: lose the answer, hold it back │ do it when the time has come
 //!                                                  └▶ watches: cut, expire, stall after n events
 //! ```
 //!
@@ -32,6 +33,7 @@
 //! [`Config::control`](crate::Config::control).
 
 pub(crate) mod control;
+mod late;
 mod record;
 mod rule;
 mod watches;
@@ -45,12 +47,17 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use crate::api::Caller;
+use crate::auth::rbac;
+use crate::extension::Attributes;
 use crate::status::{Status, qualified};
 
+pub(crate) use late::Job;
 pub use record::{Record, Recording};
 pub use rule::{Ask, Effect, Match, Predicate, Rule, Turn};
 pub(crate) use watches::{Order, Ticket};
 
+use late::Late;
 use rule::Progress;
 use watches::Watches;
 
@@ -78,6 +85,7 @@ struct Inner {
     next: AtomicU64,
     counts: Mutex<Counts>,
     watches: Arc<Watches>,
+    late: Arc<Late>,
     listeners: Mutex<Vec<Listener>>,
 }
 
@@ -101,6 +109,10 @@ pub struct Counts {
     pub applied_then_refused: u64,
     /// Requests done whose answer was cut.
     pub applied_then_cut: u64,
+    /// Writes whose clients were sent away, and that were held back.
+    pub held_back: u64,
+    /// Writes that were held back and done later.
+    pub applied_late: u64,
     /// Watches broken off.
     pub watches_cut: u64,
     /// Watches ended with 410.
@@ -170,6 +182,22 @@ impl Faults {
         self.resume_watches();
     }
 
+    /// Writes that are held back now, in the order they came.
+    pub fn held(&self) -> Vec<Ask> {
+        self.inner.late.held()
+    }
+
+    /// Does all writes that are held back and fit, in the order they came, as if they had just arrived; tells the codes of the answers that
+    /// nobody hears.
+    pub async fn release(&self, wanted: &Match) -> Vec<(Ask, u16)> {
+        self.inner.late.release_all(|ask| wanted.fits(ask)).await
+    }
+
+    /// Forgets all writes that are held back.
+    pub fn forget_held(&self) {
+        self.inner.late.forget();
+    }
+
     /// How often a rule hit; zero for a rule that was taken back.
     pub fn hits(&self, id: RuleId) -> u64 {
         self.inner.rules.lock().get(&id).map_or(0, |(_, progress)| progress.hits)
@@ -235,6 +263,12 @@ impl Faults {
         plan
     }
 
+    /// Holds a write back.
+    pub(crate) fn hold(&self, ask: Ask, job: Job, duration: Option<Duration>) {
+        self.count(|counts| counts.held_back += 1);
+        self.inner.late.hold(ask, job, duration);
+    }
+
     pub(crate) fn count(&self, count: impl FnOnce(&mut Counts)) {
         count(&mut self.inner.counts.lock());
     }
@@ -264,18 +298,38 @@ impl Faults {
     }
 }
 
+/// What somebody without rights is told.
+fn forbidden(ask: &Ask) -> Status {
+    let caller = Caller { user: ask.user.clone(), ..Caller::default() };
+    let attributes = Attributes {
+        verb: ask.verb.clone(),
+        group: ask.group.clone(),
+        resource: ask.resource.clone(),
+        subresource: ask.subresource.clone(),
+        namespace: ask.namespace.clone(),
+        name: ask.name.clone(),
+        path: ask.path.clone(),
+        ..Attributes::default()
+    };
+    rbac::refusal(&caller, &attributes, "")
+}
+
 /// The error of a refusal, worded as a server in trouble words it.
 pub(crate) fn refusal(code: u16, retry_after: Option<u64>, ask: &Ask) -> Status {
     let (reason, message) = match code {
         400 => ("BadRequest", "the server could not understand the request".to_owned()),
         401 => ("Unauthorized", "Unauthorized".to_owned()),
-        403 => ("Forbidden", format!("{} is forbidden: refused on purpose", qualified(&ask.group, &ask.resource))),
+        403 => return forbidden(ask),
         404 => ("NotFound", format!("{} \"{}\" not found", qualified(&ask.group, &ask.resource), ask.name)),
         409 if ask.verb == "create" => {
             ("AlreadyExists", format!("{} \"{}\" already exists", qualified(&ask.group, &ask.resource), ask.name))
         }
         409 => return Status::stale(&ask.group, &ask.resource, &ask.name),
         410 => ("Expired", "The resourceVersion for the provided list is too old.".to_owned()),
+        422 => {
+            let what = qualified(&ask.group, &ask.resource);
+            ("Invalid", format!("{what} \"{}\" is invalid: spec: Forbidden: refused on purpose", ask.name))
+        }
         429 => (
             "TooManyRequests",
             "the server has received too many requests and has asked us to try again later".to_owned(),

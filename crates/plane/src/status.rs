@@ -53,6 +53,11 @@ impl Cause {
         Self::new("FieldValueForbidden", field, with_detail("Forbidden", detail))
     }
 
+    /// `Too long: may not be more than 10 bytes`.
+    pub fn too_long(field: &str, limit: usize) -> Self {
+        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {limit} bytes"))
+    }
+
     /// `Unsupported value: "x": supported values: "a", "b"`.
     pub fn unsupported(field: &str, value: &Value, supported: &[Value]) -> Self {
         let list: Vec<String> = supported.iter().map(ToString::to_string).collect();
@@ -286,6 +291,19 @@ impl Status {
     /// The body is larger than the limit in bytes.
     pub fn too_large(limit: usize) -> Self {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
+    }
+
+    /// The database does not take a write of so many bytes; very large ones do not even reach it.
+    pub fn too_large_to_store(size: usize) -> Self {
+        /// What is sent to the database at most.
+        const SENT: usize = 2 * 1024 * 1024;
+        let message = if size > SENT {
+            let why = format!("trying to send message larger than max ({size} vs. {SENT})");
+            format!("rpc error: code = ResourceExhausted desc = {why}")
+        } else {
+            "etcdserver: request is too large".to_owned()
+        };
+        Self::new(500, "", message)
     }
 
     /// The revision has left the log.

@@ -12,6 +12,7 @@ mod disk;
 mod log;
 mod object;
 mod page;
+mod size;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap};
@@ -126,6 +127,9 @@ pub enum StoreError {
     /// The object was written since the expected revision.
     #[error("the object is at revision {0}, not at the expected one")]
     Stale(u64),
+    /// The object is larger than a database takes; so many bytes would have been sent to it.
+    #[error("a request of {0} bytes is too large")]
+    TooLarge(usize),
     /// The data folder could not be written; nothing was changed.
     #[error("cannot write the data folder: {0}")]
     Disk(#[from] std::io::Error),
@@ -270,6 +274,12 @@ impl Store {
     pub fn commit(&self, key: &Key, expect: Expect, mut after: Option<Value>) -> Result<Stored, StoreError> {
         let place = place(key);
         let text = after.as_mut().map(pack);
+        if let (Some(object), Some(text)) = (&after, &text) {
+            let size = size::of_request(key, object, text);
+            if size > size::LARGEST {
+                return Err(StoreError::TooLarge(size));
+            }
+        }
         let mut inner = self.inner.write();
         let before = inner.objects.get(&key.kind).and_then(|objects| objects.get(&*place)).cloned();
         match (expect, &before) {

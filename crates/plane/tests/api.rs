@@ -36,5 +36,7 @@ mod objects;
 mod robust;
 #[path = "api/shards.rs"]
 mod shards;
+#[path = "api/sizes.rs"]
+mod sizes;
 #[path = "api/watches.rs"]
 mod watches;

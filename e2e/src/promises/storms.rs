@@ -202,13 +202,15 @@ fn count(lab: &Lab) -> u64 {
             cut,
             applied_then_refused,
             applied_then_cut,
+            held_back,
+            applied_late: _,
             watches_cut,
             watches_expired,
             watches_stalled,
             stale,
         } = faults(lab, side).counts();
         let watches = watches_cut + watches_expired + watches_stalled;
-        refused + delayed + cut + applied_then_refused + applied_then_cut + watches + stale
+        refused + delayed + cut + applied_then_refused + applied_then_cut + held_back + watches + stale
     };
     of("kcp") + of("service")
 }

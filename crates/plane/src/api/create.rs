@@ -300,6 +300,7 @@ pub(super) fn store_error(scope: &Scope, name: &str, error: &StoreError) -> Stat
         StoreError::Exists => Status::already_exists(&resource.group, &resource.plural, name),
         StoreError::Missing => scope.not_found(name),
         StoreError::Stale(_) => Status::stale(&resource.group, &resource.plural, name),
+        StoreError::TooLarge(size) => Status::too_large_to_store(*size),
         StoreError::Disk(_) => Status::internal(error.to_string()),
     }
 }

@@ -49,6 +49,9 @@ pub(super) enum NameRule {
     PathSegment,
 }
 
+/// How many bytes all annotations of an object may have together.
+const ANNOTATIONS: usize = 256 * 1024;
+
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
@@ -95,6 +98,9 @@ pub(super) fn check_metadata(object: &Value, strict_finalizers: bool) -> Vec<Cau
     for (key, _) in metadata["annotations"].as_object().into_iter().flatten() {
         check_key("metadata.annotations", &key.to_lowercase(), key, &mut causes);
     }
+    if annotations_size(metadata) > ANNOTATIONS {
+        causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS));
+    }
     let finalizers = texts(object, "finalizers");
     for name in &finalizers {
         check_key("metadata.finalizers", name, name, &mut causes);
@@ -109,6 +115,12 @@ pub(super) fn check_metadata(object: &Value, strict_finalizers: bool) -> Vec<Cau
     }
     check_owners(&metadata["ownerReferences"], &mut causes);
     causes
+}
+
+/// Keys and values of all annotations together.
+fn annotations_size(metadata: &Value) -> usize {
+    let annotations = metadata["annotations"].as_object().into_iter().flatten();
+    annotations.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum()
 }
 
 fn check_owners(owners: &Value, causes: &mut Vec<Cause>) {

@@ -16,6 +16,9 @@ use crate::status::{Cause, Status};
 
 pub(crate) use crd::CLEANUP_FINALIZER;
 
+/// How many bytes the values of a Secret or a ConfigMap may have together.
+const DATA: usize = 1024 * 1024;
+
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 fn is(resource: &Resource, group: &str, plural: &str) -> bool {
@@ -239,8 +242,9 @@ fn default_text(object: &mut Value, pointer: &str, key: &str, value: &str) {
 pub(super) fn validate(api: &Api, scope: &Scope, cluster: &str, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let resource = &scope.resource;
     if is(resource, "", "secrets") || is(resource, "", "configmaps") {
-        let mut causes = data(object, old);
-        if is(resource, "", "secrets") {
+        let is_secret = is(resource, "", "secrets");
+        let mut causes = data(object, old, is_secret);
+        if is_secret {
             causes.extend(secret_keys(object));
         }
         causes
@@ -290,7 +294,7 @@ fn replicas_fault(path: &str, object: &Value) -> Option<Cause> {
     }
 }
 
-fn data(object: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn data(object: &Value, old: Option<&Value>, is_secret: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let key_fits = |key: &str| {
         !key.is_empty()
@@ -312,6 +316,7 @@ fn data(object: &Value, old: Option<&Value>) -> Vec<Cause> {
             }
         }
     }
+    causes.extend(too_much_data(object, is_secret));
     let Some(old) = old else { return causes };
     if old["type"] != object["type"] {
         causes.push(Cause::invalid("type", &object["type"], "field is immutable"));
@@ -324,6 +329,20 @@ fn data(object: &Value, old: Option<&Value>) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// All values together have a limit; what is bytes counts without its encoding.
+fn too_much_data(object: &Value, is_secret: bool) -> Option<Cause> {
+    let values = |field: &str| object[field].as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+    let bytes: usize = values(if is_secret { "data" } else { "binaryData" }).map(decoded_size).sum();
+    let texts: usize = if is_secret { 0 } else { values("data").map(str::len).sum() };
+    // The path of the whole ConfigMap is an empty one, and shown so.
+    (bytes + texts > DATA).then(|| Cause::too_long(if is_secret { "data" } else { "[]" }, DATA))
+}
+
+/// How many bytes a valid base64 text stands for.
+fn decoded_size(text: &str) -> usize {
+    text.len() / 4 * 3 - text.bytes().rev().take(2).filter(|byte| *byte == b'=').count()
 }
 
 /// The keys that a Secret of a well-known type must have.

@@ -5,6 +5,8 @@
 //! | `GET /faults` | rules with their hits, and counts |
 //! | `POST /faults` | adds the rule in the body, such as `{"match":{"verbs":["create"]},"turn":{"nth":2},"effect":"applyThenCut"}` |
 //! | `DELETE /faults`, `/faults/<id>` | takes all rules back, or one |
+//! | `GET /held`, `DELETE /held` | writes that are held back, and forgetting them |
+//! | `POST /held/release` | does those that fit the body, or all |
 //! | `GET /watches` | open watches |
 //! | `POST /watches/cut`, `/stall`, `/resume` | orders to the watches that fit the body, such as `{"resource":"secrets"}` |
 //! | `GET /endpoints` | endpoints and whether they run |
@@ -124,6 +126,17 @@ impl Control {
             (&Method::DELETE, ["faults", id]) => {
                 let id = id.parse().map_err(|_| (400, format!("{id:?} is not the number of a rule")))?;
                 Ok(json!({"hits": self.faults.remove(RuleId(id))}))
+            }
+            (&Method::GET, ["held"]) => Ok(json!({"held": self.faults.held()})),
+            (&Method::DELETE, ["held"]) => {
+                self.faults.forget_held();
+                Ok(json!({}))
+            }
+            (&Method::POST, ["held", "release"]) => {
+                let wanted: Match = if content.is_empty() { Match::any() } else { read(&content)? };
+                let done = self.faults.release(&wanted).await;
+                let done: Vec<Value> = done.iter().map(|(ask, code)| json!({"ask": ask, "code": code})).collect();
+                Ok(json!({"done": done}))
             }
             (&Method::GET, ["watches"]) => Ok(json!({"watches": self.faults.open_watches()})),
             (&Method::POST, ["watches", order]) => self.order(order, &content),

@@ -36,7 +36,7 @@ pub struct Ask {
     pub subresource: String,
     /// Namespace or empty.
     pub namespace: String,
-    /// Object name or empty; also from a `metadata.name=` field selector.
+    /// Object name or empty; also from a `metadata.name=` field selector, and that of a new object from its JSON.
     pub name: String,
     /// The `User-Agent` as sent.
     pub agent: String,
@@ -249,6 +249,16 @@ pub enum Effect {
     },
     /// It is done, and the answer is lost.
     ApplyThenCut,
+    /// Only writes: the client is sent away at once, and the request is done later, as if it had arrived then, with all that it demands.
+    #[serde(rename_all = "camelCase")]
+    ApplyLate {
+        /// After so many milliseconds; if none are given, when [`Faults::release`](super::Faults::release) is called.
+        #[serde(default)]
+        millis: Option<u64>,
+        /// HTTP code of the answer; without one there is no answer.
+        #[serde(default)]
+        code: Option<u16>,
+    },
     /// A watch breaks off after this many events.
     CutWatch(u64),
     /// A watch ends with an ERROR event 410 after this many events.
@@ -279,6 +289,16 @@ impl Effect {
     /// Done, and answered with an error code.
     pub fn apply_then_refuse(code: u16) -> Self {
         Self::ApplyThenRefuse { code, retry_after: None }
+    }
+
+    /// Cut off, and done when it is released.
+    pub fn late() -> Self {
+        Self::ApplyLate { millis: None, code: None }
+    }
+
+    /// Whether only writes can be hit.
+    pub(super) fn is_for_writes(self) -> bool {
+        matches!(self, Self::ApplyLate { .. })
     }
 
     /// Whether only watches can be hit.
@@ -333,6 +353,7 @@ impl Progress {
     /// Counts a request and says whether it is hit.
     pub(super) fn hit(&mut self, rule: &Rule, ask: &Ask) -> bool {
         if (rule.effect.is_for_watches() && ask.verb != "watch")
+            || (rule.effect.is_for_writes() && !ask.is_write())
             || (rule.effect.is_for_reads() && !matches!(ask.verb.as_str(), "get" | "list" | "watch"))
             || !rule.requests.fits(ask)
         {

@@ -23,6 +23,21 @@ pub(super) async fn read(body: Incoming, limit: usize) -> Content {
     }
 }
 
+/// The name of the object in a JSON body; empty if there is none.
+pub(super) fn name(content: &[u8]) -> String {
+    #[derive(Default, serde::Deserialize)]
+    struct Metadata {
+        #[serde(default)]
+        name: String,
+    }
+    #[derive(serde::Deserialize)]
+    struct Object {
+        #[serde(default)]
+        metadata: Metadata,
+    }
+    serde_json::from_slice::<Object>(content).map(|object| object.metadata.name).unwrap_or_default()
+}
+
 /// A decoded body and the paths of fields that occurred twice.
 pub(super) struct Decoded {
     pub(super) value: Value,

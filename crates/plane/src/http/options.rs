@@ -99,7 +99,7 @@ impl Call<'_> {
 /// What is wrong with the name of a manager.
 fn manager_fault(name: &str) -> Option<Cause> {
     if name.len() > 128 {
-        return Some(Cause::new("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"));
+        return Some(Cause::too_long("fieldManager", 128));
     }
     let (position, letter) = name.char_indices().find(|(_, letter)| letter.is_control())?;
     let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(letter));

@@ -1,6 +1,7 @@
 //! From a request to an answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderValue, Method, Request, header};
 use hyper::body::Incoming;
@@ -85,7 +86,7 @@ impl Root {
 }
 
 /// Answers one request, unless the fault layer has other plans; every refusal becomes a Status.
-pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Result<Reply, Cut> {
+pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> Result<Reply, Cut> {
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let accept = negotiate::accept(&parts.headers, query.flag("pretty"));
@@ -101,6 +102,9 @@ pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Resul
     }
     // Before anything is planned: what is to be done and then cut off must not depend on a body that may never come.
     let request = Request::from_parts(parts, body::read(body, server.limits.body).await);
+    if ask.verb == "create" && ask.name.is_empty() {
+        ask.name = request.body().as_ref().map(|body| body::name(body)).unwrap_or_default();
+    }
     ask.user = authenticate(server, &request).map(|caller| caller.user).unwrap_or_default();
     let plan = server.faults.plan(ask);
     let result = planned(server, request, &query, accept, format, &plan).await;
@@ -110,7 +114,7 @@ pub(super) async fn handle(server: &Server, request: Request<Incoming>) -> Resul
 
 /// Answers one request with the faults planned for it.
 async fn planned(
-    server: &Server,
+    server: &Arc<Server>,
     request: Request<Content>,
     query: &Query,
     accept: Result<Accept, Status>,
@@ -133,6 +137,10 @@ async fn planned(
             faults.count(|counts| counts.cut += 1);
             return Err(Cut);
         }
+        Some(Effect::ApplyLate { millis, code }) => {
+            hold(server, request, query, accept, plan, millis.map(Duration::from_millis));
+            return code.map(|code| refused(code, None)).ok_or(Cut);
+        }
         _ => {}
     }
     let reply = match answer(server, request, query, accept, plan).await {
@@ -150,6 +158,25 @@ async fn planned(
         }
         _ => Ok(reply),
     }
+}
+
+/// Keeps a request, to be done when its time has come.
+fn hold(
+    server: &Arc<Server>,
+    request: Request<Content>,
+    query: &Query,
+    accept: Result<Accept, Status>,
+    plan: &Plan,
+    duration: Option<Duration>,
+) {
+    let (server, query, plan) = (server.clone(), query.clone(), plan.clone());
+    let (faults, ask) = (server.faults.clone(), plan.ask.clone());
+    let job = async move {
+        let done = answer(&server, request, &query, accept, &plan).await;
+        server.faults.count(|counts| counts.applied_late += 1);
+        done.map_or_else(|status| status.code, |reply| reply.status().as_u16())
+    };
+    faults.hold(ask, Box::new(move || Box::pin(job)), duration);
 }
 
 async fn answer(

@@ -199,7 +199,7 @@ impl Data {
 fn report(key: &Key, result: Result<(), StoreError>) -> bool {
     match result {
         Ok(()) => true,
-        Err(StoreError::Disk(error)) => {
+        Err(error @ (StoreError::Disk(_) | StoreError::TooLarge(_))) => {
             let Key { kind, cluster, namespace, name } = key;
             tracing::error!(resource = %kind.resource, %cluster, %namespace, %name, %error, "cannot store the object");
             false

@@ -168,8 +168,7 @@ impl Schema {
             let length = text.chars().count() as u64;
             // Only the first of these is told.
             if let Some(limit) = checks.max_length.filter(|limit| length > *limit) {
-                let message = format!("Too long: may not be more than {limit} bytes");
-                causes.push(Cause::new("FieldValueTooLong", path, message));
+                causes.push(Cause::too_long(path, usize::try_from(limit).unwrap_or(usize::MAX)));
             } else if let Some(limit) = checks.min_length.filter(|limit| length < *limit) {
                 fault(format!("{body} should be at least {limit} chars long"));
             } else if let Some((source, regex)) = &checks.pattern

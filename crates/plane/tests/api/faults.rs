@@ -34,6 +34,7 @@ async fn refusals_do_nothing_and_look_like_those_of_a_server_in_trouble() {
         (404, "NotFound"),
         (409, "AlreadyExists"),
         (410, "Expired"),
+        (422, "Invalid"),
         (429, "TooManyRequests"),
         (500, "InternalError"),
         (503, "ServiceUnavailable"),
@@ -46,7 +47,7 @@ async fn refusals_do_nothing_and_look_like_those_of_a_server_in_trouble() {
         assert_eq!(faults.remove(rule), 1);
     }
     world.admin.get(&one("a")).await.expect(404);
-    assert_eq!(faults.counts().refused, 9);
+    assert_eq!(faults.counts().refused, 10);
     faults.add(Rule::new(maps(&["create"]), Effect::throttle(7)).on(Turn::First(1)));
     assert_eq!(world.admin.post(MAPS, map("a", json!({}))).await.headers["retry-after"], "7");
     world.admin.post(MAPS, map("a", json!({}))).await.expect(201);
@@ -70,6 +71,75 @@ async fn a_lost_answer_hides_a_write_that_happened() {
     }
     let counts = faults.counts();
     assert_eq!((counts.cut, counts.refused, counts.applied_then_cut, counts.applied_then_refused), (1, 1, 1, 1));
+}
+
+#[tokio::test]
+async fn one_object_alone_is_refused_whatever_is_done_to_it() {
+    let world = World::start().await;
+    let faults = world.plane.faults();
+    world.admin.post(MAPS, map("other", json!({}))).await.expect(201);
+    let only = |code: u16| {
+        Rule::new(Match::writes().resource("", "configmaps").namespace("default").name("a"), Effect::refuse(code))
+    };
+    let rule = faults.add(only(403));
+    let why = "User \"admin\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"default\"";
+    let answer = world.admin.post(MAPS, map("a", json!({}))).await;
+    answer.refused(403, &format!("configmaps \"a\" is forbidden: {why}"));
+    world.admin.patch(&one("other"), "merge", json!({"data": {"n": "1"}})).await.expect(200);
+    faults.remove(rule);
+    world.admin.post(MAPS, map("a", json!({}))).await.expect(201);
+    let rule = faults.add(only(422));
+    let refusal = "configmaps \"a\" is invalid: spec: Forbidden: refused on purpose";
+    for _ in 0..3 {
+        world.admin.patch(&one("a"), "merge", json!({"data": {"n": "1"}})).await.refused(422, refusal);
+    }
+    world.admin.put(&one("a"), map("a", json!({}))).await.expect(422);
+    world.admin.delete(&one("a")).await.expect(422);
+    assert_eq!(faults.remove(rule), 5);
+    world.admin.delete(&one("a")).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_late_write_is_done_when_it_is_released_with_all_that_it_demands() {
+    let world = World::start().await;
+    let faults = world.plane.faults();
+    let first = world.admin.post(MAPS, map("a", json!({"n": "1"}))).await.expect(201);
+    let rule = faults.add(Rule::new(maps(&["patch", "update", "get"]).name("a"), Effect::late()));
+    let headers = [("content-type", "application/merge-patch+json")];
+    let patch = async |body: Value| world.admin.try_call("PATCH", &one("a"), &headers, body.to_string().into()).await;
+    // Nobody hears an answer, and nothing happens.
+    assert!(patch(json!({"data": {"n": "2"}})).await.is_none());
+    let pinned = json!({"metadata": {"resourceVersion": first["metadata"]["resourceVersion"]}, "data": {"n": "3"}});
+    assert!(patch(pinned).await.is_none());
+    assert_eq!(world.admin.get(&one("a")).await.expect(200)["data"]["n"], "1", "reads are not held back");
+    assert_eq!(faults.held().len(), 2);
+    faults.remove(rule);
+    world.admin.patch(&one("a"), "merge", json!({"data": {"n": "4"}})).await.expect(200);
+    // The first one demands nothing, and the second one a revision that is gone by now.
+    let done = faults.release(&maps(&["patch"])).await;
+    assert_eq!(done.iter().map(|(_, code)| *code).collect::<Vec<_>>(), [200, 409]);
+    assert_eq!(world.admin.get(&one("a")).await.expect(200)["data"]["n"], "2");
+    assert!(faults.held().is_empty());
+    assert!(faults.release(&Match::any()).await.is_empty());
+    let counts = faults.counts();
+    assert_eq!((counts.held_back, counts.applied_late), (2, 2));
+}
+
+#[tokio::test]
+async fn a_late_write_may_come_by_itself_and_its_client_may_hear_an_error() {
+    let world = World::start().await;
+    let faults = world.plane.faults();
+    let effect = Effect::ApplyLate { millis: Some(20), code: Some(504) };
+    faults.add(Rule::new(maps(&["create"]).name("a"), effect));
+    world.admin.post(MAPS, map("a", json!({}))).await.expect(504);
+    world.admin.until(&one("a"), |answer| answer.code == 200).await;
+    assert_eq!(faults.counts().applied_late, 1);
+    let effect = Effect::ApplyLate { millis: None, code: Some(500) };
+    faults.add(Rule::new(maps(&["delete"]).name("a"), effect));
+    world.admin.delete(&one("a")).await.expect(500);
+    faults.forget_held();
+    assert!(faults.release(&Match::any()).await.is_empty());
+    world.admin.get(&one("a")).await.expect(200);
 }
 
 #[tokio::test]
@@ -249,6 +319,14 @@ async fn the_control_endpoint_does_the_same_over_http_for_administrators() {
     assert_eq!((&state["rules"][0]["hits"], &state["counts"]["refused"]), (&json!(1), &json!(1)));
     assert_eq!(call("DELETE", &format!("/faults/{}", added["id"]), token(), Value::Null).await.1["hits"], 1);
     world.admin.post(MAPS, map("a", json!({}))).await.expect(201);
+    let late = json!({"match": {"verbs": ["patch"]}, "effect": {"applyLate": {"code": 500}}});
+    let (_, added) = call("POST", "/faults", token(), late).await;
+    world.admin.patch(&one("a"), "merge", json!({"data": {"n": "1"}})).await.expect(500);
+    assert_eq!(call("GET", "/held", token(), Value::Null).await.1["held"][0]["name"], "a");
+    assert_eq!(call("POST", "/held/release", token(), Value::Null).await.1["done"][0]["code"], 200);
+    assert_eq!(call("DELETE", "/held", token(), Value::Null).await.0, 200);
+    assert_eq!(world.admin.get(&one("a")).await.expect(200)["data"]["n"], "1");
+    call("DELETE", &format!("/faults/{}", added["id"]), token(), Value::Null).await;
     let mut watch = world.admin.watch(&format!("{MAPS}?watch=1&fieldSelector=metadata.name%3Da")).await;
     assert_eq!(watch.event().await.1, "a");
     let (_, told) = call("POST", "/watches/cut", token(), json!({"resource": "configmaps"})).await;

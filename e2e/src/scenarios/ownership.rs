@@ -1,0 +1,190 @@
+//! Whose object it is: copies belong to one source, what others have stays theirs, and whatever was begun comes to an end.
+
+mod adoption;
+mod agents;
+mod claims;
+mod content;
+mod ends;
+mod identity;
+mod memory;
+mod statuses;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use carrick_client::{Client, ListOptions, Resource};
+use carrick_syncagent::agent::Timing;
+use carrick_syncagent::api;
+use serde_json::{Value, json};
+
+use crate::agent::{Agent, Setup};
+use crate::stage::{NAMESPACE, Stage, Workspace, place, shown};
+use crate::world::World;
+use crate::{fixtures, kinds};
+
+pub(super) use adoption::*;
+pub(super) use agents::*;
+pub(super) use claims::*;
+pub(super) use content::*;
+pub(super) use ends::*;
+pub(super) use identity::*;
+pub(super) use memory::*;
+pub(super) use statuses::*;
+
+/// The annotation by which the owner of one object gives it to the agent.
+const ADOPTION: &str = "syncagent.kcp.io/adoption";
+/// The annotation on a copy that names the kind of its source.
+const REMOTE_RESOURCE: &str = "syncagent.kcp.io/remote-object-resource";
+/// The annotation on a copy that names the very object it was made of.
+const REMOTE_UID: &str = "syncagent.kcp.io/remote-object-uid";
+
+/// Where an object is.
+type At<'a> = (&'a Client, &'a Resource, Option<&'a str>, &'a str);
+
+/// A stage with a CRD of Buckets, an export, and both teams bound to it; nothing is published.
+async fn prepare(world: Arc<dyn World>, crd: impl Fn(&str) -> Value) -> anyhow::Result<Stage> {
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&crd(&stage.group)).await?;
+    stage.create_export().await?;
+    futures::try_join!(stage.bind(&stage.team_a), stage.bind(&stage.team_b))?;
+    Ok(stage)
+}
+
+/// A stage where Buckets are published by some rules.
+async fn publish(world: Arc<dyn World>, spec: Value) -> anyhow::Result<Stage> {
+    let stage = prepare(world, |group| fixtures::crd(group, "Bucket")).await?;
+    stage.publish("Bucket", spec).await?;
+    Ok(stage)
+}
+
+/// Publishes Buckets once more, under another name.
+async fn publish_again(stage: &Stage, name: &str, mut spec: Value) -> anyhow::Result<()> {
+    spec["resource"] = json!({ "apiGroup": stage.group, "kind": "Bucket", "versions": ["v1"] });
+    let object = json!({
+        "apiVersion": format!("{}/{}", api::GROUP, api::VERSION),
+        "kind": "PublishedResource",
+        "metadata": { "name": format!("{name}-{}", stage.id), "labels": { "stage": stage.id } },
+        "spec": spec,
+    });
+    stage.service.create(&kinds::published_resources(), None, &object).await?;
+    Ok(())
+}
+
+/// Changes the PublishedResource of Buckets.
+async fn republish(stage: &Stage, spec: Value) -> anyhow::Result<()> {
+    let patch = json!({ "spec": spec });
+    let name = stage.published_name("Bucket");
+    stage.service.merge_patch(&kinds::published_resources(), None, &name, &patch).await?;
+    Ok(())
+}
+
+/// Copies bear the names of their sources, in a namespace that is called after the workspace.
+fn beside_names(prefix: &str) -> Value {
+    json!({ "name": "{{ .Object.metadata.name }}", "namespace": format!("{prefix}{{{{ .ClusterName }}}}") })
+}
+
+/// An agent that looks again soon where it has to, and tells in numbers what it does.
+fn quick_agent(stage: &Stage) -> anyhow::Result<Agent> {
+    let period = Duration::from_millis(100);
+    let timing = Timing { requeue: period, resync: period, absent_kind: period, known_kind: period };
+    Agent::start(stage, Setup { probes: true, timing, ..Setup::default() })
+}
+
+/// Waits until the consumer has got a warning about a Bucket with all these words in it.
+async fn warned(stage: &Stage, team: &Workspace, name: &str, words: &[&str]) -> anyhow::Result<()> {
+    warned_of(stage, team, ("Bucket", name), words).await
+}
+
+/// Waits until the consumer has got a warning about an order of any kind with all these words in it.
+async fn warned_of(stage: &Stage, team: &Workspace, (kind, name): (&str, &str), words: &[&str]) -> anyhow::Result<()> {
+    stage
+        .eventually(&format!("{} is warned about {kind} {name} with {words:?}", team.path), async || {
+            let events = team.client.list(&kinds::events(), Some(NAMESPACE), &ListOptions::default()).await?;
+            let of_order = |event: &&Value| {
+                let about = &event["involvedObject"];
+                about["name"] == name && about["kind"] == kind && event["type"] == "Warning"
+            };
+            let warnings: Vec<&str> = events.iter().filter(of_order).filter_map(|e| e["message"].as_str()).collect();
+            let told = |message: &&str| words.iter().all(|word| message.contains(word));
+            ensure!(warnings.iter().any(told), "the warnings are {warnings:#?}");
+            Ok(())
+        })
+        .await
+}
+
+/// Fails unless an object is there exactly as it was.
+async fn untouched((client, kind, namespace, name): At<'_>, before: &Value) -> anyhow::Result<()> {
+    let now = client.get(kind, namespace, name).await?.with_context(|| format!("{kind} {name} was deleted"))?;
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    ensure!(version(&now) == version(before), "{kind} {name} was {} and is {}", shown(before), shown(&now));
+    Ok(())
+}
+
+/// Waits for rest, and fails if the agent sends writes then, even such as change nothing.
+async fn silent(stage: &Stage, agent: &Agent) -> anyhow::Result<()> {
+    stage.at_rest().await?;
+    let before = writes(agent).await?;
+    stage.at_rest().await?;
+    let after = writes(agent).await?;
+    ensure!(before == after, "{} writes at rest", after - before);
+    Ok(())
+}
+
+/// How many writes an agent has sent, by its own count.
+async fn writes(agent: &Agent) -> anyhow::Result<u64> {
+    let page = agent.metrics().await?;
+    let is_write = |line: &&str| {
+        line.starts_with("rest_client_requests_total{")
+            && ["POST", "PUT", "PATCH", "DELETE"].iter().any(|method| line.contains(&format!("method=\"{method}\"")))
+    };
+    let counts = page.lines().filter(is_write).filter_map(|line| line.rsplit(' ').next());
+    Ok(counts.map(str::parse::<u64>).sum::<Result<u64, _>>()?)
+}
+
+/// Creates an object of a kind without a status.
+async fn put(client: &Client, kind: &Resource, namespace: &str, name: &str, content: &Value) -> anyhow::Result<Value> {
+    let mut object = content.clone();
+    object["apiVersion"] = json!(kind.api_version());
+    object["kind"] = json!(&*kind.kind);
+    object["metadata"]["name"] = json!(name);
+    Ok(client.create(kind, Some(namespace), &object).await?)
+}
+
+/// Creates a namespace on the service cluster, unless it is there.
+async fn create_namespace(stage: &Stage, name: &str) -> anyhow::Result<()> {
+    super::compat::ensure_namespace(&stage.service, name).await
+}
+
+/// All Secrets in which the agent remembers something about an order.
+async fn memories(stage: &Stage, team: &Workspace, name: &str) -> anyhow::Result<Vec<Value>> {
+    let hash = carrick_syncagent::rules::metadata::sha1_hex(name);
+    let (state, cluster, order) = (api::OBJECT_STATE, api::REMOTE_CLUSTER, api::REMOTE_NAME_HASH);
+    let labels = ListOptions::labels(format!("{state}=true,{cluster}={},{order}={hash}", team.cluster));
+    Ok(stage.service.list(&kinds::secrets(), Some(&stage.agent_namespace()), &labels).await?)
+}
+
+/// Waits until an order is gone, and everything that was made for it.
+async fn ended(stage: &Stage, kind: &Resource, team: &Workspace, name: &str) -> anyhow::Result<()> {
+    let namespace = kind.namespaced.then_some(NAMESPACE);
+    stage.gone(&format!("{kind} {name} is gone"), (&team.client, kind, namespace, name)).await
+}
+
+/// A Secret of the consumer that every order names in `owner`.
+fn named_secret() -> Value {
+    json!({
+        "identifier": "named", "origin": "kcp", "kind": "Secret", "object": { "reference": { "path": "spec.owner" } },
+    })
+}
+
+/// Whether nobody holds an object.
+fn is_free(object: &Value) -> bool {
+    object["metadata"]["finalizers"].is_null()
+}
+
+/// The same object again, not another one of the same name.
+fn same(now: &Value, before: &Value) -> anyhow::Result<()> {
+    let uid = |object: &Value| object["metadata"]["uid"].clone();
+    ensure!(uid(now) == uid(before), "{:?} was made anew", place(now));
+    Ok(())
+}

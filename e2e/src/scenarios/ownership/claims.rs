@@ -1,0 +1,218 @@
+//! Consumers who do not let the provider see what it would need to see.
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use carrick_kcp::kinds::API_BINDING_V2;
+use serde_json::{Value, json};
+
+use super::{beside_names, is_free, named_secret, prepare, put, republish, warned};
+use crate::scenarios::related::encoded;
+use crate::stage::{NAMESPACE, Stage, Workspace, condition, place, shown};
+use crate::world::World;
+use crate::{fixtures, kinds};
+
+/// What consumers accept at least, so that they hear of anything.
+const EVENTS: &[&str] = &["events"];
+
+/// Secrets of either origin.
+fn related() -> Value {
+    let up = json!({
+        "identifier": "credentials", "origin": "service", "kind": "Secret", "cleanup": true,
+        "object": { "template": { "template": "{{ .Object.metadata.name }}-credentials" } },
+        "watch": { "bySelector": {} },
+    });
+    json!([up, named_secret()])
+}
+
+/// A stage where Buckets bring Secrets along, and team A accepts nothing but some claims.
+async fn set(world: Arc<dyn World>, accepted: &[&str], more: Value) -> anyhow::Result<Stage> {
+    let stage = prepare(world, |group| fixtures::crd(group, "Bucket")).await?;
+    accept(&stage, &stage.team_a, accepted).await?;
+    let mut spec = json!({ "naming": beside_names(""), "related": related() });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    stage.publish("Bucket", spec).await?;
+    Ok(stage)
+}
+
+/// Accepts these claims and rejects all others, and waits until kcp has taken note.
+async fn accept(stage: &Stage, team: &Workspace, accepted: &[&str]) -> anyhow::Result<()> {
+    let bindings = kinds::kcp(&API_BINDING_V2);
+    let at = (&team.client, &bindings, None, stage.export_name());
+    let binding = stage.object("the binding is there", at, |_| true).await?;
+    let mut claims = binding["spec"]["permissionClaims"].clone();
+    for claim in claims.as_array_mut().into_iter().flatten() {
+        let named = claim["resource"].as_str().unwrap_or_default();
+        claim["state"] = json!(if accepted.contains(&named) { "Accepted" } else { "Rejected" });
+    }
+    let patch = json!({ "spec": { "permissionClaims": claims } });
+    team.client.merge_patch(&bindings, None, stage.export_name(), &patch).await?;
+    stage
+        .object("kcp has taken note of the claims", at, |binding| {
+            let applied = binding["status"]["appliedPermissionClaims"].as_array();
+            let names: Vec<_> = applied.into_iter().flatten().filter_map(|claim| claim["resource"].as_str()).collect();
+            names.iter().all(|name| accepted.contains(name))
+        })
+        .await?;
+    Ok(())
+}
+
+/// An order, its copy, and Secrets of either origin.
+async fn order(stage: &Stage, name: &str) -> anyhow::Result<Value> {
+    let (team, secrets) = (&stage.team_a, kinds::secrets());
+    let own = format!("{name}-own");
+    put(&team.client, &secrets, NAMESPACE, &own, &json!({ "data": { "of": encoded("consumer") } })).await?;
+    stage.order(team, name, json!({ "size": 1, "owner": own })).await?;
+    let copy = stage.copy_is("the copy is there", team, name, |_| true).await?;
+    let theirs = format!("{name}-credentials");
+    put(&stage.service, &secrets, place(&copy).0, &theirs, &json!({ "data": { "of": encoded("service") } })).await?;
+    Ok(copy)
+}
+
+/// Waits until an order is gone together with all that the agent can reach.
+async fn ended(stage: &Stage, name: &str, copy: &Value) -> anyhow::Result<()> {
+    stage.all_gone(&stage.team_a, name).await?;
+    let (namespace, secrets) = (place(copy).0, kinds::secrets());
+    let own = format!("{name}-own");
+    stage.gone("the copy of the Secret is gone", (&stage.service, &secrets, Some(namespace), own.as_str())).await?;
+    let theirs = format!("{name}-credentials");
+    let kept = stage.service.get(&secrets, Some(namespace), &theirs).await?;
+    ensure!(kept.is_some(), "the Secret of the service was deleted");
+    Ok(())
+}
+
+/// Waits until the PublishedResource tells of what cannot be done.
+async fn told(stage: &Stage, words: &[&str]) -> anyhow::Result<()> {
+    let name = stage.published_name("Bucket");
+    let at = (&stage.service, &kinds::published_resources(), None, name.as_str());
+    stage
+        .object(&format!("the condition tells of {words:?}"), at, |published| {
+            let conditions = published["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let told = |c: &Value| words.iter().all(|word| c["message"].as_str().unwrap_or_default().contains(word));
+            conditions.iter().any(told)
+        })
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn an_order_whose_claims_were_never_accepted_can_be_deleted(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = set(world, EVENTS, json!({})).await?;
+    let agent = stage.start_agent()?;
+    let team = &stage.team_a;
+    let copy = order(&stage, "bucket").await?;
+    warned(&stage, team, "bucket", &["secrets"]).await?;
+    stage.reorder(team, "bucket", json!({ "size": 2 })).await?;
+    stage.copy_is("changes arrive all the same", team, "bucket", |copy| copy["spec"]["size"] == 2).await?;
+    stage.operator_reports(&copy, json!({ "url": "here" })).await?;
+    stage.source_is("and so does the status", team, "bucket", |source| source["status"]["url"] == "here").await?;
+    stage.cancel(team, "bucket").await?;
+    ended(&stage, "bucket", &copy).await?;
+
+    // The same for an agent that never saw it alive.
+    let copy = order(&stage, "second").await?;
+    agent.stop().await?;
+    stage.cancel(team, "second").await?;
+    let agent = stage.start_agent()?;
+    ended(&stage, "second", &copy).await?;
+    agent.stop().await
+}
+
+pub(crate) async fn an_order_whose_claims_were_revoked_can_be_deleted(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let all = ["configmaps", "events", "namespaces", "secrets", "logicalclusters"];
+    let stage = set(world, &all, json!({})).await?;
+    let agent = stage.start_agent()?;
+    let (team, secrets) = (&stage.team_a, kinds::secrets());
+    let mut copies = Vec::new();
+    for name in ["one", "two"] {
+        let copy = order(&stage, name).await?;
+        let (own, theirs) = (format!("{name}-own"), format!("{name}-credentials"));
+        let at = (&stage.service, &secrets, Some(place(&copy).0), own.as_str());
+        stage.object("the Secret of the consumer arrives", at, |_| true).await?;
+        let at = (&team.client, &secrets, Some(NAMESPACE), theirs.as_str());
+        stage.object("the Secret of the service arrives", at, |_| true).await?;
+        copies.push(copy);
+    }
+    stage.at_rest().await?;
+    accept(&stage, team, EVENTS).await?;
+    stage.cancel(team, "one").await?;
+    ended(&stage, "one", &copies[0]).await?;
+    agent.stop().await?;
+    stage.cancel(team, "two").await?;
+    let agent = stage.start_agent()?;
+    ended(&stage, "two", &copies[1]).await?;
+    // What it could not clean up it has told.
+    told(&stage, &["secrets", &team.cluster]).await?;
+    agent.stop().await
+}
+
+pub(crate) async fn an_order_that_the_filter_drops_is_let_go_without_any_claim(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let filter = json!({ "filter": { "resource": { "matchLabels": { "tier": "gold" } } } });
+    let stage = set(world, EVENTS, filter).await?;
+    let agent = stage.start_agent()?;
+    let (team, buckets) = (&stage.team_a, stage.buckets());
+    let own = json!({ "data": { "of": encoded("consumer") } });
+    put(&team.client, &kinds::secrets(), NAMESPACE, "bucket-own", &own).await?;
+    stage.order(team, "bucket", json!({ "size": 1, "owner": "bucket-own" })).await?;
+    let label = |tier: Value| json!({ "metadata": { "labels": { "tier": tier } } });
+    team.client.merge_patch(&buckets, Some(NAMESPACE), "bucket", &label(json!("gold"))).await?;
+    stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    stage.source_is("the order is held", team, "bucket", |source| !is_free(source)).await?;
+    team.client.merge_patch(&buckets, Some(NAMESPACE), "bucket", &label(Value::Null)).await?;
+    stage.source_is("the order is let go", team, "bucket", is_free).await?;
+    stage.at_rest().await?;
+    ensure!(stage.copy(team, "bucket").await?.is_some(), "what is not synchronized any more was deleted");
+    agent.stop().await
+}
+
+pub(crate) async fn an_order_is_released_without_any_claim(world: Arc<dyn World>) -> anyhow::Result<()> {
+    for running in [true, false] {
+        let all = ["configmaps", "events", "namespaces", "secrets", "logicalclusters"];
+        let stage = set(Arc::clone(&world), &all, json!({})).await?;
+        let mut agent = stage.start_agent()?;
+        let (team, secrets) = (&stage.team_a, kinds::secrets());
+        let copy = order(&stage, "bucket").await?;
+        let at = (&stage.service, &secrets, Some(place(&copy).0), "bucket-own");
+        stage.object("the Secret of the consumer arrives", at, |_| true).await?;
+        accept(&stage, team, EVENTS).await?;
+        if running {
+            republish(&stage, json!({ "synchronization": { "enabled": false } })).await?;
+        } else {
+            agent.stop().await?;
+            republish(&stage, json!({ "synchronization": { "enabled": false } })).await?;
+            agent = stage.start_agent()?;
+        }
+        stage.source_is("the order is let go", team, "bucket", is_free).await?;
+        stage.at_rest().await?;
+        ensure!(stage.copy(team, "bucket").await?.is_some(), "what is not synchronized any more was deleted");
+        agent.stop().await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn claims_that_are_accepted_later_bring_the_secrets(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = set(world, EVENTS, json!({})).await?;
+    let agent = stage.start_agent()?;
+    let (team, secrets) = (&stage.team_a, kinds::secrets());
+    let copy = order(&stage, "bucket").await?;
+    stage.at_rest().await?;
+    accept(&stage, team, &["configmaps", "events", "namespaces", "secrets", "logicalclusters"]).await?;
+    let at = (&team.client, &secrets, Some(NAMESPACE), "bucket-credentials");
+    stage.object("the Secret of the service arrives", at, |_| true).await?;
+    let at = (&stage.service, &secrets, Some(place(&copy).0), "bucket-own");
+    stage.object("the Secret of the consumer arrives", at, |_| true).await?;
+    stage.cancel(team, "bucket").await?;
+    ended(&stage, "bucket", &copy).await?;
+    let own = team.client.get(&secrets, Some(NAMESPACE), "bucket-own").await?.context("it was deleted")?;
+    ensure!(is_free(&own), "it is still held: {}", shown(&own));
+    ensure!(own["metadata"]["annotations"]["syncagent.kcp.io/held-by"].is_null(), "it is marked: {}", shown(&own));
+    let published = stage.published_name("Bucket");
+    let at = (&stage.service, &kinds::published_resources(), None, published.as_str());
+    stage.object("all is well again", at, |pr| condition(pr, "ObjectsSynced")["status"] != "False").await?;
+    agent.stop().await
+}

@@ -25,6 +25,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 const PAGE_SIZE: u32 = 500;
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// A client scoped to one base URL. Cloning is cheap; see [`crate::Server`] for where clients come from.
@@ -212,6 +213,18 @@ impl Client {
     ) -> Result<Value, Error> {
         let target = resource.object_path(namespace, name, None);
         self.json(Method::PATCH, &target, Some((MERGE_PATCH, patch))).await
+    }
+
+    /// Sends a JSON patch: all of its operations, or none.
+    pub async fn json_patch(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, Error> {
+        let target = resource.object_path(namespace, name, None);
+        self.json(Method::PATCH, &target, Some((JSON_PATCH, patch))).await
     }
 
     /// Applies an RFC 7386 merge patch to the status of an object.

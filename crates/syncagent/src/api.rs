@@ -43,6 +43,18 @@ pub const REMOTE_NAME: &str = "syncagent.kcp.io/remote-object-name";
 pub const REMOTE_NAMESPACE: &str = "syncagent.kcp.io/remote-object-namespace";
 /// Annotation on copies: workspace path of the source.
 pub const REMOTE_WORKSPACE_PATH: &str = "syncagent.kcp.io/remote-object-workspace-path";
+/// Annotation on copies: the resource of the source in kcp, as `<plural>.<group>`. Several kinds in kcp may have copies of one kind.
+pub const REMOTE_RESOURCE: &str = "syncagent.kcp.io/remote-object-resource";
+/// Annotation on state Secrets: the kind of the source in kcp, as `Kind.group`.
+pub const REMOTE_KIND: &str = "syncagent.kcp.io/remote-object-kind";
+/// Annotation on copies: UID of the source. An object that was deleted and made anew has another one.
+pub const REMOTE_UID: &str = "syncagent.kcp.io/remote-object-uid";
+/// Annotation on copies: checksum of the desired state that was written last.
+pub const APPLIED_STATE: &str = "syncagent.kcp.io/applied-state";
+/// Annotation on consumers' objects: who relies on the finalizer, as all agents share one.
+pub const HELD_BY: &str = "syncagent.kcp.io/held-by";
+/// Annotation on an object in the place of a copy: its owner says what may be done with it.
+pub const ADOPTION: &str = "syncagent.kcp.io/adoption";
 /// Label that marks state Secrets.
 pub const OBJECT_STATE: &str = "syncagent.kcp.io/object-state";
 /// Prefix of the annotations on consumers' objects that list related objects.

@@ -11,7 +11,10 @@
 //! Executing all steps of a plan and deciding again yields no steps: that is what the tests check.
 
 pub mod adopt;
+mod claim;
 mod content;
+pub mod edit;
+mod holders;
 mod pair;
 mod primary;
 mod record;
@@ -20,7 +23,8 @@ pub mod state;
 mod step;
 mod why;
 
-pub use pair::has_finalizer;
+pub use claim::{Claim, claim};
+pub use holders::has_finalizer;
 pub use primary::{Copies, Seen, decide};
 pub use record::Record;
 pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, unnamed};
@@ -38,6 +42,33 @@ pub enum DecideError {
     /// Several copies claim to belong to one source.
     #[error("several copies of one object exist on the service cluster: {}; delete all but one", .0.join(", "))]
     Ambiguous(Vec<String>),
+    /// An object that was there before is in the place of a copy.
+    #[error(
+        "{0} is in the place of a copy and belongs to somebody else; remove or rename it, or let it be taken over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
+    )]
+    Taken(String),
+    /// The copy was made for an object of the same name that was removed without its finalizer.
+    #[error(
+        "{copy} is the copy of an earlier object of the same name (UID {uid}) that was removed without letting its copy go; delete that copy to begin anew, or hand it over with all that is behind it: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
+    )]
+    Earlier {
+        /// The copy.
+        copy: String,
+        /// UID of the earlier object.
+        uid: String,
+    },
+    /// A copy that does not tell the kind of its source may belong to several sources.
+    #[error(
+        "{copy} may be the copy of an object of {ours} or of one of {theirs}, and does not tell; annotate it with syncagent.kcp.io/remote-object-resource: {ours} or {theirs}"
+    )]
+    Disputed {
+        /// The copy.
+        copy: String,
+        /// The resource of this source in kcp.
+        ours: String,
+        /// The resource of the other one.
+        theirs: String,
+    },
     /// The copy cannot be named.
     #[error(transparent)]
     Naming(#[from] NamingError),

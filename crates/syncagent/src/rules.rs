@@ -119,6 +119,33 @@ pub enum Selection {
     Unknown,
 }
 
+/// What happens to an object of somebody else in the place of a copy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Adoption {
+    /// It is left alone, unless it is just what would be written, or its owner says otherwise.
+    #[default]
+    Refuse,
+    /// It becomes the copy, and gets the content of the source.
+    TakeOver,
+    /// It becomes the copy, and its content stays until the source changes: what the reference agent does.
+    Link,
+}
+
+impl Adoption {
+    /// How owners say that their object may be taken over.
+    pub const TAKE_OVER: &str = "TakeOver";
+
+    /// Reads the word that users write.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "Refuse" => Some(Self::Refuse),
+            Self::TAKE_OVER => Some(Self::TakeOver),
+            "Link" => Some(Self::Link),
+            _ => None,
+        }
+    }
+}
+
 /// Everything a PublishedResource says about its objects, compiled.
 #[derive(Debug, Clone)]
 pub struct Rules {
@@ -148,6 +175,10 @@ pub struct Rules {
     pub subresources: Vec<&'static str>,
     /// Objects that travel along.
     pub related: Vec<Related>,
+    /// What happens to objects that are in the place of a copy.
+    pub adoption: Adoption,
+    /// Name of the schema of the kind in kcp; empty if it does not matter.
+    pub schema: String,
 }
 
 impl Rules {
@@ -191,6 +222,8 @@ impl Rules {
             related,
             local,
             remote,
+            adoption: Adoption::parse(&pr.spec.adoption).unwrap_or_default(),
+            schema: String::new(),
         })
     }
 

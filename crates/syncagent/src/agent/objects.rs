@@ -22,6 +22,7 @@ mod journey;
 mod kinds;
 mod others;
 mod primaries;
+mod reach;
 mod reconcile;
 mod related;
 mod report;

@@ -56,6 +56,10 @@ described! {
         pub mutation: Option<Mutation>,
         /// Objects that travel with the primary.
         pub related: Vec<RelatedResource>,
+        /// What happens to an object that is in the place of a copy already. Refuse (the default) leaves it alone, unless it is just what would be
+        /// written; TakeOver makes it the copy, with the content of the source. A single object is offered by its annotation
+        /// syncagent.kcp.io/adoption: TakeOver.
+        pub adoption: String = json!({ "enum": ["Refuse", "TakeOver"] }),
         /// Whether objects are synchronised. Absent means that they are.
         pub synchronization: Option<Synchronization>,
     }

@@ -2,40 +2,66 @@
 
 use serde_json::Value;
 
-use crate::api::AGENT_NAME;
-use crate::rules::metadata::{Link, label};
+use super::content::{is_exact, overwritten};
+use crate::api::{ADOPTION, AGENT_NAME, REMOTE_RESOURCE, REMOTE_UID};
+use crate::rules;
+use crate::rules::metadata::{Link, annotation, label, set, strip};
 
 /// What to do with an object that is in the place of a new copy.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Adoption {
     /// It is the copy already: an earlier attempt created it.
     Ours,
-    /// It belongs to nobody: take it over by writing this. Its content stays as it is.
+    /// It may be taken over, by writing this.
     Take(Value),
     /// It belongs to someone else and must not be touched.
     Foreign {
         /// Who owns it, in words.
         owner: String,
     },
+    /// It belongs to nobody that is known, and nobody said that it may be taken.
+    Refused,
 }
 
-/// Decides about an object in the place of a copy. Related objects carry no link and are taken as they are.
-pub fn adopt(existing: &Value, desired: &Value) -> Adoption {
+/// Decides about an object in the place of the copy of a primary. Related objects carry no link; whose they are is decided with them in sight.
+pub fn adopt(existing: &Value, desired: &Value, policy: rules::Adoption, subresources: &[&str]) -> Adoption {
     let Some(wanted) = Link::source_of(desired) else { return Adoption::Ours };
-    match Link::source_of(existing) {
-        Some(source) if source == wanted && label(existing, AGENT_NAME) == label(desired, AGENT_NAME) => Adoption::Ours,
+    let source = Link::source_of(existing);
+    let is_other = |mark: &str| {
+        annotation(existing, mark).is_some_and(|theirs| annotation(desired, mark).is_some_and(|ours| ours != theirs))
+    };
+    let agent = label(existing, AGENT_NAME);
+    let same_agent = agent == label(desired, AGENT_NAME);
+    match source {
+        Some(source) if source == wanted && is_other(REMOTE_RESOURCE) => Adoption::Foreign {
+            owner: format!("the copy of another kind, {}", annotation(existing, REMOTE_RESOURCE).unwrap_or_default()),
+        },
+        Some(source) if source == wanted && same_agent && !is_other(REMOTE_UID) => Adoption::Ours,
+        Some(source) if source == wanted && same_agent => {
+            Adoption::Foreign { owner: "the copy of an earlier object of the same name".to_owned() }
+        }
         Some(source) if source != wanted => Adoption::Foreign {
             owner: format!("the copy of {}/{} in logical cluster {}", source.namespace, source.name, source.cluster),
         },
-        _ if label(existing, AGENT_NAME).is_some_and(|agent| Some(agent) != label(desired, AGENT_NAME)) => {
-            Adoption::Foreign { owner: format!("agent {}", label(existing, AGENT_NAME).unwrap_or_default()) }
+        _ if agent.is_some() && !same_agent => {
+            Adoption::Foreign { owner: format!("agent {}", agent.unwrap_or_default()) }
         }
         _ => {
+            let content = strip(desired);
+            let said = annotation(existing, ADOPTION) == Some(rules::Adoption::TAKE_OVER);
+            match policy {
+                rules::Adoption::Link => {}
+                _ if said || policy == rules::Adoption::TakeOver || is_exact(&content, existing, subresources) => {}
+                _ => return Adoption::Refused,
+            }
             let mut taken = existing.clone();
+            if policy != rules::Adoption::Link {
+                taken = overwritten(&content, existing, None, subresources).unwrap_or(taken);
+            }
             for field in ["labels", "annotations"] {
                 for (key, value) in desired["metadata"][field].as_object().into_iter().flatten() {
                     if key.starts_with("syncagent.kcp.io/") {
-                        crate::rules::metadata::set(&mut taken, field, key, value.as_str().unwrap_or_default());
+                        set(&mut taken, field, key, value.as_str().unwrap_or_default());
                     }
                 }
             }
@@ -48,25 +74,52 @@ pub fn adopt(existing: &Value, desired: &Value) -> Adoption {
 mod tests {
     use super::*;
     use crate::rules::metadata::SourceKey;
+    use rules::Adoption::{Link as LinkOnly, Refuse, TakeOver};
     use serde_json::json;
 
-    fn copy_of(cluster: &str, agent: &str) -> Value {
+    fn copy_of(cluster: &str, agent: &str, resource: &str, uid: &str) -> Value {
         let mut copy = json!({"metadata": {"name": "x"}, "spec": {"a": 1}});
         let source = SourceKey { cluster: cluster.into(), namespace: "ns".into(), name: "n".into() };
-        Link::to(&source, None).write(&mut copy, agent);
+        Link::to(&source, None).to_object(resource, &json!({"metadata": {"uid": uid}})).write(&mut copy, agent);
         copy
     }
 
+    fn adopt(existing: &Value, policy: rules::Adoption) -> Adoption {
+        super::adopt(existing, &copy_of("c1", "me", "things.g", "u1"), policy, &[])
+    }
+
     #[test]
-    fn only_what_belongs_to_nobody_is_taken() {
-        let desired = copy_of("c1", "me");
-        assert_eq!(adopt(&copy_of("c1", "me"), &desired), Adoption::Ours);
-        assert!(matches!(adopt(&copy_of("c2", "me"), &desired), Adoption::Foreign { .. }));
-        assert!(matches!(adopt(&copy_of("c1", "other"), &desired), Adoption::Foreign { .. }));
-        let Adoption::Take(taken) = adopt(&json!({"metadata": {"name": "x"}, "spec": {"a": 7}}), &desired) else {
-            panic!()
-        };
-        assert_eq!(taken["spec"]["a"], 7, "content stays");
-        assert_eq!(Link::source_of(&taken), Link::source_of(&desired));
+    fn what_belongs_to_somebody_is_never_taken() {
+        for policy in [Refuse, TakeOver, LinkOnly] {
+            assert_eq!(adopt(&copy_of("c1", "me", "things.g", "u1"), policy), Adoption::Ours);
+            for other in [
+                copy_of("c2", "me", "things.g", "u1"),
+                copy_of("c1", "other", "things.g", "u1"),
+                copy_of("c1", "me", "others.g", "u1"),
+                copy_of("c1", "me", "things.g", "u2"),
+            ] {
+                assert!(matches!(adopt(&other, policy), Adoption::Foreign { .. }), "{other}");
+            }
+        }
+        let mut unmarked = copy_of("c1", "me", "things.g", "u1");
+        for mark in [REMOTE_RESOURCE, REMOTE_UID] {
+            unmarked["metadata"]["annotations"].as_object_mut().unwrap().remove(mark);
+        }
+        assert_eq!(adopt(&unmarked, Refuse), Adoption::Ours, "the reference agent leaves no marks");
+    }
+
+    #[test]
+    fn what_was_there_before_is_taken_only_if_it_is_equal_or_somebody_said_so() {
+        let other = json!({"metadata": {"name": "x"}, "spec": {"a": 7}});
+        assert_eq!(adopt(&other, Refuse), Adoption::Refused);
+        let said = json!({"metadata": {"name": "x", "annotations": {ADOPTION: "TakeOver"}}, "spec": {"a": 7}});
+        let equal = json!({"metadata": {"name": "x"}, "spec": {"a": 1}});
+        for (existing, policy, content) in
+            [(&other, TakeOver, 1), (&said, Refuse, 1), (&equal, Refuse, 1), (&other, LinkOnly, 7)]
+        {
+            let Adoption::Take(taken) = adopt(existing, policy) else { panic!("{existing}") };
+            assert_eq!(taken["spec"]["a"], content);
+            assert_eq!(Link::source_of(&taken).unwrap().cluster, "c1");
+        }
     }
 }

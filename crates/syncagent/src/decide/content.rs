@@ -1,10 +1,10 @@
 //! Content: which writes turn a copy into what the rules make of its source.
 
-use carrick_json::merge;
 use serde_json::{Map, Value};
 
-use super::state::Entry;
-use crate::api::AGENT_NAME;
+use super::edit::{Edit, Guard, edits, set as set_field};
+use super::state::{Applied, Entry, sum};
+use crate::api::{AGENT_NAME, APPLIED_STATE};
 use crate::rules::ApiKind;
 use crate::rules::metadata::{Link, annotation, label, set, strip};
 
@@ -21,10 +21,35 @@ pub(super) enum Change {
     None,
     /// It is in line already, but that is not remembered yet.
     Remember,
-    /// Send this merge patch.
-    Patch(Value),
-    /// Nothing is remembered: write the whole desired state over it.
+    /// Make these changes, if nobody else has written the copy meanwhile.
+    Edit {
+        /// What changes.
+        edits: Vec<Edit>,
+        /// For which copy they were made.
+        guard: Guard,
+        /// Whether the copy is known to be in the state that is remembered as the last one.
+        certain: bool,
+    },
+    /// What was written before is not known: write the whole desired state over it.
     Replace(Value),
+    /// More of what is remembered must be read first.
+    Unknown,
+}
+
+/// A copy and what it should be.
+pub(super) struct Content<'a> {
+    /// The desired state.
+    pub desired: &'a Value,
+    /// The copy.
+    pub copy: &'a Value,
+    /// What is remembered.
+    pub entry: Option<&'a Entry>,
+    /// Whether more is remembered than is known here.
+    pub partial: bool,
+    /// Link and agent name, for copies that carry them.
+    pub link: Option<(&'a Link, &'a str)>,
+    /// Top-level fields that are not content.
+    pub subresources: &'a [&'a str],
 }
 
 /// The state to remember for a source: stripped metadata, no subresources.
@@ -34,89 +59,101 @@ pub(super) fn remembered(source: &Value, subresources: &[&str]) -> Value {
     state
 }
 
-/// Compares what is remembered with what is desired. Fields that were changed on the copy alone are left alone.
-pub(super) fn compare(
+impl Content<'_> {
+    /// Compares what is remembered with what is desired. Fields that were changed on the copy alone are left alone.
+    pub fn compare(&self) -> Change {
+        let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else { return self.overwrite() };
+        let next = self.entry.map(|entry| entry.next.as_slice()).unwrap_or_default();
+        let desired_sum = sum(self.desired);
+        // The mark is written together with the content: if it is that of the last state, later ones never arrived.
+        let mark = annotation(self.copy, APPLIED_STATE);
+        let certain = next.is_empty() || mark == Some(last.sum().as_str());
+        let mut changes = self.repairs();
+        if changes.is_empty() && certain && last.sum() == desired_sum {
+            return if next.is_empty() { Change::None } else { Change::Remember };
+        }
+        let mut before = vec![last];
+        if !certain {
+            before.extend(next);
+        }
+        let Some(before) = before.into_iter().map(Applied::whole).collect::<Option<Vec<_>>>() else {
+            return if self.partial { Change::Unknown } else { self.overwrite() };
+        };
+        let before: Vec<Value> = before.into_iter().map(|state| self.comparable(state)).collect();
+        let mut content = edits(&before.iter().collect::<Vec<_>>(), &self.comparable(self.desired), self.copy);
+        content.append(&mut changes);
+        if content.is_empty() {
+            let is_same = before.iter().all(|state| *state == self.comparable(self.desired));
+            return if is_same && next.is_empty() { Change::None } else { Change::Remember };
+        }
+        let guard = match self.link {
+            Some((link, _)) => {
+                for (key, value) in &link.marks {
+                    set_field(&mut content, self.copy, &["metadata", "annotations", key], value);
+                }
+                set_field(&mut content, self.copy, &["metadata", "annotations", APPLIED_STATE], &desired_sum);
+                let uid = self.copy["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                Guard::Mark { key: APPLIED_STATE, value: mark.map(str::to_owned), uid }
+            }
+            None => Guard::Version(self.copy["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()),
+        };
+        Change::Edit { edits: content, guard, certain }
+    }
+
+    /// A state as far as it is about content, with labels and annotations, be they empty: the last label that goes must not take labels along
+    /// that only the copy has, such as its link.
+    fn comparable(&self, state: &Value) -> Value {
+        let mut state = state.clone();
+        drop_keys(&mut state, self.subresources);
+        // A new name of the kind in kcp is not a change of the copy.
+        drop_keys(&mut state, &["apiVersion", "kind"]);
+        if let Some(metadata) = state.get_mut("metadata").and_then(Value::as_object_mut) {
+            // A copy keeps its place, whatever rules make of the name of its source.
+            metadata.retain(|key, _| !PLACE.contains(&key.as_str()));
+            for field in ["labels", "annotations"] {
+                metadata.entry(field).or_insert_with(|| Map::new().into());
+            }
+        }
+        state
+    }
+
+    /// Edits that bring back labels and annotations of the link where the copy lacks them.
+    fn repairs(&self) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        let Some((link, agent_name)) = self.link else { return edits };
+        for (key, value) in
+            link.labels.iter().map(|(key, value)| (*key, value.as_str())).chain([(AGENT_NAME, agent_name)])
+        {
+            if label(self.copy, key) != Some(value) {
+                set_field(&mut edits, self.copy, &["metadata", "labels", key], value);
+            }
+        }
+        for (key, value) in &link.annotations {
+            if annotation(self.copy, key) != Some(value) {
+                set_field(&mut edits, self.copy, &["metadata", "annotations", key], value);
+            }
+        }
+        edits
+    }
+
+    /// The whole desired state over the copy; nothing if that changes nothing.
+    pub fn overwrite(&self) -> Change {
+        match overwritten(self.desired, self.copy, self.link, self.subresources) {
+            Some(object) => Change::Replace(object),
+            None => Change::Remember,
+        }
+    }
+}
+
+/// The copy with the whole desired state; none if it has that already.
+pub(super) fn overwritten(
     desired: &Value,
     copy: &Value,
-    entry: Option<&Entry>,
     link: Option<(&Link, &str)>,
     subresources: &[&str],
-) -> Change {
-    let Some((last, next)) = entry.and_then(|entry| Some((entry.last.as_ref()?, &entry.next))) else {
-        return overwrite(desired, copy, link, subresources);
-    };
-    let mut wanted = desired.clone();
-    if let Some((link, agent_name)) = link {
-        repair_link(&mut wanted, copy, link, agent_name);
-    }
-    let diff = |state: &Value| {
-        let mut state = state.clone();
-        drop_keys(&mut state, subresources);
-        diff_from(state, &wanted)
-    };
-    let mut patch = diff(last);
-    // The agent died on the way to these states: the copy may be in any of them.
-    for state in next {
-        unite(&mut patch, diff(state));
-    }
-    match (merge::is_empty(&patch), next.is_empty()) {
-        (false, _) => Change::Patch(patch),
-        (true, false) => Change::Remember,
-        (true, true) => Change::None,
-    }
-}
-
-fn diff_from(mut from: Value, wanted: &Value) -> Value {
-    for key in ["apiVersion", "kind"] {
-        // A new name of the kind in kcp is not a change of the copy.
-        if let (Some(from), Some(kind)) = (from.as_object_mut(), wanted.get(key)) {
-            from.insert(key.into(), kind.clone());
-        }
-    }
-    // The last label that goes must not take labels along that only the copy has, such as its link.
-    let mut patch = merge::diff(&with_maps(from), &with_maps(wanted.clone()));
-    // A copy keeps its place, whatever rules make of the name of its source.
-    if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|key, _| !PLACE.contains(&key.as_str()));
-        if metadata.is_empty() {
-            drop_keys(&mut patch, &["metadata"]);
-        }
-    }
-    patch
-}
-
-/// The object with labels and annotations, be they empty.
-fn with_maps(mut object: Value) -> Value {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for field in ["labels", "annotations"] {
-            metadata.entry(field).or_insert_with(|| Map::new().into());
-        }
-    }
-    object
-}
-
-/// Adds labels and annotations of the link where the copy lacks them, so that a patch brings them back.
-fn repair_link(wanted: &mut Value, copy: &Value, link: &Link, agent_name: &str) {
-    for (key, value) in &link.labels {
-        if label(copy, key) != Some(value) {
-            set(wanted, "labels", key, value);
-        }
-    }
-    if label(copy, AGENT_NAME) != Some(agent_name) {
-        set(wanted, "labels", AGENT_NAME, agent_name);
-    }
-    for (key, value) in &link.annotations {
-        if annotation(copy, key) != Some(value) {
-            set(wanted, "annotations", key, value);
-        }
-    }
-}
-
-/// The whole desired state over the copy; nothing if that changes nothing.
-fn overwrite(desired: &Value, copy: &Value, link: Option<(&Link, &str)>, subresources: &[&str]) -> Change {
+) -> Option<Value> {
     let mut out = copy.clone();
-    let Some(fields) = desired.as_object() else { return Change::None };
-    for (key, value) in fields {
+    for (key, value) in desired.as_object()? {
         if !IDENTITY.contains(&key.as_str()) && !subresources.contains(&key.as_str()) {
             out[key] = value.clone();
         }
@@ -126,46 +163,33 @@ fn overwrite(desired: &Value, copy: &Value, link: Option<(&Link, &str)>, subreso
             set(&mut out, field, key, value.as_str().unwrap_or_default());
         }
     }
-    if let Some((link, agent_name)) = link {
-        link.write(&mut out, agent_name);
+    let Some((link, agent_name)) = link else { return (out != *copy).then_some(out) };
+    let unmarked = Link { marks: Vec::new(), ..link.clone() };
+    unmarked.write(&mut out, agent_name);
+    if out == *copy {
+        return None;
     }
-    if out == *copy { Change::Remember } else { Change::Replace(out) }
+    link.write(&mut out, agent_name);
+    set(&mut out, "annotations", APPLIED_STATE, &sum(desired));
+    Some(out)
 }
 
 /// Whether a copy holds the whole desired state and no content beside it.
 pub(super) fn is_exact(desired: &Value, copy: &Value, subresources: &[&str]) -> bool {
     let is_content = |key: &str| !IDENTITY.contains(&key) && !subresources.contains(&key);
     let mut content = copy.as_object().into_iter().flat_map(Map::keys).filter(|key| is_content(key));
-    content.all(|key| desired.get(key).is_some()) && overwrite(desired, copy, None, subresources) == Change::Remember
+    content.all(|key| desired.get(key).is_some()) && overwritten(desired, copy, None, subresources).is_none()
 }
 
-/// Whether the server refuses a patch because the fields can never change: the type of a Secret, and the content of what is immutable.
-pub(super) fn is_refused(kind: &ApiKind, copy: &Value, patch: &Value) -> bool {
-    let changes = |keys: &[&str]| keys.iter().any(|key| patch.get(key).is_some());
+/// Whether the server refuses edits because the fields can never change: the type of a Secret, and the content of what is immutable.
+pub(super) fn is_refused(kind: &ApiKind, copy: &Value, edits: &[Edit]) -> bool {
+    let changes =
+        |keys: &[&str]| edits.iter().any(|edit| edit.path.first().is_some_and(|key| keys.contains(&key.as_str())));
     let frozen = copy["immutable"] == true && changes(&["immutable", "data", "binaryData", "stringData"]);
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Secret") => frozen || changes(&["type"]),
         ("", "ConfigMap") => frozen,
         _ => false,
-    }
-}
-
-/// Merges one patch into another; both lead to the same desired state.
-fn unite(patch: &mut Value, other: Value) {
-    match (patch, other) {
-        (Value::Object(patch), Value::Object(other)) => {
-            for (key, value) in other {
-                match patch.get_mut(&key) {
-                    Some(existing) => unite(existing, value),
-                    None => {
-                        patch.insert(key, value);
-                    }
-                }
-            }
-        }
-        // One side replaces the whole value with the desired one already.
-        (patch, other) if !other.is_object() => *patch = other,
-        _ => {}
     }
 }
 
@@ -179,20 +203,34 @@ pub(super) fn drop_keys(object: &mut Value, keys: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::edit::apply;
     use serde_json::json;
 
     fn entry(last: &Value, next: &[&Value]) -> Entry {
-        Entry { last: Some(last.clone()), next: next.iter().map(|v| (*v).clone()).collect() }
+        let whole = |value: &Value| Applied::Whole(value.clone());
+        Entry { last: Some(whole(last)), next: next.iter().map(|value| whole(value)).collect(), status: None }
+    }
+
+    fn compare(desired: &Value, copy: &Value, entry: Option<&Entry>, subresources: &[&str]) -> Change {
+        Content { desired, copy, entry, partial: false, link: None, subresources }.compare()
+    }
+
+    /// What becomes of the copy.
+    fn changed(desired: &Value, copy: &Value, entry: &Entry) -> Value {
+        let mut out = copy.clone();
+        if let Change::Edit { edits, .. } = compare(desired, copy, Some(entry), &[]) {
+            apply(&edits, &mut out);
+        }
+        out
     }
 
     #[test]
-    fn only_what_changed_in_the_source_is_patched() {
+    fn only_what_changed_in_the_source_is_changed() {
         let last = json!({"spec": {"a": 1, "b": 2}});
         let desired = json!({"spec": {"a": 1, "b": 3}});
         let copy = json!({"spec": {"a": 99, "b": 2}});
-        let change = compare(&desired, &copy, Some(&entry(&last, &[])), None, &[]);
-        assert_eq!(change, Change::Patch(json!({"spec": {"b": 3}})));
-        assert_eq!(compare(&last, &copy, Some(&entry(&last, &[])), None, &[]), Change::None);
+        assert_eq!(changed(&desired, &copy, &entry(&last, &[])), json!({"spec": {"a": 99, "b": 3}}));
+        assert_eq!(compare(&last, &copy, Some(&entry(&last, &[])), &[]), Change::None);
     }
 
     #[test]
@@ -204,16 +242,18 @@ mod tests {
             plural: String::new(),
             namespaced: true,
         };
-        for (kind, copy, patch, refused) in [
-            (kind("Secret"), json!({}), json!({"type": "x"}), true),
-            (kind("Secret"), json!({}), json!({"data": {"a": "b"}, "immutable": true}), false),
-            (kind("Secret"), json!({"immutable": true}), json!({"data": {"a": "b"}}), true),
-            (kind("Secret"), json!({"immutable": true}), json!({"metadata": {"labels": {"a": "b"}}}), false),
-            (kind("ConfigMap"), json!({"immutable": true}), json!({"immutable": null}), true),
-            (kind("ConfigMap"), json!({}), json!({"type": "x"}), false),
-            (kind("Other"), json!({"immutable": true}), json!({"data": 1}), false),
+        let edit =
+            |path: &[&str]| Edit { path: path.iter().map(|key| (*key).to_owned()).collect(), value: Some(json!(1)) };
+        for (kind, copy, edits, refused) in [
+            (kind("Secret"), json!({}), vec![edit(&["type"])], true),
+            (kind("Secret"), json!({}), vec![edit(&["data", "a"]), edit(&["immutable"])], false),
+            (kind("Secret"), json!({"immutable": true}), vec![edit(&["data", "a"])], true),
+            (kind("Secret"), json!({"immutable": true}), vec![edit(&["metadata", "labels", "a"])], false),
+            (kind("ConfigMap"), json!({"immutable": true}), vec![edit(&["immutable"])], true),
+            (kind("ConfigMap"), json!({}), vec![edit(&["type"])], false),
+            (kind("Other"), json!({"immutable": true}), vec![edit(&["data"])], false),
         ] {
-            assert_eq!(is_refused(&kind, &copy, &patch), refused, "{} {patch}", kind.kind);
+            assert_eq!(is_refused(&kind, &copy, &edits), refused, "{} {edits:?}", kind.kind);
         }
     }
 
@@ -221,22 +261,53 @@ mod tests {
     fn after_a_crash_both_possible_states_lead_to_the_desired_one() {
         let last = json!({"spec": {"a": 1}});
         let next = json!({"spec": {"a": 2, "b": 5}});
-        // Set back to what is remembered, while the copy may hold the newer state.
-        let change = compare(&last, &json!({}), Some(&entry(&last, &[&next])), None, &[]);
-        assert_eq!(change, Change::Patch(json!({"spec": {"a": 1, "b": null}})));
-        // The desired state did not change: only the half that may be missing is sent again.
-        let change = compare(&next, &json!({}), Some(&entry(&last, &[&next])), None, &[]);
-        assert_eq!(change, Change::Patch(json!({"spec": {"a": 2, "b": 5}})));
+        for desired in [&last, &next] {
+            for copy in [&last, &next] {
+                assert_eq!(changed(desired, copy, &entry(&last, &[&next])), *desired);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_tells_that_a_state_never_arrived() {
+        let last = json!({"metadata": {}, "spec": {"a": 1}});
+        let next = json!({"metadata": {}, "spec": {"a": 2}});
+        let copy = json!({"metadata": {"annotations": {APPLIED_STATE: sum(&last)}}, "spec": {"a": 7}});
+        assert_eq!(
+            compare(&last, &copy, Some(&entry(&last, &[&next])), &[]),
+            Change::Remember,
+            "nothing to change, only to forget"
+        );
+        let Change::Edit { certain, .. } = compare(&next, &copy, Some(&entry(&last, &[&next])), &[]) else { panic!() };
+        assert!(certain);
+        let unmarked = json!({"metadata": {}, "spec": {"a": 7}});
+        let Change::Edit { certain, .. } = compare(&last, &unmarked, Some(&entry(&last, &[&next])), &[]) else {
+            panic!()
+        };
+        assert!(!certain);
+    }
+
+    #[test]
+    fn a_checksum_alone_tells_that_nothing_changed_and_nothing_else() {
+        let (last, desired) = (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}));
+        let entry = Entry { last: Some(Applied::Sum(sum(&last))), ..Entry::default() };
+        let compare = |desired: &Value, partial| {
+            Content { desired, copy: &last, entry: Some(&entry), partial, link: None, subresources: &[] }.compare()
+        };
+        assert_eq!(compare(&last, true), Change::None);
+        assert_eq!(compare(&desired, true), Change::Unknown);
+        assert_eq!(compare(&desired, false), Change::Replace(desired.clone()));
     }
 
     #[test]
     fn a_new_name_of_the_source_does_not_move_the_copy() {
         let last = json!({"metadata": {"name": "a", "namespace": "x", "labels": {"l": "1"}}, "spec": {}});
         let renamed = json!({"metadata": {"name": "b", "namespace": "y", "labels": {"l": "1"}}, "spec": {}});
-        assert_eq!(compare(&renamed, &json!({}), Some(&entry(&last, &[])), None, &[]), Change::None);
+        let copy = json!({"metadata": {"name": "c", "labels": {"l": "1", "theirs": "2"}}, "spec": {}});
+        assert_eq!(compare(&renamed, &copy, Some(&entry(&last, &[])), &[]), Change::None);
         let relabelled = json!({"metadata": {"name": "b", "namespace": "y"}, "spec": {}});
-        let change = compare(&relabelled, &json!({}), Some(&entry(&last, &[])), None, &[]);
-        assert_eq!(change, Change::Patch(json!({"metadata": {"labels": {"l": null}}})), "other labels stay");
+        let labels = &changed(&relabelled, &copy, &entry(&last, &[]))["metadata"]["labels"];
+        assert_eq!(*labels, json!({"theirs": "2"}), "other labels stay");
     }
 
     #[test]
@@ -244,9 +315,9 @@ mod tests {
         let desired =
             json!({"apiVersion": "x", "metadata": {"name": "n", "labels": {"l": "1"}}, "spec": {"a": 1}, "status": {}});
         let copy = json!({"metadata": {"name": "other"}, "spec": {"a": 2}, "data": 1});
-        let change = compare(&desired, &copy, None, None, &["status"]);
+        let change = compare(&desired, &copy, None, &["status"]);
         let expected = json!({"metadata": {"name": "other", "labels": {"l": "1"}}, "spec": {"a": 1}, "data": 1});
         assert_eq!(change, Change::Replace(expected.clone()));
-        assert_eq!(compare(&desired, &expected, None, None, &["status"]), Change::Remember);
+        assert_eq!(compare(&desired, &expected, None, &["status"]), Change::Remember);
     }
 }

@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 
 use super::DecideError;
-use super::content::{Change, compare, is_exact, is_refused, remembered};
-use super::state::Entry;
+use super::content::{Change, Content, is_exact, is_refused, remembered};
+use super::holders::{hold, is_held_by, release};
+use super::state::{Applied, Entry, checksum};
 use super::step::{Dependents, Event, Place, Side, Step};
-use crate::api::FINALIZER;
-use crate::rules::metadata::{Link, is_deleting, strip};
+use crate::api::{ADOPTION, APPLIED_STATE};
+use crate::rules::Adoption;
+use crate::rules::metadata::{Link, annotation, is_deleting, set, strip};
 use crate::rules::mutation::Mutation;
 
 /// Which way the status travels.
@@ -36,13 +38,23 @@ pub(super) struct Pair<'a> {
     /// Key of this pair in the remembered state.
     pub entry: String,
     pub remembered: Option<&'a Entry>,
-    /// Whether the source is held by our finalizer until the copy is gone.
-    pub blocks: bool,
+    /// Whether more is remembered than is known here.
+    pub partial: bool,
+    /// UID of the copy, if it is remembered.
+    pub copy_uid: Option<&'a str>,
+    /// Whether the copy is also that of another source of ours.
+    pub shared: bool,
+    /// As whom we hold the source by the finalizer until the copy is gone; none if it is not held.
+    pub holder: Option<&'a str>,
     /// Link and agent name, for copies that carry them.
     pub link: Option<(&'a Link, &'a str)>,
     pub subresources: &'a [&'a str],
     pub status: StatusFlow,
     pub mutation: &'a Mutation,
+    /// What happens to an object of somebody else in the place of the copy.
+    pub adoption: Adoption,
+    /// The schema by which a status is judged.
+    pub schema: &'a str,
 }
 
 /// How far a pair is.
@@ -56,25 +68,47 @@ pub(super) enum Progress {
     WroteBeforeStatus,
     /// The copy is being deleted; wait for it.
     Waiting,
+    /// More of what is remembered must be read first.
+    Unknown,
+}
+
+/// Whose an object in the place of a copy is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Ours.
+    Us,
+    /// Ours, but that is not remembered.
+    UsUnnoted,
+    /// Somebody else's, who lets us take it over.
+    Willing,
+    /// Somebody else's.
+    Other,
+    /// More of what is remembered must be read first.
+    Unknown,
 }
 
 impl Pair<'_> {
-    /// Steps that keep the copy in line with a source that stays.
-    pub fn keep(&self, steps: &mut Vec<Step>) -> Result<Progress, DecideError> {
-        let before = steps.len();
-        if self.blocks && !has_finalizer(self.source) {
-            let mut finalizers = finalizers(self.source);
-            finalizers.push(FINALIZER.to_owned());
-            finalizers.sort();
-            steps.push(set_finalizers(&self.source_at, self.source, finalizers));
-            self.report(steps, Event::Accepted);
-        }
+    /// Steps that keep the copy in line with a source that stays, and steps for the status, which may fail without any harm to the rest.
+    pub fn keep(&self, steps: &mut Vec<Step>, status: &mut Vec<Step>) -> Result<Progress, DecideError> {
         let mutated = match self.copy {
             None if !self.mutation.keeps_spec() => {
                 self.mutation.spec(self.source, Some(&draft(self.source, &self.copy_at)))?
             }
             copy => self.mutation.spec(self.source, copy)?,
         };
+        let owner = self.copy.map_or(Owner::Us, |copy| self.owner(&mutated, copy));
+        match owner {
+            Owner::Unknown => return Ok(Progress::Unknown),
+            Owner::Other => return Err(DecideError::Taken(self.copy_at.to_string())),
+            Owner::Us | Owner::UsUnnoted | Owner::Willing => {}
+        }
+        let before = steps.len();
+        if let Some(holder) = self.holder
+            && let Some(step) = hold(&self.source_at, self.source, holder, self.link.is_some() || self.was_written())
+        {
+            steps.push(step);
+            self.report(steps, Event::Accepted);
+        }
         let Some(copy) = self.copy else {
             self.create(&mutated, steps);
             return Ok(self.wrote(None));
@@ -82,20 +116,69 @@ impl Pair<'_> {
         if is_deleting(copy) {
             return Ok(Progress::Waiting);
         }
-        if self.content(&mutated, copy, steps) == Progress::Waiting {
-            return Ok(Progress::Waiting);
+        match self.content(&mutated, copy, owner, steps) {
+            Progress::Settled => {}
+            Progress::Unknown => {
+                steps.truncate(before);
+                return Ok(Progress::Unknown);
+            }
+            Progress::Waiting => return Ok(Progress::Waiting),
+            Progress::Wrote | Progress::WroteBeforeStatus => return Ok(self.wrote(Some(copy))),
+        }
+        if steps.len() > before {
+            return Ok(self.wrote(Some(copy)));
         }
         // Only once the spec is in line: before that the status belongs to an older spec.
-        let progress = if steps.len() == before {
-            self.status(&mutated, copy, steps)?;
-            if steps.len() == before { Progress::Settled } else { Progress::Wrote }
-        } else {
-            self.wrote(Some(copy))
-        };
+        self.status(&mutated, copy, status)?;
         if self.status == StatusFlow::Blocked && self.source.get("status").is_some() {
-            self.report(steps, Event::StatusSubresourceMissing);
+            self.report(status, Event::StatusSubresourceMissing);
         }
-        Ok(progress)
+        Ok(Progress::Settled)
+    }
+
+    /// Whose the object in the place of the copy is. A link tells it; without one, what is remembered does, or that it is just what would be
+    /// written.
+    fn owner(&self, mutated: &Value, copy: &Value) -> Owner {
+        if self.link.is_some() {
+            return Owner::Us;
+        }
+        let is_same_object = self.copy_uid.map(|uid| copy["metadata"]["uid"] == uid);
+        match is_same_object {
+            Some(true) => return Owner::Us,
+            None if self.was_written() => return Owner::Us,
+            _ if self.shared => return Owner::UsUnnoted,
+            _ => {}
+        }
+        let states: Vec<&Applied> =
+            self.remembered.into_iter().flat_map(|entry| entry.last.iter().chain(&entry.next)).collect();
+        let is_state = |state: &Value| is_exact(state, copy, self.subresources);
+        if is_state(&remembered(mutated, self.subresources))
+            || states.iter().filter_map(|state| state.whole()).any(is_state)
+        {
+            return Owner::UsUnnoted;
+        }
+        if self.partial && states.iter().any(|state| state.whole().is_none()) {
+            return Owner::Unknown;
+        }
+        let willing = self.adoption == Adoption::TakeOver || annotation(copy, ADOPTION) == Some(Adoption::TAKE_OVER);
+        if willing { Owner::Willing } else { Owner::Other }
+    }
+
+    /// Whether a copy was written for certain.
+    fn was_written(&self) -> bool {
+        self.remembered.is_some_and(|entry| entry.last.is_some())
+    }
+
+    /// Whether the object in the place of the copy is ours, so that it may be deleted; none if that is not known yet.
+    pub fn owns_copy(&self) -> Option<bool> {
+        let Some(copy) = self.copy else { return Some(false) };
+        let mutated = self.mutation.spec(self.source, Some(copy));
+        match mutated.map(|mutated| self.owner(&mutated, copy)) {
+            Ok(Owner::Unknown) => None,
+            Ok(owner) => Some(matches!(owner, Owner::Us | Owner::UsUnnoted)),
+            // Rules that fail make nothing.
+            Err(_) => Some(self.owner(&Value::Null, copy) == Owner::Us),
+        }
     }
 
     /// How far the pair is once its content is written.
@@ -114,22 +197,50 @@ impl Pair<'_> {
             StatusFlow::Forward => (self.mutation.status(mutated, copy)?, copy, &self.copy_at),
             StatusFlow::Back => (self.mutation.status(copy, mutated)?, self.source, &self.source_at),
         };
-        if same_status(from.get("status"), to.get("status")) {
+        if self.is_settled_status(from.get("status"), to.get("status")) {
             return Ok(());
         }
         let object = with_status(to, from.get("status"));
-        steps.push(Step::WriteStatus { at: to_at.clone(), object });
+        let (entry, schema) = (self.entry.clone(), self.schema.to_owned());
+        steps.push(Step::WriteStatus { at: to_at.clone(), object, entry, schema });
         if self.status == StatusFlow::Back {
             self.report(steps, Event::StatusSynced);
         }
         Ok(())
     }
 
+    /// What is to be known about a status that was refused and is not sent again.
+    pub fn notice(&self) -> Option<String> {
+        let note = self.remembered?.status.as_ref()?;
+        let at = if self.status == StatusFlow::Forward { &self.copy_at } else { &self.source_at };
+        let refused = note.stored.is_none() && note.schema == self.schema;
+        refused.then(|| {
+            format!(
+                "the status of {at} was refused, because it does not fit the schema; it is sent again when it changes"
+            )
+        })
+    }
+
+    /// Whether a status is what it should be, as far as its server takes it.
+    fn is_settled_status(&self, wanted: Option<&Value>, there: Option<&Value>) -> bool {
+        if same_status(wanted, there) {
+            return true;
+        }
+        let note = self.remembered.and_then(|entry| entry.status.as_ref()).filter(|note| note.schema == self.schema);
+        note.is_some_and(|note| {
+            let sum = |status: Option<&Value>| checksum(status.unwrap_or(&Value::Null));
+            note.sent == sum(wanted) && note.stored.as_ref().is_none_or(|stored| *stored == sum(there))
+        })
+    }
+
     /// A status that the copy got from somebody else than its source goes back; one that came from the source does not.
     fn status_as_field(&self, copy: &Value, seen_from_kcp: &Value, steps: &mut Vec<Step>) -> Result<(), DecideError> {
-        let (last, old, new) =
-            (self.remembered.and_then(|entry| entry.last.as_ref()), &self.source["status"], &seen_from_kcp["status"]);
-        if copy["status"].is_null() || last.is_some_and(|last| last["status"] == copy["status"]) || old == new {
+        let last = self.remembered.and_then(|entry| entry.last.as_ref()?.whole());
+        let (old, new) = (&self.source["status"], &seen_from_kcp["status"]);
+        if copy["status"].is_null()
+            || last.is_some_and(|last| last["status"] == copy["status"])
+            || self.is_settled_status(Some(new), Some(old))
+        {
             return Ok(());
         }
         let resource_version = &self.source["metadata"]["resourceVersion"];
@@ -140,16 +251,9 @@ impl Pair<'_> {
         let mut source = self.source.clone();
         source["status"] = new.clone();
         let value = remembered(&self.mutation.spec(&source, Some(copy))?, self.subresources);
-        steps.push(Step::Remember { entry: self.entry.clone(), value });
+        steps.push(Step::Remember { entry: self.entry.clone(), value, copy: None });
         self.report(steps, Event::StatusSynced);
         Ok(())
-    }
-
-    /// Whether the copy is exactly what the rules make of the source. Rules that fail make nothing.
-    pub fn is_exact(&self) -> bool {
-        let Some(copy) = self.copy else { return false };
-        let mutated = self.mutation.spec(self.source, Some(copy));
-        mutated.is_ok_and(|mutated| is_exact(&remembered(&mutated, self.subresources), copy, self.subresources))
     }
 
     /// Steps that remove the copy, and then the finalizer on the source.
@@ -162,22 +266,24 @@ impl Pair<'_> {
             }
             return Progress::Waiting;
         }
-        if !self.blocks || !has_finalizer(self.source) {
+        let Some(holder) = self.holder.filter(|holder| is_held_by(self.source, holder)) else {
             return Progress::Settled;
-        }
+        };
         if self.link.is_some() {
             steps.push(Step::ConfirmNoCopy);
             steps.push(Step::Forget);
         }
-        steps.push(without_finalizer(&self.source_at, self.source));
+        steps.push(release(&self.source_at, self.source, holder));
         self.report(steps, Event::Deleted);
         Progress::Wrote
     }
 
     fn create(&self, mutated: &Value, steps: &mut Vec<Step>) {
         let mut object = draft(&strip(mutated), &self.copy_at);
+        let value = remembered(mutated, self.subresources);
         if let Some((link, agent_name)) = self.link {
             link.write(&mut object, agent_name);
+            set(&mut object, "annotations", APPLIED_STATE, &super::state::sum(&value));
         }
         // It had a copy before, which may be somewhere else and just out of sight.
         if self.link.is_some() && self.remembered.is_some() {
@@ -187,34 +293,45 @@ impl Pair<'_> {
             steps.push(Step::EnsureNamespace { side: self.copy_at.side, name: namespace.clone() });
         }
         steps.push(Step::Create { at: self.copy_at.clone(), object });
-        steps.push(Step::Remember { entry: self.entry.clone(), value: remembered(mutated, self.subresources) });
+        steps.push(self.remember(value));
         self.report(steps, Event::Placed);
     }
 
-    fn content(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) -> Progress {
+    fn content(&self, mutated: &Value, copy: &Value, owner: Owner, steps: &mut Vec<Step>) -> Progress {
         let desired = remembered(mutated, self.subresources);
-        let remember = Step::Remember { entry: self.entry.clone(), value: desired.clone() };
+        let remember = self.remember(desired.clone());
         let at = self.copy_at.clone();
-        match compare(&desired, copy, self.remembered, self.link, self.subresources) {
+        let (partial, link, subresources) = (self.partial, self.link, self.subresources);
+        // What is remembered is not about an object that somebody else put there.
+        let entry = self.remembered.filter(|_| owner == Owner::Us);
+        let content = Content { desired: &desired, copy, entry, partial, link, subresources };
+        match content.compare() {
             Change::None => return Progress::Settled,
+            Change::Unknown => return Progress::Unknown,
             Change::Remember => {
                 steps.push(remember);
                 return Progress::Wrote;
             }
             // The new one is created when the old one is gone.
-            Change::Patch(patch) if self.link.is_none() && is_refused(&at.kind, copy, &patch) => {
+            Change::Edit { edits, .. } if self.link.is_none() && is_refused(&at.kind, copy, &edits) => {
                 steps.push(delete(at, copy, None));
                 return Progress::Waiting;
             }
-            Change::Patch(patch) => {
-                steps.push(Step::RememberNext { entry: self.entry.clone(), value: desired });
-                steps.push(Step::Patch { at, patch });
+            Change::Edit { edits, guard, certain } => {
+                steps.push(Step::RememberNext { entry: self.entry.clone(), value: desired, only: certain });
+                let annotated = copy["metadata"]["annotations"].is_object();
+                steps.push(Step::Edit { at, edits, guard, annotated });
             }
             Change::Replace(object) => steps.push(Step::Replace { at, object }),
         }
         steps.push(remember);
         self.report(steps, Event::Synced);
         Progress::Wrote
+    }
+
+    fn remember(&self, value: Value) -> Step {
+        let copy = self.link.is_none().then(|| self.copy_at.clone());
+        Step::Remember { entry: self.entry.clone(), value, copy }
     }
 
     /// Events go to the object in kcp, whichever of the two it is.
@@ -241,32 +358,10 @@ pub(super) fn draft(object: &Value, at: &Place) -> Value {
     object
 }
 
-/// Whether the object carries our finalizer.
-pub fn has_finalizer(object: &Value) -> bool {
-    finalizers(object).iter().any(|f| f == FINALIZER)
-}
-
 /// The step that deletes exactly this object, as the consumer's original of it wishes.
 pub(super) fn delete(at: Place, object: &Value, consumer: Option<&Value>) -> Step {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     Step::Delete { at, uid, dependents: consumer.and_then(Dependents::of) }
-}
-
-/// The step that takes our finalizer off an object.
-pub(super) fn without_finalizer(at: &Place, object: &Value) -> Step {
-    let mut finalizers = finalizers(object);
-    finalizers.retain(|f| f != FINALIZER);
-    set_finalizers(at, object, finalizers)
-}
-
-fn set_finalizers(at: &Place, object: &Value, finalizers: Vec<String>) -> Step {
-    let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-    Step::SetFinalizers { at: at.clone(), finalizers, resource_version }
-}
-
-fn finalizers(object: &Value) -> Vec<String> {
-    let list = object["metadata"]["finalizers"].as_array();
-    list.into_iter().flatten().filter_map(|f| f.as_str().map(str::to_owned)).collect()
 }
 
 /// An object with another status. No status is left out: servers refuse null where the schema says object.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::DecideError;
-use super::pair::{Pair, Progress, StatusFlow, draft, has_finalizer, without_finalizer};
+use super::holders::{is_held_by, names, of_related, release};
+use super::pair::{Pair, Progress, StatusFlow, draft};
 use super::related::{self, Context, RelatedView};
 use super::state::{State, entry_key};
 use super::step::{Event, Next, Place, Plan, Side, Step};
-use crate::rules::metadata::{Link, SourceKey, is_deleting};
-use crate::rules::{Duty, Rules, Selection};
+use crate::api::{ADOPTION, REMOTE_UID};
+use crate::rules::metadata::{Link, SourceKey, annotation, is_deleting};
+use crate::rules::{Adoption, Duty, Rules, Selection};
 
 /// Copies on the service cluster that carry the link to a source.
 #[derive(Debug, Clone, Copy)]
@@ -50,14 +52,17 @@ impl Seen<'_> {
     /// Whether the object is about to be let go: it does not take part any more, but we still hold it.
     pub fn is_let_go(&self, rules: &Rules) -> bool {
         let Some(source) = self.source else { return false };
-        rules.selects(source, self.namespace) == Selection::Out && has_finalizer(source) && self.is_ours()
+        rules.selects(source, self.namespace) == Selection::Out
+            && is_held_by(source, &rules.agent_name)
+            && self.is_ours(source, &rules.agent_name)
     }
 
     /// Whether there are traces of our work. Without them a finalizer may be there for another reason: that the object is a related
     /// object of another primary.
-    fn is_ours(&self) -> bool {
+    fn is_ours(&self, source: &Value, agent: &str) -> bool {
         let entry = entry_key(&self.key.cluster, &self.key.namespace, &self.key.name);
-        !self.let_go && (!matches!(self.copies, Copies::None) || self.state.entry(&entry).is_some())
+        let is_known = !matches!(self.copies, Copies::None) || self.state.entry(&entry).is_some();
+        names(source, agent) || !self.let_go && is_known
     }
 }
 
@@ -75,17 +80,19 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
     let deleting = is_deleting(source);
     let let_go = seen.is_let_go(rules);
     if let_go && (!deleting || rules.related.is_empty()) {
-        let held = seen.others.iter().filter(|(_, object)| has_finalizer(object));
-        plan.steps.extend(held.map(|(at, object)| without_finalizer(at, object)));
+        let holder = of_related(&rules.agent_name);
+        let held = seen.others.iter().filter(|(_, object)| is_held_by(object, &holder));
+        plan.steps.extend(held.map(|(at, object)| release(at, object, &holder)));
     }
     if let_go && !deleting {
-        plan.steps.push(without_finalizer(&source_at, source));
+        plan.steps.push(release(&source_at, source, &rules.agent_name));
         plan.steps.push(Step::Report { at: source_at, event: Event::Released });
         return Ok(plan);
     }
     let taking_part = rules.selects(source, seen.namespace) == Selection::In;
     // A filter stops new work, never the end of old work: what its consumer wants to be gone goes, with its copy.
-    let leaving = deleting && has_finalizer(source) && (taking_part || seen.is_ours());
+    let held = is_held_by(source, &rules.agent_name);
+    let leaving = deleting && held && (taking_part || seen.is_ours(source, &rules.agent_name));
     if !leaving && (deleting || !taking_part) {
         return Ok(plan);
     }
@@ -94,6 +101,15 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         Copies::One(copy) => Some(copy),
         Copies::Many(names) => return Err(DecideError::Ambiguous(names.to_vec())),
     };
+    // A source that was removed by force and made anew has no right to what is behind the old copy.
+    let earlier = copy.is_some_and(|copy| is_of_another(copy, source));
+    let copy = copy.filter(|_| !(earlier && leaving));
+    if let Some(copy) = copy.filter(|_| earlier)
+        && !may_inherit(rules, copy)
+    {
+        let uid = annotation(copy, REMOTE_UID).unwrap_or_default().to_owned();
+        return Err(DecideError::Earlier { copy: place_of_copy(rules, seen, source, Some(copy))?.to_string(), uid });
+    }
 
     let context = Context {
         source: seen.key,
@@ -102,6 +118,9 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         related: &rules.related,
         complete: rules.duty == Duty::Sync,
         state: seen.state,
+        agent: of_related(&rules.agent_name),
+        adoption: rules.adoption,
+        schema: &rules.schema,
     };
     if leaving
         && let Some(related) = seen.related
@@ -110,34 +129,56 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         return Ok(plan);
     }
 
-    let link = Link::to(seen.key, seen.workspace_path);
+    let link = Link::to(seen.key, seen.workspace_path).to_object(&rules.remote.resource(), source);
     let entry = entry_key(&seen.key.cluster, &seen.key.namespace, &seen.key.name);
     let pair = Pair {
         source,
         copy,
         copy_at: place_of_copy(rules, seen, source, copy)?,
         source_at: source_at.clone(),
-        remembered: seen.state.entry(&entry),
+        // What is remembered was written for the earlier one.
+        remembered: seen.state.entry(&entry).filter(|_| !earlier),
+        partial: seen.state.partial,
+        copy_uid: None,
+        shared: false,
         entry,
-        blocks: true,
+        holder: Some(&rules.agent_name),
         link: Some((&link, &rules.agent_name)),
         subresources: &rules.subresources,
         status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::BackAsField },
         mutation: &rules.mutation,
+        adoption: rules.adoption,
+        schema: &rules.schema,
     };
-    let progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps)? };
+    let mut status = Vec::new();
+    let progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps, &mut status)? };
+    plan.needs_memory |= progress == Progress::Unknown;
     if progress != Progress::Settled {
         plan.next = Next::Soon;
     }
+    if !leaving && status.is_empty() {
+        plan.notices.extend(pair.notice());
+    }
+    plan.add(status, Progress::Settled);
     // Names of related objects come from both primaries, which must agree.
     if let Some(related) = seen.related
         && !leaving
         && copy.is_some()
-        && plan.steps.is_empty()
+        && progress == Progress::Settled
     {
         related::keep(&context, related, &mut plan);
     }
     Ok(plan)
+}
+
+/// Whether a copy was made for another object than this one, of the same name.
+fn is_of_another(copy: &Value, source: &Value) -> bool {
+    let uid = source["metadata"]["uid"].as_str();
+    annotation(copy, REMOTE_UID).is_some_and(|theirs| uid.is_some_and(|ours| ours != theirs))
+}
+
+fn may_inherit(rules: &Rules, copy: &Value) -> bool {
+    rules.adoption == Adoption::TakeOver || annotation(copy, ADOPTION) == Some(Adoption::TAKE_OVER)
 }
 
 /// A copy stays where it is; only a new one is named, after mutations.

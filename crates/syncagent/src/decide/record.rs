@@ -20,6 +20,8 @@ pub struct Record {
     pub origin: Place,
     /// Its copy.
     pub copy: Place,
+    /// UID of the copy, once it is known: an object that somebody else puts in its place has another one.
+    pub uid: Option<String>,
 }
 
 impl Record {
@@ -49,6 +51,8 @@ struct Stored {
     origin: StoredSide,
     source: StoredPlace,
     copy: StoredPlace,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uid: Option<String>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -76,7 +80,13 @@ impl From<Record> for Stored {
             Side::Kcp => StoredSide::Kcp,
             Side::Service => StoredSide::Service,
         };
-        Self { identifier: record.identifier, origin, source: record.origin.into(), copy: record.copy.into() }
+        Self {
+            identifier: record.identifier,
+            origin,
+            source: record.origin.into(),
+            copy: record.copy.into(),
+            uid: record.uid,
+        }
     }
 }
 
@@ -86,7 +96,12 @@ impl From<Stored> for Record {
             StoredSide::Kcp => (Side::Kcp, Side::Service),
             StoredSide::Service => (Side::Service, Side::Kcp),
         };
-        Self { identifier: stored.identifier, origin: stored.source.at(origin), copy: stored.copy.at(copy) }
+        Self {
+            identifier: stored.identifier,
+            origin: stored.source.at(origin),
+            copy: stored.copy.at(copy),
+            uid: stored.uid,
+        }
     }
 }
 

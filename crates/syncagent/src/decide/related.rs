@@ -19,14 +19,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::pair::{Pair, Progress, StatusFlow, has_finalizer};
+use super::content;
+use super::holders::is_held_by;
+use super::pair::{Pair, Progress, StatusFlow};
 use super::record::Record;
-use super::state::{State, entry_key};
+use super::state::{Applied, State, entry_key};
 use super::step::{Next, Place, Plan, Side, Step};
 use crate::api::Origin;
-use crate::rules::ApiKind;
 use crate::rules::metadata::{SourceKey, is_deleting, sha1_hex};
 use crate::rules::related::Related;
+use crate::rules::{Adoption, ApiKind};
 use release::Held;
 
 /// One related object as it is seen on both sides.
@@ -112,6 +114,7 @@ impl RelatedSeen {
                 namespace: in_namespace(&self.destination_kind, self.destination_namespace.clone()),
                 name: self.destination_name.clone(),
             },
+            uid: None,
         }
     }
 }
@@ -131,6 +134,10 @@ pub(super) struct Context<'a> {
     /// Whether these are all the rules there are.
     pub complete: bool,
     pub state: &'a State,
+    /// As whom we hold originals in kcp.
+    pub agent: String,
+    pub adoption: Adoption,
+    pub schema: &'a str,
 }
 
 /// A related object with what is remembered about it.
@@ -147,15 +154,10 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
     let staying: Vec<&Known<'_>> = all.iter().filter(|known| !is_deleting(&known.seen.origin)).collect();
     let refused: HashMap<&str, String> =
         staying.iter().filter_map(|known| Some((known.key.as_str(), context.rival(known, &staying)?))).collect();
-    let new = staying
-        .iter()
-        .filter(|known| !refused.contains_key(&*known.key) && context.state.record(&known.key) != Some(&known.record));
-    let records: Vec<_> = new.map(|known| (known.key.clone(), known.record.clone())).collect();
-    if !records.is_empty() {
-        plan.steps.push(Step::Track { records });
-    }
     let named: Vec<&Record> = staying.iter().map(|known| &known.record).collect();
     let annotations = annotations::wanted(&all);
+    let mut records = Vec::new();
+    let mut strands = Vec::new();
     for known in &all {
         if let Some(rival) = refused.get(&*known.key) {
             let (identifier, record) = (&known.rules.identifier, &known.record);
@@ -166,24 +168,43 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
             continue;
         }
         let mut strand = Vec::new();
-        let progress = if is_deleting(&known.seen.origin) {
+        let ending = is_deleting(&known.seen.origin);
+        let progress = if ending {
             Ok(context.end(known, &named, &mut strand))
         } else {
-            context.pair(known).keep(&mut strand)
+            let mut status = Vec::new();
+            let progress = context.pair(known).keep(&mut strand, &mut status);
+            strand.append(&mut status);
+            progress
         };
         match progress {
+            Ok(Progress::Unknown) => plan.needs_memory = true,
             Ok(progress) => {
+                let is_tracked = context.state.record(&known.key).is_some_and(|old| old.is_same(&known.record));
+                // The reference agent keeps no records. They are added with the next write, whatever that is.
+                let is_implied = strand.is_empty() && context.state.entry(&known.key).is_some();
+                match (ending || is_tracked, is_implied) {
+                    (true, _) => {}
+                    (false, true) => plan.implied.push((known.key.clone(), known.record.clone())),
+                    (false, false) => records.push((known.key.clone(), known.record.clone(), created(&strand))),
+                }
                 if let Some((key, value)) = annotations.iter().find(|(_, a)| a.key == known.key) {
                     strand.extend(annotations::write(context, key, &value.text));
                 }
-                plan.add(strand, progress);
+                strands.push((strand, progress));
             }
             Err(error) => plan.problems.push(format!("related resource {:?}: {error}", known.rules.identifier)),
         }
     }
+    if !records.is_empty() {
+        plan.steps.push(Step::Track { records });
+    }
+    for (strand, progress) in strands {
+        plan.add(strand, progress);
+    }
     for dropped in &view.dropped {
         let mut strand = Vec::new();
-        let held = Held::dropped(dropped, &named);
+        let held = context.dropped(dropped, &named);
         let progress = if held.is_out_of_sight() { Progress::Settled } else { held.release(&mut strand) };
         if progress != Progress::Waiting && !held.is_out_of_sight() {
             strand.push(Step::Drop { entry: dropped.key.clone() });
@@ -204,14 +225,13 @@ pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Pla
         plan.add(strand, Progress::Settled);
     };
     for known in context.known(&view.seen).iter().filter(|known| goes(known.rules)) {
-        let is_known = context.state.knows(&known.key);
-        release(&if is_known { Held::seen(known, &[]) } else { context.forgotten(known, &[]) });
+        release(&context.seen(known, &[]));
     }
     for dropped in &view.dropped {
         let rules = context.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
         // Without valid rules nobody can tell whether copies of the service's objects are to stay, so they do.
         if rules.map_or(context.complete || dropped.record.origin.side == Side::Kcp, goes) {
-            release(&Held::dropped(dropped, &[]));
+            release(&context.dropped(dropped, &[]));
         }
     }
     if !done {
@@ -221,8 +241,17 @@ pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Pla
     done
 }
 
+/// What a strand creates, as it is remembered.
+fn created(strand: &[Step]) -> Option<Value> {
+    let creates = strand.iter().any(|step| matches!(step, Step::Create { .. }));
+    let mut values =
+        strand.iter().filter_map(|step| if let Step::Remember { value, .. } = step { Some(value) } else { None });
+    values.next().filter(|_| creates).cloned()
+}
+
 impl Plan {
-    fn add(&mut self, strand: Vec<Step>, progress: Progress) {
+    /// Adds a strand, and looks again as its progress demands.
+    pub(super) fn add(&mut self, strand: Vec<Step>, progress: Progress) {
         if !strand.is_empty() {
             self.strands.push(strand);
         }
@@ -253,24 +282,45 @@ impl Context<'_> {
     /// The end of an original: its copy goes, then the finalizer, then what is remembered. An agent that dies before the finalizer is gone
     /// must still know that it is its own.
     fn end(&self, known: &Known<'_>, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
-        if !self.state.knows(&known.key) {
+        let is_known = self.state.knows(&known.key);
+        if !is_known {
             // The memory is lost, and only our finalizer is left. Whoever remembers the original ends it.
-            let is_ours = has_finalizer(&known.seen.origin) && !known.seen.others.iter().any(|other| other.origin);
-            return if is_ours { self.forgotten(known, named).release(strand) } else { Progress::Settled };
+            let is_ours =
+                is_held_by(&known.seen.origin, &self.agent) && !known.seen.others.iter().any(|other| other.origin);
+            return if is_ours { self.seen(known, named).release(strand) } else { Progress::Settled };
         }
-        let progress = Held::seen(known, named).ending().release(strand);
+        let progress = self.seen(known, named).ending().release(strand);
         if progress != Progress::Waiting {
             strand.push(Step::Drop { entry: known.key.clone() });
         }
         progress
     }
 
-    /// An original that we hold and of which nothing is remembered. An object that is exactly what the rules make of it is its copy; any
-    /// other one in that place may belong to somebody else and stays.
-    fn forgotten<'b>(&self, known: &'b Known<'_>, named: &[&Record]) -> Held<'b> {
-        let held = Held::seen(known, named);
-        let is_copy = has_finalizer(&known.seen.origin) && self.pair(known).is_exact();
-        if is_copy { held } else { held.without_copy() }
+    /// An object that the rules name and that is to be let go. What is in the place of its copy goes only if it is the copy.
+    fn seen<'b>(&'b self, known: &'b Known<'_>, named: &[&Record]) -> Held<'b> {
+        let held = Held::seen(known, named, &self.agent);
+        let is_held = self.state.knows(&known.key) || is_held_by(&known.seen.origin, &self.agent);
+        if is_held && self.pair(known).owns_copy() == Some(true) { held } else { held.without_copy() }
+    }
+
+    /// The same for an object that the rules do not name any more. A copy is known by its UID; without one, the reference agent wrote it.
+    fn dropped<'b>(&'b self, dropped: &'b DroppedSeen, named: &[&Record]) -> Held<'b> {
+        let held = Held::dropped(dropped, named, &self.agent);
+        let entry = self.state.entry(&dropped.key);
+        let uid = dropped.copy.as_ref().and_then(|copy| copy["metadata"]["uid"].as_str());
+        let is_state = |copy: &Value, state: &Value| {
+            content::is_exact(state, copy, &[]) || content::is_exact(state, copy, &["status"])
+        };
+        let is_ours = match (&dropped.record.uid, entry) {
+            (Some(known), _) if Some(known.as_str()) == uid => true,
+            (None, Some(entry)) if entry.last.is_some() => true,
+            (_, Some(entry)) => {
+                let states: Vec<&Value> = entry.last.iter().chain(&entry.next).filter_map(Applied::whole).collect();
+                dropped.copy.as_ref().is_some_and(|copy| states.iter().any(|state| is_state(copy, state)))
+            }
+            (_, None) => false,
+        };
+        if is_ours { held } else { held.without_copy() }
     }
 
     fn pair<'b>(&'b self, known: &'b Known<'_>) -> Pair<'b> {
@@ -281,9 +331,12 @@ impl Context<'_> {
             copy: seen.destination.as_ref(),
             copy_at: known.record.copy.clone(),
             remembered: self.state.entry(&known.key),
+            partial: self.state.partial,
+            copy_uid: self.state.record(&known.key).and_then(|record| record.uid.as_deref()),
+            shared: seen.others.iter().any(|other| other.copy),
             entry: known.key.clone(),
             // Originals on the service cluster belong to the provider's operator and are never held.
-            blocks: rules.origin == Origin::Kcp,
+            holder: (rules.origin == Origin::Kcp).then_some(&*self.agent),
             link: None,
             // A status subresource is never part of the content; without one a status is content like everything else.
             subresources: if rules.sync_status || seen.destination_status { &["status"] } else { &[] },
@@ -293,6 +346,8 @@ impl Context<'_> {
                 (false, _) => StatusFlow::None,
             },
             mutation: &rules.mutation,
+            adoption: self.adoption,
+            schema: self.schema,
         }
     }
 
@@ -317,7 +372,7 @@ impl Context<'_> {
         let at = &record.origin;
         let cluster = if at.side == Side::Kcp { &self.source.cluster } else { "" };
         let plain = entry_key(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name);
-        let last = self.state.entry(&plain).and_then(|entry| entry.last.as_ref());
+        let last = self.state.entry(&plain).and_then(|entry| entry.last.as_ref()?.whole());
         let is_other_kind = last.is_some_and(|last| last["kind"] != at.kind.kind.as_str());
         if !is_other_kind && !taken.contains(&plain) {
             return plain;

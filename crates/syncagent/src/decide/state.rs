@@ -1,15 +1,26 @@
 //! Remembered state: which desired state was last written to a copy.
 //!
 //! It lives in one Secret for each primary on the service cluster, in the reference agent's format, so that either agent can take over
-//! from the other. One thing is added: before a copy is changed, the new state is noted under `<key>.next`. If the agent dies between
-//! changing the copy and noting that it did, the notes show which states the copy may be in. For related objects a record is kept under
-//! `<key>.at`. The reference agent ignores these keys.
+//! from the other. Keys that the reference agent ignores are added:
+//!
+//! ```text
+//!  <key>          the state that was written last, as the reference agent has it
+//!  <key>.z        the same, compressed, where it would not fit otherwise
+//!  <key>.sum      its checksum alone, where even that does not fit
+//!  <key>.next     states that are about to be written: noted before the copy is changed, so that after a crash it is known which
+//!                 states the copy may be in
+//!  <key>.next.z   the same, compressed
+//!  <key>.at       for related objects: which object it is, and where its copy is
+//!  <key>.status   what a server made of a status that it did not take as it was
+//! ```
 
 use std::collections::BTreeMap;
 
 use carrick_json::go;
-use serde::Serialize;
-use serde_json::Value;
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::record::Record;
 use crate::api::OBJECT_STATE;
@@ -18,21 +29,104 @@ use crate::rules::metadata::{Link, SourceKey, sha1_hex};
 
 const NEXT: &str = ".next";
 const AT: &str = ".at";
+const STATUS: &str = ".status";
+const SUM: &str = ".sum";
+const PACKED: &str = ".z";
+
+/// How many bytes a state Secret may hold. Servers take 1 MiB.
+const LIMIT: usize = 1_000_000;
+/// No state is larger than what an API server takes.
+const LARGEST: usize = 16 << 20;
+/// How many states a copy may be in before it is written as a whole: each stands for a crash in the middle of a write.
+const MOST_NEXT: usize = 4;
+/// How fast compression is, between 1 and 10.
+const LEVEL: u8 = 4;
 
 /// What is remembered about a primary and its related objects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
     entries: BTreeMap<String, Entry>,
     records: BTreeMap<String, Record>,
+    /// Whether the Secret knows more than is known here.
+    pub partial: bool,
 }
 
 /// What is remembered about one object.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entry {
     /// Desired state that is known to have been written.
-    pub last: Option<Value>,
+    pub last: Option<Applied>,
     /// Desired states that may have been written since; more than one if the agent died several times.
-    pub next: Vec<Value>,
+    pub next: Vec<Applied>,
+    /// A status that its server did not take as it was.
+    pub status: Option<StatusNote>,
+}
+
+/// A desired state that was, or may have been, written to a copy.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Applied {
+    /// The state itself.
+    Whole(Value),
+    /// Its checksum alone.
+    Sum(String),
+}
+
+/// A status that a server did not take as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusNote {
+    /// Checksum of the status that was sent.
+    pub sent: String,
+    /// Checksum of what the server stored instead; none if it refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<String>,
+    /// The schema by which it did so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub schema: String,
+}
+
+impl Applied {
+    /// The checksum of the state.
+    pub fn sum(&self) -> String {
+        match self {
+            Self::Whole(value) => sum(value),
+            Self::Sum(sum) => sum.clone(),
+        }
+    }
+
+    /// The state itself, if it is known.
+    pub fn whole(&self) -> Option<&Value> {
+        match self {
+            Self::Whole(value) => Some(value),
+            Self::Sum(_) => None,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Whole(value) => value.clone(),
+            Self::Sum(sum) => json!({"sum": sum}),
+        }
+    }
+
+    fn of_json(value: Value) -> Self {
+        match value.as_object().and_then(|fields| fields.get("sum")?.as_str().filter(|_| fields.len() == 1)) {
+            Some(sum) => Self::Sum(sum.to_owned()),
+            None => Self::Whole(value),
+        }
+    }
+}
+
+/// A checksum of a desired state. The names of its kind and version do not count: a copy has names of its own for them.
+pub fn sum(state: &Value) -> String {
+    let Some(fields) = state.as_object() else { return checksum(state) };
+    let content: BTreeMap<_, _> =
+        fields.iter().filter(|(key, _)| !["apiVersion", "kind"].contains(&key.as_str())).collect();
+    checksum(&content)
+}
+
+/// A checksum of anything that can be written as JSON.
+pub fn checksum(value: &impl Serialize) -> String {
+    sha1_hex(&go::to_string(value).unwrap_or_default())[..20].to_owned()
 }
 
 /// An object whose copy is remembered.
@@ -70,36 +164,105 @@ impl State {
     pub fn from_data<'a>(data: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut state = Self::default();
         for (key, bytes) in data {
-            if let Some(key) = key.strip_suffix(NEXT) {
-                let next = serde_json::from_slice(bytes).unwrap_or_default();
-                state.entries.entry(key.to_owned()).or_default().next = next;
-            } else if let Some(key) = key.strip_suffix(AT) {
-                state.records.extend(serde_json::from_slice(bytes).ok().map(|record| (key.to_owned(), record)));
-            } else {
-                let last = serde_json::from_slice(bytes).ok();
-                state.entries.entry(key.to_owned()).or_default().last = last;
-            }
+            let (key, unpacked) = match key.strip_suffix(PACKED) {
+                Some(key) => match decompress_to_vec_zlib_with_limit(bytes, LARGEST) {
+                    Ok(unpacked) => (key, Some(unpacked)),
+                    Err(_) => continue,
+                },
+                None => (key, None),
+            };
+            state.take(key, unpacked.as_deref().unwrap_or(bytes));
         }
         state.entries.retain(|_, entry| *entry != Entry::default());
         state
     }
 
-    /// The data of the Secret.
-    pub fn to_data(&self) -> BTreeMap<String, String> {
+    fn take(&mut self, key: &str, bytes: &[u8]) {
+        let mut entry =
+            |key: &str, change: &dyn Fn(&mut Entry)| change(self.entries.entry(key.to_owned()).or_default());
+        if let Some(key) = key.strip_suffix(NEXT) {
+            let next: Vec<Value> = serde_json::from_slice(bytes).unwrap_or_default();
+            entry(key, &|entry| entry.next = next.iter().cloned().map(Applied::of_json).collect());
+        } else if let Some(key) = key.strip_suffix(AT) {
+            self.records.extend(serde_json::from_slice(bytes).ok().map(|record| (key.to_owned(), record)));
+        } else if let Some(key) = key.strip_suffix(STATUS) {
+            entry(key, &|entry| entry.status = serde_json::from_slice(bytes).ok());
+        } else if let Some(key) = key.strip_suffix(SUM) {
+            entry(key, &|entry| {
+                if entry.last.is_none() {
+                    entry.last = std::str::from_utf8(bytes).ok().map(|sum| Applied::Sum(sum.to_owned()));
+                }
+            });
+        } else if let Ok(value) = serde_json::from_slice(bytes) {
+            self.entries.entry(key.to_owned()).or_default().last = Some(Applied::Whole(value));
+        }
+    }
+
+    /// The data of the Secret. What would not fit is compressed, the largest part first; what does not even fit then is given up, apart from
+    /// its checksum: such a copy is written as a whole the next time.
+    pub fn to_data(&self) -> BTreeMap<String, Vec<u8>> {
         let mut data = BTreeMap::new();
         for (key, entry) in &self.entries {
             // A JSON value can always be encoded.
-            if let Some(last) = &entry.last {
-                data.insert(key.clone(), go::to_string(last).unwrap_or_default());
+            match &entry.last {
+                Some(Applied::Whole(last)) => drop(data.insert(key.clone(), text(last))),
+                Some(Applied::Sum(sum)) => drop(data.insert(format!("{key}{SUM}"), sum.clone().into_bytes())),
+                None => {}
             }
             if !entry.next.is_empty() {
-                data.insert(format!("{key}{NEXT}"), go::to_string(&entry.next).unwrap_or_default());
+                let next: Vec<Value> = entry.next.iter().map(Applied::to_json).collect();
+                data.insert(format!("{key}{NEXT}"), text(&next));
+            }
+            if let Some(status) = &entry.status {
+                data.insert(format!("{key}{STATUS}"), text(status));
             }
         }
         for (key, record) in &self.records {
-            data.insert(format!("{key}{AT}"), go::to_string(record).unwrap_or_default());
+            data.insert(format!("{key}{AT}"), text(record));
         }
+        self.fit(&mut data);
         data
+    }
+
+    fn fit(&self, data: &mut BTreeMap<String, Vec<u8>>) {
+        let size = |data: &BTreeMap<String, Vec<u8>>| data.values().map(Vec::len).sum::<usize>();
+        let largest = |data: &BTreeMap<String, Vec<u8>>, may: &dyn Fn(&str) -> bool| {
+            let candidates = data.iter().filter(|(key, value)| value.len() > 1024 && may(key));
+            candidates.max_by_key(|(_, value)| value.len()).map(|(key, _)| key.clone())
+        };
+        while size(data) > LIMIT {
+            let is_plain = |key: &str| !key.ends_with(PACKED) && !key.ends_with(AT);
+            let Some(key) = largest(data, &is_plain) else { break };
+            let plain = data.remove(&key).unwrap_or_default();
+            data.insert(format!("{key}{PACKED}"), compress_to_vec_zlib(&plain, LEVEL));
+        }
+        // First what is needed only after a crash.
+        for is_next in [true, false] {
+            while size(data) > LIMIT {
+                let is_packed =
+                    |key: &str| key.ends_with(PACKED) && key.ends_with(&format!("{NEXT}{PACKED}")) == is_next;
+                let Some(packed) = largest(data, &is_packed) else { break };
+                data.remove(&packed);
+                let key = packed.trim_end_matches(PACKED).trim_end_matches(NEXT);
+                let Some(entry) = self.entries.get(key) else { continue };
+                if is_next {
+                    let sums: Vec<Value> = entry.next.iter().map(|next| json!({"sum": next.sum()})).collect();
+                    data.insert(format!("{key}{NEXT}"), text(&sums));
+                } else if let Some(last) = &entry.last {
+                    data.insert(format!("{key}{SUM}"), last.sum().into_bytes());
+                }
+            }
+        }
+    }
+
+    /// The same with checksums instead of states.
+    pub fn sums(&self) -> Self {
+        let of = |applied: &Applied| Applied::Sum(applied.sum());
+        let entries = self.entries.iter().map(|(key, entry)| {
+            let (last, next) = (entry.last.as_ref().map(of), entry.next.iter().map(of).collect());
+            (key.clone(), Entry { last, next, status: entry.status.clone() })
+        });
+        Self { entries: entries.collect(), records: self.records.clone(), partial: true }
     }
 
     /// What is remembered under a key.
@@ -112,17 +275,34 @@ impl State {
         self.entries.iter().map(|(key, entry)| (key.as_str(), entry))
     }
 
-    /// Notes what is about to be written.
-    pub fn note_next(&mut self, key: &str, value: Value) {
+    /// Notes what is about to be written. States that were noted before and are known not to be on the copy are left out.
+    pub fn note_next(&mut self, key: &str, value: Value, only: bool) {
         let next = &mut self.entries.entry(key.to_owned()).or_default().next;
-        if !next.contains(&value) {
+        if only {
+            next.clear();
+        }
+        let value = Applied::Whole(value);
+        if next.len() >= MOST_NEXT {
+            // Nobody can tell any more what is on the copy: it is written as a whole.
+            *next = vec![Applied::Sum(value.sum())];
+        } else if !next.contains(&value) {
             next.push(value);
         }
     }
 
     /// Notes what was written.
     pub fn note(&mut self, key: &str, value: Value) {
-        self.entries.insert(key.to_owned(), Entry { last: Some(value), next: Vec::new() });
+        let entry = self.entries.entry(key.to_owned()).or_default();
+        entry.last = Some(Applied::Whole(value));
+        entry.next.clear();
+    }
+
+    /// Notes what a server made of a status, or that it took one as it was.
+    pub fn note_status(&mut self, key: &str, status: Option<StatusNote>) {
+        if status.is_some() || self.entries.contains_key(key) {
+            self.entries.entry(key.to_owned()).or_default().status = status;
+        }
+        self.entries.retain(|_, entry| *entry != Entry::default());
     }
 
     /// The objects in kcp, other than the primary, whose copies are remembered without a record.
@@ -131,17 +311,25 @@ impl State {
         let others = self.entries.iter().filter(|(key, _)| **key != own && !self.records.contains_key(*key));
         others
             .filter_map(|(key, entry)| {
-                let object = Remembered::of(entry.last.as_ref().or(entry.next.first())?)?;
+                let object = Remembered::of(entry.last.as_ref().or(entry.next.first())?.whole()?)?;
                 // Truths on the service cluster have an empty cluster in their key.
                 (*key != entry_key("", &object.namespace, &object.name)).then_some(object)
             })
             .collect()
     }
 
-    /// Whether any object of a kind is remembered, in any version.
-    pub fn remembers(&self, group: &str, kind: &str) -> bool {
-        let values = self.entries.values().flat_map(|entry| entry.last.iter().chain(&entry.next));
-        values.filter_map(Remembered::of).any(|object| object.kind == kind && object.group() == group)
+    /// The kind of the primary, as `Kind.group`, if what is remembered tells it. Labels are those of the Secret.
+    pub fn kind_of_primary(&self, labels: &Value) -> Option<String> {
+        let cluster = labels[crate::api::REMOTE_CLUSTER].as_str()?;
+        self.entries.iter().find_map(|(key, entry)| {
+            let object = Remembered::of(entry.last.as_ref().or(entry.next.first())?.whole()?)?;
+            let source =
+                SourceKey { cluster: cluster.into(), namespace: object.namespace.clone(), name: object.name.clone() };
+            let is_primary = !self.records.contains_key(key)
+                && *key == entry_key(cluster, &object.namespace, &object.name)
+                && secret_labels(&source).iter().all(|(key, value)| labels[key] == value.as_str());
+            is_primary.then(|| format!("{}.{}", object.kind, object.group()))
+        })
     }
 
     /// Which related objects are kept in line, by key.
@@ -154,9 +342,30 @@ impl State {
         self.records.get(key)
     }
 
-    /// Notes that a related object is being kept in line.
-    pub fn track(&mut self, key: &str, record: Record) {
+    /// Notes that a related object is being kept in line. Which object its copy is stays known.
+    pub fn track(&mut self, key: &str, mut record: Record) {
+        if let Some(old) = self.records.get(key).filter(|old| old.is_same(&record)) {
+            record.uid = record.uid.or_else(|| old.uid.clone());
+        }
         self.records.insert(key.to_owned(), record);
+    }
+
+    /// Notes related objects that are being kept in line, and what is about to be created for them: that is how a copy is known again if the
+    /// agent dies before it can note its UID.
+    pub fn track_all(&mut self, records: Vec<(String, Record, Option<Value>)>) {
+        for (key, record, new) in records {
+            self.track(&key, record);
+            if let Some(new) = new {
+                self.note_next(&key, new, false);
+            }
+        }
+    }
+
+    /// Notes which object is the copy of a related object.
+    pub fn note_copy(&mut self, key: &str, uid: &str) {
+        if let Some(record) = self.records.get_mut(key) {
+            record.uid = Some(uid.to_owned());
+        }
     }
 
     /// Whether anything is remembered under a key.
@@ -174,6 +383,10 @@ impl State {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.records.is_empty()
     }
+}
+
+fn text(value: &impl Serialize) -> Vec<u8> {
+    go::to_string(value).unwrap_or_default().into_bytes()
 }
 
 /// Name of the Secret that remembers a primary.
@@ -236,17 +449,79 @@ mod tests {
         assert_eq!(secret_labels(&source).len(), 4);
     }
 
+    fn read(data: &BTreeMap<String, Vec<u8>>) -> State {
+        State::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_slice())))
+    }
+
     #[test]
     fn state_survives_the_secret() {
         let mut state = State::default();
         state.note("a", json!({"spec": {"x": 1}}));
-        state.note_next("a", json!({"spec": {"x": 2}}));
+        state.note_next("a", json!({"spec": {"x": 2}}), true);
+        let note = StatusNote { sent: "s".into(), stored: None, schema: String::new() };
+        state.note_status("a", Some(note));
         let data = state.to_data();
-        assert_eq!(data.keys().collect::<Vec<_>>(), ["a", "a.next"]);
-        let read = State::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_bytes())));
-        assert_eq!(read, state);
+        assert_eq!(data.keys().collect::<Vec<_>>(), ["a", "a.next", "a.status"]);
+        assert_eq!(read(&data), state);
         state.note("a", json!({"spec": {"x": 2}}));
+        state.note_status("a", None);
         assert_eq!(state.to_data().len(), 1);
+    }
+
+    #[test]
+    fn states_that_were_never_written_do_not_pile_up() {
+        let mut state = State::default();
+        state.note("a", json!({"spec": 0}));
+        for i in 0..30 {
+            state.note_next("a", json!({"spec": i}), true);
+        }
+        assert_eq!(state.entry("a").unwrap().next.len(), 1);
+        for i in 0..30 {
+            state.note_next("a", json!({"spec": i}), false);
+        }
+        assert!(state.entry("a").unwrap().next.len() <= MOST_NEXT);
+    }
+
+    #[test]
+    fn whatever_its_size_a_state_fits_into_its_secret() {
+        let size = |data: &BTreeMap<String, Vec<u8>>| data.values().map(Vec::len).sum::<usize>();
+        // Hard to compress, and as large as an API server takes.
+        let mut seed = 1u64;
+        let mut noise = |length: usize| -> String {
+            let mut next = || {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                char::from(b' ' + u8::try_from((seed >> 33) % 90).unwrap())
+            };
+            (0..length).map(|_| next()).collect()
+        };
+        let large = json!({"data": noise(700 * 1024)});
+        let mut state = State::default();
+        state.note("plain", large.clone());
+        assert_eq!(state.to_data().keys().collect::<Vec<_>>(), ["plain"], "the reference agent can read it");
+        state.note_next("plain", json!({"data": noise(700 * 1024)}), true);
+        let data = state.to_data();
+        assert!(
+            size(&data) <= LIMIT && read(&data).entry("plain").unwrap().last.as_ref().unwrap().whole() == Some(&large)
+        );
+        let mut state = State::default();
+        for key in ["a", "b", "c"] {
+            state.note(key, json!({"data": "text ".repeat(100 * 1024)}));
+        }
+        assert!(size(&state.to_data()) <= LIMIT);
+        assert_eq!(read(&state.to_data()), state, "nothing is lost");
+        for key in ["a", "b", "c"] {
+            state.note(key, json!({"data": noise(600 * 1024)}));
+        }
+        let data = state.to_data();
+        assert!(size(&data) <= LIMIT);
+        assert_eq!(read(&data).sums(), state.sums(), "at least the checksums are kept");
+    }
+
+    #[test]
+    fn a_checksum_does_not_depend_on_the_names_of_kinds() {
+        assert_eq!(sum(&json!({"apiVersion": "a/v1", "kind": "A", "spec": 1})), sum(&json!({"spec": 1})));
+        assert_ne!(sum(&json!({"spec": 1})), sum(&json!({"spec": 2})));
+        assert_ne!(checksum(&json!({"kind": 1})), checksum(&json!({"kind": 2})));
     }
 
     #[test]
@@ -255,14 +530,17 @@ mod tests {
         let value = |kind: &str, name: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"namespace": "ns", "name": name}});
         let mut state = State::default();
         state.note(&entry_key("c", "ns", "a"), value("CronTab", "a"));
-        state.note_next(&entry_key("c", "ns", "b"), value("Backup", "b"));
+        state.note_next(&entry_key("c", "ns", "b"), value("Backup", "b"), true);
         state.note(&entry_key("", "ns", "c"), value("Secret", "c"));
         let others = state.others_in_kcp(&primary);
         assert_eq!(
             others.iter().map(|o| (o.group(), o.kind.as_str(), o.name.as_str())).collect::<Vec<_>>(),
             [("example.com", "Backup", "b")]
         );
-        assert!(state.remembers("example.com", "CronTab") && !state.remembers("", "CronTab"));
+        let labels = json!(secret_labels(&primary));
+        assert_eq!(state.kind_of_primary(&labels).as_deref(), Some("CronTab.example.com"));
+        let other = SourceKey { name: "z".into(), ..primary };
+        assert_eq!(state.kind_of_primary(&json!(secret_labels(&other))), None);
     }
 
     #[test]

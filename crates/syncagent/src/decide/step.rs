@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::edit::{Edit, Guard};
 use super::record::Record;
 use crate::api::DELETION_PROPAGATION;
 use crate::rules::ApiKind;
@@ -83,6 +84,8 @@ pub enum Step {
         at: Place,
         /// The whole list.
         finalizers: Vec<String>,
+        /// The annotation that tells who relies on ours, if that changes.
+        held_by: Option<Value>,
         /// Precondition.
         resource_version: String,
     },
@@ -99,6 +102,17 @@ pub enum Step {
         at: Place,
         /// The object.
         object: Value,
+    },
+    /// Change some fields of a copy, unless somebody else has written it since.
+    Edit {
+        /// The object.
+        at: Place,
+        /// What changes.
+        edits: Vec<Edit>,
+        /// What must still be true.
+        guard: Guard,
+        /// Whether the object has annotations.
+        annotated: bool,
     },
     /// Send a JSON merge patch.
     Patch {
@@ -120,6 +134,10 @@ pub enum Step {
         at: Place,
         /// The object with the new status and its resourceVersion.
         object: Value,
+        /// Key in the state Secret, for the case that the server does not take the status as it is.
+        entry: String,
+        /// The schema by which the server judges.
+        schema: String,
     },
     /// Delete exactly this object.
     Delete {
@@ -138,6 +156,8 @@ pub enum Step {
         entry: String,
         /// Desired state that is about to be written.
         value: Value,
+        /// Whether other states that were noted before are known not to be on the copy.
+        only: bool,
     },
     /// Note that the copy is now this.
     Remember {
@@ -145,11 +165,13 @@ pub enum Step {
         entry: String,
         /// Desired state that was written.
         value: Value,
+        /// Where the copy is, if it is to be known again by its UID.
+        copy: Option<Place>,
     },
     /// Note which related objects are about to be kept in line, so that they are known whatever happens next.
     Track {
-        /// Keys in the state Secret and what they are about.
-        records: Vec<(String, Record)>,
+        /// Keys in the state Secret, what they are about, and what is about to be created.
+        records: Vec<(String, Record, Option<Value>)>,
     },
     /// Remove what is remembered about one related object.
     Drop {
@@ -183,6 +205,7 @@ impl Step {
         match self {
             Self::SetFinalizers { at, .. }
             | Self::Create { at, .. }
+            | Self::Edit { at, .. }
             | Self::Patch { at, .. }
             | Self::Replace { at, .. }
             | Self::WriteStatus { at, .. }
@@ -197,6 +220,7 @@ impl Step {
             Self::SetFinalizers { .. } => "set-finalizers",
             Self::EnsureNamespace { .. } => "ensure-namespace",
             Self::Create { .. } => "create",
+            Self::Edit { .. } => "edit",
             Self::Patch { .. } => "patch",
             Self::Replace { .. } => "replace",
             Self::WriteStatus { .. } => "write-status",
@@ -231,6 +255,10 @@ pub enum Event {
     Released,
     /// The status cannot be written to the copy.
     StatusSubresourceMissing,
+    /// The status was stored differently from how it was sent.
+    StatusAltered,
+    /// The status was refused.
+    StatusRefused,
 }
 
 impl Event {
@@ -248,12 +276,20 @@ impl Event {
                 "StatusSubresourceMissing",
                 "Cannot sync status: the destination resource does not have a status subresource. Set syncStatus: false or add subresources.status to the CRD.",
             ),
+            Self::StatusAltered => (
+                "StatusAltered",
+                "The status was stored differently from how it was reported: its schema lacks some of the fields, or has defaults for others.",
+            ),
+            Self::StatusRefused => (
+                "StatusRefused",
+                "The reported status was refused, because it does not fit the schema. It is sent again when it changes.",
+            ),
         }
     }
 
     /// Whether somebody has to do something about it.
     pub fn is_warning(self) -> bool {
-        self == Self::StatusSubresourceMissing
+        matches!(self, Self::StatusSubresourceMissing | Self::StatusAltered | Self::StatusRefused)
     }
 }
 
@@ -280,6 +316,12 @@ pub struct Plan {
     pub strands: Vec<Vec<Step>>,
     /// What cannot be done for some related objects.
     pub problems: Vec<String>,
+    /// What is to be known although there is nothing to do about it.
+    pub notices: Vec<String>,
+    /// Related objects that the reference agent remembers in its own way. That is good enough until something else is written.
+    pub implied: Vec<(String, Record)>,
+    /// Whether more of what is remembered must be read before anything can be decided.
+    pub needs_memory: bool,
     /// When to look again.
     pub next: Next,
 }

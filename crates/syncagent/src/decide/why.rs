@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::pair::has_finalizer;
+use super::edit::Edit;
+use super::holders::has_finalizer;
 use super::primary::{Copies, Seen};
 use super::step::{Place, Plan, Side, Step};
 use crate::api::FINALIZER;
@@ -64,6 +65,7 @@ fn sentence(step: &Step) -> String {
         Step::SetFinalizers { at, .. } => format!("let {at} go: take off the finalizer {FINALIZER}"),
         Step::EnsureNamespace { side, name } => format!("make sure that namespace {name} exists {}", place(*side)),
         Step::Create { at, .. } => format!("create {at}"),
+        Step::Edit { at, edits, .. } => format!("change {at}: {}", edited(at, edits)),
         Step::Patch { at, patch } => format!("change {at}: {}", changes(at, patch)),
         Step::Replace { at, .. } => format!("write all of {at}: nothing is remembered of what was written before"),
         Step::WriteStatus { at, .. } => format!("write the status of {at}"),
@@ -72,7 +74,7 @@ fn sentence(step: &Step) -> String {
         Step::RememberNext { .. } => "note in the state Secret what is about to be written".to_owned(),
         Step::Remember { .. } => "note in the state Secret what was written".to_owned(),
         Step::Track { records } => {
-            let names: Vec<String> = records.iter().map(|(_, record)| record.origin.to_string()).collect();
+            let names: Vec<String> = records.iter().map(|(_, record, _)| record.origin.to_string()).collect();
             format!("note in the state Secret that these are copied: {}", names.join(", "))
         }
         Step::Drop { .. } => "remove a related object from the state Secret".to_owned(),
@@ -93,6 +95,26 @@ fn changes(at: &Place, patch: &Value) -> String {
     let secret = at.kind.group.is_empty() && at.kind.kind == "Secret";
     let mut fields = Vec::new();
     collect(patch, &mut String::new(), secret, &mut fields);
+    fields.join(", ")
+}
+
+/// The fields that edits change.
+fn edited(at: &Place, edits: &[Edit]) -> String {
+    let secret = at.kind.group.is_empty() && at.kind.kind == "Secret";
+    let mut fields = Vec::new();
+    for edit in edits {
+        let hidden = secret && edit.path.first().is_some_and(|key| key == "data" || key == "stringData");
+        let mut field = edit.path.join(".");
+        match &edit.value {
+            None => fields.push(format!("{field} goes")),
+            Some(value) if hidden && edit.path.len() == 1 => {
+                fields.extend(value.as_object().into_iter().flatten().map(|(key, _)| format!("{field}.{key}")));
+            }
+            Some(_) if hidden => fields.push(field),
+            Some(Value::Null) => fields.push(format!("{field} = null")),
+            Some(value) => collect(value, &mut field, secret, &mut fields),
+        }
+    }
     fields.join(", ")
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::metadata::{annotation, label};
 use super::mutation::Mutation;
 use super::naming::{Naming, NamingError};
-use super::{ApiKind, Duty, Rules};
+use super::{Adoption, ApiKind, Duty, Rules};
 use crate::api::{self, AGENT_NAME, SOURCE_KIND};
 
 /// A kind that is not published any more.
@@ -71,6 +71,8 @@ impl Abandoned {
             mutation: Mutation::default(),
             subresources: Vec::new(),
             related: Vec::new(),
+            adoption: Adoption::default(),
+            schema: String::new(),
         })
     }
 }

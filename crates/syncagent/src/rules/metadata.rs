@@ -6,8 +6,8 @@ use sha1::{Digest, Sha1};
 
 use super::hex;
 use crate::api::{
-    AGENT_NAME, DELETION_PROPAGATION, RELATED_PREFIX, REMOTE_CLUSTER, REMOTE_NAME, REMOTE_NAME_HASH, REMOTE_NAMESPACE,
-    REMOTE_NAMESPACE_HASH, REMOTE_WORKSPACE_PATH,
+    ADOPTION, AGENT_NAME, APPLIED_STATE, DELETION_PROPAGATION, HELD_BY, RELATED_PREFIX, REMOTE_CLUSTER, REMOTE_NAME,
+    REMOTE_NAME_HASH, REMOTE_NAMESPACE, REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE, REMOTE_UID, REMOTE_WORKSPACE_PATH,
 };
 
 /// Set by the server or by other controllers of one cluster, without meaning in another.
@@ -40,6 +40,9 @@ pub struct Link {
     pub labels: Vec<(&'static str, String)>,
     /// Annotations.
     pub annotations: Vec<(&'static str, String)>,
+    /// Annotations that tell sources of the same place apart. Copies of the reference agent do not have them: they are written together
+    /// with other changes, and their absence alone is no reason to write.
+    pub marks: Vec<(&'static str, String)>,
 }
 
 impl Link {
@@ -54,7 +57,17 @@ impl Link {
         if let Some(path) = workspace_path {
             annotations.push((REMOTE_WORKSPACE_PATH, path.to_owned()));
         }
-        Self { labels, annotations }
+        Self { labels, annotations, marks: Vec::new() }
+    }
+
+    /// The same for one certain object: its resource in kcp, and its UID.
+    #[must_use]
+    pub fn to_object(mut self, resource: &str, source: &Value) -> Self {
+        self.marks.push((REMOTE_RESOURCE, resource.to_owned()));
+        if let Some(uid) = source["metadata"]["uid"].as_str() {
+            self.marks.push((REMOTE_UID, uid.to_owned()));
+        }
+        self
     }
 
     /// The source a copy leads back to, if it carries a complete link.
@@ -76,7 +89,7 @@ impl Link {
             set(copy, "labels", key, value);
         }
         set(copy, "labels", AGENT_NAME, agent_name);
-        for (key, value) in &self.annotations {
+        for (key, value) in self.annotations.iter().chain(&self.marks) {
             set(copy, "annotations", key, value);
         }
     }
@@ -138,6 +151,11 @@ fn crosses_as_annotation(key: &str) -> bool {
             | REMOTE_NAME
             | REMOTE_NAMESPACE
             | REMOTE_WORKSPACE_PATH
+            | REMOTE_RESOURCE
+            | REMOTE_UID
+            | APPLIED_STATE
+            | HELD_BY
+            | ADOPTION
             | DELETION_PROPAGATION
     ) && !key.starts_with(RELATED_PREFIX)
 }

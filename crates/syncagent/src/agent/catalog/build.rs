@@ -138,7 +138,8 @@ fn entry(
     })?;
     let schema_name = schema::name(&projected)
         .map_err(|error| Problem { reason: "InvalidProjection", message: error.to_string() })?;
-    let rules = Rules::compile(&pr, &crd, agent_name).map(Arc::new).map_err(|error| error.to_string());
+    let rules = Rules::compile(&pr, &crd, agent_name).map(|rules| Rules { schema: schema_name.clone(), ..rules });
+    let rules = rules.map(Arc::new).map_err(|error| error.to_string());
     Ok(Entry { pr, crd, projected: Arc::new(projected), schema_name, rules, origin })
 }
 

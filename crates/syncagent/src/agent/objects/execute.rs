@@ -12,12 +12,13 @@ use tokio::sync::OnceCell;
 use super::kinds::resource;
 use super::states::States;
 use crate::agent::events::{Recorder, Type};
-use crate::api::AGENT_NAME;
+use crate::api::{AGENT_NAME, HELD_BY, REMOTE_NAMESPACE_HASH, REMOTE_UID};
 use crate::decide::adopt::{Adoption, adopt};
-use crate::decide::state::State;
-use crate::decide::{Place, Side, Step};
+use crate::decide::edit::{self, Edit, Guard, json_patch};
+use crate::decide::state::{State, StatusNote, checksum};
+use crate::decide::{Claim, Event, Place, Side, Step, claim};
 use crate::rules::Rules;
-use crate::rules::metadata::{Link, SourceKey, label};
+use crate::rules::metadata::{Link, SourceKey, annotation, label};
 
 /// Why a step could not be executed.
 #[derive(Debug, Error)]
@@ -42,6 +43,14 @@ pub(super) enum StepError {
         /// Who owns it.
         owner: String,
     },
+    /// The place of a new copy is taken by an object that nobody has offered.
+    #[error(
+        "{0} was there before, and nobody said that it may become a copy; remove or rename it, change spec.naming of the PublishedResource, or let it be taken over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
+    )]
+    Refused(String),
+    /// Somebody else has written the copy since it was looked at.
+    #[error("{0} was written by somebody else meanwhile; it is looked at again")]
+    Stale(String),
     /// A copy was not visible before.
     #[error("a copy is still there: {0}; it is looked at again")]
     CopyLeft(String),
@@ -52,8 +61,8 @@ impl StepError {
     pub fn is_race(&self) -> bool {
         match self {
             Self::Write { source, .. } => source.is_conflict() || source.is_already_exists(),
-            Self::Foreign { .. } => false,
-            Self::CopyLeft(_) => true,
+            Self::Foreign { .. } | Self::Refused(_) => false,
+            Self::CopyLeft(_) | Self::Stale(_) => true,
         }
     }
 
@@ -84,6 +93,12 @@ pub(super) struct Executor<'a> {
     pub recorder: &'a Recorder,
     pub rules: &'a Rules,
     pub key: &'a SourceKey,
+    /// The primary.
+    pub source: &'a Value,
+    /// Other sources of the same place whose copies are of the same kind.
+    pub rivals: &'a [(Arc<Rules>, Value)],
+    /// What is to be told, although everything was done that can be done.
+    pub notices: Vec<String>,
     /// Objects as they were seen or written last, for events.
     pub objects: HashMap<Place, Value>,
 }
@@ -93,22 +108,22 @@ impl Executor<'_> {
     pub async fn execute(&mut self, step: Step) -> Result<(), StepError> {
         let verb = step.verb();
         match step {
-            Step::SetFinalizers { at, finalizers, resource_version } => {
-                let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": resource_version}});
+            Step::SetFinalizers { at, finalizers, held_by, resource_version } => {
+                let mut patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": resource_version}});
+                if let Some(held_by) = held_by {
+                    patch["metadata"]["annotations"] = json!({ HELD_BY: held_by });
+                }
                 self.patch(verb, at, &patch).await
             }
             Step::EnsureNamespace { side, name } => self.ensure_namespace(side, &name).await,
             Step::Create { at, object } => self.create(at, object).await,
+            Step::Edit { at, edits, guard, annotated } => self.edit(at, &edits, &guard, annotated).await,
             Step::Patch { at, patch } => self.patch(verb, at, &patch).await,
             Step::Replace { at, object } => {
                 let written = self.client(at.side).replace(&resource(&at.kind), at.namespace.as_deref(), &object).await;
                 self.wrote(verb, at, written)
             }
-            Step::WriteStatus { at, object } => {
-                let kind = resource(&at.kind);
-                let written = self.client(at.side).replace_status(&kind, at.namespace.as_deref(), &object).await;
-                self.wrote(verb, at, written)
-            }
+            Step::WriteStatus { at, object, entry, schema } => self.write_status(at, &object, &entry, schema).await,
             Step::Delete { at, uid, dependents } => {
                 let propagation_policy = dependents.map(|dependents| dependents.policy().to_owned());
                 let options = DeleteOptions { uid: Some(uid), propagation_policy, ..DeleteOptions::default() };
@@ -119,33 +134,27 @@ impl Executor<'_> {
                 }
             }
             Step::ConfirmNoCopy => self.confirm_no_copy().await,
-            Step::RememberNext { entry, value } => {
-                let written = self.states.update(&self.rules.remote, self.key, |state| state.note_next(&entry, value));
-                written.await.map_err(|source| self.state_failed(verb, source))
+            Step::RememberNext { entry, value, only } => {
+                self.remember(verb, |state| state.note_next(&entry, value, only)).await
             }
-            Step::Remember { entry, value } => {
-                let written = self.states.update(&self.rules.remote, self.key, |state| state.note(&entry, value));
-                written.await.map_err(|source| self.state_failed(verb, source))
+            Step::Remember { entry, value, copy } => {
+                let copy = copy.and_then(|at| Some(self.objects.get(&at)?["metadata"]["uid"].as_str()?.to_owned()));
+                let note = |state: &mut State| {
+                    state.note(&entry, value);
+                    if let Some(uid) = copy {
+                        state.note_copy(&entry, &uid);
+                    }
+                };
+                self.remember(verb, note).await
             }
-            Step::Track { records } => {
-                let track = |state: &mut State| records.into_iter().for_each(|(key, record)| state.track(&key, record));
-                let written = self.states.update(&self.rules.remote, self.key, track).await;
-                written.map_err(|source| self.state_failed(verb, source))
-            }
-            Step::Drop { entry } => {
-                let written = self.states.update(&self.rules.remote, self.key, |state| state.drop_entry(&entry));
-                written.await.map_err(|source| self.state_failed(verb, source))
-            }
+            Step::Track { records } => self.remember(verb, |state| state.track_all(records)).await,
+            Step::Drop { entry } => self.remember(verb, |state| state.drop_entry(&entry)).await,
             Step::Forget => {
                 let written = self.states.forget(&self.rules.remote, self.key).await;
                 written.map_err(|source| self.state_failed(verb, source))
             }
             Step::Report { at, event } => {
-                if let Some(object) = self.objects.get(&at) {
-                    let (reason, message) = event.texts();
-                    let kind = if event.is_warning() { Type::Warning } else { Type::Normal };
-                    self.recorder.event(self.kcp, object, kind, reason, message);
-                }
+                self.report(&at, event);
                 Ok(())
             }
         }
@@ -156,8 +165,8 @@ impl Executor<'_> {
         if self.states.get(&self.rules.remote, self.key).entry(entry).is_some() {
             return;
         }
-        let written = self.states.update(&self.rules.remote, self.key, |state| state.note_next(entry, value.clone()));
-        if let Err(error) = written.await {
+        let note = |state: &mut State| state.note_next(entry, value.clone(), true);
+        if let Err(error) = self.states.update(&self.rules.remote, self.key, note).await {
             tracing::debug!(%error, "Cannot leave a trace.");
         }
     }
@@ -176,6 +185,74 @@ impl Executor<'_> {
                 Ok(())
             }
             Err(source) => Err(failed(verb, &at, source)),
+        }
+    }
+
+    fn report(&self, at: &Place, event: Event) {
+        if let Some(object) = self.objects.get(at) {
+            let (reason, message) = event.texts();
+            let kind = if event.is_warning() { Type::Warning } else { Type::Normal };
+            self.recorder.event(self.kcp, object, kind, reason, message);
+        }
+    }
+
+    async fn remember(&self, verb: &'static str, change: impl FnOnce(&mut State)) -> Result<(), StepError> {
+        let written = self.states.update(&self.rules.remote, self.key, change).await;
+        written.map_err(|source| self.state_failed(verb, source))
+    }
+
+    /// Changes a copy if the guard holds when the write arrives. Where patches are not granted, the whole object is replaced.
+    async fn edit(&mut self, at: Place, edits: &[Edit], guard: &Guard, annotated: bool) -> Result<(), StepError> {
+        let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
+        let client = self.client(at.side);
+        let patched = client.json_patch(&kind, namespace, &at.name, &json_patch(edits, guard, annotated)).await;
+        let refused = match patched {
+            // A test that fails is told like an object that is not valid.
+            Err(error) if error.is_invalid() || error.is_forbidden() => error,
+            patched => return self.wrote("edit", at, patched),
+        };
+        let live = client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source))?;
+        let Some(mut live) = live.filter(|live| guard.holds(live)) else {
+            return Err(StepError::Stale(at.to_string()));
+        };
+        if refused.is_invalid() {
+            return Err(failed("edit", &at, refused));
+        }
+        edit::apply(edits, &mut live);
+        match client.replace(&kind, namespace, &live).await {
+            Err(error) if error.is_forbidden() => Err(failed("edit", &at, refused)),
+            replaced => self.wrote("edit", at, replaced),
+        }
+    }
+
+    /// Writes a status. One that the server does not take as it is would be sent again and again: it is remembered what was sent.
+    async fn write_status(&mut self, at: Place, object: &Value, entry: &str, schema: String) -> Result<(), StepError> {
+        let client = self.client(at.side);
+        let sum = |object: &Value| checksum(&object["status"]);
+        let sent = sum(object);
+        let written = client.replace_status(&resource(&at.kind), at.namespace.as_deref(), object).await;
+        let stored = match &written {
+            Ok(stored) if stored["status"] == object["status"] => {
+                let state = self.states.get(&self.rules.remote, self.key);
+                if state.entry(entry).is_some_and(|entry| entry.status.is_some()) {
+                    self.remember("remember", |state| state.note_status(entry, None)).await?;
+                }
+                return self.wrote("write-status", at, written);
+            }
+            Ok(stored) => Some(sum(stored)),
+            Err(error) if error.is_invalid() => None,
+            Err(_) => return self.wrote("write-status", at, written),
+        };
+        let (refused, note) = (stored.is_none(), StatusNote { sent, stored, schema });
+        self.remember("remember", |state| state.note_status(entry, Some(note))).await?;
+        let told = if self.objects.contains_key(&at) { &at } else { return Ok(()) };
+        self.report(told, if refused { Event::StatusRefused } else { Event::StatusAltered });
+        match written {
+            Err(error) => {
+                self.notices.push(format!("cannot write the status of {at}: {error}"));
+                Ok(())
+            }
+            written => self.wrote("write-status", at, written),
         }
     }
 
@@ -199,16 +276,17 @@ impl Executor<'_> {
         }
         let existing = client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source))?;
         let Some(existing) = existing else { return self.wrote("create", at, created) };
-        match adopt(&existing, &object) {
+        match adopt(&existing, &object, self.rules.adoption, &self.rules.subresources) {
             // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew with
             // the copy in sight.
             Adoption::Ours => Err(StepError::CopyLeft(at.to_string())),
             Adoption::Take(taken) => {
-                tracing::info!(object = %at, "Taking over an object that belongs to nobody.");
+                tracing::info!(object = %at, "Taking over an object that was there before.");
                 let written = client.replace(&kind, namespace, &taken).await;
                 self.wrote("adopt", at, written)
             }
             Adoption::Foreign { owner } => Err(StepError::Foreign { at: at.to_string(), owner }),
+            Adoption::Refused => Err(StepError::Refused(at.to_string())),
         }
     }
 
@@ -228,7 +306,12 @@ impl Executor<'_> {
         if self.rules.blind {
             return Ok(());
         }
-        let labels: Vec<String> = Link::to(self.key, None).labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let link = Link::to(self.key, None).labels;
+        let mut labels: Vec<String> = link.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        // A source without a namespace has nothing to do with one of the same name in some namespace.
+        if self.key.namespace.is_empty() {
+            labels.push(format!("!{REMOTE_NAMESPACE_HASH}"));
+        }
         let kind = resource(&self.rules.local);
         let options = ListOptions::labels(labels.join(","));
         let left = self.local.list(&kind, None, &options).await.map_err(|source| StepError::Write {
@@ -236,8 +319,14 @@ impl Executor<'_> {
             at: format!("copies of {}/{}", self.key.namespace, self.key.name),
             source,
         })?;
-        // Another agent's copy of a source with the same name is that agent's business.
-        let ours = |copy: &&Value| label(copy, AGENT_NAME).is_none_or(|agent| agent == self.rules.agent_name);
+        // The copy of another agent is that agent's business, that of another source is that source's, and so is that of an earlier object of
+        // the same name.
+        let uid = self.source["metadata"]["uid"].as_str();
+        let ours = |copy: &&Value| {
+            label(copy, AGENT_NAME).is_none_or(|agent| agent == self.rules.agent_name)
+                && annotation(copy, REMOTE_UID).is_none_or(|theirs| Some(theirs) == uid)
+                && !matches!(claim(self.rules, self.key, self.source, self.rivals, copy), Ok(Claim::Theirs))
+        };
         let Some(copy) = left.iter().find(ours) else { return Ok(()) };
         let text = |key: &str| copy["metadata"][key].as_str();
         let (namespace, name) = (text("namespace"), text("name").unwrap_or_default());

@@ -17,6 +17,8 @@ use crate::rules::metadata::SourceKey;
 pub(crate) struct Journeys {
     pub(super) sources: FleetStore<Object>,
     pub(super) copies: FleetStore<Object>,
+    /// The resource of the sources in kcp.
+    pub(super) resource: String,
 }
 
 /// How far one object has come.
@@ -93,7 +95,7 @@ impl Journeys {
             source: stop(source, &value),
             held: metadata["finalizers"].as_array().is_some_and(|all| all.iter().any(|one| one == FINALIZER)),
             has_status: value["status"].as_object().is_some_and(|status| !status.is_empty()),
-            copy: copies::of(&self.copies, &at).first().map(|copy| stop(copy, &copy.value())),
+            copy: copies::of(&self.copies, &at, &self.resource).first().map(|copy| stop(copy, &copy.value())),
             related: related.collect(),
         }
     }

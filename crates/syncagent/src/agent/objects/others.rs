@@ -6,6 +6,7 @@ use carrick_client::{Client, Error};
 use serde_json::Value;
 
 use super::kinds::resource;
+use super::reach::Reaching;
 use crate::decide::state::{Remembered, State};
 use crate::decide::{Place, Side};
 use crate::rules::ApiKind;
@@ -20,6 +21,7 @@ pub(super) async fn read(
     primary: &SourceKey,
     deleting: bool,
     is_needed: impl Fn(&Place) -> bool,
+    reach: Reaching<'_>,
 ) -> Result<Vec<(Place, Value)>, Error> {
     let recorded = state.records().map(|(_, record)| &record.origin);
     let mut places: Vec<Place> = recorded.filter(|at| at.side == Side::Kcp && !deleting).cloned().collect();
@@ -34,8 +36,10 @@ pub(super) async fn read(
     }
     let mut found = Vec::new();
     for at in places.into_iter().filter(|at| !is_needed(at)) {
-        let read = kcp.get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await?;
-        found.extend(read.map(|read| (at, read)));
+        match kcp.get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await {
+            Err(error) if reach.is_lost(&at, &error).await => {}
+            read => found.extend(read?.map(|read| (at, read))),
+        }
     }
     Ok(found)
 }

@@ -17,12 +17,16 @@ use tracing::Instrument;
 
 use super::execute::{Executor, StepError};
 use super::hop::{Hop, Tally};
+use super::reach::Reaching;
 use super::related::{Read, ReadError, Reader, Unseen};
 use super::syncer::Shared;
-use super::{copies, others};
+use super::{copies, kinds, others};
 use crate::agent::connect::resource;
 use crate::agent::events::Type;
-use crate::decide::{Copies, DecideError, Next, Place, Record, RelatedView, Seen, Side, Step, decide, explain};
+use crate::decide::state::State;
+use crate::decide::{
+    Claim, Copies, DecideError, Next, Place, Record, RelatedView, Seen, Side, Step, claim, decide, explain,
+};
 use crate::rules::metadata::{SourceKey, annotation, is_deleting};
 use crate::rules::{Duty, Rules};
 
@@ -61,6 +65,9 @@ pub(super) enum ReconcileError {
     /// Something cannot be done for some related objects; everything else was done.
     #[error("{}", .0.join("; "))]
     Problems(Vec<String>),
+    /// Everything was done, but something is to be known; nothing is tried again until something changes.
+    #[error("{}", .0.join("; "))]
+    Notices(Vec<String>),
     /// The agent itself is broken.
     #[error("the agent panicked over this object; please report this")]
     Panic,
@@ -74,6 +81,7 @@ impl ReconcileError {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Read { .. } | Self::Path { .. } | Self::Related(_) | Self::Problems(_) => "Related",
+            Self::Notices(_) => "Status",
             Self::Decide(_) => "Rules",
             Self::Panic => "Panic",
             Self::Step(_) => "Taken",
@@ -92,7 +100,7 @@ impl ReconcileError {
                 source.is_transient()
             }
             Self::Step(error) => error.is_transient(),
-            Self::Related(_) | Self::Problems(_) | Self::Decide(_) | Self::Panic => false,
+            Self::Related(_) | Self::Problems(_) | Self::Notices(_) | Self::Decide(_) | Self::Panic => false,
         }
     }
 }
@@ -107,6 +115,7 @@ pub(super) async fn reconcile(
 ) -> Result<Next, ReconcileError> {
     let Some(source) = source else {
         shared.related.forget(&shared.user(request));
+        shared.reach.forget(request);
         shared.note_orphan(request, orphan(shared, &source_key(request)).as_ref());
         shared.context.metrics.hops.forget(request);
         return Ok(Next::OnChange);
@@ -139,31 +148,45 @@ async fn process(
 ) -> Result<Next, ReconcileError> {
     let rules = shared.rules();
     let (kcp, local) = (cluster.json_client(), &shared.context.local);
-    let key = source_key(request);
-    let namespace = namespace(shared, &rules, request, kcp).await?;
-    let path = workspace_path(shared, &rules, cluster).await?;
-    let found: Vec<Value> = copies::of(&shared.copies, &key).iter().map(|copy| copy.value()).collect();
+    let (key, deleting) = (source_key(request), is_deleting(source));
+    let reach = Reaching { reach: &shared.reach, kcp, order: request };
+    // The end of an order needs neither; what cannot be read any more must not hold it up.
+    let namespace = unless(deleting, namespace(shared, &rules, request, kcp).await)?;
+    let path = unless(deleting, workspace_path(shared, &rules, cluster).await)?;
+    let rivals = rivals(shared, &rules, request, cluster).await?;
+    let found = own_copies(shared, &rules, &key, source, &rivals)?;
     let names: Vec<String> = found.iter().map(full_name).collect();
     let copies = match found.as_slice() {
         [] => Copies::None,
         [copy] => Copies::One(copy),
         _ => Copies::Many(&names),
     };
-    let state = shared.states.get(&rules.remote, &key);
+    let remembered = async || {
+        shared.states.read(&rules.remote, &key).await.map_err(|source| ReconcileError::Read {
+            what: "the state Secret".into(),
+            cluster: request.cluster.clone(),
+            source,
+        })
+    };
+    let mut state = shared.states.get(&rules.remote, &key);
     let mut seen = Seen {
         key: &key,
         workspace_path: path.as_deref(),
         source: Some(source),
         namespace: namespace.as_ref(),
         copies,
-        state: &state,
+        state: &State::default(),
         related: None,
         others: &[],
         let_go: shared.was_let_go(request),
     };
-    let others = if seen.is_let_go(&rules) {
+    let let_go = Seen { state: &state, ..seen }.is_let_go(&rules);
+    if state.partial && (deleting || let_go) {
+        state = remembered().await?;
+    }
+    let others = if let_go {
         let is_needed = |at: &Place| shared.is_needed(&rules, &key, at);
-        let read = others::read(kcp, &state, &key, is_deleting(source), is_needed).await;
+        let read = others::read(kcp, &state, &key, deleting, is_needed, reach).await;
         read.map_err(|source| ReconcileError::Read {
             what: "objects that are held together with it".into(),
             cluster: request.cluster.clone(),
@@ -173,29 +196,41 @@ async fn process(
         Vec::new()
     };
     seen.others = &others;
-    let mut plan = decide(&rules, seen)?;
+    let mut plan = decide(&rules, Seen { state: &state, ..seen })?;
     let mut read = Read::default();
     let has_related = !rules.related.is_empty() || state.records().next().is_some();
-    if has_related && (is_deleting(source) || plan.steps.is_empty()) {
+    if has_related && !plan.needs_memory && (deleting || plan.steps.is_empty()) {
         let (copy, path) = (found.first(), path.as_deref());
         let user = shared.user(request);
         let reader = Reader { kcp, shared, rules: &rules, user, key: &key, state: &state, source, copy, path };
-        read = if is_deleting(source) { reader.read_last().await? } else { reader.read().await? };
-        seen.related = Some(&read.view);
-        plan = decide(&rules, seen)?;
+        read = if deleting { reader.read_last().await? } else { reader.read().await? };
+        plan = decide(&rules, Seen { state: &state, related: Some(&read.view), ..seen })?;
     }
+    if plan.needs_memory {
+        state = remembered().await?;
+        let related = (!read.is_empty()).then_some(&read.view);
+        plan = decide(&rules, Seen { state: &state, related, ..seen })?;
+    }
+    let related = (!read.is_empty()).then_some(&read.view);
     if let Some(explained) = &shared.context.explained {
-        explained.tell(&rules.name, request, Ok(explain(&rules, seen, &plan)));
+        explained.tell(&rules.name, request, Ok(explain(&rules, Seen { state: &state, related, ..seen }, &plan)));
         return Ok(Next::OnChange);
+    }
+    if !plan.implied.is_empty() {
+        shared.states.imply(&rules.remote, &key, std::mem::take(&mut plan.implied));
     }
     plan.next = match (plan.next, read.unseen) {
         (Next::OnChange, Unseen::Appearance) => Next::Soon,
         (Next::OnChange, Unseen::Changes) => Next::Later,
         (next, _) => next,
     };
-    let problems = read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
+    if !read.lost.is_empty() {
+        tell_of_loss(shared, request, kcp, source, &read.lost);
+    }
+    let problems: Vec<String> =
+        read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
     if plan.steps.is_empty() && plan.strands.is_empty() {
-        return outcome(plan.next, None, problems);
+        return outcome(plan.next, None, problems, std::mem::take(&mut plan.notices));
     }
 
     let source_at = Place {
@@ -212,21 +247,30 @@ async fn process(
         recorder: &shared.context.recorder,
         rules: &rules,
         key: &key,
+        source,
+        rivals: &rivals,
+        notices: std::mem::take(&mut plan.notices),
         objects: HashMap::from([(source_at, source.clone())]),
     };
     let released = plan.releases();
     let tally = Tally { metrics: &shared.context.metrics, pace: &shared.context.pace, object: request, since };
     let mut failed = execute(&mut executor, &tally, plan.steps).await.err();
     if failed.is_none() && !plan.strands.is_empty() {
-        executor.objects.extend(related_in_kcp(&rules, &read.view));
+        executor.objects.extend(related_objects(&rules, &read.view));
         for strand in plan.strands {
             let places: Vec<Place> = strand.iter().filter_map(Step::place).cloned().collect();
             let deletes = strand.iter().any(|step| matches!(step, Step::Delete { .. }));
             let result = execute(&mut executor, &tally, strand).await;
-            for at in places {
-                match executor.objects.get(&at).filter(|_| result.is_ok() && !deletes) {
-                    Some(object) => shared.related.wrote(&key.cluster, &at, object),
-                    None => shared.related.doubt(&key.cluster, &at),
+            for at in &places {
+                match executor.objects.get(at).filter(|_| result.is_ok() && !deletes) {
+                    Some(object) => shared.related.wrote(&key.cluster, at, object),
+                    None => shared.related.doubt(&key.cluster, at),
+                }
+            }
+            if let Err(StepError::Write { source: error, .. }) = &result {
+                // Noted, so that the next look knows that it is of no use.
+                for at in places.iter().filter(|_| deleting) {
+                    reach.is_lost(at, error).await;
                 }
             }
             failed = result.err().or(failed);
@@ -244,7 +288,71 @@ async fn process(
     };
     // A cache that lags is no error: the next event decides anew.
     let _ = tokio::time::timeout(CATCH_UP, catch_up).await;
-    outcome(plan.next, failed, problems)
+    outcome(plan.next, failed, problems, executor.notices)
+}
+
+/// Whatever was found; nothing where a failure does not matter.
+fn unless<T>(irrelevant: bool, found: Result<Option<T>, ReconcileError>) -> Result<Option<T>, ReconcileError> {
+    match found {
+        Err(error) if irrelevant => {
+            tracing::debug!(%error, "Going on without it.");
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
+/// Other sources of the same place, of other PublishedResources whose copies are of the same kind.
+async fn rivals(
+    shared: &Shared,
+    rules: &Rules,
+    request: &Key,
+    cluster: &Cluster,
+) -> Result<Vec<(Arc<Rules>, Value)>, ReconcileError> {
+    let mut rivals = Vec::new();
+    for (theirs, store) in shared.related.primaries.rivals(rules) {
+        let found = if store.is_synced(cluster.endpoint()) {
+            store.get(&request.cluster, &request.namespace, &request.name).map(|object| object.value())
+        } else {
+            let namespace = Some(&*request.namespace);
+            let found = cluster.json_client().get(&kinds::resource(&theirs.remote), namespace, &request.name).await;
+            found.map_err(|source| ReconcileError::Read {
+                what: format!("{} {}", theirs.remote.resource(), request.name),
+                cluster: request.cluster.clone(),
+                source,
+            })?
+        };
+        rivals.extend(found.map(|found| (theirs, found)));
+    }
+    Ok(rivals)
+}
+
+/// The copies of a source, without those that belong to a source of another kind.
+fn own_copies(
+    shared: &Shared,
+    rules: &Rules,
+    key: &SourceKey,
+    source: &Value,
+    rivals: &[(Arc<Rules>, Value)],
+) -> Result<Vec<Value>, ReconcileError> {
+    let mut own = Vec::new();
+    for copy in copies::of(&shared.copies, key, &rules.remote.resource()) {
+        let copy = copy.value();
+        if claim(rules, key, source, rivals, &copy)? == Claim::Ours {
+            own.push(copy);
+        }
+    }
+    Ok(own)
+}
+
+/// Tells the consumer, and the log, what stays behind.
+fn tell_of_loss(shared: &Shared, request: &Key, kcp: &Client, source: &Value, lost: &[String]) {
+    let message = format!(
+        "Cannot clean up in this workspace, because the APIBinding does not accept the claim: {}. Remove what is left by hand.",
+        lost.join(", ")
+    );
+    tracing::warn!(object = %request, "{message}");
+    shared.context.recorder.event(kcp, source, Type::Warning, "RelatedOutOfReach", &message);
 }
 
 /// Executes steps until one fails.
@@ -260,7 +368,7 @@ async fn execute(executor: &mut Executor<'_>, tally: &Tally<'_>, steps: Vec<Step
             (Some(side), _) => tally.pace.answered(side as usize, begun.elapsed()),
             (None, _) => {}
         }
-        if let (Err(error), Some(Step::Remember { entry, value })) = (&executed, steps.peek())
+        if let (Err(error), Some(Step::Remember { entry, value, .. })) = (&executed, steps.peek())
             && !error.is_race()
             && !error.is_transient()
         {
@@ -273,21 +381,27 @@ async fn execute(executor: &mut Executor<'_>, tally: &Tally<'_>, steps: Vec<Step
 }
 
 /// What came out, after everything that could be done was done.
-fn outcome(next: Next, failed: Option<StepError>, problems: Vec<String>) -> Result<Next, ReconcileError> {
+fn outcome(
+    next: Next,
+    failed: Option<StepError>,
+    problems: Vec<String>,
+    notices: Vec<String>,
+) -> Result<Next, ReconcileError> {
     match failed {
         // A race is told only if nothing is worse: it is tried again at once and without a word.
         Some(error) if problems.is_empty() || !error.is_race() => Err(error.into()),
         _ if !problems.is_empty() => Err(ReconcileError::Problems(problems)),
+        None if next == Next::OnChange && !notices.is_empty() => Err(ReconcileError::Notices(notices)),
         _ => Ok(next),
     }
 }
 
-/// Related objects in kcp, which get events.
-fn related_in_kcp(rules: &Rules, view: &RelatedView) -> Vec<(Place, Value)> {
+/// Related objects: those in kcp get events, and all are known by their UID.
+fn related_objects(rules: &Rules, view: &RelatedView) -> Vec<(Place, Value)> {
     let mut objects = Vec::new();
     let mut add = |record: Record, origin: Option<&Value>, copy: Option<&Value>| {
-        let (at, object) = if record.origin.side == Side::Kcp { (record.origin, origin) } else { (record.copy, copy) };
-        objects.extend(object.map(|object| (at, object.clone())));
+        objects.extend(origin.map(|origin| (record.origin, origin.clone())));
+        objects.extend(copy.map(|copy| (record.copy, copy.clone())));
     };
     for seen in &view.seen {
         if let Some(rules) = rules.related.get(seen.entry) {
@@ -304,7 +418,7 @@ fn related_in_kcp(rules: &Rules, view: &RelatedView) -> Vec<(Place, Value)> {
 fn orphan(shared: &Shared, key: &SourceKey) -> Option<Arc<Object>> {
     let rules = shared.rules();
     let ours = rules.duty == Duty::Sync && !shared.states.get(&rules.remote, key).is_empty();
-    copies::of(&shared.copies, key).into_iter().next().filter(|_| ours)
+    copies::of(&shared.copies, key, &rules.remote.resource()).into_iter().next().filter(|_| ours)
 }
 
 /// Waits until a cache shows a version of the object that is at least as new.

@@ -19,12 +19,13 @@ use cache::{Answer, Room};
 use watches::{Interest, Wanted};
 
 use super::kinds::{RelatedKind, resource};
+use super::reach::Reaching;
 use super::syncer::Shared;
 use crate::api::Origin;
 use crate::decide::state::State;
 use crate::decide::{DroppedSeen, Place, Record, RelatedSeen, RelatedView, Side, unnamed};
 use crate::rules::Rules;
-use crate::rules::metadata::{SourceKey, is_deleting};
+use crate::rules::metadata::SourceKey;
 use crate::rules::related::{Found, Gvr, Primaries, Related, RelatedError};
 use crate::rules::selector::Selector;
 
@@ -47,6 +48,8 @@ pub(super) enum ReadError {
     Server {
         /// Identifier of the entry.
         identifier: String,
+        /// What was to be read, if it was an object or a list of them.
+        at: Option<Box<Place>>,
         /// What the server said.
         source: Error,
     },
@@ -71,6 +74,17 @@ pub(super) struct Read {
     pub problems: Vec<ReadError>,
     /// What no watch will report.
     pub unseen: Unseen,
+    /// What cannot be cleaned up, because the consumer does not let us.
+    pub lost: Vec<String>,
+    /// Whether anything was read at all.
+    is_read: bool,
+}
+
+impl Read {
+    /// Whether nothing was read.
+    pub fn is_empty(&self) -> bool {
+        !self.is_read
+    }
 }
 
 /// What no watch will report.
@@ -113,7 +127,7 @@ struct Reading<'a> {
 impl Reader<'_> {
     /// All related objects of a primary that stays.
     pub async fn read(&self) -> Result<Read, ReadError> {
-        let Some(copy) = self.copy else { return Ok(Read::default()) };
+        let Some(copy) = self.copy else { return Ok(Read { is_read: true, ..Read::default() }) };
         let mut read = self.named(copy, false).await;
         // Nothing is taken back on the word of a cache, nor unless both primaries are really there.
         if !self.unnamed(&read).is_empty() && self.are_there(copy).await? {
@@ -122,7 +136,7 @@ impl Reader<'_> {
                 read.view.dropped.push(self.dropped(key, record).await?);
             }
         }
-        self.add_others(&mut read, |seen| is_deleting(&seen.origin));
+        self.add_others(&mut read);
         for seen in &mut read.view.seen {
             if let Some(rules) = self.rules.related.get(seen.entry) {
                 seen.rival = self.shared.rival(self.rules, self.key, &seen.record(rules));
@@ -135,23 +149,53 @@ impl Reader<'_> {
     pub async fn read_last(&self) -> Result<Read, ReadError> {
         let mut read = match self.copy {
             Some(copy) => self.named(copy, true).await,
-            None => Read::default(),
+            None => Read { is_read: true, ..Read::default() },
         };
-        // A server that does not answer may hide what must be taken back. Rules that fail hide nothing: what was done is remembered.
-        if let Some(at) = read.problems.iter().position(|problem| matches!(problem, ReadError::Server { .. })) {
-            return Err(read.problems.swap_remove(at));
+        // A server that does not answer may hide what must be taken back, unless its consumer does not let us see it any more. Rules that
+        // fail hide nothing: what was done is remembered.
+        let mut lost = Vec::new();
+        for problem in std::mem::take(&mut read.problems) {
+            match problem {
+                ReadError::Server { identifier, at: Some(at), source } if self.reach().is_lost(&at, &source).await => {
+                    lost.push(format!("{} of related resource {identifier:?}", at.kind.resource()));
+                }
+                problem @ ReadError::Server { .. } => return Err(problem),
+                problem => read.problems.push(problem),
+            }
         }
         for (key, record) in unnamed(self.state, &self.rules.related, &read.view.seen) {
-            read.view.dropped.push(self.dropped(key, record).await?);
+            let mut dropped = DroppedSeen { key, origin: None, copy: None, others: Vec::new(), record };
+            for (at, slot) in [(&dropped.record.origin, &mut dropped.origin), (&dropped.record.copy, &mut dropped.copy)]
+            {
+                match self.look_up(at).await {
+                    Ok(found) => *slot = found,
+                    Err(source) if self.reach().is_lost(at, &source).await => lost.push(at.to_string()),
+                    Err(source) => {
+                        let identifier = dropped.record.identifier.clone();
+                        return Err(ReadError::Server { identifier, at: Some(Box::new(at.clone())), source });
+                    }
+                }
+            }
+            dropped.others = self.shared.others(self.rules, self.key, &dropped.record);
+            read.view.dropped.push(dropped);
         }
-        self.add_others(&mut read, |_| true);
+        self.add_others(&mut read);
+        read.lost = lost;
         Ok(read)
+    }
+
+    async fn look_up(&self, at: &Place) -> Result<Option<Value>, Error> {
+        self.client(at.side).get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await
+    }
+
+    fn reach(&self) -> Reaching<'_> {
+        Reaching { reach: &self.shared.reach, kcp: self.kcp, order: &self.user.1 }
     }
 
     /// What the rules name.
     async fn named(&self, copy: &Value, live: bool) -> Read {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
-        let mut read = Read::default();
+        let mut read = Read { is_read: true, ..Read::default() };
         let (interests, unseen) = (Mutex::default(), Mutex::default());
         for (entry, rules) in self.rules.related.iter().enumerate() {
             let reading = Reading { live, rules, interests: &interests, unseen: &unseen };
@@ -191,7 +235,8 @@ impl Reader<'_> {
         let there = async |client: &Client, kind, object: &Value| {
             let text = |key: &str| object["metadata"][key].as_str();
             let found = client.get(&resource(kind), text("namespace"), text("name").unwrap_or_default()).await;
-            let found = found.map_err(|source| ReadError::Server { identifier: self.rules.name.clone(), source })?;
+            let found =
+                found.map_err(|source| ReadError::Server { identifier: self.rules.name.clone(), at: None, source })?;
             Ok::<_, ReadError>(found.is_some_and(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
         };
         Ok(there(self.kcp, &self.rules.remote, self.source).await?
@@ -200,16 +245,17 @@ impl Reader<'_> {
 
     async fn dropped(&self, key: String, record: Record) -> Result<DroppedSeen, ReadError> {
         let get = async |at: &Place| {
-            let found = self.client(at.side).get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await;
-            found.map_err(|source| ReadError::Server { identifier: record.identifier.clone(), source })
+            let at_place = || Some(Box::new(at.clone()));
+            let failed = |source| ReadError::Server { identifier: record.identifier.clone(), at: at_place(), source };
+            self.look_up(at).await.map_err(failed)
         };
         let (origin, copy) = (get(&record.origin).await?, get(&record.copy).await?);
         Ok(DroppedSeen { key, origin, copy, others: self.shared.others(self.rules, self.key, &record), record })
     }
 
-    /// Adds who else uses the objects, where that matters.
-    fn add_others(&self, read: &mut Read, matters: impl Fn(&RelatedSeen) -> bool) {
-        for seen in read.view.seen.iter_mut().filter(|seen| matters(seen)) {
+    /// Adds who else uses the objects.
+    fn add_others(&self, read: &mut Read) {
+        for seen in &mut read.view.seen {
             if let Some(rules) = self.rules.related.get(seen.entry) {
                 seen.others = self.shared.others(self.rules, self.key, &seen.record(rules));
             }
@@ -306,7 +352,7 @@ impl Reader<'_> {
             return Ok(object.as_ref().map(Object::value));
         }
         let object = self.client(side).get(&resource(&kind.kind), Some(namespace), name).await;
-        let object = object.map_err(|source| reading.failed(source))?;
+        let object = object.map_err(|source| reading.failed(Some((side, kind, namespace, name)), source))?;
         watches.learn(side, &gvr, &room, name, object.as_ref());
         if blind {
             reading.miss(if object.is_none() { Unseen::Appearance } else { Unseen::Changes });
@@ -332,7 +378,7 @@ impl Reader<'_> {
             objects.iter().map(Object::value).collect()
         } else {
             let all = self.client(side).list(&resource(&kind.kind), Some(namespace), &ListOptions::default()).await;
-            let mut objects = all.map_err(|source| reading.failed(source))?;
+            let mut objects = all.map_err(|source| reading.failed(Some((side, kind, namespace, "*")), source))?;
             objects.retain(|object| selector.matches_object(object));
             watches.learn_list(side, &gvr, &room, selector, &objects);
             objects
@@ -357,7 +403,7 @@ impl Reader<'_> {
     async fn kind(&self, reading: &Reading<'_>, side: Side, gvr: &Gvr) -> Result<RelatedKind, ReadError> {
         let (kinds, client) = (&self.shared.related.kinds, self.client(side));
         let found = if reading.live { kinds.ask(side, client, gvr).await } else { kinds.find(side, client, gvr).await };
-        found.map_err(|source| reading.failed(source))?.ok_or_else(|| ReadError::NoKind {
+        found.map_err(|source| reading.failed(None, source))?.ok_or_else(|| ReadError::NoKind {
             identifier: reading.rules.identifier.clone(),
             side: if side == Side::Kcp { "the consumer's workspace" } else { "the service cluster" },
             gvr: gvr.clone(),
@@ -373,8 +419,12 @@ impl Reader<'_> {
 }
 
 impl Reading<'_> {
-    fn failed(&self, source: Error) -> ReadError {
-        ReadError::Server { identifier: self.rules.identifier.clone(), source }
+    fn failed(&self, at: Option<(Side, &RelatedKind, &str, &str)>, source: Error) -> ReadError {
+        let at = at.map(|(side, kind, namespace, name)| {
+            let namespace = kind.kind.namespaced.then(|| namespace.to_owned());
+            Box::new(Place { side, kind: kind.kind.clone(), namespace, name: name.to_owned() })
+        });
+        ReadError::Server { identifier: self.rules.identifier.clone(), at, source }
     }
 
     fn want(&self, side: Side, gvr: &Gvr, room: &Room, wanted: Wanted) {

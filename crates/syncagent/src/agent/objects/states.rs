@@ -1,8 +1,11 @@
 //! Remembered state, in Secrets on the service cluster.
 //!
-//! All state Secrets are read once at the start; after that this agent is their only writer, so nothing needs to be watched.
+//! All state Secrets are read once at the start; after that this agent is their only writer, so nothing needs to be watched. They are kept
+//! in memory as long as there are few. Of the others only checksums are kept: that is enough to see that nothing has changed, and the
+//! Secret is read again when something has.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,30 +18,53 @@ use tokio_util::sync::CancellationToken;
 use super::uses::{Told, Uses};
 use crate::agent::backoff::Backoff;
 use crate::agent::health::Part;
-use crate::api::OBJECT_STATE;
+use crate::api::{OBJECT_STATE, REMOTE_CLUSTER, REMOTE_KIND, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH};
 use crate::decide::state::{State, secret_labels, secret_name};
 use crate::decide::{Other, Record};
 use crate::rules::ApiKind;
 use crate::rules::metadata::SourceKey;
 
+/// How many bytes of states are kept in memory; beyond that there are only checksums.
+const BUDGET: usize = 24 << 20;
+
 /// The state of all objects.
 pub(super) struct States {
     client: Client,
     namespace: String,
-    /// Secrets by name.
-    known: Mutex<HashMap<Box<str>, Arc<Kept>>>,
+    known: Mutex<Known>,
     /// Which related objects they tell of.
     uses: Mutex<Uses>,
     /// Names of Secrets that may or may not exist: creating them failed, or the answer was lost.
     doubtful: Mutex<HashSet<String>>,
+    /// Records that will be written with the next write of a Secret, by its name.
+    implied: Mutex<HashMap<String, Vec<(String, Record)>>>,
     /// Whether it was said that Secrets must not be deleted.
     said: AtomicBool,
 }
 
+/// Secrets by name, and by what they are about.
+#[derive(Default)]
+struct Known {
+    secrets: HashMap<Arc<str>, Arc<Kept>>,
+    /// The name of a Secret contains the version of the kind, which may change. Several mean that a change was not finished.
+    names: HashMap<Subject, Vec<Arc<str>>>,
+    /// How many Secrets there are for each kind, as `Kind.group`.
+    kinds: HashMap<Arc<str>, usize>,
+    /// How many bytes of states are in memory.
+    spent: usize,
+}
+
+/// A hash of what a Secret is about: the kind, and where the object is.
+type Subject = u64;
+
 /// What is kept of a state Secret: there are as many as objects.
 struct Kept {
     version: Box<str>,
+    subject: Subject,
+    kind: Arc<str>,
     data: Box<[Entry]>,
+    /// Whether the Secret holds more than is kept.
+    partial: bool,
     /// All metadata, if somebody has added something.
     metadata: Option<Box<Value>>,
 }
@@ -47,22 +73,14 @@ struct Kept {
 type Entry = (Box<str>, Box<[u8]>);
 
 impl Kept {
-    fn of(secret: &Value) -> Self {
-        let metadata = &secret["metadata"];
-        let decoded = |(key, text): (&String, &Value)| {
-            let bytes = BASE64.decode(text.as_str()?.as_bytes()).ok()?;
-            Some((key.as_str().into(), bytes.into()))
-        };
-        let extended = ["annotations", "ownerReferences", "finalizers"].iter().any(|field| !metadata[field].is_null());
-        Self {
-            version: metadata["resourceVersion"].as_str().unwrap_or_default().into(),
-            data: secret["data"].as_object().into_iter().flatten().filter_map(decoded).collect(),
-            metadata: extended.then(|| Box::new(metadata.clone())),
-        }
+    fn state(&self) -> State {
+        let mut state = State::from_data(self.data.iter().map(|(key, text)| (&**key, &**text)));
+        state.partial = self.partial;
+        state
     }
 
-    fn state(&self) -> State {
-        State::from_data(self.data.iter().map(|(key, text)| (&**key, &**text)))
+    fn size(&self) -> usize {
+        if self.partial { 0 } else { self.data.iter().map(|(_, text)| text.len()).sum() }
     }
 }
 
@@ -75,6 +93,7 @@ impl States {
             known: Mutex::default(),
             uses: Mutex::default(),
             doubtful: Mutex::default(),
+            implied: Mutex::default(),
             said: AtomicBool::new(false),
         }
     }
@@ -91,7 +110,7 @@ impl States {
             match listed {
                 Ok(secrets) => {
                     *self.uses.lock() = Uses::default();
-                    self.known.lock().clear();
+                    *self.known.lock() = Known::default();
                     for secret in secrets {
                         self.learn(&secret.name, Some(&secret.value()));
                     }
@@ -107,15 +126,28 @@ impl States {
         }
     }
 
-    /// What is remembered about a primary.
+    /// What is known here about a primary.
     pub fn get(&self, kind: &ApiKind, source: &SourceKey) -> State {
-        let kept = self.known.lock().get(&*secret_name(kind, source)).cloned();
-        kept.map(|kept| kept.state()).unwrap_or_default()
+        let Some((name, kept)) = self.find(kind, source) else { return State::default() };
+        self.with_implied(&name, kept.state())
+    }
+
+    /// Everything that is remembered about a primary.
+    pub async fn read(&self, kind: &ApiKind, source: &SourceKey) -> Result<State, Error> {
+        let Some((name, kept)) = self.find(kind, source) else { return Ok(State::default()) };
+        Ok(self.with_implied(&name, self.whole(&name, &kept).await?))
     }
 
     /// Whether any object of a kind is remembered.
     pub fn remembers(&self, kind: &ApiKind) -> bool {
-        self.known.lock().values().any(|kept| kept.state().remembers(&kind.group, &kind.kind))
+        self.known.lock().kinds.contains_key(&*kind_name(kind))
+    }
+
+    /// Takes note of related objects that the reference agent remembers in its own way. They are written down with the next write.
+    pub fn imply(&self, kind: &ApiKind, source: &SourceKey, records: Vec<(String, Record)>) {
+        if let Some((name, _)) = self.find(kind, source) {
+            self.implied.lock().insert(name.to_string(), records);
+        }
     }
 
     /// Changes what is remembered about a primary.
@@ -126,27 +158,27 @@ impl States {
         change: impl FnOnce(&mut State),
     ) -> Result<(), Error> {
         let name = secret_name(kind, source);
-        let known = self.known.lock().get(&*name).cloned();
-        let mut state = known.as_ref().map(|kept| kept.state()).unwrap_or_default();
+        let found = self.find(kind, source);
+        let mut state = match &found {
+            Some((old, kept)) => self.with_implied(old, self.whole(old, kept).await?),
+            None => State::default(),
+        };
         change(&mut state);
-        let data: BTreeMap<_, _> =
-            state.to_data().into_iter().map(|(key, text)| (key, BASE64.encode(text.as_bytes()))).collect();
-        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque"});
-        if let Some(kept) = &known {
-            secret["metadata"] = kept.metadata.as_deref().cloned().unwrap_or_default();
-            secret["metadata"]["resourceVersion"] = json!(kept.version);
-        }
-        secret["metadata"]["name"] = json!(name);
-        secret["metadata"]["namespace"] = json!(self.namespace);
-        secret["metadata"]["labels"] = json!(secret_labels(source));
-        secret["data"] = json!(data);
-        let written = match &known {
+        let known = self.known.lock().secrets.get(&*name).cloned();
+        let secret = self.secret(kind, source, &name, known.as_deref(), &state);
+        let mut written = match &known {
             Some(_) => self.client.replace(&secrets(), Some(&self.namespace), &secret).await,
             None => self.client.create(&secrets(), Some(&self.namespace), &secret).await,
         };
+        if known.is_some() && written.as_ref().is_err_and(Error::is_not_found) {
+            // Somebody has deleted it; what it said is still known.
+            let secret = self.secret(kind, source, &name, None, &state);
+            written = self.client.create(&secrets(), Some(&self.namespace), &secret).await;
+        }
         match written {
             Ok(secret) => {
                 self.learn(&name, Some(&secret));
+                self.remove_others(kind, source, &name).await;
                 Ok(())
             }
             Err(error) => {
@@ -163,14 +195,23 @@ impl States {
     }
 
     /// Removes everything that is remembered about a primary.
-    ///
-    /// The rights that other agents ask for do not include deleting Secrets; without that right the Secret is emptied.
     pub async fn forget(&self, kind: &ApiKind, source: &SourceKey) -> Result<(), Error> {
         let name = secret_name(kind, source);
-        if !self.known.lock().contains_key(&*name) && !self.doubtful.lock().contains(&name) {
-            return Ok(());
+        let mut names: Vec<Arc<str>> = self.known.lock().names.get(&subject(kind, source)).cloned().unwrap_or_default();
+        if self.doubtful.lock().contains(&name) && !names.iter().any(|known| **known == *name) {
+            names.push(name.as_str().into());
         }
-        match self.client.delete(&secrets(), Some(&self.namespace), &name, &DeleteOptions::default()).await {
+        for name in names {
+            self.remove(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a Secret.
+    ///
+    /// The rights that other agents ask for do not include deleting Secrets; without that right the Secret is emptied.
+    async fn remove(&self, name: &str) -> Result<(), Error> {
+        match self.client.delete(&secrets(), Some(&self.namespace), name, &DeleteOptions::default()).await {
             Err(error) if error.is_forbidden() => {
                 if !self.said.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
@@ -179,33 +220,157 @@ impl States {
                         "Cannot delete state Secrets, emptying them instead. Grant the agent delete on Secrets."
                     );
                 }
-                self.update(kind, source, |state| *state = State::default()).await
+                let Some(mut secret) = self.client.get(&secrets(), Some(&self.namespace), name).await? else {
+                    self.learn(name, None);
+                    return Ok(());
+                };
+                if secret["data"].as_object().is_some_and(|data| !data.is_empty()) {
+                    secret["data"] = json!({});
+                    secret = self.client.replace(&secrets(), Some(&self.namespace), &secret).await?;
+                }
+                self.learn(name, Some(&secret));
+                Ok(())
             }
             Err(error) if !error.is_not_found() => Err(error),
             _ => {
-                self.learn(&name, None);
+                self.learn(name, None);
                 Ok(())
+            }
+        }
+    }
+
+    /// Removes Secrets of the same object under the names of other versions of its kind.
+    async fn remove_others(&self, kind: &ApiKind, source: &SourceKey, name: &str) {
+        let names = self.known.lock().names.get(&subject(kind, source)).cloned().unwrap_or_default();
+        for other in names.iter().filter(|other| ***other != *name) {
+            let is_empty = self.known.lock().secrets.get(other).is_none_or(|kept| kept.data.is_empty());
+            if is_empty {
+                continue;
+            }
+            if let Err(error) = self.remove(other).await {
+                tracing::debug!(secret = %other, %error, "Cannot remove the state Secret of another version.");
             }
         }
     }
 
     /// What other primaries than this one remember about the original or the copy of a record.
     pub fn others(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(Told, Other)> {
-        self.uses.lock().others(&secret_name(kind, source), &source.cluster, record)
+        self.uses.lock().others(&self.name(kind, source), &source.cluster, record)
     }
 
     /// Another original that another primary has the same copy made of, in words.
     pub fn rival(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Option<String> {
-        self.uses.lock().rival(&secret_name(kind, source), &source.cluster, record)
+        self.uses.lock().rival(&self.name(kind, source), &source.cluster, record)
+    }
+
+    /// The name of the Secret of a primary: that of the version in use, or that of the version which was in use before.
+    fn name(&self, kind: &ApiKind, source: &SourceKey) -> Arc<str> {
+        self.find(kind, source).map_or_else(|| secret_name(kind, source).into(), |(name, _)| name)
+    }
+
+    fn find(&self, kind: &ApiKind, source: &SourceKey) -> Option<(Arc<str>, Arc<Kept>)> {
+        let name = secret_name(kind, source);
+        let known = self.known.lock();
+        if let Some((name, kept)) = known.secrets.get_key_value(&*name) {
+            return Some((name.clone(), kept.clone()));
+        }
+        let name = known.names.get(&subject(kind, source))?.last()?;
+        Some((name.clone(), known.secrets.get(name)?.clone()))
+    }
+
+    async fn whole(&self, name: &str, kept: &Kept) -> Result<State, Error> {
+        if !kept.partial {
+            return Ok(kept.state());
+        }
+        let secret = self.client.get(&secrets(), Some(&self.namespace), name).await?;
+        self.learn(name, secret.as_ref());
+        Ok(secret.map(|secret| state_of(&secret)).unwrap_or_default())
+    }
+
+    fn with_implied(&self, name: &str, mut state: State) -> State {
+        for (key, record) in self.implied.lock().get(name).into_iter().flatten() {
+            if state.record(key).is_none() && state.entry(key).is_some() {
+                state.track(key, record.clone());
+            }
+        }
+        state
+    }
+
+    fn secret(&self, kind: &ApiKind, source: &SourceKey, name: &str, known: Option<&Kept>, state: &State) -> Value {
+        let data: BTreeMap<_, _> = state.to_data().into_iter().map(|(key, text)| (key, BASE64.encode(&text))).collect();
+        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque"});
+        if let Some(kept) = known {
+            secret["metadata"] = kept.metadata.as_deref().cloned().unwrap_or_default();
+            secret["metadata"]["resourceVersion"] = json!(kept.version);
+        }
+        secret["metadata"]["name"] = json!(name);
+        secret["metadata"]["namespace"] = json!(self.namespace);
+        secret["metadata"]["labels"] = json!(secret_labels(source));
+        secret["metadata"]["annotations"][REMOTE_KIND] = json!(kind_name(kind));
+        secret["data"] = json!(data);
+        secret
     }
 
     fn learn(&self, name: &str, secret: Option<&Value>) {
         self.uses.lock().set(name, secret.and_then(told));
         self.doubtful.lock().remove(name);
-        let mut known = self.known.lock();
-        match secret {
-            Some(secret) => drop(known.insert(name.into(), Arc::new(Kept::of(secret)))),
-            None => drop(known.remove(name)),
+        if secret.is_none() {
+            self.implied.lock().remove(name);
+        }
+        self.known.lock().set(name, secret);
+    }
+}
+
+impl Known {
+    fn set(&mut self, name: &str, secret: Option<&Value>) {
+        if let Some((name, old)) = self.secrets.remove_entry(name) {
+            self.spent -= old.size();
+            if let Some(names) = self.names.get_mut(&old.subject) {
+                names.retain(|known| *known != name);
+                if names.is_empty() {
+                    self.names.remove(&old.subject);
+                }
+            }
+            if let Some(count) = self.kinds.get_mut(&old.kind) {
+                *count -= 1;
+                if *count == 0 {
+                    self.kinds.remove(&old.kind);
+                }
+            }
+        }
+        let Some(secret) = secret else { return };
+        let (name, kept) = (Arc::<str>::from(name), self.keep(secret));
+        self.spent += kept.size();
+        self.names.entry(kept.subject).or_default().push(name.clone());
+        *self.kinds.entry(kept.kind.clone()).or_default() += 1;
+        self.secrets.insert(name, Arc::new(kept));
+    }
+
+    fn keep(&self, secret: &Value) -> Kept {
+        let (metadata, labels) = (&secret["metadata"], &secret["metadata"]["labels"]);
+        let state = state_of(secret);
+        let kind = metadata["annotations"][REMOTE_KIND].as_str().map(str::to_owned);
+        let kind = kind.or_else(|| state.kind_of_primary(labels)).unwrap_or_default();
+        let kind = self.kinds.get_key_value(&*kind).map_or_else(|| kind.as_str().into(), |(kind, _)| kind.clone());
+        let others = metadata["annotations"].as_object().into_iter().flatten().any(|(key, _)| key != REMOTE_KIND);
+        let extended = others || ["ownerReferences", "finalizers"].iter().any(|field| !metadata[field].is_null());
+        let data = data_of(secret);
+        let size: usize = data.iter().map(|(_, text)| text.len()).sum();
+        // Entries of the reference agent do not say what they are about but by their content.
+        let told = state.entries().filter(|(key, _)| state.record(key).is_none()).count() <= 1;
+        let partial = told && self.spent + size > BUDGET;
+        let text = |key: &str| labels[key].as_str().unwrap_or_default();
+        Kept {
+            version: metadata["resourceVersion"].as_str().unwrap_or_default().into(),
+            subject: hash(&kind, text(REMOTE_CLUSTER), text(REMOTE_NAMESPACE_HASH), text(REMOTE_NAME_HASH)),
+            kind,
+            data: if partial {
+                state.sums().to_data().into_iter().map(|(key, text)| (key.into(), text.into())).collect()
+            } else {
+                data
+            },
+            partial,
+            metadata: extended.then(|| Box::new(metadata.clone())),
         }
     }
 }
@@ -214,8 +379,37 @@ fn secrets() -> Resource {
     Resource::namespaced("", "v1", "Secret", "secrets")
 }
 
+/// A kind as `Kind.group`.
+fn kind_name(kind: &ApiKind) -> String {
+    format!("{}.{}", kind.kind, kind.group)
+}
+
+fn subject(kind: &ApiKind, source: &SourceKey) -> Subject {
+    let labels = secret_labels(source);
+    let text = |key: &str| labels.get(key).map(String::as_str).unwrap_or_default();
+    hash(&kind_name(kind), text(REMOTE_CLUSTER), text(REMOTE_NAMESPACE_HASH), text(REMOTE_NAME_HASH))
+}
+
+fn hash(kind: &str, cluster: &str, namespace: &str, name: &str) -> Subject {
+    let mut hasher = DefaultHasher::new();
+    (kind, cluster, namespace, name).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn data_of(secret: &Value) -> Box<[Entry]> {
+    let decoded = |(key, text): (&String, &Value)| {
+        let bytes = BASE64.decode(text.as_str()?.as_bytes()).ok()?;
+        Some((key.as_str().into(), bytes.into()))
+    };
+    secret["data"].as_object().into_iter().flatten().filter_map(decoded).collect()
+}
+
+fn state_of(secret: &Value) -> State {
+    State::from_data(data_of(secret).iter().map(|(key, text)| (&**key, &**text)))
+}
+
 /// What a Secret tells of related objects. One entry alone is that of the primary and needs no look.
 fn told(secret: &Value) -> Option<Told> {
     let several = secret["data"].as_object().is_some_and(|data| data.len() > 1);
-    several.then(|| Told::by(&secret["metadata"]["labels"], &Kept::of(secret).state())).flatten()
+    several.then(|| Told::by(&secret["metadata"]["labels"], &state_of(secret))).flatten()
 }

@@ -20,6 +20,7 @@ use super::execute::Namespaces;
 use super::fleet::Fleets;
 use super::journey::Journeys;
 use super::kinds::resource;
+use super::reach::Reach;
 use super::reconcile::ReconcileError;
 use super::related::{RelatedWatches, User};
 use super::states::States;
@@ -56,6 +57,8 @@ pub(super) struct Shared {
     pub related: Arc<RelatedWatches>,
     pub fleets: Fleets,
     pub namespaces: Namespaces,
+    /// What is out of reach in consumers' workspaces.
+    pub reach: Reach,
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<ClusterName, String>>,
     /// Objects that were let go.
@@ -77,7 +80,7 @@ impl Syncer {
         rules: Arc<Rules>,
         stop: &CancellationToken,
     ) -> Self {
-        let remote = resource(&rules.remote);
+        let (remote, rules_resource) = (resource(&rules.remote), rules.remote.resource());
         // Virtual workspaces of some kcp versions never finish a streaming list.
         let paged = WatchOptions { streaming_lists: false, ..WatchOptions::default() };
         let sources = fleets.consumers.informer_compact(remote.clone(), paged.clone());
@@ -90,7 +93,7 @@ impl Syncer {
             fleets.consumers.informer_compact(namespaces, paged.clone())
         });
         let (looks, to_look_at) = mpsc::unbounded_channel();
-        related.primaries.add(&rules.name, &rules.remote, sources.store().clone());
+        related.primaries.add(&rules, sources.store().clone());
         related.join(&rules.name, looks.clone());
         let shared = Arc::new(Shared {
             context,
@@ -101,6 +104,7 @@ impl Syncer {
             related,
             fleets: fleets.clone(),
             namespaces: Namespaces::default(),
+            reach: Reach::default(),
             paths: Mutex::default(),
             let_go: Mutex::default(),
             orphaned: Mutex::default(),
@@ -116,8 +120,9 @@ impl Syncer {
             .trigger(requests(to_look_at, remote.clone()))
             .watches_informer_from(service.clone(), copies.clone(), {
                 let remote = remote.clone();
+                let resource = rules_resource.clone();
                 move |_, copy: &Object| {
-                    copies::source_of(&copy.value()).map(|key| Request::from_key(&key, remote.clone()))
+                    copies::source_of(copy, &resource).map(|key| Request::from_key(&key, remote.clone()))
                 }
             })
             .graceful_shutdown_on(stop.clone().cancelled_owned());
@@ -129,7 +134,7 @@ impl Syncer {
                 keys.map(|key| Request::from_key(&key, remote.clone()).obj).collect::<Vec<_>>()
             });
         }
-        let reports = controller.run_keyed(look, |_, _, _| Action::backoff(), shared.clone());
+        let reports = controller.run_keyed(look, |_, error, _| again(error), shared.clone());
         tasks.spawn(report::follow(shared.clone(), reports));
         tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), sources, "objects", Side::Kcp)));
         tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies, "copies", Side::Service)));
@@ -137,11 +142,11 @@ impl Syncer {
             tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", Side::Kcp)));
         }
         let (name, sources, copies) = (shared.rules().name.clone(), shared.sources.clone(), shared.copies.clone());
-        let journeys = Journeys { sources: sources.clone(), copies: copies.clone() };
+        let journeys = Journeys { sources: sources.clone(), copies: copies.clone(), resource: rules_resource.clone() };
         shared.context.metrics.lookout.lend(&name, journeys);
         let shown = shared.context.metrics.show(move |page| {
             page.sample(&family::SOURCE_OBJECTS, &[&name], sources.len());
-            page.sample(&family::SYNCED_OBJECTS, &[&name], copies.len());
+            page.sample(&family::SYNCED_OBJECTS, &[&name], copies::count(&copies, &rules_resource));
         });
         Self { shared, stop, tasks, _shown: shown }
     }
@@ -166,9 +171,11 @@ impl Syncer {
             return;
         }
         *self.shared.rules.lock() = rules.clone();
+        self.shared.related.primaries.set_rules(rules);
         let sources = self.shared.sources.list_all().into_iter().map(|(key, _)| key);
         let copies = self.shared.copies.list(copies::SERVICE);
-        let linked = copies.iter().filter_map(|copy| copies::source_of(&copy.value()));
+        let resource = rules.remote.resource();
+        let linked = copies.iter().filter_map(|copy| copies::source_of(copy, &resource));
         for key in sources.chain(linked).collect::<HashSet<_>>() {
             self.shared.look_at(key);
         }
@@ -251,7 +258,7 @@ impl Shared {
 
     /// Whether another primary needs an object in kcp that a primary is about to let go.
     pub fn is_needed(&self, rules: &Rules, key: &SourceKey, at: &Place) -> bool {
-        let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone() };
+        let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
         self.others(rules, key, &record).iter().any(|other| other.origin)
     }
 
@@ -292,6 +299,11 @@ async fn look(
         Next::Later => Action::requeue(context.data.context.timing.resync),
         Next::Now => Action::requeue(Duration::ZERO),
     })
+}
+
+/// When an object that failed is looked at again.
+fn again(error: &ReconcileError) -> Action {
+    if matches!(error, ReconcileError::Notices(_)) { Action::await_change() } else { Action::backoff() }
 }
 
 /// Lets readiness follow the watches of one side.

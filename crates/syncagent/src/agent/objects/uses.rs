@@ -9,7 +9,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::api::REMOTE_CLUSTER;
-use crate::decide::state::{State, entry_key, secret_labels};
+use crate::decide::state::{Applied, State, entry_key, secret_labels};
 use crate::decide::{Other, Place, Record, Side};
 use crate::rules::metadata::SourceKey;
 
@@ -65,7 +65,7 @@ impl Told {
         let mut told = Self { cluster, primary: None, records: Vec::new(), entries: Vec::new() };
         told.records.extend(state.records().map(|(_, record)| record.clone()));
         for (key, entry) in state.entries().filter(|(key, _)| state.record(key).is_none()) {
-            let last = entry.last.as_ref().unwrap_or(&Value::Null);
+            let last = entry.last.as_ref().and_then(Applied::whole).unwrap_or(&Value::Null);
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let (kind, metadata) = (text(&last["kind"]), &last["metadata"]);
             let source = SourceKey {

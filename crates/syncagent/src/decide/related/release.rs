@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{DroppedSeen, Known, Other};
-use crate::decide::pair::{Progress, delete, has_finalizer, without_finalizer};
+use crate::decide::holders::{is_held_by, release};
+use crate::decide::pair::{Progress, delete};
 use crate::decide::record::Record;
 use crate::decide::step::{Event, Side, Step};
 use crate::rules::metadata::is_deleting;
@@ -15,16 +16,19 @@ pub(super) struct Held<'a> {
     copy: Option<&'a Value>,
     /// Who else uses the original or the copy.
     others: Vec<Other>,
+    /// As whom we hold the original.
+    holder: &'a str,
 }
 
 impl<'a> Held<'a> {
     /// An object that the rules name, and what else they name.
-    pub fn seen(known: &'a Known<'_>, named: &[&Record]) -> Self {
+    pub fn seen(known: &'a Known<'_>, named: &[&Record], holder: &'a str) -> Self {
         Self {
             record: &known.record,
             origin: Some(&known.seen.origin),
             copy: known.seen.destination.as_ref(),
             others: others(&known.record, &known.seen.others, named),
+            holder,
         }
     }
 
@@ -35,12 +39,13 @@ impl<'a> Held<'a> {
     }
 
     /// An object that the rules do not name any more, and what they name instead.
-    pub fn dropped(dropped: &'a DroppedSeen, named: &[&Record]) -> Self {
+    pub fn dropped(dropped: &'a DroppedSeen, named: &[&Record], holder: &'a str) -> Self {
         Self {
             record: &dropped.record,
             origin: dropped.origin.as_ref(),
             copy: dropped.copy.as_ref(),
             others: others(&dropped.record, &dropped.others, named),
+            holder,
         }
     }
 
@@ -70,10 +75,10 @@ impl<'a> Held<'a> {
         match self.origin {
             Some(origin)
                 if self.record.origin.side == Side::Kcp
-                    && has_finalizer(origin)
+                    && is_held_by(origin, self.holder)
                     && !self.others.iter().any(|other| other.origin) =>
             {
-                steps.push(without_finalizer(&self.record.origin, origin));
+                steps.push(release(&self.record.origin, origin, self.holder));
                 self.report(steps, Event::Deleted);
                 Progress::Wrote
             }

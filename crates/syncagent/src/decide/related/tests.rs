@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::{FINALIZER, RELATED_PREFIX};
-use crate::decide::{Copies, Event, Seen, decide};
+use crate::api::{FINALIZER, HELD_BY, RELATED_PREFIX};
+use crate::decide::edit;
+use crate::decide::{Copies, Event, Seen, decide, has_finalizer};
 use crate::rules::Rules;
 use crate::rules::related::{Found, Gvr, Primaries};
 use crate::rules::tests::{crontab, published};
@@ -206,16 +207,19 @@ impl World {
     fn execute(&mut self, primary: &str, step: Step) {
         let mut state = self.states.remove(primary).unwrap_or_default();
         match step {
-            Step::SetFinalizers { at, finalizers, resource_version } => {
+            Step::SetFinalizers { at, finalizers, held_by, resource_version } => {
                 let object = self.objects.get_mut(&at.to_string()).unwrap();
                 assert_eq!(object["metadata"]["resourceVersion"], resource_version.as_str());
                 object["metadata"]["finalizers"] = finalizers.into();
+                if let Some(held_by) = held_by {
+                    merge::apply(object, &json!({"metadata": {"annotations": {HELD_BY: held_by}}}));
+                }
                 self.touch(&at.to_string());
             }
             Step::Create { at, mut object } => {
                 if !self.objects.contains_key(&at.to_string()) {
                     self.revision += 1;
-                    object["metadata"]["uid"] = self.revision.into();
+                    object["metadata"]["uid"] = self.revision.to_string().into();
                     if self.status {
                         object.as_object_mut().unwrap().remove("status");
                     }
@@ -223,11 +227,17 @@ impl World {
                     self.touch(&at.to_string());
                 }
             }
+            Step::Edit { at, edits, guard, .. } => {
+                let object = self.objects.get_mut(&at.to_string()).unwrap();
+                assert!(guard.holds(object));
+                edit::apply(&edits, object);
+                self.touch(&at.to_string());
+            }
             Step::Patch { at, patch } => {
                 merge::apply(self.objects.get_mut(&at.to_string()).unwrap(), &patch);
                 self.touch(&at.to_string());
             }
-            Step::Replace { at, object } | Step::WriteStatus { at, object } => {
+            Step::Replace { at, object } | Step::WriteStatus { at, object, .. } => {
                 self.objects.insert(at.to_string(), object);
                 self.touch(&at.to_string());
             }
@@ -235,9 +245,14 @@ impl World {
                 self.objects.get_mut(&at.to_string()).unwrap()["metadata"]["deletionTimestamp"] = "now".into();
                 self.touch(&at.to_string());
             }
-            Step::RememberNext { entry, value } => state.note_next(&entry, value),
-            Step::Remember { entry, value } => state.note(&entry, value),
-            Step::Track { records } => records.into_iter().for_each(|(key, record)| state.track(&key, record)),
+            Step::RememberNext { entry, value, only } => state.note_next(&entry, value, only),
+            Step::Remember { entry, value, copy } => {
+                state.note(&entry, value);
+                if let Some(copy) = copy.and_then(|at| self.objects.get(&at.to_string())) {
+                    state.note_copy(&entry, copy["metadata"]["uid"].as_str().unwrap());
+                }
+            }
+            Step::Track { records } => state.track_all(records),
             Step::Drop { entry } => state.drop_entry(&entry),
             Step::Forget => state = State::default(),
             Step::Report { event, .. } => self.events.push(event),
@@ -333,7 +348,7 @@ fn a_vanished_original_of_the_service_takes_its_copy_and_its_annotation_along() 
     world.objects.remove(&name("service", "Secret", CLUSTER, "s"));
     world.settle(&rules, "a");
     assert!(world.get("kcp", "Secret", "s").is_none());
-    assert_eq!(annotations(&world), json!({}));
+    assert_eq!(annotations(&world), json!({HELD_BY: "agent"}));
     assert_eq!(world.states["a"].records().count(), 0);
 }
 
@@ -525,7 +540,7 @@ fn annotations_stand_for_objects_that_exist_and_others_are_left_alone() {
     world.settle(&rules, "a");
     let annotations = |world: &World| -> Vec<String> {
         let all = &world.get("kcp", "CronTab", "a").unwrap()["metadata"]["annotations"];
-        all.as_object().unwrap().keys().cloned().collect()
+        all.as_object().unwrap().keys().filter(|key| *key != HELD_BY).cloned().collect()
     };
     let key = |index: &str| format!("{RELATED_PREFIX}creds.{index}");
     assert_eq!(annotations(&world), ["other".into(), key("0"), key("1"), foreign.clone()]);
@@ -603,6 +618,108 @@ fn an_entry_that_fails_does_not_hinder_the_others() {
     let plan = world.plan(&rules, "a");
     assert!(plan.problems[0].contains("broken"), "{plan:?}");
     world.settle(&rules, "a");
+}
+
+#[test]
+fn an_object_that_was_there_before_is_neither_overwritten_nor_deleted() {
+    for (origin, destination) in [("kcp", "service"), ("service", "kcp")] {
+        let mut entry = referred(origin);
+        entry["cleanup"] = true.into();
+        let rules = rules(json!([entry]));
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret(destination, "s");
+        world.edit(destination, "Secret", "s", json!({"data": {"mine": "1"}}));
+        world.secret(origin, "s");
+        let before = world.get(destination, "Secret", "s").cloned();
+        let plan = world.plan(&rules, "a");
+        assert!(plan.problems[0].contains("syncagent.kcp.io/adoption: TakeOver"), "{plan:?}");
+        world.settle(&rules, "a");
+        assert_eq!(world.get(destination, "Secret", "s").cloned(), before);
+        assert!(!has_finalizer(world.get(origin, "Secret", "s").unwrap()), "nothing is held for it");
+        world.delete("kcp", "CronTab", "a");
+        world.settle(&rules, "a");
+        assert!(world.get("kcp", "CronTab", "a").is_none());
+        assert_eq!(world.get(destination, "Secret", "s").cloned(), before, "it stays when the order goes");
+    }
+}
+
+#[test]
+fn an_object_that_its_owner_offers_is_taken_over_with_the_content_of_the_original() {
+    for by_rules in [false, true] {
+        let mut spec = json!({ "related": [referred("kcp")] });
+        if by_rules {
+            spec["adoption"] = "TakeOver".into();
+        }
+        let rules = Rules::compile(&published(spec), &crontab(), "agent").unwrap();
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret("service", "s");
+        let offer = if by_rules { json!({}) } else { json!({"syncagent.kcp.io/adoption": "TakeOver"}) };
+        world.edit("service", "Secret", "s", json!({"data": {"mine": "1"}, "metadata": {"annotations": offer}}));
+        world.secret("kcp", "s");
+        world.settle(&rules, "a");
+        assert_eq!(world.get("service", "Secret", "s").unwrap()["data"], json!({"k": "v"}));
+        world.delete("kcp", "CronTab", "a");
+        world.settle(&rules, "a");
+        assert!(world.get("service", "Secret", "s").is_none(), "it is a copy like any other now");
+    }
+}
+
+#[test]
+fn an_object_that_replaces_a_copy_is_somebody_elses() {
+    let rules = rules(json!([referred("kcp")]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "s");
+    world.settle(&rules, "a");
+    world.objects.remove(&name("service", "Secret", CLUSTER, "s"));
+    world.secret("service", "s");
+    world.edit("service", "Secret", "s", json!({"data": {"k": "theirs"}, "metadata": {"uid": "theirs"}}));
+    world.edit("kcp", "Secret", "s", json!({"data": {"k": "new"}}));
+    assert_eq!(world.plan(&rules, "a").problems.len(), 1);
+    world.settle(&rules, "a");
+    world.delete("kcp", "CronTab", "a");
+    world.settle(&rules, "a");
+    assert_eq!(world.get("service", "Secret", "s").unwrap()["data"]["k"], "theirs");
+    assert!(!has_finalizer(world.get("kcp", "Secret", "s").unwrap()), "the original is free all the same");
+}
+
+#[test]
+fn a_related_object_that_is_another_agents_primary_keeps_that_agents_finalizer() {
+    let rules = rules(json!([referred("kcp")]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "s");
+    // Held by an agent that does not say who it is, and by one that does.
+    for held_by in [json!(null), json!("other")] {
+        let held = json!({"finalizers": [FINALIZER], "annotations": {HELD_BY: held_by}});
+        world.edit("kcp", "Secret", "s", json!({ "metadata": held }));
+        world.settle(&rules, "a");
+        assert!(world.get("service", "Secret", "s").is_some());
+        world.edit("kcp", "CronTab", "a", json!({"spec": {"image": "t"}}));
+        world.settle(&rules, "a");
+        assert!(world.get("service", "Secret", "s").is_none(), "our copy is gone");
+        assert!(has_finalizer(world.get("kcp", "Secret", "s").unwrap()), "{held_by}: the other one is not done");
+        world.edit("kcp", "CronTab", "a", json!({"spec": {"image": "s"}}));
+    }
+}
+
+#[test]
+fn what_the_reference_agent_remembers_costs_no_write() {
+    let rules = rules(json!([referred("kcp")]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "s");
+    world.settle(&rules, "a");
+    let mut state = State::default();
+    for (key, entry) in world.states["a"].entries() {
+        state.note(key, entry.last.as_ref().unwrap().whole().unwrap().clone());
+    }
+    world.states.insert("a".into(), state);
+    for (at, object) in [("kcp", "a"), ("service", "a")] {
+        if let Some(object) = world.objects.get_mut(&name(at, "CronTab", "default", object)) {
+            object["metadata"]["annotations"].as_object_mut().unwrap().remove(HELD_BY);
+        }
+    }
+    let plan = world.plan(&rules, "a");
+    assert!(plan.is_settled(), "{plan:?}");
+    assert_eq!(plan.implied.len(), 1);
 }
 
 proptest! {

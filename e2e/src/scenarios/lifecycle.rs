@@ -213,6 +213,19 @@ pub(super) async fn published_under_another_name_it_lets_go_of_the_old_one(
     stage.source_is("the old order is let go", team, "bucket", is_free).await?;
     let buckets = Resource::namespaced(&group, "v1", "Bucket", "buckets");
     stage.order_kind(&buckets, team, "bucket", json!({ "size": 2 })).await?;
+    // The copy is that of the old order, until its owner gives it away.
+    let (namespace, name) = (copy["metadata"]["namespace"].as_str(), copy["metadata"]["name"].as_str());
+    let published = stage.published_name("Bucket");
+    let at = (&stage.service, &kinds::published_resources(), None, published.as_str());
+    stage
+        .object("the provider is told whose copy is in the way", at, |published| {
+            let conditions = published["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let told = |condition: &Value| condition["message"].as_str().is_some_and(|text| text.contains("whose copy it is"));
+            conditions.iter().any(told)
+        })
+        .await?;
+    let gift = json!({ "metadata": { "annotations": { "syncagent.kcp.io/adoption": "TakeOver" } } });
+    stage.service.merge_patch(&stage.buckets(), namespace, name.unwrap_or_default(), &gift).await?;
     let taken = stage.copy_is("the new order takes the copy up", team, "bucket", |c| c["spec"]["size"] == 2).await?;
     ensure!(taken["metadata"]["uid"] == copy["metadata"]["uid"], "the copy was replaced: {}", shown(&taken));
     agent.stop().await

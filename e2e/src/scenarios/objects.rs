@@ -28,7 +28,11 @@ pub(super) async fn an_order_is_placed_on_the_service_cluster(world: Arc<dyn Wor
         api::REMOTE_NAMESPACE_HASH: "7505d64a54e061b7acd54ccd58b49dc43500b635",
     });
     ensure!(copy["metadata"]["labels"] == expected, "{}", shown(&copy));
-    let expected = json!({ api::REMOTE_NAME: "my-test-thing", api::REMOTE_NAMESPACE: NAMESPACE });
+    let source = stage.source(team, "my-test-thing").await?.context("there is no order")?;
+    let mut expected = json!({ api::REMOTE_NAME: "my-test-thing", api::REMOTE_NAMESPACE: NAMESPACE });
+    expected[api::REMOTE_RESOURCE] = format!("buckets.{}", stage.group).into();
+    expected[api::REMOTE_UID] = source["metadata"]["uid"].clone();
+    expected[api::APPLIED_STATE] = copy["metadata"]["annotations"][api::APPLIED_STATE].clone();
     ensure!(copy["metadata"]["annotations"] == expected, "{}", shown(&copy));
     // By default the namespace is the consumer's cluster; the name is made of SHA-3 hashes of `default` and `my-test-thing`.
     let (namespace, name) = place(&copy);

@@ -32,30 +32,36 @@ pub fn adopt(existing: &Value, desired: &Value, policy: rules::Adoption, subreso
     };
     let agent = label(existing, AGENT_NAME);
     let same_agent = agent == label(desired, AGENT_NAME);
+    // The owner of the object has the last word, but nobody gives away what another agent keeps.
+    let said = annotation(existing, ADOPTION) == Some(rules::Adoption::TAKE_OVER);
     match source {
-        Some(source) if source == wanted && is_other(REMOTE_RESOURCE) => Adoption::Foreign {
-            owner: format!("the copy of another kind, {}", annotation(existing, REMOTE_RESOURCE).unwrap_or_default()),
-        },
-        Some(source) if source == wanted && same_agent && !is_other(REMOTE_UID) => Adoption::Ours,
-        Some(source) if source == wanted && same_agent => {
-            Adoption::Foreign { owner: "the copy of an earlier object of the same name".to_owned() }
-        }
-        Some(source) if source != wanted => Adoption::Foreign {
-            owner: format!("the copy of {}/{} in logical cluster {}", source.namespace, source.name, source.cluster),
-        },
         _ if agent.is_some() && !same_agent => {
             Adoption::Foreign { owner: format!("agent {}", agent.unwrap_or_default()) }
         }
+        Some(source) if source == wanted && !is_other(REMOTE_RESOURCE) && !is_other(REMOTE_UID) && same_agent => {
+            Adoption::Ours
+        }
+        Some(source) if source == wanted && is_other(REMOTE_RESOURCE) && !said => Adoption::Foreign {
+            owner: format!("an object of {}, whose copy it is", annotation(existing, REMOTE_RESOURCE).unwrap_or_default()),
+        },
+        Some(source) if source == wanted && is_other(REMOTE_UID) && !said => {
+            Adoption::Foreign { owner: "an earlier object of the same name, whose copy it is".to_owned() }
+        }
+        Some(source) if source != wanted && !said => Adoption::Foreign {
+            owner: format!(
+                "{}/{} in logical cluster {}, whose copy it is",
+                source.namespace, source.name, source.cluster
+            ),
+        },
         _ => {
             let content = strip(desired);
-            let said = annotation(existing, ADOPTION) == Some(rules::Adoption::TAKE_OVER);
             match policy {
-                rules::Adoption::Link => {}
                 _ if said || policy == rules::Adoption::TakeOver || is_exact(&content, existing, subresources) => {}
+                rules::Adoption::Link => {}
                 _ => return Adoption::Refused,
             }
             let mut taken = existing.clone();
-            if policy != rules::Adoption::Link {
+            if policy != rules::Adoption::Link || said {
                 taken = overwritten(&content, existing, None, subresources).unwrap_or(taken);
             }
             for field in ["labels", "annotations"] {
@@ -100,6 +106,11 @@ mod tests {
             ] {
                 assert!(matches!(adopt(&other, policy), Adoption::Foreign { .. }), "{other}");
             }
+        }
+        for (other, taken) in [("me", true), ("other", false)] {
+            let mut given = copy_of("c2", other, "things.g", "u1");
+            given["metadata"]["annotations"][ADOPTION] = "TakeOver".into();
+            assert_eq!(matches!(adopt(&given, Refuse), Adoption::Take(_)), taken, "given away by its owner");
         }
         let mut unmarked = copy_of("c1", "me", "things.g", "u1");
         for mark in [REMOTE_RESOURCE, REMOTE_UID] {

@@ -35,7 +35,7 @@ pub(super) enum StepError {
     },
     /// The place of a new copy is taken.
     #[error(
-        "{at} exists already and belongs to {owner}; change spec.naming of the PublishedResource or remove that object"
+        "{at} exists already and belongs to {owner}; change spec.naming of the PublishedResource, remove that object, or give it away by its annotation syncagent.kcp.io/adoption: TakeOver"
     )]
     Foreign {
         /// The object.
@@ -63,6 +63,17 @@ impl StepError {
             Self::Write { source, .. } => source.is_conflict() || source.is_already_exists(),
             Self::Foreign { .. } | Self::Refused(_) => false,
             Self::CopyLeft(_) | Self::Stale(_) => true,
+        }
+    }
+
+    /// What is wrong, if that is the consumer's business: the order itself is refused, or its place is taken.
+    pub fn for_consumer(&self) -> Option<String> {
+        match self {
+            Self::Write { verb: "create" | "edit" | "replace", source, .. } if source.is_invalid() => {
+                source.status().map(|status| status.message.clone())
+            }
+            Self::Foreign { .. } | Self::Refused(_) => Some(self.to_string()),
+            _ => None,
         }
     }
 
@@ -243,17 +254,18 @@ impl Executor<'_> {
             Err(error) if error.is_invalid() => None,
             Err(_) => return self.wrote("write-status", at, written),
         };
-        let (refused, note) = (stored.is_none(), StatusNote { sent, stored, schema });
+        let note = StatusNote { sent, stored, schema };
         self.remember("remember", |state| state.note_status(entry, Some(note))).await?;
-        let told = if self.objects.contains_key(&at) { &at } else { return Ok(()) };
-        self.report(told, if refused { Event::StatusRefused } else { Event::StatusAltered });
-        match written {
-            Err(error) => {
-                self.notices.push(format!("cannot write the status of {at}: {error}"));
-                Ok(())
-            }
-            written => self.wrote("write-status", at, written),
+        let Err(error) = &written else {
+            self.report(&at, Event::StatusAltered);
+            return self.wrote("write-status", at, written);
+        };
+        if let Some(object) = self.objects.get(&at) {
+            let (reason, message) = Event::StatusRefused.texts();
+            self.recorder.event(self.kcp, object, Type::Warning, reason, &format!("{message} {error}"));
         }
+        self.notices.push(format!("cannot write the status of {at}: {error}"));
+        Ok(())
     }
 
     async fn patch(&mut self, verb: &'static str, at: Place, patch: &Value) -> Result<(), StepError> {

@@ -33,6 +33,9 @@ use crate::rules::{Duty, Rules};
 /// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless look.
 const CATCH_UP: Duration = Duration::from_secs(2);
 
+/// How much a consumer is told of what is wrong: events have their limits.
+const LONGEST_DETAIL: usize = 800;
+
 /// Why an object could not be processed.
 #[derive(Debug, Error)]
 pub(super) enum ReconcileError {
@@ -88,6 +91,24 @@ impl ReconcileError {
         }
     }
 
+    /// What the consumer is told. What a consumer cannot do anything about is the provider's own business, and stays with the provider.
+    fn for_consumer(&self) -> String {
+        let detail = match self {
+            Self::Path { .. } => return "Failed to retrieve workspace path, cannot process object.".to_owned(),
+            Self::Decide(
+                error @ (DecideError::Taken(_) | DecideError::Earlier { .. } | DecideError::Disputed { .. }),
+            ) => error.to_string(),
+            Self::Problems(problems) => problems.join("; "),
+            Self::Step(error) => match error.for_consumer() {
+                Some(detail) => detail,
+                None => return "Failed to process object: a provider-side issue has occurred.".to_owned(),
+            },
+            _ => return "Failed to process object: a provider-side issue has occurred.".to_owned(),
+        };
+        let detail: String = detail.chars().take(LONGEST_DETAIL).collect();
+        format!("Failed to process object: {detail}")
+    }
+
     /// Whether somebody else was faster, which is no failure.
     pub fn is_race(&self) -> bool {
         matches!(self, Self::Step(error) if error.is_race())
@@ -129,12 +150,10 @@ pub(super) async fn reconcile(
         explained.tell(&shared.rules().name, request, Err(error.to_string()));
     } else if let Err(error) = &result
         && !error.is_race()
+        && !matches!(error, ReconcileError::Notices(_))
     {
-        let message = match error {
-            ReconcileError::Path { .. } => "Failed to retrieve workspace path, cannot process object.",
-            _ => "Failed to process object: a provider-side issue has occurred.",
-        };
-        shared.context.recorder.event(cluster.json_client(), &source, Type::Warning, "ReconcilingError", message);
+        let recorder = &shared.context.recorder;
+        recorder.event(cluster.json_client(), &source, Type::Warning, "ReconcilingError", &error.for_consumer());
     }
     result
 }
@@ -348,10 +367,13 @@ fn own_copies(
 /// Tells the consumer, and the log, what stays behind.
 fn tell_of_loss(shared: &Shared, request: &Key, kcp: &Client, source: &Value, lost: &[String]) {
     let message = format!(
-        "Cannot clean up in this workspace, because the APIBinding does not accept the claim: {}. Remove what is left by hand.",
-        lost.join(", ")
+        "Cannot clean up in logical cluster {}, because its APIBinding does not accept the claims: {}. Remove by hand what is left, or the finalizer {} where it is left.",
+        request.cluster,
+        lost.join(", "),
+        crate::api::FINALIZER
     );
     tracing::warn!(object = %request, "{message}");
+    shared.losses.lock().insert(request.to_string(), message.clone());
     shared.context.recorder.event(kcp, source, Type::Warning, "RelatedOutOfReach", &message);
 }
 

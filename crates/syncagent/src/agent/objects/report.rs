@@ -43,7 +43,7 @@ pub(super) async fn follow(
         let changed = tokio::select! {
             () = due => {
                 tell = None;
-                note(&shared.context.troubles, &name, failing.words());
+                note(&shared.context.troubles, &name, failing.words(&shared.losses.lock()));
                 continue;
             }
             report = reports.next() => match report {
@@ -79,6 +79,8 @@ struct Failing {
     told: HashMap<Key, String>,
     /// Those that no waiting will help, in a lasting order.
     lasting: BTreeMap<String, String>,
+    /// How many left something behind.
+    lost: usize,
 }
 
 impl Failing {
@@ -93,7 +95,9 @@ impl Failing {
             Ok((request, _)) => {
                 metrics.reconciled(CONTROLLER, Outcome::Success);
                 self.told.remove(&request.key());
-                return self.lasting.remove(&request.key().to_string()).is_some();
+                let losses = shared.losses.lock().len();
+                let lost = std::mem::replace(&mut self.lost, losses) != losses;
+                return self.lasting.remove(&request.key().to_string()).is_some() || lost;
             }
             Err(Error::Reconcile { request, error }) if error.is_race() => {
                 tracing::debug!(%request, %error, "Somebody else was faster, trying again.");
@@ -128,8 +132,14 @@ impl Failing {
         self.lasting.remove(&key.to_string()).is_some()
     }
 
-    fn words(&self) -> Option<String> {
-        words(&self.lasting)
+    fn words(&self, losses: &BTreeMap<String, String>) -> Option<String> {
+        let failing = words(&self.lasting);
+        let left: Vec<String> = losses.iter().take(NAMED).map(|(order, loss)| format!("{order}: {loss}")).collect();
+        let left = (!left.is_empty()).then(|| format!("{} orders left something behind: {}", losses.len(), left.join("; ")));
+        match (failing, left) {
+            (Some(failing), Some(left)) => Some(format!("{failing}. {left}")),
+            (failing, left) => failing.or(left),
+        }
     }
 }
 

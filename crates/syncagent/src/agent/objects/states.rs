@@ -163,8 +163,12 @@ impl States {
             Some((old, kept)) => self.with_implied(old, self.whole(old, kept).await?),
             None => State::default(),
         };
+        let before = state.clone();
         change(&mut state);
         let known = self.known.lock().secrets.get(&*name).cloned();
+        if known.is_some() && state == before {
+            return Ok(());
+        }
         let secret = self.secret(kind, source, &name, known.as_deref(), &state);
         let mut written = match &known {
             Some(_) => self.client.replace(&secrets(), Some(&self.namespace), &secret).await,
@@ -211,7 +215,15 @@ impl States {
     ///
     /// The rights that other agents ask for do not include deleting Secrets; without that right the Secret is emptied.
     async fn remove(&self, name: &str) -> Result<(), Error> {
-        match self.client.delete(&secrets(), Some(&self.namespace), name, &DeleteOptions::default()).await {
+        // Exactly what is known: somebody else may have written down something since.
+        let resource_version = self.known.lock().secrets.get(name).map(|kept| kept.version.to_string());
+        let options = DeleteOptions { resource_version, ..DeleteOptions::default() };
+        match self.client.delete(&secrets(), Some(&self.namespace), name, &options).await {
+            Err(error) if error.is_conflict() => {
+                let current = self.client.get(&secrets(), Some(&self.namespace), name).await?;
+                self.learn(name, current.as_ref());
+                Err(error)
+            }
             Err(error) if error.is_forbidden() => {
                 if !self.said.swap(true, Ordering::Relaxed) {
                     tracing::warn!(

@@ -61,6 +61,8 @@ pub(super) struct Shared {
     pub reach: Reach,
     /// Workspace paths by cluster.
     pub paths: Mutex<HashMap<ClusterName, String>>,
+    /// What could not be cleaned up, by order.
+    pub losses: Mutex<BTreeMap<String, String>>,
     /// Objects that were let go.
     let_go: Mutex<HashSet<Key>>,
     /// Sources that do not exist although they have copies.
@@ -106,6 +108,7 @@ impl Syncer {
             namespaces: Namespaces::default(),
             reach: Reach::default(),
             paths: Mutex::default(),
+            losses: Mutex::default(),
             let_go: Mutex::default(),
             orphaned: Mutex::default(),
             rules: Mutex::new(rules),

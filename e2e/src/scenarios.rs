@@ -128,6 +128,7 @@ pub fn all() -> Vec<Scenario> {
             the_documented_rights_are_enough_for_an_order_with_a_secret;
         broken:
             a_broken_published_resource_harms_only_itself_and_says_so
+            rules_that_are_not_valid_are_not_offered_to_consumers
             a_repaired_published_resource_works_without_a_restart
             of_two_for_one_resource_the_first_is_published_and_the_other_says_so;
         startup:

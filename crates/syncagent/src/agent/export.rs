@@ -320,20 +320,22 @@ fn version(export: &Value) -> Option<u64> {
 }
 
 /// What the catalog has for the export: everything with a schema, by status or by computation. Broken ones that never had one are left
-/// out, and so are those whose name belongs to another.
+/// out, and so are those whose name belongs to another. Those whose rules are not valid are not offered for the first time.
 ///
 /// Only a schema that follows from the rules of today is ready to be listed. A name of yesterday may be that of another kcp, and one schema
 /// that does not exist spoils the whole export. Those that the export lists already stay in it anyway.
 pub(super) fn published(catalog: &Catalog) -> Vec<Published<'_>> {
     let usable = catalog.resources.iter().filter_map(|(name, pr)| {
         let published = pr.status.resource_schema_name.as_str();
-        let computed = catalog.entries.get(name).map(|entry| entry.schema_name.as_str());
+        let entry = catalog.entries.get(name);
+        let computed = entry.map(|entry| entry.schema_name.as_str());
+        let valid = entry.is_some_and(|entry| entry.rules.is_ok());
         let conflict = catalog.problems.get(name).is_some_and(|problem| problem.reason == "Conflict");
         match (published, computed) {
             (_, None) if conflict => None,
             ("", None) => None,
-            (schema_name, None) => Some(Published { pr, schema_name, ready: false }),
-            (published, Some(schema_name)) => Some(Published { pr, schema_name, ready: published == schema_name }),
+            (schema_name, None) => Some(Published { pr, schema_name, ready: false, valid }),
+            (published, Some(schema_name)) => Some(Published { pr, schema_name, ready: published == schema_name, valid }),
         }
     });
     usable.collect()

@@ -218,7 +218,7 @@ impl Schemas {
     }
 
     async fn reconcile(&self, case: &Case) -> Result<(), SchemasError> {
-        let published = match &case.entry {
+        let published = match case.entry.as_ref().filter(|entry| entry.is_publishable(&case.pr)) {
             Some(entry) => self.publish(entry).await.map(|()| Some(entry)),
             None => Ok(None),
         };

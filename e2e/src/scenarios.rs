@@ -155,7 +155,8 @@ pub fn all() -> Vec<Scenario> {
         events:
             events_are_worded_as_those_of_the_reference_agent;
         explaining:
-            what_would_be_done_is_told_without_doing_it;
+            what_would_be_done_is_told_without_doing_it
+            values_of_secrets_are_hidden_whatever_becomes_of_them;
         dev:
             a_cluster_lent_to_it_gets_its_files_and_is_left_as_it_was;
         dashboard:

@@ -335,7 +335,9 @@ pub(super) fn published(catalog: &Catalog) -> Vec<Published<'_>> {
             (_, None) if conflict => None,
             ("", None) => None,
             (schema_name, None) => Some(Published { pr, schema_name, ready: false, valid }),
-            (published, Some(schema_name)) => Some(Published { pr, schema_name, ready: published == schema_name, valid }),
+            (published, Some(schema_name)) => {
+                Some(Published { pr, schema_name, ready: published == schema_name, valid })
+            }
         }
     });
     usable.collect()

@@ -45,7 +45,8 @@ pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> E
     let spec = ApiExportSpec::deserialize(&export["spec"]).unwrap_or_default();
     let listed: BTreeSet<(String, String)> =
         spec.latest_resource_schemas.iter().filter_map(|name| group_resource(name)).collect();
-    let is_offered = |p: &&Published<'_>| p.valid || group_resource(p.schema_name).is_some_and(|gr| listed.contains(&gr));
+    let is_offered =
+        |p: &&Published<'_>| p.valid || group_resource(p.schema_name).is_some_and(|gr| listed.contains(&gr));
     let published: Vec<Published<'_>> = published.iter().filter(is_offered).copied().collect();
     let ready: BTreeSet<&str> = published.iter().filter(|p| p.ready).map(|p| p.schema_name).collect();
     let schemas = merge_schemas(&spec.latest_resource_schemas, &ready);
@@ -242,8 +243,11 @@ mod tests {
     #[test]
     fn schemas_that_do_not_exist_yet_are_not_listed() {
         let pr = pr(json!({}));
-        let change =
-            apply(&json!({"spec": {}}), "agent", &[Published { pr: &pr, schema_name: "v1.a.b", ready: false, valid: true }]);
+        let change = apply(
+            &json!({"spec": {}}),
+            "agent",
+            &[Published { pr: &pr, schema_name: "v1.a.b", ready: false, valid: true }],
+        );
         assert_eq!(change.object["spec"].get("latestResourceSchemas"), None);
     }
 }

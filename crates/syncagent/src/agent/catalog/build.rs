@@ -281,7 +281,10 @@ mod tests {
             let edited = built(&good, [listed("a", "1", 2, &edit)]);
             assert_eq!(edited.problems.len(), 1, "{edit}");
             let Problem { reason, message } = &edited.problems["a"];
-            assert!(*reason != "InvalidRules" || message.ends_with("the rules of generation 1 stay at work"), "{message}");
+            assert!(
+                *reason != "InvalidRules" || message.ends_with("the rules of generation 1 stay at work"),
+                "{message}"
+            );
             assert!(Arc::ptr_eq(rules_of(&good, "a"), rules_of(&edited, "a")), "{edit}");
             let repaired = built(&edited, [listed("a", "1", 3, &json!({}))]);
             assert!(repaired.problems.is_empty());

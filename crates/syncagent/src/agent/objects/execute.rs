@@ -57,6 +57,14 @@ impl StepError {
         }
     }
 
+    /// The same without anything that a server may have quoted.
+    pub fn discreet(self) -> Self {
+        match self {
+            Self::Write { verb, at, source } => Self::Write { verb, at, source: source.discreet() },
+            other => other,
+        }
+    }
+
     /// Whether a server has too much to do.
     pub fn is_overload(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.is_overload())

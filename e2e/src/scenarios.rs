@@ -135,12 +135,14 @@ pub fn all() -> Vec<Scenario> {
             an_agent_that_starts_before_its_slice_recovers_by_itself
             an_agent_that_starts_before_its_crd_recovers_by_itself
             an_agent_that_is_told_only_its_export_finds_the_slice
-            an_agent_follows_its_slice_to_another_export;
+            an_agent_follows_its_slice_to_another_export
+            an_export_made_anew_gets_everything_again;
         outages:
             an_agent_that_starts_without_its_service_cluster_waits_for_it
             an_agent_that_starts_without_kcp_waits_for_it
             what_happens_while_the_service_cluster_is_lost_is_caught_up_with
-            what_happens_while_kcp_is_lost_is_caught_up_with;
+            what_happens_while_kcp_is_lost_is_caught_up_with
+            what_is_not_published_any_more_keeps_no_agent_from_being_ready;
         leaders:
             of_two_agents_one_works_and_hands_over_at_once_when_it_stops
             the_lease_of_a_crashed_agent_is_taken_over_when_it_has_expired;
@@ -169,6 +171,7 @@ pub fn all() -> Vec<Scenario> {
         chart:
             what_it_renders_is_accepted
             its_rights_are_enough_for_the_agent
+            an_agent_that_runs_keeps_its_name
             helm_installs_upgrades_and_removes_a_chart_with_crds;
         init:
             what_it_writes_offers_a_kind_with_the_rights_it_names;

@@ -37,6 +37,8 @@ pub(crate) struct Exported {
     schemas: Option<BTreeSet<String>>,
     /// Why it could not be written.
     problem: Option<String>,
+    /// Which one it is: one that was made anew may be in a workspace that was made anew, where no schema is left.
+    pub(crate) uid: String,
 }
 
 impl Exported {
@@ -195,7 +197,8 @@ impl Export {
     fn show(&self, export: Option<&Value>, problem: Option<String>) {
         let names = export.and_then(|export| export["spec"]["latestResourceSchemas"].as_array());
         let names = names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-        let now = Exported { schemas: export.map(|_| names.collect()), problem };
+        let uid = uid(export).as_str().unwrap_or_default().to_owned();
+        let now = Exported { schemas: export.map(|_| names.collect()), problem, uid };
         self.exported.send_if_modified(|before| {
             let changed = *before != now;
             *before = now;

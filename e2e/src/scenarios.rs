@@ -129,18 +129,21 @@ pub fn all() -> Vec<Scenario> {
             the_documented_rights_are_enough_for_an_order_with_a_secret;
         broken:
             a_broken_published_resource_harms_only_itself_and_says_so
+            rules_that_are_not_valid_are_not_offered_to_consumers
             a_repaired_published_resource_works_without_a_restart
             of_two_for_one_resource_the_first_is_published_and_the_other_says_so;
         startup:
             an_agent_that_starts_before_its_slice_recovers_by_itself
             an_agent_that_starts_before_its_crd_recovers_by_itself
             an_agent_that_is_told_only_its_export_finds_the_slice
-            an_agent_follows_its_slice_to_another_export;
+            an_agent_follows_its_slice_to_another_export
+            an_export_made_anew_gets_everything_again;
         outages:
             an_agent_that_starts_without_its_service_cluster_waits_for_it
             an_agent_that_starts_without_kcp_waits_for_it
             what_happens_while_the_service_cluster_is_lost_is_caught_up_with
-            what_happens_while_kcp_is_lost_is_caught_up_with;
+            what_happens_while_kcp_is_lost_is_caught_up_with
+            what_is_not_published_any_more_keeps_no_agent_from_being_ready;
         leaders:
             of_two_agents_one_works_and_hands_over_at_once_when_it_stops
             the_lease_of_a_crashed_agent_is_taken_over_when_it_has_expired;
@@ -193,7 +196,8 @@ pub fn all() -> Vec<Scenario> {
         events:
             events_are_worded_as_those_of_the_reference_agent;
         explaining:
-            what_would_be_done_is_told_without_doing_it;
+            what_would_be_done_is_told_without_doing_it
+            values_of_secrets_are_hidden_whatever_becomes_of_them;
         dev:
             a_cluster_lent_to_it_gets_its_files_and_is_left_as_it_was;
         dashboard:
@@ -206,6 +210,7 @@ pub fn all() -> Vec<Scenario> {
         chart:
             what_it_renders_is_accepted
             its_rights_are_enough_for_the_agent
+            an_agent_that_runs_keeps_its_name
             helm_installs_upgrades_and_removes_a_chart_with_crds;
         init:
             what_it_writes_offers_a_kind_with_the_rights_it_names;

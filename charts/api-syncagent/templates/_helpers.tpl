@@ -1,6 +1,24 @@
-{{/* Who the agent is to others; part of everything it marks. */}}
+{{/*
+The name that the agent is told; none if its own default is right. One that runs keeps its name: the reference chart, and this one once,
+called it after the release.
+*/}}
+{{- define "api-syncagent.givenName" -}}
+{{- $given := .Values.agentName -}}
+{{- if not $given -}}
+{{- $running := lookup "apps/v1" "Deployment" (include "api-syncagent.namespace" .) (include "api-syncagent.fullname" .) -}}
+{{- range dig "spec" "template" "spec" "containers" list $running -}}
+{{- range .env -}}
+{{- if eq .name "AGENT_NAME" -}}{{- $given = .value -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $given -}}
+{{- end }}
+
+{{/* Who the agent is to others; part of everything it marks. The default is that of the flag --agent-name. */}}
 {{- define "api-syncagent.agentName" -}}
-{{- .Values.agentName | default .Release.Name -}}
+{{- $default := printf "%s-syncagent" (.Values.apiExportEndpointSliceName | default .Values.apiExportName) -}}
+{{- include "api-syncagent.givenName" . | default $default -}}
 {{- end }}
 
 {{- define "api-syncagent.namespace" -}}
@@ -22,7 +40,7 @@
 {{/* These never change: a Deployment's selector cannot. */}}
 {{- define "api-syncagent.selector" -}}
 app.kubernetes.io/name: kcp-api-syncagent
-app.kubernetes.io/instance: {{ include "api-syncagent.agentName" . | quote }}
+app.kubernetes.io/instance: {{ .Values.agentName | default .Release.Name | quote }}
 {{- end }}
 
 {{- define "api-syncagent.labels" -}}

@@ -57,9 +57,9 @@ pub struct Args {
     /// Namespace of the agent on the service cluster
     #[arg(long, value_name = "NAME", default_value = "kcp-system")]
     namespace: String,
-    /// Name of the agent, and of its ServiceAccount
-    #[arg(long, value_name = "NAME", default_value = "api-syncagent")]
-    agent: String,
+    /// Name of the agent, and of its ServiceAccount [default: <export>-syncagent]
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// User by which kcp knows the agent
     #[arg(long, value_name = "NAME", default_value = "api-syncagent")]
     kcp_user: String,

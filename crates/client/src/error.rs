@@ -104,6 +104,16 @@ impl Status {
         }
     }
 
+    /// Whether its words are about the request and not about the content of an object.
+    fn is_harmless(&self) -> bool {
+        match self.code {
+            401 | 404 | 409 | 410 | 429 => true,
+            // The words of RBAC; admission says no in other words.
+            403 => self.message.contains(" cannot ") && self.message.contains(" resource \""),
+            _ => false,
+        }
+    }
+
     /// Reads the `Status` object of an ERROR event of a watch.
     pub(crate) fn from_event(object: &str) -> Result<Self, serde_json::Error> {
         Ok(serde_json::from_str::<Wire>(object)?.into_status(None))
@@ -210,6 +220,32 @@ impl Error {
         self.status().and_then(|status| status.retry_after)
     }
 
+    /// The same error for an object whose content is nobody's business. Refusals quote the values they refuse, and so may admission; what stays
+    /// is the code, the reason and the fields concerned. Words about names, versions and rights stay too: no content is in them.
+    #[must_use]
+    pub fn discreet(self) -> Self {
+        match self {
+            Self::Api(mut status) if !status.is_harmless() => {
+                let causes = status.details.iter_mut().flat_map(|details| &mut details.causes);
+                let fields: Vec<String> = causes
+                    .map(|cause| {
+                        cause.message.clear();
+                        format!("{} ({})", cause.field, cause.reason)
+                    })
+                    .collect();
+                let where_to_look =
+                    if fields.is_empty() { String::new() } else { format!(" at {}", fields.join(", ")) };
+                status.message =
+                    format!("the server refuses it{where_to_look}; its words are not shown, they may quote a secret");
+                Self::Api(status)
+            }
+            Self::Decode { request, .. } => {
+                Self::Decode { request, problem: "not shown, it may be a secret".to_owned() }
+            }
+            error => error,
+        }
+    }
+
     fn code(&self) -> Option<u16> {
         self.status().map(|status| status.code)
     }
@@ -268,6 +304,39 @@ mod tests {
         assert_eq!(status.to_string(), "slow down (429 TooManyRequests)");
         let details = status.details.as_ref().unwrap();
         assert_eq!((details.name.as_str(), details.causes[0].field.as_str()), ("a", "f"));
+    }
+
+    #[test]
+    fn a_discreet_error_quotes_no_value() {
+        let body = |code: u16, reason: &str, message: &str| {
+            let details = r#"{"causes":[{"reason":"FieldValueInvalid","message":"Invalid value: \"hunter2\"","field":"data.password"}]}"#;
+            format!(
+                r#"{{"kind":"Status","code":{code},"reason":"{reason}","message":"{message}","details":{details}}}"#
+            )
+        };
+        let refused = api(422, &body(422, "Invalid", r#"data.password: Invalid value: \"hunter2\""#)).discreet();
+        assert!(refused.is_invalid() && !format!("{refused:?}").contains("hunter2"), "{refused:?}");
+        assert!(
+            refused.to_string().starts_with("the server refuses it at data.password (FieldValueInvalid); "),
+            "{refused}"
+        );
+        for (code, reason, message, stays) in [
+            (
+                403,
+                "Forbidden",
+                r#"secrets \"a\" is forbidden: User \"b\" cannot create resource \"secrets\" in API group \"\""#,
+                true,
+            ),
+            (403, "Forbidden", "admission webhook: hunter2 is too short", false),
+            (400, "BadRequest", "cannot unmarshal hunter2", false),
+            (500, "InternalError", "failed on hunter2", false),
+            (404, "NotFound", r#"namespaces \"x\" not found"#, true),
+            (409, "AlreadyExists", r#"secrets \"x\" already exists"#, true),
+        ] {
+            let told = api(code, &body(code, reason, message)).discreet().to_string();
+            assert_eq!(told.starts_with(&message.replace('\\', "")), stays, "{told}");
+            assert!(told.ends_with(&format!("({code} {reason})")) && !told.contains("hunter2"), "{told}");
+        }
     }
 
     #[test]

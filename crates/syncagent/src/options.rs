@@ -152,7 +152,11 @@ impl Options {
         if self.namespace.is_empty() {
             problems.push("--namespace is required".to_owned());
         }
-        if !self.agent_name.is_empty() {
+        let is_default = [&self.apiexportendpointslice_ref, &self.apiexport_ref]
+            .iter()
+            .any(|slice| !slice.is_empty() && self.agent_name == default_agent_name(slice));
+        // The default may hold dots. Whoever spells it out means the same.
+        if !self.agent_name.is_empty() && !is_default {
             let invalid = labels::dns_1035_problems(&self.agent_name);
             if !invalid.is_empty() {
                 problems.push(format!("--agent-name is invalid: [{}]", invalid.join(" ")));
@@ -162,7 +166,7 @@ impl Options {
         match refs.map(String::as_str) {
             ["", ""] => problems.push("--apiexportendpointslice-ref is required".to_owned()),
             ["", one] | [one, ""] if self.agent_name.is_empty() => {
-                self.agent_name = format!("{one}-syncagent");
+                self.agent_name = default_agent_name(one);
                 if let Err(problem) = labels::check_value(&self.agent_name) {
                     problems.push(format!(
                         "the default agent name {:?} cannot be used as a label: {problem}; choose one with --agent-name",
@@ -232,6 +236,11 @@ impl Options {
             timing: Timing::default(),
         })
     }
+}
+
+/// What an agent is called if nobody says otherwise, given the name of its APIExportEndpointSlice.
+pub fn default_agent_name(slice: &str) -> String {
+    format!("{slice}-syncagent")
 }
 
 fn non_empty(text: String) -> Option<String> {

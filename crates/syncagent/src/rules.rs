@@ -199,6 +199,9 @@ impl Rules {
         let compile_filter = |field, selector: Option<_>| {
             selector.as_ref().map(Selector::compile).transpose().map_err(|source| RuleError::Filter { field, source })
         };
+        let secret = [&local, &remote].iter().any(|kind| is_secret(&kind.group, &kind.plural));
+        let naming = pr.spec.naming.clone().unwrap_or_default();
+        let naming = Naming::compile(&naming, local.namespaced, remote.namespaced)?;
         let mut identifiers = HashSet::new();
         let mut related = Vec::new();
         for (i, entry) in pr.spec.related.iter().enumerate() {
@@ -213,7 +216,7 @@ impl Rules {
             blind: false,
             name: pr.metadata.name.clone(),
             agent_name: agent_name.to_owned(),
-            naming: Naming::compile(&pr.spec.naming.clone().unwrap_or_default(), local.namespaced, remote.namespaced)?,
+            naming: if secret { naming.discreet() } else { naming },
             resource_filter: compile_filter("resource", filter.resource)?,
             namespace_filter: compile_filter("namespace", filter.namespace)?,
             workspace_paths: pr.spec.enable_workspace_paths,
@@ -235,6 +238,22 @@ impl Rules {
     /// Whether it takes a look at namespaces in kcp to tell which objects take part.
     pub fn filters_by_namespace(&self) -> bool {
         self.namespace_filter.is_some() && self.remote.namespaced
+    }
+
+    /// Whether objects of a kind hold what is in Secrets: they are Secrets, become Secrets, or are made of them. What is in them is not told.
+    pub fn is_confidential(&self, kind: &ApiKind) -> bool {
+        let is = |group: &str, plural: &str| kind.group == group && kind.plural == plural;
+        let pairs = self.related.iter().map(|related| {
+            let [source, destination] = [&related.source, &related.destination];
+            [(source.group.as_str(), source.resource.as_str()), (&destination.group, &destination.resource)]
+        });
+        let primary = [&self.local, &self.remote].map(|kind| (kind.group.as_str(), kind.plural.as_str()));
+        let mut pairs = pairs.chain([primary]);
+        is_secret(&kind.group, &kind.plural)
+            || pairs.any(|pair| {
+                pair.iter().any(|(group, plural)| is_secret(group, plural))
+                    && pair.iter().any(|(group, plural)| is(group, plural))
+            })
     }
 
     /// The rules for objects that were synchronized before and are not any more.
@@ -265,6 +284,11 @@ impl Rules {
             _ => Selection::In,
         }
     }
+}
+
+/// Whether this is what Secrets are called.
+fn is_secret(group: &str, plural: &str) -> bool {
+    group.is_empty() && plural == "secrets"
 }
 
 /// Lower-case hexadecimal digits.
@@ -349,6 +373,46 @@ pub(crate) mod tests {
             assert_eq!(rules.selects(&json!({}), None), living);
             assert_eq!(rules.selects(&deleting, None), Selection::Out);
         }
+    }
+
+    #[test]
+    fn what_is_made_of_a_secret_is_as_confidential_as_the_secret() {
+        let kind = |group: &str, plural: &str| ApiKind {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: String::new(),
+            plural: plural.to_owned(),
+            namespaced: true,
+        };
+        let related = |origin: &str, from: &str, to: &str| {
+            json!({"identifier": from, "origin": origin, "version": "v1", "resource": from,
+                "projection": {"resource": to}, "object": {"reference": {"path": "spec.image"}}})
+        };
+        let rules = compile(json!({"related": [
+            related("service", "secrets", "configmaps"), related("kcp", "vaults", "secrets"), related("kcp", "leases", "leases"),
+        ]}));
+        let rules = rules.unwrap();
+        for (group, plural, hidden) in [
+            ("", "secrets", true),
+            ("", "configmaps", true),
+            ("", "vaults", true),
+            ("", "leases", false),
+            ("other.io", "secrets", false),
+            ("example.com", "crontabs", false),
+        ] {
+            assert_eq!(rules.is_confidential(&kind(group, plural)), hidden, "{group}/{plural}");
+        }
+        let mut secrets = crontab();
+        secrets.spec.group = String::new();
+        secrets.spec.names.plural = "secrets".into();
+        let pr = published(
+            json!({"projection": {"group": "a.io", "kind": "Credential"}, "naming": {"name": "{{ .Object.data.p }}"}}),
+        );
+        let rules = Rules::compile(&pr, &secrets, "agent").unwrap();
+        assert!(rules.is_confidential(&kind("a.io", "credentials")));
+        let key = metadata::SourceKey { cluster: "c".into(), namespace: "n".into(), name: "o".into() };
+        let error = rules.naming.name_copy(&key, None, &json!({"data": {"p": "Hunter=2"}})).unwrap_err().to_string();
+        assert!(error.starts_with("spec.naming.name yields ") && !error.contains("Hunter"), "{error}");
     }
 
     #[test]

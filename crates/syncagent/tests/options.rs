@@ -41,6 +41,14 @@ fn defaults_are_those_of_the_original_agent() {
 }
 
 #[test]
+fn the_default_name_may_be_spelled_out_and_no_other_name_with_dots() {
+    let spelled = complete(&[GOOD[0], GOOD[1], GOOD[2], "--agent-name=example.com-syncagent"]).unwrap();
+    assert_eq!(spelled.agent_name, complete(&GOOD).unwrap().agent_name);
+    let problems = complete(&[GOOD[0], GOOD[1], GOOD[2], "--agent-name=example.org-syncagent"]).unwrap_err();
+    assert!(problems[0].starts_with("--agent-name is invalid"), "{problems:?}");
+}
+
+#[test]
 fn the_export_may_be_named_instead_of_its_slice_but_not_both() {
     let args = ["--namespace=kcp", "--kcp-kubeconfig=k", "--apiexport-ref=old.example.com"];
     assert_eq!(complete(&args).unwrap().agent_name, "old.example.com-syncagent");

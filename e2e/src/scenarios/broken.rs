@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use serde_json::{Value, json};
 
+use super::related::credentials;
 use crate::stage::{NAMESPACE, Stage, condition, shown};
 use crate::world::World;
 use crate::{fixtures, kinds};
@@ -67,6 +69,72 @@ pub(super) async fn a_broken_published_resource_harms_only_itself_and_says_so(
     let copy = stage.copy_is("the good one works", team, "bucket", |_| true).await?;
     stage.operator_reports(&copy, json!({ "url": "here" })).await?;
     stage.source_is("its status returns", team, "bucket", |s| s["status"]["url"] == "here").await?;
+    agent.stop().await
+}
+
+pub(super) async fn rules_that_are_not_valid_are_not_offered_to_consumers(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    for kind in ["Bucket", "Queue"] {
+        stage.install_crd(&fixtures::crd(&stage.group, kind)).await?;
+    }
+    stage.create_export().await?;
+    // Whoever accepted this claim would have given his Secrets away for nothing.
+    let broken = json!({ "naming": { "name": "{{ nonsense }}" }, "related": [credentials()] });
+    stage.publish("Queue", broken.clone()).await?;
+    stage.publish("Bucket", json!({})).await?;
+    let agent = stage.start_agent()?;
+    let refused = rules_valid(&stage, "Queue", false).await?;
+    let message = refused["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("naming.name") && message.contains("correct it"), "{refused}");
+    let name = stage.published_name("Queue");
+    let at = (&stage.service, &kinds::published_resources(), None, name.as_str());
+    let schema_published = |published: &Value, status: &str, reason: &str| {
+        let condition = condition(published, "SchemaPublished");
+        condition["status"] == status && condition["reason"] == reason
+    };
+    let published = stage
+        .object("it says that it is not published", at, |it| schema_published(it, "False", "InvalidRules"))
+        .await?;
+    ensure!(published["status"]["resourceSchemaName"].as_str().unwrap_or_default().is_empty(), "{}", shown(&published));
+
+    let lists = async |wanted: &[&str], claims: &[&str]| {
+        stage
+            .eventually(&format!("the export lists {wanted:?} and claims {claims:?}"), async || {
+                let export = stage.export().await?;
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let schemas = export["spec"]["latestResourceSchemas"].as_array().into_iter().flatten().map(text);
+                let schemas: Vec<String> =
+                    schemas.map(|name| name.split('.').nth(1).unwrap_or_default().to_owned()).collect();
+                let claimed = export["spec"]["permissionClaims"].as_array().into_iter().flatten();
+                let claimed: Vec<String> = claimed.map(|claim| text(&claim["resource"])).collect();
+                ensure!(schemas == wanted && claimed == claims, "it is {}", shown(&export));
+                Ok(())
+            })
+            .await
+    };
+    lists(&["buckets"], &["events"]).await?;
+    let all = carrick_client::ListOptions::default();
+    let schemas = stage.provider.client.list(&kinds::kcp(&API_RESOURCE_SCHEMA), None, &all).await?;
+    ensure!(schemas.len() == 1, "there are {}", json!(schemas));
+
+    // Repaired it is offered, and what was offered once stays whatever becomes of the rules.
+    let resources = kinds::published_resources();
+    let set = async |naming: &str| {
+        let patch = json!({ "spec": { "naming": { "name": naming } } });
+        stage.service.merge_patch(&resources, None, &name, &patch).await
+    };
+    set("{{ .Object.metadata.name }}").await?;
+    rules_valid(&stage, "Queue", true).await?;
+    lists(&["buckets", "queues"], &["events", "namespaces", "secrets"]).await?;
+    set("{{ nonsense }}").await?;
+    rules_valid(&stage, "Queue", false).await?;
+    agent.stop().await?;
+    let agent = stage.start_agent()?;
+    stage.bind(&stage.team_a).await?;
+    stage.order(&stage.team_a, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the other kind works", &stage.team_a, "bucket", |_| true).await?;
+    lists(&["buckets", "queues"], &["events", "namespaces", "secrets"]).await?;
+    stage.object("it stays published", at, |it| schema_published(it, "True", "Published")).await?;
     agent.stop().await
 }
 

@@ -88,6 +88,53 @@ pub(super) async fn its_rights_are_enough_for_the_agent(world: Arc<dyn World>) -
     agent.stop().await
 }
 
+/// The reference chart calls an agent after its release, and copies bear that name.
+pub(super) async fn an_agent_that_runs_keeps_its_name(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let Some(helm) = binary::find("helm") else {
+        println!("helm is not installed: nothing is tried");
+        return Ok(());
+    };
+    let stage = Stage::bare(world.clone()).await?;
+    let folder = Scratch::new()?;
+    folder.write("kubeconfig", &world.service_kubeconfig(User::Admin))?;
+    let (namespace, chart) = (stage.agent_namespace(), concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/api-syncagent"));
+    let render = async || {
+        let output = tokio::process::Command::new(&helm)
+            .args([
+                "template",
+                "storage",
+                chart,
+                "--dry-run=server",
+                "--kube-version=1.34.0",
+                "--namespace",
+                &namespace,
+            ])
+            .args(["--set", "apiExportEndpointSliceName=example.com,kcpKubeconfig=k,crds.enabled=false"])
+            .envs([("KUBECONFIG", folder.path().join("kubeconfig")), ("HOME", folder.path().to_owned())])
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let objects = documents(&String::from_utf8_lossy(&output.stdout))?;
+        objects.into_iter().find(|it| it["kind"] == "Deployment").context("there is no Deployment")
+    };
+    let fresh = render().await?;
+    ensure!(!fresh.to_string().contains("AGENT_NAME"), "the default is not left to the agent: {fresh}");
+    let mut running = fresh.clone();
+    if let Some(env) = running["spec"]["template"]["spec"]["containers"][0]["env"].as_array_mut() {
+        env.push(json!({ "name": "AGENT_NAME", "value": "storage" }));
+    }
+    let deployments = carrick_client::Resource::namespaced("apps", "v1", "Deployment", "deployments");
+    stage.service.create(&deployments, Some(&namespace), &running).await?;
+    let kept = render().await?;
+    let container = &kept["spec"]["template"]["spec"]["containers"][0];
+    let env = container["env"].as_array().cloned().unwrap_or_default();
+    ensure!(env.iter().any(|one| one["name"] == "AGENT_NAME" && one["value"] == "storage"), "{kept}");
+    ensure!(container["args"].to_string().contains("--agent-name=$(AGENT_NAME)"), "{kept}");
+    ensure!(kept["spec"]["selector"] == fresh["spec"]["selector"], "a selector cannot change");
+    Ok(())
+}
+
 /// A chart with a CRD and an object of it, as providers of operators ship them.
 const CRD: &str = r#"
 apiVersion: apiextensions.k8s.io/v1

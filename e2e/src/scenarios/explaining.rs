@@ -6,10 +6,13 @@ use anyhow::{Context, ensure};
 use carrick_client::Server;
 use carrick_syncagent::agent::AgentConfig;
 use carrick_syncagent::agent::explain::{Explained, Question, Report, explain};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::stage::{NAMESPACE, Stage};
+use super::related::encoded;
+use crate::agent::{Agent, Setup};
+use crate::stage::{NAMESPACE, Stage, condition, place};
 use crate::world::{User, World};
+use crate::{fixtures, kinds};
 
 pub(super) async fn what_would_be_done_is_told_without_doing_it(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = Stage::set(world).await?;
@@ -58,6 +61,84 @@ pub(super) async fn what_would_be_done_is_told_without_doing_it(world: Arc<dyn W
     let copy = stage.copy(team, "bucket").await?.context("the copy is gone")?;
     ensure!(copy["spec"]["size"] == 1, "{copy}");
     Ok(())
+}
+
+/// A password is copied into kinds that are no Secrets; one of them refuses it, and the server says which value it refuses.
+pub(super) async fn values_of_secrets_are_hidden_whatever_becomes_of_them(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let (first, second) = ("plAnted-hunter2", "plAnted-hunter3");
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.install_crd(&vaults(&stage.group)).await?;
+    stage.create_export().await?;
+    stage.bind(&stage.team_a).await?;
+    let name =
+        |suffix: &str| json!({ "template": { "template": format!("{{{{ .Object.metadata.name }}}}-{suffix}") } });
+    let related = json!([
+        {
+            "identifier": "up", "origin": "service", "version": "v1", "resource": "secrets",
+            "projection": { "resource": "configmaps" }, "object": name("up"),
+        },
+        {
+            "identifier": "down", "origin": "kcp", "version": "v1", "resource": "secrets",
+            "projection": { "group": stage.group, "version": "v1", "resource": "vaults" }, "object": name("down"),
+        },
+    ]);
+    stage.publish("Bucket", json!({ "related": related })).await?;
+    let (team, published) = (&stage.team_a, stage.published_name("Bucket"));
+    let agent = Agent::start(&stage, Setup { probes: true, ..Setup::default() })?;
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    let (namespace, copy_name) = place(&copy);
+    let secret = |name: &str, password: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name },
+            "data": { "password": encoded(password) },
+        })
+    };
+    let (up, secrets) = (format!("{copy_name}-up"), kinds::secrets());
+    stage.service.create(&secrets, Some(namespace), &secret(&up, first)).await?;
+    let at = (&team.client, &kinds::config_maps(), Some(NAMESPACE), "bucket-up");
+    stage.object("it becomes a ConfigMap", at, |map| map["data"]["password"] == encoded(first)).await?;
+
+    // The other way round it is refused.
+    team.client.create(&secrets, Some(NAMESPACE), &secret("bucket-down", first)).await?;
+    let at = (&stage.service, &kinds::published_resources(), None, published.as_str());
+    let told = stage
+        .object("the refusal is told", at, |published| condition(published, "ObjectsSynced")["status"] == "False")
+        .await?;
+    let message = condition(&told, "ObjectsSynced")["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("422") && message.contains("data.password"), "{message}");
+    let pages = [agent.ready().await?, agent.metrics().await?, agent.dashboard("/state.json").await?];
+    let mut texts = pages.to_vec();
+    texts.extend(agent.log());
+    agent.stop().await?;
+
+    // A dry run shows what would change, and not what it would become.
+    let patch = json!({ "data": { "password": encoded(second) } });
+    stage.service.merge_patch(&secrets, Some(namespace), &up, &patch).await?;
+    let report = ask(&stage, Question::default()).await?;
+    let steps = &object(&report, "bucket")?.plan.as_ref().context("no plan")?.steps;
+    ensure!(
+        steps.iter().any(|step| step.ends_with("change kcp ConfigMap default/bucket-up: data.password")),
+        "{report}"
+    );
+    texts.extend([report.to_string(), serde_json::to_string(&report)?, told.to_string()]);
+    for text in texts {
+        for planted in [first, second, &encoded(first), &encoded(second)] {
+            ensure!(!text.contains(planted), "a password is told: {text}");
+        }
+    }
+    Ok(())
+}
+
+/// A kind that looks like a Secret and refuses what is in one.
+fn vaults(group: &str) -> Value {
+    let mut crd = fixtures::crd(group, "Vault");
+    let passwords = json!({ "type": "string", "pattern": "^[0-9]+$" });
+    let data = json!({ "type": "object", "additionalProperties": passwords });
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] =
+        json!({ "data": data, "type": { "type": "string" } });
+    crd
 }
 
 async fn ask(stage: &Stage, question: Question) -> anyhow::Result<Report> {

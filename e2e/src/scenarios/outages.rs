@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use carrick_client::DeleteOptions;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, Setup};
-use crate::stage::{Stage, shown};
+use crate::stage::{NAMESPACE, Stage, shown};
 use crate::world::World;
+use crate::{fixtures, kinds};
 
 pub(super) async fn an_agent_that_starts_without_its_service_cluster_waits_for_it(
     world: Arc<dyn World>,
@@ -43,6 +45,54 @@ pub(super) async fn what_happens_while_the_service_cluster_is_lost_is_caught_up_
 
 pub(super) async fn what_happens_while_kcp_is_lost_is_caught_up_with(world: Arc<dyn World>) -> anyhow::Result<()> {
     lost_and_back(world, |world| world.kcp_cable(), "objects of PublishedResource").await
+}
+
+pub(super) async fn what_is_not_published_any_more_keeps_no_agent_from_being_ready(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    let kinds_of_stage = ["Bucket", "Queue", "Topic"];
+    for kind in kinds_of_stage {
+        stage.install_crd(&fixtures::crd(&stage.group, kind)).await?;
+        stage.publish(kind, json!({})).await?;
+    }
+    stage.create_export().await?;
+    futures::try_join!(stage.bind(&stage.team_a), stage.bind(&stage.team_b))?;
+    let agent = start(&stage)?;
+    let team = &stage.team_a;
+    for kind in kinds_of_stage {
+        let kind = fixtures::kind(&stage.group, kind);
+        stage.order_kind(&kind, team, "thing", json!({ "size": 1 })).await?;
+        stage.copy_of_kind_is("the copy is there", (&kind, team, "thing"), |_| true).await?;
+    }
+    stage.ready(&agent).await?;
+
+    // One kind goes before what published it, the other one afterwards; their orders are still there.
+    let remove = async |kind: &str, of_crd: bool| {
+        let published = (kinds::published_resources(), stage.published_name(kind));
+        let crd = (kinds::crds(), format!("{}s.{}", kind.to_lowercase(), stage.group));
+        let (resource, name) = if of_crd { crd } else { published };
+        stage.service.delete(&resource, None, &name, &DeleteOptions::default()).await?;
+        stage.gone(&format!("{name} is gone"), (&stage.service, &resource, None, &name)).await
+    };
+    // Watches that begin anew find that nothing is served there any more.
+    let anew = async || {
+        stage.world.service_cable().cut().await?;
+        stage.not_ready(&agent, "copies of PublishedResource").await?;
+        stage.world.service_cable().mend().await
+    };
+    remove("Queue", true).await?;
+    anew().await?;
+    stage.not_ready(&agent, &format!("copies of PublishedResource {}", stage.published_name("Queue"))).await?;
+    remove("Queue", false).await?;
+    stage.ready(&agent).await?;
+    remove("Topic", false).await?;
+    let at = (&team.client, &fixtures::kind(&stage.group, "Topic"), Some(NAMESPACE), "thing");
+    stage.object("the order is let go", at, |order| order["metadata"]["finalizers"][0].is_null()).await?;
+    remove("Topic", true).await?;
+    anew().await?;
+    serves(&stage, &agent).await?;
+    agent.stop().await
 }
 
 /// Cuts a cable under a working agent, changes things on both sides, and mends it.

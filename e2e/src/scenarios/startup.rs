@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use carrick_client::DeleteOptions;
-use carrick_kcp::kinds::{API_EXPORT, API_EXPORT_ENDPOINT_SLICE};
+use carrick_client::{DeleteOptions, ListOptions};
+use carrick_kcp::kinds::{API_EXPORT, API_EXPORT_ENDPOINT_SLICE, API_RESOURCE_SCHEMA};
 use carrick_syncagent::api;
 use serde_json::json;
 
@@ -98,5 +98,43 @@ pub(super) async fn an_agent_follows_its_slice_to_another_export(world: Arc<dyn 
         })
         .await?;
     ensure!(served["metadata"]["annotations"][api::AGENT_NAME] == stage.agent_name(), "{}", shown(&served));
+    agent.stop().await
+}
+
+pub(super) async fn an_export_made_anew_gets_everything_again(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.create_export().await?;
+    stage.publish("Bucket", json!({})).await?;
+    let agent = Agent::start(&stage, Setup { probes: true, ..Setup::default() })?;
+    let is_listed = async || {
+        let export = stage.export().await?;
+        ensure!(export["spec"]["latestResourceSchemas"][0].is_string(), "it is {}", shown(&export));
+        Ok(export)
+    };
+    stage.eventually("the export lists the kind", is_listed).await?;
+
+    // As when the whole workspace is made anew: the schemas are gone as well.
+    let provider = &stage.provider.client;
+    let (exports, schemas) = (kinds::kcp(&API_EXPORT), kinds::kcp(&API_RESOURCE_SCHEMA));
+    provider.delete(&exports, None, stage.export_name(), &DeleteOptions::default()).await?;
+    stage.not_ready(&agent, "the APIExport is gone").await?;
+    for schema in provider.list(&schemas, None, &ListOptions::default()).await? {
+        let name = schema["metadata"]["name"].as_str().unwrap_or_default();
+        provider.delete(&schemas, None, name, &DeleteOptions::default()).await?;
+    }
+    let slices = kinds::kcp(&API_EXPORT_ENDPOINT_SLICE);
+    provider
+        .delete(&slices, None, stage.export_name(), &DeleteOptions::default())
+        .await
+        .or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })?;
+    stage.create_export().await?;
+    let export = stage.eventually("the new export lists the kind", is_listed).await?;
+    let name = export["spec"]["latestResourceSchemas"][0].as_str().unwrap_or_default();
+    stage.object("the schema is there again", (provider, &schemas, None, name), |_| true).await?;
+    stage.bind(&stage.team_a).await?;
+    stage.order(&stage.team_a, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the copy is there", &stage.team_a, "bucket", |_| true).await?;
+    stage.ready(&agent).await?;
     agent.stop().await
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use carrick_syncagent::options::default_agent_name;
 use serde_json::{Value, json};
 
 use super::mesh;
@@ -30,18 +31,23 @@ pub fn all(offer: &Offer) -> anyhow::Result<Vec<(&'static str, String)>> {
 /// What to type, in order.
 pub fn commands(offer: &Offer, folder: &Path) -> Vec<String> {
     let folder = folder.display();
-    let Offer { export, choices, .. } = offer;
+    let Offer { export, agent, choices, .. } = offer;
+    // Nobody needs to say what is so anyway. Services are named after the release, and their names have no dots.
+    let own = *agent == default_agent_name(export);
+    let (value, flag) =
+        if own { Default::default() } else { (format!(",agentName={agent}"), format!(" --agent-name {agent}")) };
+    let release = agent.replace('.', "-");
     vec![
         format!("kubectl apply -f {folder}/service-cluster       # on the service cluster"),
         format!("kubectl apply -f {folder}/provider-workspace    # in workspace {}", choices.workspace),
         format!(
-            "helm install {} charts/api-syncagent -n {} --set apiExportEndpointSliceName={export},kcpKubeconfig=<Secret>,serviceAccount.create=false,serviceAccount.name={},crds.enabled=false",
-            choices.agent, choices.namespace, choices.agent
+            "helm install {release} charts/api-syncagent -n {} --set apiExportEndpointSliceName={export},kcpKubeconfig=<Secret>,serviceAccount.create=false,serviceAccount.name={agent},crds.enabled=false{value}",
+            choices.namespace
         ),
         format!("kubectl apply -f {folder}/consumer-workspace    # in a consumer's workspace"),
         format!(
-            "carrick doctor --kcp-kubeconfig <file> --apiexportendpointslice-ref {export} --namespace {} --agent-name {}    # if something is wrong",
-            choices.namespace, choices.agent
+            "carrick doctor --kcp-kubeconfig <file> --apiexportendpointslice-ref {export} --namespace {}{flag}    # if something is wrong",
+            choices.namespace
         ),
     ]
 }
@@ -61,8 +67,8 @@ const CONTENT: &str = "\
 ";
 
 fn service_rights(offer: &Offer) -> String {
-    let Offer { group, plural, choices, .. } = offer;
-    let (agent, namespace) = (&choices.agent, &choices.namespace);
+    let Offer { group, plural, agent, choices, .. } = offer;
+    let namespace = &choices.namespace;
     format!(
         r#"# On the service cluster: the agent's namespace and account, and what it may do. Nothing more is needed.
 apiVersion: v1
@@ -243,8 +249,8 @@ subjects:
 }
 
 fn kcp_rights(offer: &Offer) -> String {
-    let Offer { export, choices, .. } = offer;
-    let (agent, user, workspace) = (&choices.agent, &choices.kcp_user, &choices.workspace);
+    let Offer { export, agent, choices, .. } = offer;
+    let (user, workspace) = (&choices.kcp_user, &choices.workspace);
     format!(
         r#"# In workspace {workspace}: what the agent may do in kcp. Consumers' workspaces are open to it only through
 # apiexports/content: the objects of your kinds there, and what consumers let it see by accepting claims.
@@ -358,10 +364,51 @@ mod tests {
             export: None,
             workspace: "root:p".to_owned(),
             namespace: "own".to_owned(),
-            agent: "agent".to_owned(),
+            agent: None,
             kcp_user: "user".to_owned(),
         };
         Offer::new(&crd, choices).unwrap()
+    }
+
+    /// The repository.
+    fn text(path: &str) -> String {
+        std::fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    #[test]
+    fn an_agent_has_one_default_name_in_flag_chart_files_and_documentation() {
+        let options = carrick_syncagent::options::Options::parse_from_args([
+            "api-syncagent",
+            "--namespace=n",
+            "--kcp-kubeconfig=k",
+            "--apiexportendpointslice-ref=example.com",
+        ]);
+        let name = options.unwrap().complete().unwrap().agent_name;
+        let offer = offer("example.com");
+        assert_eq!((name.as_str(), name.as_str()), (offer.agent.as_str(), "example.com-syncagent"));
+        // What is typed afterwards leads to the same name, because nobody says another one.
+        let commands = commands(&offer, Path::new("folder")).join("\n");
+        assert!(!commands.contains("--agent-name") && !commands.contains("agentName"), "{commands}");
+        let helpers = text("charts/api-syncagent/templates/_helpers.tpl");
+        assert!(helpers.contains(r#"printf "%s-syncagent" (.Values.apiExportEndpointSliceName"#));
+        let rendered = text("charts/tests/minimal.yaml");
+        assert!(rendered.contains("--apiexportendpointslice-ref=example.com") && !rendered.contains("--agent-name"));
+        assert!(text("charts/api-syncagent/values.yaml").contains("<apiExportEndpointSliceName>-syncagent if empty"));
+        assert!(text("docs/operations/chart.md").contains("`<apiExportEndpointSliceName>-syncagent`"));
+        let flag = text("docs/reference/flags.md");
+        let flag = flag.lines().find(|line| line.contains("`--agent-name`")).unwrap();
+        assert!(flag.contains("`<apiexportendpointslice-ref>-syncagent`"), "{flag}");
+        for page in ["docs/getting-started.md", "docs/getting-started-kcp.md"] {
+            assert!(!text(page).contains("--agent-name"), "{page}");
+        }
+    }
+
+    #[test]
+    fn another_name_is_said_to_all() {
+        let mut choices = offer("example.com").choices;
+        choices.agent = Some("storage".to_owned());
+        let commands = commands(&Offer::new(&bucket(), choices).unwrap(), Path::new("folder")).join("\n");
+        assert!(commands.contains(",agentName=storage") && commands.contains(" --agent-name storage"), "{commands}");
     }
 
     #[test]

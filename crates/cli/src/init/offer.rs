@@ -1,5 +1,6 @@
 //! What is offered: the part of a CRD that the files need, and what the user chose. Pure.
 
+use carrick_syncagent::options::default_agent_name;
 use serde_json::Value;
 
 /// What the user may choose.
@@ -11,8 +12,8 @@ pub struct Choices {
     pub workspace: String,
     /// Namespace of the agent on the service cluster.
     pub namespace: String,
-    /// Name of the agent.
-    pub agent: String,
+    /// Name of the agent; that of the export and `-syncagent` if none.
+    pub agent: Option<String>,
     /// User by which kcp knows the agent.
     pub kcp_user: String,
 }
@@ -42,6 +43,8 @@ pub struct Offer {
     pub columns: Vec<Value>,
     /// Name of the APIExport.
     pub export: String,
+    /// Name of the agent.
+    pub agent: String,
     /// What the user chose.
     pub choices: Choices,
 }
@@ -63,6 +66,7 @@ impl Offer {
         };
         // kcp refuses kinds of Kubernetes' own groups under their own name.
         let kcp_group = if is_reserved(&group) { "kube.example.com".to_owned() } else { group.clone() };
+        let export = choices.export.clone().unwrap_or_else(|| kcp_group.clone());
         Ok(Self {
             singular: Some(text(&names["singular"])).filter(|name| !name.is_empty()).unwrap_or(kind.to_lowercase()),
             namespaced: spec["scope"] != "Cluster",
@@ -70,7 +74,8 @@ impl Offer {
             schema: main["schema"]["openAPIV3Schema"].clone(),
             columns: main["additionalPrinterColumns"].as_array().cloned().unwrap_or_default(),
             versions: versions.iter().map(|version| text(&version["name"])).collect(),
-            export: choices.export.clone().unwrap_or_else(|| kcp_group.clone()),
+            agent: choices.agent.clone().unwrap_or_else(|| default_agent_name(&export)),
+            export,
             group,
             kcp_group,
             kind,

@@ -64,6 +64,13 @@ pub struct Entry {
     pub(crate) origin: Origin,
 }
 
+impl Entry {
+    /// Whether consumers may see it: what was published once stays, but nothing is published for the first time without valid rules.
+    pub fn is_publishable(&self, pr: &PublishedResource) -> bool {
+        self.rules.is_ok() || !pr.status.resource_schema_name.is_empty()
+    }
+}
+
 /// What is wrong with a PublishedResource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {

@@ -290,18 +290,18 @@ async fn describe(
     question: &Question,
 ) -> Result<Published, ExplainError> {
     let entry = catalog.entries.get(name);
-    let rules_problem = entry.and_then(|entry| entry.rules.as_ref().err().cloned());
-    let problem = catalog.problems.get(name).map(|problem| problem.message.clone()).or(rules_problem);
-    let schema = entry.map(|entry| entry.schema_name.clone());
+    let problem = catalog.problems.get(name).map(|problem| problem.message.clone());
+    let resource = catalog.resources.get(name);
+    let offered = entry.filter(|entry| resource.is_none_or(|pr| entry.is_publishable(pr)));
+    let schema = offered.map(|entry| entry.schema_name.clone());
     let schema_exists = match &schema {
         None => false,
         Some(schema) => {
-            let found = places.export.client.get(&resource(&API_RESOURCE_SCHEMA), None, schema).await;
+            let found = places.export.client.get(&connect::resource(&API_RESOURCE_SCHEMA), None, schema).await;
             let what = || format!("APIResourceSchema {schema}");
             found.map_err(|source| ExplainError::Read { what: what(), source: Box::new(source) })?.is_some()
         }
     };
-    let resource = catalog.resources.get(name);
     let idle = resource.and_then(|pr| {
         if pr.metadata.deletion_timestamp.is_some() {
             Some("it is being deleted")

@@ -37,6 +37,8 @@ pub(crate) struct Exported {
     schemas: Option<BTreeSet<String>>,
     /// Why it could not be written.
     problem: Option<String>,
+    /// Which one it is: one that was made anew may be in a workspace that was made anew, where no schema is left.
+    pub(crate) uid: String,
 }
 
 impl Exported {
@@ -195,7 +197,8 @@ impl Export {
     fn show(&self, export: Option<&Value>, problem: Option<String>) {
         let names = export.and_then(|export| export["spec"]["latestResourceSchemas"].as_array());
         let names = names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-        let now = Exported { schemas: export.map(|_| names.collect()), problem };
+        let uid = uid(export).as_str().unwrap_or_default().to_owned();
+        let now = Exported { schemas: export.map(|_| names.collect()), problem, uid };
         self.exported.send_if_modified(|before| {
             let changed = *before != now;
             *before = now;
@@ -320,20 +323,24 @@ fn version(export: &Value) -> Option<u64> {
 }
 
 /// What the catalog has for the export: everything with a schema, by status or by computation. Broken ones that never had one are left
-/// out, and so are those whose name belongs to another.
+/// out, and so are those whose name belongs to another. Those whose rules are not valid are not offered for the first time.
 ///
 /// Only a schema that follows from the rules of today is ready to be listed. A name of yesterday may be that of another kcp, and one schema
 /// that does not exist spoils the whole export. Those that the export lists already stay in it anyway.
 pub(super) fn published(catalog: &Catalog) -> Vec<Published<'_>> {
     let usable = catalog.resources.iter().filter_map(|(name, pr)| {
         let published = pr.status.resource_schema_name.as_str();
-        let computed = catalog.entries.get(name).map(|entry| entry.schema_name.as_str());
+        let entry = catalog.entries.get(name);
+        let computed = entry.map(|entry| entry.schema_name.as_str());
+        let valid = entry.is_some_and(|entry| entry.rules.is_ok());
         let conflict = catalog.problems.get(name).is_some_and(|problem| problem.reason == "Conflict");
         match (published, computed) {
             (_, None) if conflict => None,
             ("", None) => None,
-            (schema_name, None) => Some(Published { pr, schema_name, ready: false }),
-            (published, Some(schema_name)) => Some(Published { pr, schema_name, ready: published == schema_name }),
+            (schema_name, None) => Some(Published { pr, schema_name, ready: false, valid }),
+            (published, Some(schema_name)) => {
+                Some(Published { pr, schema_name, ready: published == schema_name, valid })
+            }
         }
     });
     usable.collect()

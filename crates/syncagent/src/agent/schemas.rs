@@ -5,7 +5,8 @@
 
 mod status;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use carrick_client::{Client, Error};
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
-use super::catalog::{Catalog, Entry, Problem, published_resources};
+use super::catalog::{self, Catalog, Problem, published_resources};
 use super::connect::resource;
 use super::events::{Recorder, Type};
 use super::export::Exported;
@@ -109,30 +110,33 @@ impl Schemas {
     /// Runs until told to stop.
     pub(crate) async fn run(self, mut catalog: Receiver<Arc<Catalog>>, stop: CancellationToken) {
         let workers = Arc::new(Semaphore::new(WORKERS));
-        let mut running = BTreeSet::new();
+        let mut running = BTreeMap::new();
         let mut tasks = JoinSet::new();
         loop {
             let names: Vec<String> = catalog.borrow_and_update().resources.keys().cloned().collect();
             for name in names {
-                if running.insert(name.clone()) {
+                if let Entry::Vacant(place) = running.entry(name) {
                     let (this, catalog, workers) = (self.clone(), catalog.clone(), Arc::clone(&workers));
-                    tasks.spawn(async move {
-                        this.take_care_of(&name, catalog, &workers).await;
-                        name
-                    });
+                    let name = place.key().clone();
+                    let task = tasks.spawn(async move { this.take_care_of(&name, catalog, &workers).await });
+                    place.insert(task.id());
                 }
             }
             // Dropping the tasks ends them.
             tokio::select! {
                 () = stop.cancelled() => return,
                 changed = catalog.changed() => if changed.is_err() { return },
-                Some(ended) = tasks.join_next() => match ended {
-                    Ok(name) => {
-                        running.remove(&name);
-                    }
-                    // A defect in one reconcile must not end the others.
-                    Err(error) => tracing::error!(logger = CONTROLLER, %error, "A task has failed."),
-                },
+                Some(ended) = tasks.join_next_with_id() => {
+                    let id = match ended {
+                        Ok((id, ())) => id,
+                        // A defect in one reconcile must not end the others, nor this one for good.
+                        Err(error) => {
+                            tracing::error!(logger = CONTROLLER, %error, "A task has failed.");
+                            error.id()
+                        }
+                    };
+                    running.retain(|_, task| *task != id);
+                }
             }
         }
     }
@@ -218,7 +222,7 @@ impl Schemas {
     }
 
     async fn reconcile(&self, case: &Case) -> Result<(), SchemasError> {
-        let published = match &case.entry {
+        let published = match case.entry.as_ref().filter(|entry| entry.is_publishable(&case.pr)) {
             Some(entry) => self.publish(entry).await.map(|()| Some(entry)),
             None => Ok(None),
         };
@@ -258,7 +262,7 @@ impl Schemas {
     }
 
     /// Makes sure that the schema exists and names its owner. Its spec never changes: another spec has another name.
-    async fn publish(&self, entry: &Entry) -> Result<(), SchemasError> {
+    async fn publish(&self, entry: &catalog::Entry) -> Result<(), SchemasError> {
         let kind = resource(&API_RESOURCE_SCHEMA);
         let name = &entry.schema_name;
         let failed = |action, source| SchemasError::Kcp { action, name: name.clone(), source };
@@ -304,9 +308,10 @@ impl Schemas {
 /// One PublishedResource with what the catalog says about it. Equal cases need no second look.
 struct Case {
     pr: Arc<PublishedResource>,
-    entry: Option<Entry>,
+    entry: Option<catalog::Entry>,
     problem: Option<Problem>,
     exported: Option<Result<(), String>>,
+    export: String,
     trouble: Option<String>,
     conditions: bool,
 }
@@ -317,6 +322,7 @@ impl Case {
         Some(Self {
             pr: Arc::clone(catalog.resources.get(name)?),
             exported: entry.as_ref().and_then(|entry| exported.lists(&entry.schema_name)),
+            export: exported.uid.clone(),
             entry,
             problem: catalog.problems.get(name).cloned(),
             trouble,
@@ -339,6 +345,7 @@ impl PartialEq for Case {
             && schema(self) == schema(other)
             && self.problem == other.problem
             && self.exported == other.exported
+            && self.export == other.export
             && self.trouble == other.trouble
             && self.conditions == other.conditions
     }

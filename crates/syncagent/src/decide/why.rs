@@ -27,7 +27,8 @@ pub struct Explanation {
 pub fn explain(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> Explanation {
     let steps = plan.steps.iter().chain(plan.strands.iter().flatten());
     let problems = plan.problems.iter().map(|problem| format!("report a problem: {problem}"));
-    Explanation { why: situation(rules, seen, plan), steps: steps.map(sentence).chain(problems).collect() }
+    let steps = steps.map(|step| sentence(rules, step));
+    Explanation { why: situation(rules, seen, plan), steps: steps.chain(problems).collect() }
 }
 
 fn situation(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> String {
@@ -57,7 +58,7 @@ fn situation(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> String {
     }
 }
 
-fn sentence(step: &Step) -> String {
+fn sentence(rules: &Rules, step: &Step) -> String {
     match step {
         Step::SetFinalizers { at, finalizers, .. } if finalizers.iter().any(|it| it == FINALIZER) => {
             format!("hold {at} with the finalizer {FINALIZER}, so that it stays until its copy is gone")
@@ -65,8 +66,8 @@ fn sentence(step: &Step) -> String {
         Step::SetFinalizers { at, .. } => format!("let {at} go: take off the finalizer {FINALIZER}"),
         Step::EnsureNamespace { side, name } => format!("make sure that namespace {name} exists {}", place(*side)),
         Step::Create { at, .. } => format!("create {at}"),
-        Step::Edit { at, edits, .. } => format!("change {at}: {}", edited(at, edits)),
-        Step::Patch { at, patch } => format!("change {at}: {}", changes(at, patch)),
+        Step::Edit { at, edits, .. } => format!("change {at}: {}", edited(rules, at, edits)),
+        Step::Patch { at, patch } => format!("change {at}: {}", changes(rules, at, patch)),
         Step::Replace { at, .. } => format!("write all of {at}: nothing is remembered of what was written before"),
         Step::WriteStatus { at, .. } => format!("write the status of {at}"),
         Step::Delete { at, .. } => format!("delete {at}"),
@@ -90,35 +91,28 @@ fn place(side: Side) -> &'static str {
     }
 }
 
-/// The fields that a merge patch changes.
-fn changes(at: &Place, patch: &Value) -> String {
-    let secret = at.kind.group.is_empty() && at.kind.kind == "Secret";
+/// The fields that a merge patch changes; without their values if those may come from a Secret.
+fn changes(rules: &Rules, at: &Place, patch: &Value) -> String {
     let mut fields = Vec::new();
-    collect(patch, &mut String::new(), secret, &mut fields);
+    collect(patch, &mut String::new(), rules.is_confidential(&at.kind), &mut fields);
     fields.join(", ")
 }
 
-/// The fields that edits change.
-fn edited(at: &Place, edits: &[Edit]) -> String {
-    let secret = at.kind.group.is_empty() && at.kind.kind == "Secret";
+/// The fields that edits change; without their values if those may come from a Secret.
+fn edited(rules: &Rules, at: &Place, edits: &[Edit]) -> String {
     let mut fields = Vec::new();
     for edit in edits {
-        let hidden = secret && edit.path.first().is_some_and(|key| key == "data" || key == "stringData");
         let mut field = edit.path.join(".");
         match &edit.value {
             None => fields.push(format!("{field} goes")),
-            Some(value) if hidden && edit.path.len() == 1 => {
-                fields.extend(value.as_object().into_iter().flatten().map(|(key, _)| format!("{field}.{key}")));
-            }
-            Some(_) if hidden => fields.push(field),
             Some(Value::Null) => fields.push(format!("{field} = null")),
-            Some(value) => collect(value, &mut field, secret, &mut fields),
+            Some(value) => collect(value, &mut field, rules.is_confidential(&at.kind), &mut fields),
         }
     }
     fields.join(", ")
 }
 
-fn collect(patch: &Value, field: &mut String, secret: bool, fields: &mut Vec<String>) {
+fn collect(patch: &Value, field: &mut String, confidential: bool, fields: &mut Vec<String>) {
     match patch {
         Value::Object(map) if !map.is_empty() => {
             for (key, value) in map {
@@ -127,18 +121,12 @@ fn collect(patch: &Value, field: &mut String, secret: bool, fields: &mut Vec<Str
                     field.push('.');
                 }
                 field.push_str(key);
-                let hidden = secret && (field == "data" || field == "stringData");
-                if hidden && value.is_object() {
-                    for key in value.as_object().into_iter().flatten().map(|(key, _)| key) {
-                        fields.push(format!("{field}.{key}"));
-                    }
-                } else {
-                    collect(value, field, secret, fields);
-                }
+                collect(value, field, confidential, fields);
                 field.truncate(length);
             }
         }
         Value::Null => fields.push(format!("{field} goes")),
+        _ if confidential => fields.push(field.clone()),
         value => {
             let text = value.to_string();
             let short = text.char_indices().nth(LONGEST).map(|(end, _)| format!("{}…", &text[..end]));
@@ -175,27 +163,42 @@ mod tests {
         Place { side: Side::Service, kind: Arc::new(kind), namespace: Some("ns".to_owned()), name: "one".to_owned() }
     }
 
+    fn rules() -> Rules {
+        let related = json!([{
+            "identifier": "a", "origin": "service", "version": "v1", "resource": "secrets",
+            "projection": { "group": "vault.io", "resource": "things" }, "object": { "reference": { "path": "spec.image" } },
+        }]);
+        let pr = crate::rules::tests::published(json!({ "related": related }));
+        Rules::compile(&pr, &crate::rules::tests::crontab(), "agent").unwrap()
+    }
+
     #[test]
     fn a_patch_is_shown_field_by_field() {
         let patch = json!({"spec": {"size": 2, "old": null, "tags": ["a"]}, "metadata": {"labels": {"a.b/c": "d"}}});
         let step = Step::Patch { at: at("example.com", "Bucket"), patch };
         assert_eq!(
-            sentence(&step),
+            sentence(&rules(), &step),
             r#"change service Bucket ns/one: metadata.labels.a.b/c = "d", spec.old goes, spec.size = 2, spec.tags = ["a"]"#
         );
     }
 
     #[test]
-    fn values_of_secrets_are_not_shown() {
-        let patch = json!({"data": {"password": "czNjcjN0"}, "stringData": {"user": "hidden"}, "type": "Opaque"});
-        let text = sentence(&Step::Patch { at: at("", "Secret"), patch });
-        assert_eq!(text, r#"change service Secret ns/one: data.password, stringData.user, type = "Opaque""#);
+    fn values_of_secrets_are_not_shown_whatever_they_become() {
+        let patch =
+            json!({"data": {"password": "czNjcjN0"}, "metadata": {"annotations": {"copy": "czNjcjN0"}}, "old": null});
+        let mut secret = at("", "Secret");
+        Arc::make_mut(&mut secret.kind).plural = "secrets".to_owned();
+        for (at, kind) in [(secret, "Secret"), (at("vault.io", "Vault"), "Vault")] {
+            let text = sentence(&rules(), &Step::Patch { at, patch: patch.clone() });
+            let wanted = format!("change service {kind} ns/one: data.password, metadata.annotations.copy, old goes");
+            assert_eq!(text, wanted);
+        }
     }
 
     #[test]
     fn long_values_are_cut() {
         let patch = json!({"spec": {"text": "ä".repeat(100)}});
-        let text = sentence(&Step::Patch { at: at("example.com", "Bucket"), patch });
+        let text = sentence(&rules(), &Step::Patch { at: at("example.com", "Bucket"), patch });
         assert!(text.ends_with('…') && text.chars().count() < 120, "{text}");
     }
 }

@@ -19,6 +19,8 @@ pub struct Published<'a> {
     pub schema_name: &'a str,
     /// Whether the schema is known to exist.
     pub ready: bool,
+    /// Whether its rules are valid. If they are not, an export that lists its resource already keeps it, and no other gets it.
+    pub valid: bool,
 }
 
 /// What becomes of an export.
@@ -41,13 +43,17 @@ pub struct ExportChange {
 /// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed.
 pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> ExportChange {
     let spec = ApiExportSpec::deserialize(&export["spec"]).unwrap_or_default();
+    let listed: BTreeSet<(String, String)> =
+        spec.latest_resource_schemas.iter().filter_map(|name| group_resource(name)).collect();
+    let is_offered =
+        |p: &&Published<'_>| p.valid || group_resource(p.schema_name).is_some_and(|gr| listed.contains(&gr));
+    let published: Vec<Published<'_>> = published.iter().filter(is_offered).copied().collect();
     let ready: BTreeSet<&str> = published.iter().filter(|p| p.ready).map(|p| p.schema_name).collect();
     let schemas = merge_schemas(&spec.latest_resource_schemas, &ready);
 
     let all = published.iter().map(|p| p.schema_name);
-    let own: BTreeSet<(String, String)> =
-        spec.latest_resource_schemas.iter().map(String::as_str).chain(all).filter_map(group_resource).collect();
-    let Merged { claims, added, narrow } = merge_claims(&spec.permission_claims, required_claims(published, &own));
+    let own: BTreeSet<(String, String)> = all.filter_map(group_resource).chain(listed).collect();
+    let Merged { claims, added, narrow } = merge_claims(&spec.permission_claims, required_claims(&published, &own));
 
     let mut object = export.clone();
     set(&mut object, "annotations", AGENT_NAME, agent_name);
@@ -157,7 +163,7 @@ mod tests {
 
     fn run(export: &Value, prs: &[(&PublishedResource, &str)]) -> ExportChange {
         let published: Vec<_> =
-            prs.iter().map(|(pr, schema_name)| Published { pr, schema_name, ready: true }).collect();
+            prs.iter().map(|(pr, schema_name)| Published { pr, schema_name, ready: true, valid: true }).collect();
         apply(export, "agent", &published)
     }
 
@@ -222,10 +228,26 @@ mod tests {
     }
 
     #[test]
+    fn rules_that_are_not_valid_come_into_no_export_and_stay_in_theirs() {
+        let pr = pr(json!({"related": [{"identifier": "a", "origin": "service", "kind": "Secret", "object": {}}]}));
+        let published = [Published { pr: &pr, schema_name: "v2.crontabs.example.com", ready: true, valid: false }];
+        let events = json!([{"resource": "events", "all": true}]);
+        let change = apply(&json!({"spec": {"permissionClaims": events}}), "agent", &published);
+        assert_eq!(change.object["spec"], json!({"permissionClaims": events}));
+        let before = json!({"spec": {"latestResourceSchemas": ["v1.crontabs.example.com"]}});
+        let change = apply(&before, "agent", &published);
+        assert_eq!(change.object["spec"]["latestResourceSchemas"], json!(["v2.crontabs.example.com"]));
+        assert_eq!(claims(&change), ["events", "namespaces", "secrets"]);
+    }
+
+    #[test]
     fn schemas_that_do_not_exist_yet_are_not_listed() {
         let pr = pr(json!({}));
-        let change =
-            apply(&json!({"spec": {}}), "agent", &[Published { pr: &pr, schema_name: "v1.a.b", ready: false }]);
+        let change = apply(
+            &json!({"spec": {}}),
+            "agent",
+            &[Published { pr: &pr, schema_name: "v1.a.b", ready: false, valid: true }],
+        );
         assert_eq!(change.object["spec"].get("latestResourceSchemas"), None);
     }
 }

@@ -49,6 +49,8 @@ pub struct Naming {
     name: Pattern,
     /// None for kinds that are cluster-scoped on the service cluster.
     namespace: Option<Pattern>,
+    /// Whether what they yield may be a secret as long as it is no name.
+    discreet: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -67,7 +69,14 @@ impl Naming {
         Ok(Self {
             name: Pattern::compile("name", or(&naming.name, default_name))?,
             namespace: local_namespaced.then(|| Pattern::compile("namespace", namespace)).transpose()?,
+            discreet: false,
         })
+    }
+
+    /// The same rules for objects whose content is nobody's business: what is no valid name is not shown.
+    #[must_use]
+    pub fn discreet(self) -> Self {
+        Self { discreet: true, ..self }
     }
 
     /// Namespace (if any) and name of the copy of a source.
@@ -78,13 +87,15 @@ impl Naming {
         object: &Value,
     ) -> Result<(Option<String>, String), NamingError> {
         let (namespace, name) = self.evaluate(source, workspace_path, object)?;
+        let invalid = |field, result: String| {
+            let result = if self.discreet { "…".to_owned() } else { result };
+            NamingError::Invalid { field, result }
+        };
         if name.len() > 253 || !name.split('.').all(is_name_part) {
-            return Err(NamingError::Invalid { field: "name", result: name });
+            return Err(invalid("name", name));
         }
         match namespace {
-            Some(result) if !carrick_kcp::path::is_label(&result) => {
-                Err(NamingError::Invalid { field: "namespace", result })
-            }
+            Some(result) if !carrick_kcp::path::is_label(&result) => Err(invalid("namespace", result)),
             namespace => Ok((namespace, name)),
         }
     }

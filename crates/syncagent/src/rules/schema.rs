@@ -1,5 +1,7 @@
 //! CRD → APIResourceSchema.
 
+use std::collections::HashSet;
+
 use carrick_json::go;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use serde_json::{Value, json};
@@ -93,7 +95,10 @@ fn version(version: &Version) -> Result<Value, SchemaError> {
         out["deprecationWarning"] = warning.as_str().into();
     }
     if !version.additional_printer_columns.is_empty() {
-        out["additionalPrinterColumns"] = serde_json::to_value(&version.additional_printer_columns)?;
+        // A CRD may have several of one name, and kcp refuses them. The name of the schema comes from the CRD as it is, so nothing else changes.
+        let mut names = HashSet::new();
+        let columns = version.additional_printer_columns.iter().filter(|column| names.insert(column.name.as_str()));
+        out["additionalPrinterColumns"] = serde_json::to_value(columns.collect::<Vec<_>>())?;
     }
     Ok(out)
 }
@@ -138,6 +143,23 @@ mod tests {
             "integer"
         );
         assert_eq!(ars["spec"].get("conversion"), None);
+    }
+
+    #[test]
+    fn of_printer_columns_with_one_name_the_first_stays_because_kcp_refuses_the_others() {
+        let column = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});
+        let mut crd = serde_json::to_value(&crontab().spec).unwrap();
+        crd["versions"][0]["additionalPrinterColumns"] =
+            json!([column("Age", ".a"), column("Phase", ".b"), column("Age", ".c")]);
+        let crd = Crd::from_json(&json!({"metadata": {"name": "crontabs.example.com"}, "spec": crd})).unwrap();
+        let ars = build(&crd, "agent").unwrap();
+        let columns = &ars["spec"]["versions"][0]["additionalPrinterColumns"];
+        assert_eq!(*columns, json!([column("Age", ".a"), column("Phase", ".b")]));
+        // The name is that of the CRD as it is, so that the reference agent finds the schema.
+        assert_eq!(ars["metadata"]["name"], name(&crd).unwrap());
+        let mut once = crd.clone();
+        once.spec.versions[0].additional_printer_columns.pop();
+        assert_ne!(name(&once).unwrap(), name(&crd).unwrap());
     }
 
     #[test]

@@ -74,11 +74,12 @@ pub(super) fn build(
         });
         let kept = match made {
             Ok(entry) => {
-                if let Err(problem) = &entry.rules {
-                    catalog.problems.insert(name.clone(), Problem { reason: "InvalidRules", message: problem.clone() });
-                }
                 // New rules that do not compile leave the old ones at work.
                 let old = previous.entries.get(name).filter(|old| entry.rules.is_err() && old.rules.is_ok());
+                if let Err(problem) = &entry.rules {
+                    let message = format!("{problem}; correct it: {}", until_then(&entry, old));
+                    catalog.problems.insert(name.clone(), Problem { reason: "InvalidRules", message });
+                }
                 Some(old.cloned().unwrap_or(entry))
             }
             Err(problem) => {
@@ -141,6 +142,17 @@ fn entry(
     let rules = Rules::compile(&pr, &crd, agent_name).map(|rules| Rules { schema: schema_name.clone(), ..rules });
     let rules = rules.map(Arc::new).map_err(|error| error.to_string());
     Ok(Entry { pr, crd, projected: Arc::new(projected), schema_name, rules, origin })
+}
+
+/// What happens while the rules are not valid.
+fn until_then(entry: &Entry, old: Option<&Entry>) -> String {
+    match old {
+        Some(old) => format!("until then the rules of generation {} stay at work", old.pr.metadata.generation),
+        None if entry.is_publishable(&entry.pr) => {
+            "until then objects are left as they are, and deleted ones go with their copies".to_owned()
+        }
+        None => "until then it is not published".to_owned(),
+    }
 }
 
 /// The CRD that defines a kind.
@@ -245,6 +257,8 @@ mod tests {
         assert_eq!(catalog.entries.keys().collect::<Vec<_>>(), ["good", "rules"]);
         assert_eq!(catalog.entries["good"].schema_name, "v0595d221.crontabs.example.com");
         assert!(catalog.entries["rules"].rules.is_err(), "its schema is fine, its rules are not");
+        let told = &catalog.problems["rules"].message;
+        assert!(told.ends_with("; correct it: until then it is not published"), "{told}");
         assert_eq!(catalog.resources.len(), 4);
     }
 
@@ -267,6 +281,11 @@ mod tests {
         ] {
             let edited = built(&good, [listed("a", "1", 2, &edit)]);
             assert_eq!(edited.problems.len(), 1, "{edit}");
+            let Problem { reason, message } = &edited.problems["a"];
+            assert!(
+                *reason != "InvalidRules" || message.ends_with("the rules of generation 1 stay at work"),
+                "{message}"
+            );
             assert!(Arc::ptr_eq(rules_of(&good, "a"), rules_of(&edited, "a")), "{edit}");
             let repaired = built(&edited, [listed("a", "1", 3, &json!({}))]);
             assert!(repaired.problems.is_empty());

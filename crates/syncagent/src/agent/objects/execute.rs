@@ -77,6 +77,14 @@ impl StepError {
         }
     }
 
+    /// The same without anything that a server may have quoted.
+    pub fn discreet(self) -> Self {
+        match self {
+            Self::Write { verb, at, source } => Self::Write { verb, at, source: source.discreet() },
+            other => other,
+        }
+    }
+
     /// Whether a server has too much to do.
     pub fn is_overload(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.is_overload())
@@ -256,10 +264,11 @@ impl Executor<'_> {
         };
         let note = StatusNote { sent, stored, schema };
         self.remember("remember", |state| state.note_status(entry, Some(note))).await?;
-        let Err(error) = &written else {
+        let Err(error) = written else {
             self.report(&at, Event::StatusAltered);
             return self.wrote("write-status", at, written);
         };
+        let error = if self.rules.is_confidential(&at.kind) { error.discreet() } else { error };
         if let Some(object) = self.objects.get(&at) {
             let (reason, message) = Event::StatusRefused.texts();
             self.recorder.event(self.kcp, object, Type::Warning, reason, &format!("{message} {error}"));

@@ -384,7 +384,10 @@ async fn execute(executor: &mut Executor<'_>, tally: &Tally<'_>, steps: Vec<Step
         let (verb, side, hop) = (step.verb(), step.side(), Hop::of(&step, executor.rules));
         tracing::debug!(object = %tally.object, step = verb, "Executing a step.");
         let begun = Instant::now();
+        // What is remembered holds the content of the objects it is about.
+        let confidential = step.place().map_or(side.is_some(), |at| executor.rules.is_confidential(&at.kind));
         let executed = executor.execute(step).instrument(tracing::info_span!("step", verb)).await;
+        let executed = executed.map_err(|error| if confidential { error.discreet() } else { error });
         match (side, &executed) {
             (_, Err(error)) if error.is_overload() => tally.pace.refused(),
             (Some(side), _) => tally.pace.answered(side as usize, begun.elapsed()),

@@ -12,7 +12,7 @@ use carrick_multicluster::{
 };
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -30,8 +30,8 @@ use crate::agent::health::Part;
 use crate::agent::metrics::{Shown, family};
 use crate::api::AGENT_NAME;
 use crate::decide::{Next, Other, Place, Record, Side};
-use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
+use crate::rules::{Duty, Rules};
 
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
@@ -67,7 +67,7 @@ pub(super) struct Shared {
     let_go: Mutex<HashSet<Key>>,
     /// Sources that do not exist although they have copies.
     orphaned: Mutex<HashSet<Key>>,
-    rules: Mutex<Arc<Rules>>,
+    rules: watch::Sender<Arc<Rules>>,
     /// Objects to look at although they have not changed themselves.
     looks: mpsc::UnboundedSender<Key>,
 }
@@ -111,7 +111,7 @@ impl Syncer {
             losses: Mutex::default(),
             let_go: Mutex::default(),
             orphaned: Mutex::default(),
-            rules: Mutex::new(rules),
+            rules: watch::Sender::new(rules),
             looks,
         });
         let config = Config::default().concurrency(0).paced_by(shared.context.pace.clone()).per_cluster(0);
@@ -173,7 +173,7 @@ impl Syncer {
         if Arc::ptr_eq(&self.shared.rules(), rules) {
             return;
         }
-        *self.shared.rules.lock() = rules.clone();
+        self.shared.rules.send_replace(rules.clone());
         self.shared.related.primaries.set_rules(rules);
         let sources = self.shared.sources.list_all().into_iter().map(|(key, _)| key);
         let copies = self.shared.copies.list(copies::SERVICE);
@@ -202,7 +202,7 @@ impl Syncer {
 impl Shared {
     /// The rules of this moment.
     pub fn rules(&self) -> Arc<Rules> {
-        self.rules.lock().clone()
+        self.rules.borrow().clone()
     }
 
     /// Whether an object was let go.
@@ -309,7 +309,8 @@ fn again(error: &ReconcileError) -> Action {
     if matches!(error, ReconcileError::Notices(_)) { Action::await_change() } else { Action::backoff() }
 }
 
-/// Lets readiness follow the watches of one side.
+/// Lets readiness follow the watches of one side, as long as there is somebody to serve: what is not published any more is let go where it can be
+/// seen, and nobody waits for it.
 async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &'static str, side: Side) {
     let name = shared.rules().name.clone();
     let part = |endpoint: &EndpointId| {
@@ -319,11 +320,12 @@ async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &
         })
     };
     let place = if side == Side::Kcp { "consumers' workspaces" } else { "the service cluster" };
-    let mut changes = informer.health_changes();
+    let (mut changes, mut rules) = (informer.health_changes(), shared.rules.subscribe());
     let mut parts: BTreeMap<EndpointId, Part> = BTreeMap::new();
     loop {
         changes.borrow_and_update();
-        let health = informer.health();
+        let served = rules.borrow_and_update().duty == Duty::Sync;
+        let health = if served { informer.health() } else { BTreeMap::default() };
         parts.retain(|endpoint, _| health.contains_key(endpoint));
         for (endpoint, watch) in health {
             let part = parts.entry(endpoint.clone()).or_insert_with(|| part(&endpoint));
@@ -336,7 +338,11 @@ async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &
                 WatchState::Connecting | WatchState::Listing => {}
             }
         }
-        if changes.changed().await.is_err() {
+        let changed = tokio::select! {
+            changed = changes.changed() => changed,
+            changed = rules.changed() => changed,
+        };
+        if changed.is_err() {
             return;
         }
     }

@@ -60,7 +60,7 @@ pub(super) enum ReconcileError {
     Decide(#[from] DecideError),
     /// Something cannot be done for some related objects; everything else was done.
     #[error("{}", .0.join("; "))]
-    Problems(Vec<String>),
+    Problems(Vec<String>, #[source] Option<ReadError>),
     /// The agent itself is broken.
     #[error("the agent panicked over this object; please report this")]
     Panic,
@@ -73,7 +73,7 @@ impl ReconcileError {
     /// One word for metrics, if no server is to blame.
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Read { .. } | Self::Path { .. } | Self::Related(_) | Self::Problems(_) => "Related",
+            Self::Read { .. } | Self::Path { .. } | Self::Related(_) | Self::Problems(..) => "Related",
             Self::Decide(_) => "Rules",
             Self::Panic => "Panic",
             Self::Step(_) => "Taken",
@@ -92,7 +92,7 @@ impl ReconcileError {
                 source.is_transient()
             }
             Self::Step(error) => error.is_transient(),
-            Self::Related(_) | Self::Problems(_) | Self::Decide(_) | Self::Panic => false,
+            Self::Related(_) | Self::Problems(..) | Self::Decide(_) | Self::Panic => false,
         }
     }
 }
@@ -194,8 +194,10 @@ async fn process(
         (next, _) => next,
     };
     let problems = read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
+    // Should a server be to blame, they end when it is not any more.
+    let cause = read.problems.into_iter().find(|problem| matches!(problem, ReadError::Server { .. }));
     if plan.steps.is_empty() && plan.strands.is_empty() {
-        return outcome(plan.next, None, problems);
+        return outcome(plan.next, None, problems, cause);
     }
 
     let source_at = Place {
@@ -244,7 +246,7 @@ async fn process(
     };
     // A cache that lags is no error: the next event decides anew.
     let _ = tokio::time::timeout(CATCH_UP, catch_up).await;
-    outcome(plan.next, failed, problems)
+    outcome(plan.next, failed, problems, cause)
 }
 
 /// Executes steps until one fails.
@@ -273,11 +275,16 @@ async fn execute(executor: &mut Executor<'_>, tally: &Tally<'_>, steps: Vec<Step
 }
 
 /// What came out, after everything that could be done was done.
-fn outcome(next: Next, failed: Option<StepError>, problems: Vec<String>) -> Result<Next, ReconcileError> {
+fn outcome(
+    next: Next,
+    failed: Option<StepError>,
+    problems: Vec<String>,
+    cause: Option<ReadError>,
+) -> Result<Next, ReconcileError> {
     match failed {
         // A race is told only if nothing is worse: it is tried again at once and without a word.
         Some(error) if problems.is_empty() || !error.is_race() => Err(error.into()),
-        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems)),
+        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems, cause)),
         _ => Ok(next),
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use carrick_client::Server;
+use carrick_client::{Overrides, Server};
 use carrick_syncagent::agent::connect::SliceRef;
 use carrick_syncagent::agent::{self, AgentConfig, Timing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -49,6 +50,15 @@ pub struct Agent {
 impl Agent {
     /// Starts an agent for a stage.
     pub fn start(stage: &Stage, setup: Setup) -> anyhow::Result<Self> {
+        Self::start_at(stage, setup, None)
+    }
+
+    /// Starts an agent for a stage that reads how to get to the service cluster from a file.
+    pub fn start_with(stage: &Stage, setup: Setup, service: &Path) -> anyhow::Result<Self> {
+        Self::start_at(stage, setup, Some(service.to_owned()))
+    }
+
+    fn start_at(stage: &Stage, setup: Setup, service: Option<PathBuf>) -> anyhow::Result<Self> {
         let local = stage.world.service_kubeconfig(setup.user);
         let kcp = stage.world.kcp_kubeconfig(setup.user, &stage.provider.path);
         let (namespace, agent_name) = (stage.agent_namespace(), stage.agent_name());
@@ -69,8 +79,12 @@ impl Agent {
         let stop = CancellationToken::new();
         let told = stop.clone();
         let task = runtime.spawn(async move {
+            let local = match service {
+                Some(file) => Server::from_kubeconfig(&file, &Overrides::default())?,
+                None => Server::from_kubeconfig_yaml(&local)?,
+            };
             let config = AgentConfig {
-                local: Server::from_kubeconfig_yaml(&local)?,
+                local,
                 kcp: Server::from_kubeconfig_yaml(&kcp)?,
                 namespace,
                 agent_name,

@@ -27,6 +27,7 @@ mod publish;
 mod related;
 mod related_ends;
 mod related_kinds;
+mod renewals;
 mod restarts;
 pub(crate) mod rights;
 mod rules;
@@ -143,7 +144,15 @@ pub fn all() -> Vec<Scenario> {
             an_agent_that_starts_without_kcp_waits_for_it
             what_happens_while_the_service_cluster_is_lost_is_caught_up_with
             what_happens_while_kcp_is_lost_is_caught_up_with
-            what_is_not_published_any_more_keeps_no_agent_from_being_ready;
+            what_is_not_published_any_more_keeps_no_agent_from_being_ready
+            work_goes_on_soon_after_a_long_outage_of_the_service_cluster
+            work_goes_on_soon_after_a_long_outage_of_kcp
+            work_begins_soon_after_kcp_comes
+            work_begins_soon_after_the_service_cluster_comes;
+        renewals:
+            a_token_file_that_was_replaced_is_used_soon
+            a_right_to_write_that_was_granted_is_used_soon
+            a_right_to_watch_that_was_granted_is_used_soon;
         leaders:
             of_two_agents_one_works_and_hands_over_at_once_when_it_stops
             the_lease_of_a_crashed_agent_is_taken_over_when_it_has_expired;

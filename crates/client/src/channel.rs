@@ -1,5 +1,6 @@
 //! How requests reach a server: through our own pool, or through a kube client.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use kube::client::Body;
 use tower::BoxError;
 
-use crate::transport::Transport;
+use crate::transport::{Host, Transport};
 
 /// The body of an answer, whoever brought it.
 pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
@@ -42,6 +43,30 @@ impl Channel {
                 let answer = answer.map_err(|_| format!("no answer within {} s", HEAD_TIMEOUT.as_secs()))??;
                 Ok(answer.map(|body| body.map_err(BoxError::from).boxed_unsync()))
             }
+        }
+    }
+
+    /// What is known about the server of a URL. Of a kube client's server nothing is.
+    pub(crate) fn host(&self, url: &str) -> Option<Arc<Host>> {
+        Some(self.transport()?.host(&url.parse().ok()?))
+    }
+
+    /// Notes that the connection to the server of a URL may be broken.
+    pub(crate) fn doubt(&self, url: &str) {
+        if let (Some(transport), Ok(url)) = (self.transport(), url.parse()) {
+            transport.doubt(&url);
+        }
+    }
+
+    /// Which set of credentials is in use; a kube client sees to its own.
+    pub(crate) fn credentials(&self) -> u64 {
+        self.transport().map_or(0, Transport::credentials)
+    }
+
+    fn transport(&self) -> Option<&Transport> {
+        match self {
+            Self::Pool(transport) | Self::ReadOnly(transport) => Some(transport),
+            Self::Kube(_) => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, DATE, RETRY_AFTER};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -19,6 +19,7 @@ use crate::connect::{ConnectError, parse_url, show};
 use crate::error::{Error, Status, chain};
 use crate::object::Object;
 use crate::resource::{Resource, push_query};
+use crate::transport::Host;
 
 /// How long a whole request may take, the body of the answer included. Watches have limits of their own.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -362,20 +363,28 @@ impl Client {
     ) -> Result<Response<AnswerBody>, Error> {
         let request = self.describe(&method, path);
         let failed = |problem: String| Error::Request { request: request.clone(), problem };
-        let mut builder =
-            Request::builder().method(method).uri(format!("{}{path}", self.inner.url)).header(ACCEPT, JSON);
-        let mut bytes = Vec::new();
-        if let Some((content_type, value)) = body {
-            builder = builder.header(CONTENT_TYPE, content_type);
-            bytes = serde_json::to_vec(value).map_err(|error| failed(error.to_string()))?;
+        let mut content_type = None;
+        let mut bytes = Bytes::new();
+        if let Some((kind, value)) = body {
+            content_type = Some(kind);
+            bytes = serde_json::to_vec(value).map_err(|error| failed(error.to_string()))?.into();
         }
-        let message = builder.body(Body::from(bytes)).map_err(|error| failed(error.to_string()))?;
-        let answer = self
-            .inner
-            .channel
-            .send(message)
-            .await
-            .map_err(|error| Error::Transport { request: request.clone(), problem: chain(&*error) })?;
+        let message = || {
+            let url = format!("{}{path}", self.inner.url);
+            let mut builder = Request::builder().method(&method).uri(url).header(ACCEPT, JSON);
+            if let Some(content_type) = content_type {
+                builder = builder.header(CONTENT_TYPE, content_type);
+            }
+            builder.body(Body::from(bytes.clone())).map_err(|error| failed(error.to_string()))
+        };
+        let channel = &self.inner.channel;
+        let lost = |error: BoxError| Error::Transport { request: request.clone(), problem: chain(&*error) };
+        let credentials = channel.credentials();
+        let mut answer = channel.send(message()?).await.map_err(lost)?;
+        // Nothing was done, and there are other credentials by now.
+        if answer.status() == StatusCode::UNAUTHORIZED && channel.credentials() != credentials {
+            answer = channel.send(message()?).await.map_err(lost)?;
+        }
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -383,6 +392,24 @@ impl Client {
         let seconds = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let body = read(answer, &request).await.unwrap_or_default();
         Err(Error::Api(Status::parse(code, seconds.map(Duration::from_secs), &request, &body)))
+    }
+
+    /// Waits before something is tried again that failed: at most so long, and no longer than until the server is back or there are other
+    /// credentials.
+    pub async fn pause(&self, longest: Duration) {
+        let Some(host) = self.host() else { return tokio::time::sleep(longest).await };
+        let mut hopes = host.hopes();
+        let _ = tokio::time::timeout(longest, hopes.changed()).await;
+    }
+
+    /// What is known about the server.
+    pub(crate) fn host(&self) -> Option<Arc<Host>> {
+        self.inner.channel.host(&self.inner.url)
+    }
+
+    /// Notes that the connection to the server may be broken.
+    pub(crate) fn doubt(&self) {
+        self.inner.channel.doubt(&self.inner.url);
     }
 
     /// Method and URL, for messages. Queries are left out: they are long and hold nothing that helps.

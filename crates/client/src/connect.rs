@@ -141,7 +141,7 @@ pub(crate) struct Loaded {
     pub(crate) origin: String,
     /// How to get to servers.
     pub(crate) way: Way,
-    /// The files it was made from. Those of tokens are not among them: they are read again anyway.
+    /// The files it was made from.
     pub(crate) files: Vec<PathBuf>,
 }
 
@@ -160,7 +160,8 @@ fn from_yaml(text: &str) -> Result<Loaded, ConnectError> {
 fn from_config(config: &Config) -> Result<Loaded, ConnectError> {
     let origin = "the given configuration".to_owned();
     let way = way(config.proxy_url.as_ref().map(ToString::to_string).as_deref(), &origin)?;
-    Ok(Loaded { config: config.clone(), origin, way, files: Vec::new() })
+    let files = config.auth_info.token_file.iter().map(PathBuf::from).collect();
+    Ok(Loaded { config: config.clone(), origin, way, files })
 }
 
 /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.
@@ -176,11 +177,12 @@ fn infer(kubeconfig: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Con
     let in_cluster = match Config::incluster() {
         Ok(config) => {
             let ca_file = overrides.ca_file.clone().unwrap_or_else(|| PathBuf::from(POD_CA));
+            let token_file = config.auth_info.token_file.as_ref().map(PathBuf::from);
             return Ok(Loaded {
                 config: apply_overrides(config, overrides)?,
                 origin: "the pod's service account".to_owned(),
                 way: way(None, "")?,
-                files: vec![ca_file],
+                files: [ca_file].into_iter().chain(token_file).collect(),
             });
         }
         Err(error) => error.to_string(),
@@ -238,12 +240,12 @@ fn proxy_url(kubeconfig: &Kubeconfig) -> Option<&str> {
     cluster.proxy_url.as_deref().filter(|url| !url.is_empty())
 }
 
-/// Certificates and keys that a kubeconfig keeps in files of their own.
+/// Certificates, keys and tokens that a kubeconfig keeps in files of their own.
 fn referenced_files(kubeconfig: &Kubeconfig) -> Vec<PathBuf> {
     let authorities =
         kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref()?.certificate_authority.clone());
     let users = kubeconfig.auth_infos.iter().filter_map(|named| named.auth_info.as_ref());
-    let keys = users.flat_map(|user| [user.client_certificate.clone(), user.client_key.clone()]).flatten();
+    let keys = users.flat_map(|user| [&user.client_certificate, &user.client_key, &user.token_file]).flatten().cloned();
     authorities.chain(keys).map(PathBuf::from).collect()
 }
 

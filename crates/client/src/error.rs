@@ -49,6 +49,8 @@ pub struct Status {
     pub details: Option<Box<StatusDetails>>,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
+    /// Method and URL of the request; empty if it is not known.
+    pub request: String,
 }
 
 /// Which object a [`Status`] is about, and why.
@@ -94,12 +96,14 @@ impl Status {
     /// Reads an error answer; answers that are no `Status` object (from proxies, for example) keep their first line.
     pub(crate) fn parse(code: u16, retry_after: Option<Duration>, request: &str, body: &[u8]) -> Self {
         match serde_json::from_slice::<Wire>(body) {
-            Ok(wire) if wire.kind == "Status" => Self { code, ..wire.into_status(retry_after) },
+            Ok(wire) if wire.kind == "Status" => {
+                Self { code, request: request.to_owned(), ..wire.into_status(retry_after) }
+            }
             _ => {
                 let text = String::from_utf8_lossy(&body[..body.len().min(300)]);
                 let line = text.lines().next().unwrap_or_default().trim();
                 let message = if line.is_empty() { request.to_owned() } else { format!("{request}: {line}") };
-                Self { code, message, retry_after, ..Self::default() }
+                Self { code, message, retry_after, request: request.to_owned(), ..Self::default() }
             }
         }
     }
@@ -147,6 +151,7 @@ impl Wire {
             message: self.message,
             details: self.details.map(|details| Box::new(details.rest)),
             retry_after: header.or((seconds > 0).then(|| Duration::from_secs(seconds))),
+            request: String::new(),
         }
     }
 }
@@ -168,6 +173,22 @@ impl Error {
         match self {
             Self::Api(status) => Some(status),
             _ => None,
+        }
+    }
+
+    /// What this error has in common with others that end when this one does: two errors of which neither names a cause of its own, such as a
+    /// server that is away or a right that is missing. `None` if the request itself may be to blame.
+    pub fn shared_cause(&self) -> Option<String> {
+        match self {
+            Self::Transport { request, .. } => Some(format!("{} does not work", server(request))),
+            Self::Api(status) if self.is_transient() => Some(format!("{} does not work", server(&status.request))),
+            Self::Api(status) if status.code == 401 => Some(format!("{} does not know us", server(&status.request))),
+            Self::Api(status) if status.code == 403 => {
+                // The words of the authorizer, as opposed to those of admission; the name of the object aside.
+                let (_, missing) = status.message.split_once("User ")?;
+                missing.contains(" cannot ").then(|| format!("{}: {missing}", server(&status.request)))
+            }
+            Self::Api(_) | Self::Decode { .. } | Self::Request { .. } => None,
         }
     }
 
@@ -249,6 +270,13 @@ impl Error {
     fn code(&self) -> Option<u16> {
         self.status().map(|status| status.code)
     }
+}
+
+/// Where a request went, without its path.
+fn server(request: &str) -> &str {
+    let url = request.split_once(' ').map_or(request, |(_, url)| url);
+    let path = url.find("://").and_then(|at| url[at + 3..].find('/').map(|slash| at + 3 + slash));
+    &url[..path.unwrap_or(url.len())]
 }
 
 /// An error and all its causes in one line; hyper hides the interesting part in the sources.
@@ -337,6 +365,28 @@ mod tests {
             assert_eq!(told.starts_with(&message.replace('\\', "")), stays, "{told}");
             assert!(told.ends_with(&format!("({code} {reason})")) && !told.contains("hunter2"), "{told}");
         }
+    }
+
+    #[test]
+    fn what_errors_have_in_common_is_told_without_the_object() {
+        let at = |request: &str, code: u16, message: &str| {
+            let body = format!(r#"{{"kind":"Status","message":{}}}"#, serde_json::json!(message));
+            Error::Api(Status::parse(code, None, request, body.as_bytes())).shared_cause()
+        };
+        let away =
+            |request: &str| Error::Transport { request: request.into(), problem: "refused".into() }.shared_cause();
+        assert_eq!(away("PUT https://a:1/api/v1/x").as_deref(), Some("https://a:1 does not work"));
+        assert_eq!(away("PUT https://a:1/y"), at("GET https://a:1/z?w", 503, "starting"));
+        assert_ne!(away("PUT https://a:1/y"), away("PUT https://b:1/y"));
+        assert_eq!(at("GET https://a", 401, "").as_deref(), Some("https://a does not know us"));
+        let rbac = |name: &str| {
+            let text =
+                format!("things {name:?} is forbidden: User \"u\" cannot patch resource \"things\" in API group \"g\"");
+            at("PATCH https://a/t", 403, &text)
+        };
+        assert!(rbac("one").is_some() && rbac("one") == rbac("two"));
+        assert_eq!(at("POST https://a/t", 403, "pods \"p\" is forbidden: exceeded quota: q"), None);
+        assert_eq!(at("POST https://a/t", 422, "invalid"), None);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The connection pool of one server, with credentials on top.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use http::uri::Authority;
 use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -19,11 +20,15 @@ use crate::requests::{Answers, Asked, Requests};
 mod environment;
 mod files;
 mod gate;
+mod host;
+mod probe;
 mod proxy;
 
 use files::Files;
 use gate::Gates;
 use proxy::Dial;
+
+pub(crate) use host::Host;
 
 pub(crate) use environment::Environment;
 pub(crate) use proxy::{Proxy, Way};
@@ -36,6 +41,10 @@ pub(crate) struct Transport {
 
 struct Shared {
     pool: RwLock<Arc<Pool>>,
+    /// What is known about servers, by where clients think they are.
+    hosts: Mutex<HashMap<Authority, Arc<Host>>>,
+    /// One looks at the files, the others wait for what it finds.
+    looking: tokio::sync::Mutex<()>,
     /// Where the server was in the beginning. Clients keep this address for ever.
     first: Uri,
     files: Files,
@@ -44,6 +53,8 @@ struct Shared {
 
 /// Connections that share one set of credentials.
 struct Pool {
+    /// Which set of credentials this is.
+    number: u64,
     service: BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>,
     gates: Gates,
     /// Where the server is.
@@ -52,13 +63,20 @@ struct Pool {
 
 /// How long it may take until a connection is ready, the TLS handshake included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long it may take until a server takes a connection. Of a server that is back after having been cut off, the system asks again less and
+/// less often; whoever begins anew is heard sooner.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the head of an answer may take, watches included: servers send it before the first event.
 const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// How often the files of a kubeconfig are looked at: about as often as the kubelet renews them in a pod.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 const LOOK_INTERVAL_WHEN_REFUSED: Duration = Duration::from_millis(200);
-const PING_INTERVAL: Duration = Duration::from_secs(20);
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection without a sign of life for the two of these together is dead. Long enough for a server that is busy; short enough that the
+/// system does not wait much longer than this before it sends again to a server that is back.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+const PING_TIMEOUT: Duration = Duration::from_secs(6);
+/// The same for connections that know no pings: after so long without a sign of life the system asks for one, so often, so many times.
+const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(5), Duration::from_secs(2), 3);
 /// One stream may fill its window while its reader is busy; the connection's window is shared by all streams, so it
 /// is much larger: a slow reader must not hold up the others.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -67,21 +85,55 @@ const CONNECTION_WINDOW: u32 = 1 << 26;
 impl Transport {
     /// Opens a pool; nothing is connected yet.
     pub(crate) fn open(source: Source, loaded: &Loaded) -> Result<Self, ConnectError> {
-        let files = Files::new(source, loaded);
-        let pool = RwLock::new(Arc::new(Pool::open(loaded)?));
-        let first = loaded.config.cluster_url.clone();
-        Ok(Self { shared: Arc::new(Shared { pool, first, files, requests: Requests::default() }) })
+        let shared = Shared {
+            pool: RwLock::new(Arc::new(Pool::open(loaded, 0)?)),
+            hosts: Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
+            first: loaded.config.cluster_url.clone(),
+            files: Files::new(source, loaded),
+            requests: Requests::default(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Sends one request and waits for the head of its answer.
-    pub(crate) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+    /// Sends one request and waits for the head of its answer. A server that is away is not asked.
+    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
         self.renew(LOOK_INTERVAL).await;
-        let pool = Arc::clone(&self.shared.pool.read().unwrap_or_else(PoisonError::into_inner));
+        let (host, pool) = (self.host(request.uri()), self.pool());
+        let gate = pool.gates.of(request.uri().authority());
+        let pass = gate.enter().await;
+        host.admit().await.map_err(|problem| problem.to_string())?;
+        let url = request.uri().clone();
+        let answer = self.exchange(&pool, &host, request).await;
+        drop(pass);
+        let refused = answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::UNAUTHORIZED);
+        if answer.is_err() && host.lost() {
+            tokio::spawn(probe::until_answered(Arc::downgrade(&self.shared), host, version_at(&url)));
+        }
+        // Whoever asks again shall do so with credentials, and at an address, that were renewed meanwhile.
+        if refused || answer.is_err() {
+            self.renew(LOOK_INTERVAL_WHEN_REFUSED).await;
+        }
+        answer
+    }
+
+    /// Sends one request whatever is known about the server.
+    async fn probe(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+        self.renew(LOOK_INTERVAL_WHEN_REFUSED).await;
+        let (host, pool) = (self.host(request.uri()), self.pool());
+        self.exchange(&pool, &host, request).await
+    }
+
+    async fn exchange(
+        &self,
+        pool: &Pool,
+        host: &Arc<Host>,
+        mut request: Request<Body>,
+    ) -> Result<Response<Incoming>, BoxError> {
+        let gate = pool.gates.of(request.uri().authority());
         if let Some(moved) = moved(request.uri(), &self.shared.first, &pool.home) {
             *request.uri_mut() = moved;
         }
-        let gate = pool.gates.of(&request);
-        let pass = gate.enter().await;
         let (asked, started) = (Requests::asked(&request), Instant::now());
         let answer = match tokio::time::timeout(HEAD_TIMEOUT, pool.service.clone().oneshot(request)).await {
             Ok(answer) => answer,
@@ -89,10 +141,11 @@ impl Transport {
         };
         self.shared.requests.count(asked, &answer, started.elapsed());
         gate.set_connected(answer.is_ok());
-        drop(pass);
-        // Whoever asks again shall do so with credentials, and at an address, that were renewed meanwhile.
-        if answer.as_ref().map_or(true, |answer| answer.status() == StatusCode::UNAUTHORIZED) {
-            self.renew(LOOK_INTERVAL_WHEN_REFUSED).await;
+        if let Ok(answer) = &answer {
+            let refused = answer.status() == StatusCode::UNAUTHORIZED;
+            if host.answered(refused) {
+                tokio::spawn(probe::until_renewed(Arc::downgrade(&self.shared), Arc::clone(host)));
+            }
         }
         answer
     }
@@ -102,18 +155,45 @@ impl Transport {
         self.shared.requests.read()
     }
 
+    /// What is known about the server of a URL.
+    pub(crate) fn host(&self, url: &Uri) -> Arc<Host> {
+        let Some(authority) = url.authority() else { return Arc::default() };
+        let mut hosts = self.shared.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.entry(authority.clone()).or_default().clone()
+    }
+
+    /// The connection to the server of a URL may be broken: until a request finds that it is not, one goes first.
+    pub(crate) fn doubt(&self, url: &Uri) {
+        self.pool().gates.of(url.authority()).set_connected(false);
+    }
+
+    /// Which set of credentials is in use.
+    pub(crate) fn credentials(&self) -> u64 {
+        self.pool().number
+    }
+
+    fn pool(&self) -> Arc<Pool> {
+        Arc::clone(&self.shared.pool.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Opens a new pool if the files of the kubeconfig have changed. Running watches stay on the old one until they end.
     async fn renew(&self, interval: Duration) {
-        if !self.shared.files.are_due(interval) {
-            return;
+        let _look = if interval < LOOK_INTERVAL { Some(self.shared.looking.lock().await) } else { None };
+        if self.shared.files.are_due(interval) {
+            self.reopen_with(Files::changed).await;
         }
+    }
+
+    /// Opens a new pool whether files have changed or not, if that brings other credentials: those of a plugin.
+    async fn renew_by_plugin(&self) {
+        self.reopen_with(Files::again_by_plugin).await;
+    }
+
+    async fn reopen_with(&self, load: fn(&Files) -> Option<Loaded>) {
         let shared = Arc::clone(&self.shared);
         let renewed = tokio::task::spawn_blocking(move || {
-            if let Some(loaded) = shared.files.changed() {
-                match Pool::open(&loaded) {
-                    Ok(pool) => *shared.pool.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pool),
-                    Err(error) => tracing::warn!(%error, "renewed credentials cannot be used, keeping the old ones"),
-                }
+            if let Some(loaded) = load(&shared.files) {
+                shared.reopen(&loaded);
             }
         });
         if let Err(error) = renewed.await {
@@ -122,22 +202,40 @@ impl Transport {
     }
 }
 
+impl Shared {
+    /// Goes over to other credentials.
+    fn reopen(&self, loaded: &Loaded) {
+        let number = self.pool.read().unwrap_or_else(PoisonError::into_inner).number + 1;
+        // This may run a plugin, so nobody waits for it.
+        match Pool::open(loaded, number) {
+            Ok(renewed) => *self.pool.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed),
+            Err(error) => return tracing::warn!(%error, "renewed credentials cannot be used, keeping the old ones"),
+        }
+        for host in self.hosts.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            host.hope();
+        }
+    }
+}
+
 impl Pool {
-    fn open(loaded: &Loaded) -> Result<Self, ConnectError> {
+    fn open(loaded: &Loaded, number: u64) -> Result<Self, ConnectError> {
         let credentials =
             |source| ConnectError::Credentials { origin: loaded.origin.clone(), source: Box::new(source) };
-        Self::build(&loaded.config, &loaded.way).map_err(credentials)
+        Self::build(&loaded.config, &loaded.way, number).map_err(credentials)
     }
 
-    fn build(config: &Config, way: &Way) -> Result<Self, kube::Error> {
+    fn build(config: &Config, way: &Way, number: u64) -> Result<Self, kube::Error> {
         // With two providers compiled in, rustls refuses to choose; the first to install one wins, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
 
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        tcp.set_keepalive(Some(Duration::from_secs(30)));
+        tcp.set_connect_timeout(Some(DIAL_TIMEOUT));
+        let (after, interval, times) = KEEP_ALIVE;
+        tcp.set_keepalive(Some(after));
+        tcp.set_keepalive_interval(Some(interval));
+        tcp.set_keepalive_retries(Some(times));
 
         let mut tls =
             hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
@@ -167,8 +265,15 @@ impl Pool {
             .map_err(BoxError::from)
             .service(pool);
         let service = BoxCloneSyncService::new(service.map_err(BoxError::from));
-        Ok(Self { service, gates: Gates::default(), home: config.cluster_url.clone() })
+        Ok(Self { number, service, gates: Gates::default(), home: config.cluster_url.clone() })
     }
+}
+
+/// What is asked of a server that may be away: little, and nothing that needs a right.
+fn version_at(url: &Uri) -> Uri {
+    let mut parts = url.clone().into_parts();
+    parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/version"));
+    Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
 }
 
 /// The URL at the server's new address, if it is one at the old address and the server has moved.

@@ -94,6 +94,26 @@ pub(crate) fn verdict(error: &(dyn StdError + 'static)) -> Verdict {
     if forbidden { Verdict::Forbidden } else { Verdict::Failure }
 }
 
+/// What an error has in common with others that end when this one does: see [`carrick_client::Error::shared_cause`].
+pub(crate) fn shared_cause(server: &str, error: &(dyn StdError + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<carrick_client::Error>() {
+            return error.shared_cause();
+        }
+        let is_down = match error.downcast_ref::<kube::Error>() {
+            Some(kube::Error::Api(status)) => matches!(status.code, 408 | 429 | 500 | 502..=504),
+            Some(kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_)) => true,
+            _ => false,
+        };
+        if is_down {
+            return Some(format!("{server} does not work"));
+        }
+        next = error.source();
+    }
+    None
+}
+
 fn is_forbidden(error: &(dyn StdError + 'static)) -> bool {
     if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
         return status.code == 403;

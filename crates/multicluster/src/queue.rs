@@ -5,6 +5,7 @@
 //!              ▲                 │ add
 //!   add_after  │                 ▼
 //!   retry ─▶ timer        running, dirty ──drop──▶ queued
+//!   wait_for ─▶ group: one of all that wait for the same thing is tried, the others follow
 //! ```
 //!
 //! Three priorities are served 8 : 2 : 1. Inside each, clusters take turns: a cluster with ten thousand waiting keys delays
@@ -287,6 +288,13 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
         state.add_at(self.run.key.clone(), Instant::now() + delay, Reason::Retried);
     }
 
+    /// Ends the work with failure: the key waits together with all that failed for the same cause, such as a server that is away or a right
+    /// that is missing. After a few attempts of its own, one key of them all is tried now and then; when the cause is gone for one, the
+    /// others follow.
+    pub fn wait_for(self, cause: &str) {
+        self.shared.state.lock().wait_for(&self.run.key, cause, Instant::now());
+    }
+
     /// Ends the work with failure: the key comes again after a growing delay, which is returned.
     pub fn retry(self) -> Duration {
         let queue = Queue { shared: self.shared.clone() };
@@ -296,7 +304,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
 
 impl<K: HasCluster + Eq + Hash + Clone> Drop for Lease<K> {
     fn drop(&mut self) {
-        self.shared.state.lock().finish(&self.run, self.done);
+        self.shared.state.lock().finish(&self.run, self.done, Instant::now());
         self.shared.wake.notify_one();
     }
 }

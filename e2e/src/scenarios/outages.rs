@@ -1,6 +1,7 @@
 //! Servers that cannot be reached for a while: before the agent starts, and while it works.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use carrick_client::DeleteOptions;
@@ -93,6 +94,99 @@ pub(super) async fn what_is_not_published_any_more_keeps_no_agent_from_being_rea
     anew().await?;
     serves(&stage, &agent).await?;
     agent.stop().await
+}
+
+pub(super) async fn work_goes_on_soon_after_a_long_outage_of_the_service_cluster(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    back_soon(world, |world| world.service_cable()).await
+}
+
+pub(super) async fn work_goes_on_soon_after_a_long_outage_of_kcp(world: Arc<dyn World>) -> anyhow::Result<()> {
+    back_soon(world, |world| world.kcp_cable()).await
+}
+
+pub(super) async fn work_begins_soon_after_kcp_comes(world: Arc<dyn World>) -> anyhow::Result<()> {
+    comes_late(world, |world| world.kcp_cable()).await
+}
+
+pub(super) async fn work_begins_soon_after_the_service_cluster_comes(world: Arc<dyn World>) -> anyhow::Result<()> {
+    comes_late(world, |world| world.service_cable()).await
+}
+
+/// How long an outage lasts after which an agent must still be quick: longer than pauses that grow take to become long.
+const OUTAGE: Duration = Duration::from_secs(20);
+/// How soon work must go on. It takes far less; this is for machines that are busy.
+pub(super) const SOON: Duration = Duration::from_secs(10);
+/// How often an agent may knock at the door of a server that is away.
+const KNOCKS_PER_SECOND: usize = 4;
+
+/// Takes a server away for long while there is work for it.
+async fn back_soon(world: Arc<dyn World>, cable: impl Fn(&dyn World) -> &crate::cable::Cable) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let (team, cable) = (&stage.team_a, cable(&*stage.world));
+    let agent = start(&stage)?;
+    let mut copies = Vec::new();
+    for number in 0..10 {
+        let name = format!("bucket-{number}");
+        stage.order(team, &name, json!({ "size": 1 })).await?;
+        copies.push((name.clone(), stage.copy_is("the copy is there", team, &name, |_| true).await?));
+    }
+    stage.ready(&agent).await?;
+    stage.at_rest().await?;
+
+    cable.hang_up().await?;
+    for (name, copy) in &copies {
+        stage.reorder(team, name, json!({ "size": 2 })).await?;
+        stage.operator_reports(copy, json!({ "url": "here" })).await?;
+    }
+    endure(&stage, cable).await?;
+
+    cable.mend().await?;
+    let back = Instant::now();
+    for (name, _) in &copies {
+        stage.copy_is("the change arrives", team, name, |copy| copy["spec"]["size"] == 2).await?;
+        stage.source_is("the status returns", team, name, |s| s["status"]["url"] == "here").await?;
+    }
+    soon(&stage, "everything was caught up with", back)?;
+    stage.ready(&agent).await?;
+    agent.stop().await
+}
+
+/// Starts an agent long before one of its servers.
+async fn comes_late(world: Arc<dyn World>, cable: impl Fn(&dyn World) -> &crate::cable::Cable) -> anyhow::Result<()> {
+    let stage = Stage::set(world).await?;
+    let (team, cable) = (&stage.team_a, cable(&*stage.world));
+    cable.hang_up().await?;
+    let agent = start(&stage)?;
+    endure(&stage, cable).await?;
+    cable.mend().await?;
+    let back = Instant::now();
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    soon(&stage, "the first order was placed", back)?;
+    agent.stop().await
+}
+
+/// Lets an outage last, and sees that the server that is away is not knocked at too often.
+async fn endure(stage: &Stage, cable: &crate::cable::Cable) -> anyhow::Result<()> {
+    let (begun, before) = (Instant::now(), cable.hung_up_on());
+    // Time is what an outage is made of: there is nothing else to wait for.
+    tokio::time::sleep(OUTAGE).await;
+    let (knocks, seconds) = (cable.hung_up_on() - before, begun.elapsed().as_secs_f64());
+    println!("{}: {knocks} attempts to connect in an outage of {seconds:.1} s", stage.id);
+    let most = OUTAGE.as_secs().try_into().unwrap_or(usize::MAX).saturating_mul(KNOCKS_PER_SECOND);
+    ensure!(knocks > 0, "the agent does not look whether the server is back");
+    ensure!(knocks <= most, "{knocks} attempts to connect in {seconds:.1} s");
+    Ok(())
+}
+
+/// Tells how long something took, which must not be long.
+pub(super) fn soon(stage: &Stage, what: &str, since: Instant) -> anyhow::Result<()> {
+    let took = since.elapsed();
+    println!("{}: {what} after {:.2} s", stage.id, took.as_secs_f64());
+    ensure!(took < SOON, "{what} only after {took:?}");
+    Ok(())
 }
 
 /// Cuts a cable under a working agent, changes things on both sides, and mends it.

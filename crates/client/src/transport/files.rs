@@ -12,6 +12,8 @@ use crate::connect::{Loaded, Source};
 pub(super) struct Files {
     source: Source,
     url: http::Uri,
+    /// Whether a program is asked for credentials.
+    plugin: bool,
     state: Mutex<State>,
 }
 
@@ -26,7 +28,8 @@ impl Files {
         let paths = loaded.files.clone();
         let seen = fingerprints(&paths);
         let state = Mutex::new(State { looked: Instant::now(), paths, seen });
-        Self { source, url: loaded.config.cluster_url.clone(), state }
+        let plugin = loaded.config.auth_info.exec.is_some();
+        Self { source, url: loaded.config.cluster_url.clone(), plugin, state }
     }
 
     /// Whether to look at the files now, because nobody did for that long.
@@ -37,6 +40,12 @@ impl Files {
             state.looked = Instant::now();
         }
         due
+    }
+
+    /// Reads everything again if a program is asked for credentials. Blocks.
+    pub(super) fn again_by_plugin(&self) -> Option<Loaded> {
+        // What is wrong with the files is told when they change.
+        self.plugin.then(|| self.source.load().ok()).flatten()
     }
 
     /// Reads everything again if a file has changed. Blocks.

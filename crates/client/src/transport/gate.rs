@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::Request;
 use http::uri::Authority;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -29,9 +28,9 @@ pub(super) struct Gate {
 }
 
 impl Gates {
-    /// The gate of the host a request goes to.
-    pub(super) fn of<B>(&self, request: &Request<B>) -> Arc<Gate> {
-        let Some(host) = request.uri().authority() else { return Arc::default() };
+    /// The gate of a host.
+    pub(super) fn of(&self, host: Option<&Authority>) -> Arc<Gate> {
+        let Some(host) = host else { return Arc::default() };
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         hosts.entry(host.clone()).or_default().clone()
     }

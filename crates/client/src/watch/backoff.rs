@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(200);
-const LONGEST: Duration = Duration::from_secs(30);
+/// What failed may work at any moment, and shall then be seen soon; many who fail at once take turns.
+const LONGEST: Duration = Duration::from_secs(4);
 /// A kind that is not served is served soon, more often than not: its CRD or binding is on the way.
 const LONGEST_UNSERVED: Duration = Duration::from_secs(2);
 
@@ -30,6 +31,11 @@ impl Backoff {
         self.failures = self.failures.saturating_add(1);
         let pause = ceiling.mul_f64(0.5 + 0.5 * random_fraction());
         pause.max(retry_after.unwrap_or_default())
+    }
+
+    /// Begins again with short pauses; there were failures all the same.
+    pub(super) fn shorten(&mut self) {
+        self.failures = self.failures.min(1);
     }
 
     /// Whether there were failures since the last reset.
@@ -61,8 +67,10 @@ mod tests {
             assert!(backoff.next(None) <= LONGEST);
         }
         assert!(backoff.next(None) >= LONGEST / 2);
+        backoff.shorten();
+        assert!(backoff.is_raised() && backoff.next(None) <= 2 * FIRST);
         backoff.reset();
-        assert!(backoff.next(None) <= FIRST);
+        assert!(!backoff.is_raised() && backoff.next(None) <= FIRST);
     }
 
     #[test]

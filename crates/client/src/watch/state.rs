@@ -1,6 +1,7 @@
 //! The watch loop as a state machine that is driven one event at a time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
@@ -15,10 +16,13 @@ use crate::client::Client;
 use crate::error::{Error, Status};
 use crate::object::Object;
 use crate::resource::{Resource, push_query};
+use crate::transport::Host;
 
 /// How long a watch must live, or else deliver something, before an outage is over. Servers that list well but cannot
 /// watch are thus asked at growing intervals, not at once again and again.
 const PROBATION: Duration = Duration::from_secs(1);
+/// How far apart watches come back that hear of a server's return at once.
+const SPREAD: Duration = Duration::from_millis(300);
 /// The annotation on the bookmark that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -36,6 +40,8 @@ pub(super) struct Watch {
     /// Whether an outage was told and its end was not.
     failing: bool,
     backoff: Backoff,
+    /// The server, and what changes whenever something that failed may work now.
+    host: Option<(Arc<Host>, tokio::sync::watch::Receiver<u64>)>,
 }
 
 /// What to do next.
@@ -49,7 +55,7 @@ enum Step {
     /// Read events.
     Read(Box<Reading>),
     /// Wait, then go on.
-    Pause { until: Instant, then: Box<Step> },
+    Pause { until: Instant, why: Why, then: Box<Step> },
 }
 
 /// An open watch request.
@@ -61,6 +67,28 @@ struct Reading {
     /// How long it may be silent.
     silence: Duration,
     delivered: bool,
+}
+
+/// Why to wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// The server is at fault, or does not know who asks: the first watch that works is a sign for all others.
+    Server,
+    /// This watch is refused.
+    Refused,
+    /// Nothing is wrong, or the kind is not served.
+    Other,
+}
+
+impl Why {
+    fn of(error: &Error) -> Self {
+        match error.status().map(|status| status.code) {
+            Some(404) => Self::Other,
+            Some(401) => Self::Server,
+            _ if error.is_transient() => Self::Server,
+            _ => Self::Refused,
+        }
+    }
 }
 
 /// Why an open watch request cannot be read any further.
@@ -75,7 +103,12 @@ enum End {
 
 impl Watch {
     pub(super) fn new(client: Client, resource: Resource, options: WatchOptions) -> Self {
+        let host = client.host().map(|host| {
+            let hopes = host.hopes();
+            (host, hopes)
+        });
         Self {
+            host,
             client,
             resource,
             streaming: options.streaming_lists,
@@ -93,6 +126,12 @@ impl Watch {
             if let Some(event) = self.ready.pop_front() {
                 return event;
             }
+            if let Some((_, hopes)) = &mut self.host
+                && !matches!(self.step, Step::Pause { .. })
+            {
+                // What gives hope from now on counts, should this attempt fail.
+                hopes.mark_unchanged();
+            }
             // Whoever drops the future of `next` drops the whole watch, so the step need not survive that.
             self.step = match std::mem::replace(&mut self.step, Step::List) {
                 Step::List if self.streaming => self.open_list().await,
@@ -103,12 +142,30 @@ impl Watch {
                 Step::NextPage { token } => self.list_page(Some(&token)).await,
                 Step::Resume { version } => self.resume(version).await,
                 Step::Read(reading) => self.read(reading).await,
-                Step::Pause { until, then } => {
-                    tokio::time::sleep_until(until).await;
+                Step::Pause { until, why, then } => {
+                    self.wait(until, why).await;
                     *then
                 }
             };
         }
+    }
+
+    /// Waits until an instant, then for a turn among all that fail; but no longer than until there is hope.
+    async fn wait(&mut self, until: Instant, why: Why) {
+        let Some((host, hopes)) = &mut self.host else { return tokio::time::sleep_until(until).await };
+        let turn = async {
+            tokio::time::sleep_until(until).await;
+            if why != Why::Other {
+                tokio::time::sleep_until(host.turn(why == Why::Server)).await;
+            }
+        };
+        tokio::select! {
+            () = turn => return,
+            Ok(()) = hopes.changed() => {}
+        }
+        self.backoff.shorten();
+        // All who wait hear of it at once, and shall not come at once.
+        tokio::time::sleep(SPREAD.mul_f64(random_fraction())).await;
     }
 
     async fn list_page(&mut self, token: Option<&str>) -> Step {
@@ -182,9 +239,16 @@ impl Watch {
         let silence = if on_probation { PROBATION } else { reading.silence };
         let line = match tokio::time::timeout(silence, reading.lines.next()).await {
             Ok(Ok(Some(line))) => line,
-            Ok(Ok(None)) => return self.ended(*reading, End::Closed),
+            Ok(Ok(None)) => {
+                if reading.opened.elapsed() < self.options.timeout {
+                    // A server that goes closes its watches first.
+                    self.client.doubt();
+                }
+                return self.ended(*reading, End::Closed);
+            }
             Ok(Err(problem)) => {
                 tracing::debug!(resource = %self.resource, %problem, "watch broke off");
+                self.client.doubt();
                 return self.ended(*reading, End::Closed);
             }
             Err(_) if on_probation => {
@@ -282,24 +346,27 @@ impl Watch {
 
     /// Tells an outage once, and pauses.
     fn fail(&mut self, error: Error, then: Step) -> Step {
-        let wish = error.retry_after();
+        let (wish, why) = (error.retry_after(), Why::of(&error));
         let pause = if error.is_not_found() { self.backoff.next_unserved(wish) } else { self.backoff.next(wish) };
         tracing::debug!(resource = %self.resource, %error, ?pause, "watch fails");
         if !std::mem::replace(&mut self.failing, true) {
             self.ready.push_back(Event::Failing(error));
         }
-        Step::Pause { until: Instant::now() + pause, then: Box::new(then) }
+        Step::Pause { until: Instant::now() + pause, why, then: Box::new(then) }
     }
 
     /// Pauses for something that is no outage, but must not repeat quickly.
     fn pause(&mut self, then: Step) -> Step {
-        Step::Pause { until: Instant::now() + self.backoff.next(None), then: Box::new(then) }
+        Step::Pause { until: Instant::now() + self.backoff.next(None), why: Why::Other, then: Box::new(then) }
     }
 
     fn recovered(&mut self) {
         self.backoff.reset();
         if std::mem::take(&mut self.failing) {
             self.ready.push_back(Event::Recovered);
+            if let Some((host, _)) = &self.host {
+                host.give_a_sign();
+            }
         }
     }
 }

@@ -318,11 +318,12 @@ where
                 drop(lease);
                 Ended::Later
             }
-            Outcome::Failed { error, action } => {
-                match action {
-                    Action::AwaitChange => drop(lease),
-                    Action::Requeue(after) => lease.retry_after(after),
-                    Action::Backoff => drop(lease.retry()),
+            Outcome::Failed { error, action, cause } => {
+                match (action, cause) {
+                    (Action::AwaitChange, _) => drop(lease),
+                    (Action::Requeue(after), _) => lease.retry_after(after),
+                    (Action::Backoff, Some(cause)) => lease.wait_for(&cause),
+                    (Action::Backoff, None) => drop(lease.retry()),
                 }
                 self.reports.push_back(Err(Error::Reconcile { request: self.request(&key), error }));
                 Ended::Error

@@ -15,7 +15,7 @@ use tracing::Instrument;
 use crate::action::Action;
 use crate::cluster::Cluster;
 use crate::controller::context::Context;
-use crate::error::{Verdict, verdict};
+use crate::error::{Verdict, shared_cause, verdict};
 use crate::fleet::Fleet;
 use crate::queue::{Lease, Reason};
 use crate::request::Key;
@@ -61,6 +61,8 @@ pub(crate) enum Outcome<E> {
         error: E,
         /// What the error policy wants.
         action: Action,
+        /// What it has in common with other failures.
+        cause: Option<String>,
     },
     /// The reconciler panicked.
     Panicked(String),
@@ -136,8 +138,8 @@ pub(crate) async fn judge<E: StdError + 'static>(
     if refused && tokio::time::timeout(FAREWELL, gone.cancelled()).await.is_ok() {
         return Outcome::Gone;
     }
-    let action = policy(&error);
-    Outcome::Failed { error, action }
+    let (action, cause) = (policy(&error), shared_cause(cluster.endpoint().as_str(), &error));
+    Outcome::Failed { error, action, cause }
 }
 
 fn words(panic: &(dyn Any + Send)) -> String {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -16,6 +17,16 @@ type Timer = (Instant, u64);
 
 /// How many keys of each priority are handed out in one round, while all have some.
 const SHARES: [u32; 3] = [8, 2, 1];
+/// How often a key is tried on its own before it waits together with others.
+const TRIES: u32 = 2;
+/// Pauses between two keys of a group that are tried: the first one, doubled from try to try up to the longest.
+const FIRST_TRY: Duration = Duration::from_millis(100);
+const LONGEST_TRY: Duration = Duration::from_secs(2);
+/// In a large group every key is tried once in this time, unless that means pauses shorter than the shortest.
+const ROUND: Duration = Duration::from_mins(1);
+const SHORTEST_TRY: Duration = Duration::from_millis(200);
+/// How many keys of a group follow each one that does not wait any more.
+const FOLLOWERS: usize = 4;
 /// How many clusters that were idle go first before a busy one has its turn again.
 const FRESH_IN_A_ROW: u32 = 8;
 
@@ -26,7 +37,8 @@ pub(super) struct State<K> {
     turns: [Turns; 3],
     /// What is left of each priority's share in this round.
     credit: [u32; 3],
-    timers: BTreeMap<Timer, (K, Reason)>,
+    timers: BTreeMap<Timer, Due<K>>,
+    groups: HashMap<Arc<str>, Group<K>>,
     /// Numbers timers, runs, lanes and places in line.
     sequence: u64,
     queued: usize,
@@ -74,11 +86,38 @@ struct Lane<K> {
     running: usize,
 }
 
+/// What a timer is for.
+enum Due<K> {
+    /// A key is queued.
+    Key(K, Reason),
+    /// A key of a group is tried.
+    Group(Arc<str>),
+}
+
+/// Keys that failed for the same cause, none of which can succeed before it has gone. One at a time is tried; the first that does not fail for
+/// that cause again has others follow.
+struct Group<K> {
+    /// In the order of their turns.
+    waiting: BTreeMap<u64, K>,
+    /// How many are being tried, or were queued for another reason.
+    tried: usize,
+    pause: Duration,
+    timer: Option<Timer>,
+}
+
+/// A key's place in a group.
+struct Wait {
+    cause: Arc<str>,
+    /// None while it is tried.
+    place: Option<u64>,
+}
+
 /// What is known about a key. Keys about which nothing is known have none.
 struct Entry {
     phase: Phase,
     timers: Vec<Timer>,
     failures: u32,
+    wait: Option<Wait>,
 }
 
 #[derive(Clone, Copy)]
@@ -130,6 +169,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
             turns: Default::default(),
             credit: SHARES,
             timers: BTreeMap::new(),
+            groups: HashMap::new(),
             sequence: 0,
             queued: 0,
             running: 0,
@@ -174,7 +214,28 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
             return;
         }
         entry.timers.push(timer);
-        self.timers.insert(timer, (key, reason));
+        self.timers.insert(timer, Due::Key(key, reason));
+    }
+
+    /// Has a key that failed wait together with all that failed for the same cause. The first failures are retried alone: most are over soon.
+    pub(super) fn wait_for(&mut self, key: &K, cause: &str, now: Instant) {
+        if self.entry(key).failures < TRIES {
+            let pause = self.count_failure(key);
+            return self.add_at(key.clone(), now + pause, Reason::Retried);
+        }
+        let place = self.next_number();
+        let cause = match self.groups.get_key_value(cause) {
+            Some((cause, _)) => Arc::clone(cause),
+            None => cause.into(),
+        };
+        let before = self.entry(key).wait.replace(Wait { cause: Arc::clone(&cause), place: Some(place) });
+        let group = self.groups.entry(Arc::clone(&cause)).or_default();
+        group.waiting.insert(place, key.clone());
+        // Only now: a group that is left by its last key is forgotten, with its pauses.
+        if let Some(before) = before {
+            self.leave(&before);
+        }
+        self.set_group_timer(&cause, now);
     }
 
     /// Counts a failure and returns the pause that is due.
@@ -194,6 +255,11 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
     }
 
     pub(super) fn purge(&mut self, cluster: &str) {
+        let members = self.lanes.get(cluster).into_iter().flat_map(|lane| &lane.entries);
+        let members: Vec<K> = members.filter(|(_, entry)| entry.wait.is_some()).map(|(key, _)| key.clone()).collect();
+        for key in members {
+            self.leave_group(&key);
+        }
         let Some(lane) = self.lanes.get_mut(cluster) else { return };
         self.queued -= lane.queued;
         lane.queued = 0;
@@ -241,8 +307,9 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
     }
 
     /// Ends a run; with success if `done`.
-    pub(super) fn finish(&mut self, run: &Run<K>, done: bool) {
+    pub(super) fn finish(&mut self, run: &Run<K>, done: bool, now: Instant) {
         self.running -= 1;
+        self.settle_group(run, now);
         let cluster = run.key.cluster();
         let Some(lane) = self.lanes.get_mut(cluster) else { return };
         lane.running -= 1;
@@ -283,7 +350,9 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
     }
 
     pub(super) fn stats(&self) -> QueueStats {
-        QueueStats { queued: self.queued, running: self.running, delayed: self.timers.len() }
+        let of_groups = self.groups.values().filter(|group| group.timer.is_some()).count();
+        let waiting: usize = self.groups.values().map(|group| group.waiting.len()).sum();
+        QueueStats { queued: self.queued, running: self.running, delayed: self.timers.len() - of_groups + waiting }
     }
 
     pub(super) fn added(&self) -> u64 {
@@ -347,9 +416,78 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
 
     fn fire_timers(&mut self, now: Instant) {
         while let Some(due) = self.timers.first_entry().filter(|due| due.key().0 <= now) {
-            let (timer, (key, reason)) = due.remove_entry();
-            self.entry(&key).timers.retain(|other| *other != timer);
-            self.add(key, Trigger { priority: Priority::Normal, reason, since: now });
+            match due.remove_entry() {
+                (timer, Due::Key(key, reason)) => {
+                    self.entry(&key).timers.retain(|other| *other != timer);
+                    self.add(key, Trigger { priority: Priority::Normal, reason, since: now });
+                }
+                (_, Due::Group(cause)) => {
+                    let Some(group) = self.groups.get_mut(&cause) else { continue };
+                    group.timer = None;
+                    group.lengthen();
+                    self.let_try(&cause, 1, now);
+                    self.set_group_timer(&cause, now);
+                }
+            }
+        }
+    }
+
+    /// Queues the next keys of a group.
+    fn let_try(&mut self, cause: &Arc<str>, count: usize, now: Instant) {
+        for _ in 0..count {
+            let Some(group) = self.groups.get_mut(cause) else { return };
+            let Some((_, key)) = group.waiting.pop_first() else { return };
+            group.tried += 1;
+            if let Some(wait) = &mut self.entry(&key).wait {
+                wait.place = None;
+            }
+            self.add(key, Trigger { priority: Priority::Normal, reason: Reason::Retried, since: now });
+        }
+    }
+
+    /// Has the next key of a group tried after a pause, unless that is under way.
+    fn set_group_timer(&mut self, cause: &Arc<str>, now: Instant) {
+        let number = self.next_number();
+        let Some(group) = self.groups.get_mut(cause) else { return };
+        if group.timer.is_none() && !group.waiting.is_empty() {
+            let timer = (now + group.pause, number);
+            group.timer = Some(timer);
+            self.timers.insert(timer, Due::Group(Arc::clone(cause)));
+        }
+    }
+
+    /// After a run: a key that does not wait any more is a sign for others of its group.
+    fn settle_group(&mut self, run: &Run<K>, now: Instant) {
+        let entry = self.lanes.get(run.key.cluster()).and_then(|lane| lane.entries.get(&run.key));
+        let Some(wait) = entry.and_then(|entry| entry.wait.as_ref()) else { return };
+        let waits_again = wait.place.is_some_and(|place| place > run.started);
+        if !waits_again {
+            let cause = Arc::clone(&wait.cause);
+            self.leave_group(&run.key);
+            self.let_try(&cause, FOLLOWERS, now);
+        }
+    }
+
+    /// Takes a key out of its group.
+    fn leave_group(&mut self, key: &K) {
+        let entry = self.lanes.get_mut(key.cluster()).and_then(|lane| lane.entries.get_mut(key));
+        if let Some(wait) = entry.and_then(|entry| entry.wait.take()) {
+            self.leave(&wait);
+        }
+    }
+
+    fn leave(&mut self, Wait { cause, place }: &Wait) {
+        let Some(group) = self.groups.get_mut(cause) else { return };
+        match place {
+            Some(place) => drop(group.waiting.remove(place)),
+            None => group.tried = group.tried.saturating_sub(1),
+        }
+        if group.waiting.is_empty() && group.tried == 0 {
+            let timer = group.timer;
+            self.groups.remove(cause);
+            if let Some(timer) = timer {
+                self.timers.remove(&timer);
+            }
         }
     }
 
@@ -368,7 +506,10 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
     /// Drops the entry of a key about which nothing is left to know.
     fn tidy(&mut self, key: &K) {
         let Some(lane) = self.lanes.get_mut(key.cluster()) else { return };
-        let idle = |entry: &Entry| matches!(entry.phase, Phase::Idle) && entry.timers.is_empty() && entry.failures == 0;
+        let idle = |entry: &Entry| {
+            let waits = !entry.timers.is_empty() || entry.wait.is_some();
+            matches!(entry.phase, Phase::Idle) && !waits && entry.failures == 0
+        };
         if lane.entries.get(key).is_some_and(idle) {
             lane.entries.remove(key);
         }
@@ -410,6 +551,21 @@ impl<K: Eq + Hash + Clone> Lane<K> {
 
 impl Default for Entry {
     fn default() -> Self {
-        Self { phase: Phase::Idle, timers: Vec::new(), failures: 0 }
+        Self { phase: Phase::Idle, timers: Vec::new(), failures: 0, wait: None }
+    }
+}
+
+impl<K> Default for Group<K> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), tried: 0, pause: FIRST_TRY, timer: None }
+    }
+}
+
+impl<K> Group<K> {
+    /// Makes the pauses longer, up to what suits the size of the group.
+    fn lengthen(&mut self) {
+        let many = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX).max(1);
+        let longest = (ROUND / many).clamp(SHORTEST_TRY, LONGEST_TRY);
+        self.pause = (self.pause * 2).min(longest);
     }
 }

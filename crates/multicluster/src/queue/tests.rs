@@ -334,3 +334,99 @@ async fn the_longest_wait_and_the_number_of_additions_are_known() {
     drop(lease);
     assert_eq!(queue.added(), 3);
 }
+
+/// Takes a key that is due and has it fail for a cause.
+fn fail(queue: &Queue, cause: &str) -> Option<String> {
+    let lease = now(queue)?;
+    let name = name(&lease);
+    lease.wait_for(cause);
+    Some(name)
+}
+
+/// Has keys fail until they wait together.
+async fn gather(queue: &Queue, keys: usize, cause: &str) {
+    for number in 0..keys {
+        queue.add(key("a", &number.to_string()));
+    }
+    for _ in 0..3 {
+        while fail(queue, cause).is_some() {}
+        pass(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_retried_at_once_before_it_is_taken_for_one_of_many() {
+    let queue = Queue::default();
+    queue.add(key("a", "1"));
+    for pause in [5, 10, 100, 200, 400, 800, 1600, 2000, 2000] {
+        assert_eq!(fail(&queue, "away").as_deref(), Some("a/1"), "{pause}");
+        assert_eq!(queue.stats().delayed, 1);
+        pass(Duration::from_millis(pause - 1)).await;
+        assert!(now(&queue).is_none(), "{pause}");
+        pass(Duration::from_millis(1)).await;
+    }
+    now(&queue).unwrap().done();
+    assert_eq!(queue.shared.state.lock().remembered(), 0);
+    assert_eq!(queue.stats(), QueueStats::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_keys_of_one_cause_cost_no_more_than_a_few_tries() {
+    let queue = Queue::default();
+    gather(&queue, 1_000, "away").await;
+    assert_eq!(queue.stats().delayed, 1_000);
+    let mut tried = 0;
+    for _ in 0..600 {
+        pass(Duration::from_millis(100)).await;
+        while fail(&queue, "away").is_some() {
+            tried += 1;
+        }
+    }
+    assert!((200..=320).contains(&tried), "{tried} tries in a minute");
+    assert_eq!(queue.stats().delayed, 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_key_that_does_not_fail_any_more_has_the_others_follow() {
+    let queue = Queue::default();
+    gather(&queue, 1_000, "away").await;
+    gather(&queue, 1, "another cause").await;
+    pass(2 * SECOND).await;
+    let mut done = 0;
+    while let Some(lease) = now(&queue) {
+        if lease.key().name.as_ref() == "0" {
+            lease.wait_for("another cause");
+        } else {
+            lease.done();
+            done += 1;
+        }
+    }
+    assert!(done >= 998, "{done} without any time passing");
+    assert!(queue.stats().delayed <= 2, "{:?}", queue.stats());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_changed_while_it_waits_runs_at_once_and_keeps_its_place_if_it_fails() {
+    let queue = Queue::default();
+    gather(&queue, 2, "away").await;
+    queue.add(key("a", "1"));
+    assert_eq!(fail(&queue, "away").as_deref(), Some("a/1"));
+    assert_eq!(queue.stats().delayed, 2);
+    queue.add(key("a", "1"));
+    now(&queue).unwrap().done();
+    assert_eq!(drain(&queue), ["a/0"], "it follows");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_leaves_takes_its_keys_out_of_their_group() {
+    let queue = Queue::default();
+    gather(&queue, 3, "away").await;
+    pass(Duration::from_millis(200)).await;
+    let running = now(&queue).unwrap();
+    queue.purge("a");
+    assert_eq!(queue.stats(), QueueStats { queued: 0, running: 1, delayed: 0 });
+    drop(running);
+    assert_eq!(queue.shared.state.lock().remembered(), 0);
+    pass(10 * SECOND).await;
+    assert!(now(&queue).is_none());
+}

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// What failed may work at any moment, such as after a right was granted, and is then to go on within five seconds.
+const LONGEST: Duration = Duration::from_secs(4);
+
 /// Pauses that double from one attempt to the next, up to a limit.
 #[derive(Debug, Clone)]
 pub struct Backoff {
@@ -11,13 +14,19 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// For a server that cannot be reached: half a second to a quarter of a minute.
+    /// For a server that cannot be reached, or refuses: half a second to four seconds. A server that is known to be away is not asked
+    /// meanwhile, and whoever pauses with [`carrick_client::Client::pause`] goes on as soon as it is back.
     pub fn for_servers() -> Self {
-        Self::new(Duration::from_millis(500), Duration::from_secs(15))
+        Self::new(Duration::from_millis(500), LONGEST)
     }
 
-    /// For an object that cannot be reconciled: 5 ms to half a minute.
+    /// For an object that cannot be reconciled: 5 ms to four seconds.
     pub fn for_objects() -> Self {
+        Self::new(Duration::from_millis(5), LONGEST)
+    }
+
+    /// For an object that somebody else writes all the time: 5 ms to half a minute.
+    pub fn for_disputes() -> Self {
         Self::new(Duration::from_millis(5), Duration::from_secs(30))
     }
 
@@ -46,7 +55,7 @@ mod tests {
     fn pauses_double_up_to_their_limit() {
         let mut backoff = Backoff::for_servers();
         let pauses: Vec<_> = (0..7).map(|_| backoff.pause().as_millis()).collect();
-        assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 15000, 15000]);
+        assert_eq!(pauses, [500, 1000, 2000, 4000, 4000, 4000, 4000]);
         backoff.reset();
         assert_eq!(backoff.pause().as_millis(), 500);
     }

@@ -156,7 +156,7 @@ pub async fn connect(
     stop: &CancellationToken,
 ) -> Result<Option<Places>, ConnectError> {
     check_url(kcp)?;
-    let mut backoff = Backoff::for_servers();
+    let (client, mut backoff) = (kcp.client(), Backoff::for_servers());
     loop {
         let found = tokio::select! {
             () = stop.cancelled() => return Ok(None),
@@ -172,7 +172,7 @@ pub async fn connect(
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(None),
-            () = tokio::time::sleep(backoff.pause()) => {}
+            () = client.pause(backoff.pause()) => {}
         }
     }
 }

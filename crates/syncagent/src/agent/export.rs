@@ -228,7 +228,7 @@ struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { backoff: Backoff::for_objects(), wrote: None, pause: Duration::ZERO }
+        Self { backoff: Backoff::for_disputes(), wrote: None, pause: Duration::ZERO }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrick_client::discovery::{Found, find_kind};
 use carrick_client::{Client, Error};
@@ -47,9 +48,14 @@ enum Answer {
     HasCrd,
     /// It is not served.
     Absent,
-    /// The server did not tell, or nothing can be made of it.
+    /// Nothing can be made of what the server told.
     Failed(String),
+    /// The server did not tell.
+    Unanswered(String),
 }
+
+/// When a server that did not tell is asked again, if not sooner.
+const UNANSWERED: Duration = Duration::from_secs(4);
 
 impl Kinds {
     /// None yet. Those that are there are asked for less often: they change only when the API server is replaced.
@@ -94,10 +100,14 @@ impl Kinds {
             (kind, answer) = answered => {
                 let Some(asked) = self.known.get_mut(&kind) else { return };
                 let Timing { known_kind, absent_kind, .. } = self.timing;
-                let pause = if matches!(answer, Answer::Served(_)) { known_kind } else { absent_kind };
+                let pause = match answer {
+                    Answer::Served(_) => known_kind,
+                    Answer::Unanswered(_) => absent_kind.min(UNANSWERED),
+                    Answer::HasCrd | Answer::Absent | Answer::Failed(_) => absent_kind,
+                };
                 asked.due = Some(Instant::now() + pause);
                 // A server that does not answer now takes nothing back of what it said before.
-                if !matches!((&asked.answer, &answer), (Some(Answer::Served(_)), Answer::Failed(_))) {
+                if !matches!((&asked.answer, &answer), (Some(Answer::Served(_)), Answer::Failed(_) | Answer::Unanswered(_))) {
                     asked.answer = Some(answer);
                 }
             }
@@ -111,7 +121,7 @@ impl Kinds {
                 Some(Answer::Absent) => return None,
                 Some(Answer::HasCrd) | None => (String::new(), None),
                 Some(Answer::Served(crd)) => (fingerprint(crd), Some(Ok(Arc::clone(crd)))),
-                Some(Answer::Failed(problem)) => {
+                Some(Answer::Failed(problem) | Answer::Unanswered(problem)) => {
                     let message = format!("failed to discover resource defined in PublishedResource: {problem}");
                     (String::new(), Some(Err(Problem { reason: "DiscoveryFailed", message })))
                 }
@@ -131,7 +141,7 @@ fn fingerprint(crd: &Crd) -> String {
 async fn ask(local: &Client, group: &str, kind: &str) -> Answer {
     match read(local, group, kind).await {
         Ok(answer) => answer,
-        Err(error) => Answer::Failed(format!("{error}; is the API server of group {group:?} healthy?")),
+        Err(error) => Answer::Unanswered(format!("{error}; is the API server of group {group:?} healthy?")),
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) enum ReconcileError {
     Decide(#[from] DecideError),
     /// Something cannot be done for some related objects; everything else was done.
     #[error("{}", .0.join("; "))]
-    Problems(Vec<String>),
+    Problems(Vec<String>, #[source] Option<ReadError>),
     /// Everything was done, but something is to be known; nothing is tried again until something changes.
     #[error("{}", .0.join("; "))]
     Notices(Vec<String>),
@@ -83,7 +83,7 @@ impl ReconcileError {
     /// One word for metrics, if no server is to blame.
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Read { .. } | Self::Path { .. } | Self::Related(_) | Self::Problems(_) => "Related",
+            Self::Read { .. } | Self::Path { .. } | Self::Related(_) | Self::Problems(..) => "Related",
             Self::Notices(_) => "Status",
             Self::Decide(_) => "Rules",
             Self::Panic => "Panic",
@@ -98,7 +98,7 @@ impl ReconcileError {
             Self::Decide(
                 error @ (DecideError::Taken(_) | DecideError::Earlier { .. } | DecideError::Disputed { .. }),
             ) => error.to_string(),
-            Self::Problems(problems) => problems.join("; "),
+            Self::Problems(problems, _) => problems.join("; "),
             Self::Step(error) => match error.for_consumer() {
                 Some(detail) => detail,
                 None => return "Failed to process object: a provider-side issue has occurred.".to_owned(),
@@ -121,7 +121,7 @@ impl ReconcileError {
                 source.is_transient()
             }
             Self::Step(error) => error.is_transient(),
-            Self::Related(_) | Self::Problems(_) | Self::Notices(_) | Self::Decide(_) | Self::Panic => false,
+            Self::Related(_) | Self::Problems(..) | Self::Notices(_) | Self::Decide(_) | Self::Panic => false,
         }
     }
 }
@@ -248,8 +248,11 @@ async fn process(
     }
     let problems: Vec<String> =
         read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
+    // Should a server be to blame, they end when it is not any more.
+    let cause = std::mem::take(&mut read.problems).into_iter().find(|problem| matches!(problem, ReadError::Server { .. }));
+    let blame = Blame { problems, cause };
     if plan.steps.is_empty() && plan.strands.is_empty() {
-        return outcome(plan.next, None, problems, std::mem::take(&mut plan.notices));
+        return outcome(plan.next, None, blame, std::mem::take(&mut plan.notices));
     }
 
     let source_at = Place {
@@ -307,7 +310,7 @@ async fn process(
     };
     // A cache that lags is no error: the next event decides anew.
     let _ = tokio::time::timeout(CATCH_UP, catch_up).await;
-    outcome(plan.next, failed, problems, executor.notices)
+    outcome(plan.next, failed, blame, executor.notices)
 }
 
 /// Whatever was found; nothing where a failure does not matter.
@@ -405,17 +408,24 @@ async fn execute(executor: &mut Executor<'_>, tally: &Tally<'_>, steps: Vec<Step
     Ok(())
 }
 
+/// What cannot be done for some related objects.
+struct Blame {
+    problems: Vec<String>,
+    /// What a server said, if one is to blame.
+    cause: Option<ReadError>,
+}
+
 /// What came out, after everything that could be done was done.
 fn outcome(
     next: Next,
     failed: Option<StepError>,
-    problems: Vec<String>,
+    Blame { problems, cause }: Blame,
     notices: Vec<String>,
 ) -> Result<Next, ReconcileError> {
     match failed {
         // A race is told only if nothing is worse: it is tried again at once and without a word.
         Some(error) if problems.is_empty() || !error.is_race() => Err(error.into()),
-        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems)),
+        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems, cause)),
         None if next == Next::OnChange && !notices.is_empty() => Err(ReconcileError::Notices(notices)),
         _ => Ok(next),
     }

@@ -121,7 +121,7 @@ impl States {
             }
             tokio::select! {
                 () = stop.cancelled() => return false,
-                () = tokio::time::sleep(backoff.pause()) => {}
+                () = self.client.pause(backoff.pause()) => {}
             }
         }
     }

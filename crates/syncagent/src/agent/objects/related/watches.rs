@@ -258,7 +258,7 @@ impl Feed {
                     tracing::debug!(resource = self.gvr.resource, %error, "Cannot look up a related resource.");
                 }
             }
-            tokio::time::sleep(backoff.pause()).await;
+            client.pause(backoff.pause()).await;
         };
         let options = WatchOptions { streaming_lists: self.side == Side::Service, ..WatchOptions::default() };
         let mut events = pin!(watch(client, resource(&kind), options));

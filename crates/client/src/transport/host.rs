@@ -1,0 +1,255 @@
+//! Whether a server answers, and when to try again what failed.
+//!
+//! ```text
+//!   answers ──(a request fails on its way)──▶ in doubt ──(a probe fails too)──▶ away
+//!      ▲                                          │                              │
+//!      └───────────── any answer at all ──────────┴──────────────────────────────┘
+//! ```
+//!
+//! While a server is away only probes are sent to it, a few small ones per second whatever the number of those who wait; all else fails at
+//! once with what the last probe met. Whoever waits for the server is woken by its first answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long a request waits for a server that is in doubt: a single lost connection must not fail what comes after it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The least pause between two attempts of those who fail, all together.
+const SPACING: Duration = Duration::from_millis(100);
+/// How long one may have to wait in line whose success would be no sign for the others.
+const LONGEST_LINE: Duration = Duration::from_secs(1);
+/// How often the success of one of them may be a sign for the others.
+const CALM: Duration = Duration::from_secs(2);
+
+/// What is known about one server.
+pub(crate) struct Host {
+    state: Mutex<State>,
+    /// Grows with every reason to try again what failed.
+    hopes: watch::Sender<u64>,
+    /// Changes with the belief.
+    belief: watch::Sender<Belief>,
+}
+
+struct State {
+    /// Whether somebody probes the server.
+    probing: bool,
+    /// Whether credentials were refused last time.
+    refused: bool,
+    /// Whether somebody looks for new credentials.
+    looking: bool,
+    /// When the next of those who fail may try again: those who share a cause, and the others.
+    turns: [Instant; 2],
+    /// When the last sign was given.
+    sign: Option<Instant>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Belief {
+    Answers,
+    InDoubt,
+    /// With what the last probe met.
+    Away(Arc<str>),
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        let state = State { probing: false, refused: false, looking: false, turns: [Instant::now(); 2], sign: None };
+        Self { state: Mutex::new(state), hopes: watch::Sender::new(0), belief: watch::Sender::new(Belief::Answers) }
+    }
+}
+
+impl Host {
+    /// Lets a request pass, unless the server is away: then the problem is returned.
+    pub(super) async fn admit(&self) -> Result<(), Arc<str>> {
+        let mut belief = self.belief.subscribe();
+        if *belief.borrow() == Belief::InDoubt {
+            let _ = tokio::time::timeout(PATIENCE, belief.wait_for(|belief| *belief != Belief::InDoubt)).await;
+        }
+        match &*belief.borrow() {
+            Belief::Away(problem) => Err(Arc::clone(problem)),
+            Belief::Answers | Belief::InDoubt => Ok(()),
+        }
+    }
+
+    /// A request found no answer. True if the caller shall begin to probe.
+    #[must_use]
+    pub(super) fn lost(&self) -> bool {
+        let mut state = self.state.lock();
+        self.belief.send_if_modified(|belief| {
+            let changed = *belief == Belief::Answers;
+            if changed {
+                *belief = Belief::InDoubt;
+            }
+            changed
+        });
+        !std::mem::replace(&mut state.probing, true)
+    }
+
+    /// A probe found no answer either.
+    pub(super) fn missed(&self, problem: String) {
+        let _state = self.state.lock();
+        self.belief.send_if_modified(|belief| {
+            // An answer to somebody else says more than a probe that was sent before.
+            let changed = *belief != Belief::Answers;
+            if changed {
+                *belief = Belief::Away(problem.into());
+            }
+            changed
+        });
+    }
+
+    /// An answer came. True if it refuses the credentials and the caller shall look for new ones.
+    pub(super) fn answered(&self, refused: bool) -> bool {
+        let mut state = self.state.lock();
+        state.refused = refused;
+        let look = refused && !std::mem::replace(&mut state.looking, true);
+        let back = self.belief.send_if_modified(|belief| std::mem::replace(belief, Belief::Answers) != Belief::Answers);
+        drop(state);
+        if back {
+            self.hope();
+        }
+        look
+    }
+
+    /// Whether whoever probes may stop; if so, another loss begins anew.
+    pub(super) fn stop_probing(&self) -> bool {
+        let mut state = self.state.lock();
+        let stop = *self.belief.borrow() == Belief::Answers;
+        state.probing &= !stop;
+        stop
+    }
+
+    /// Whether whoever looks for credentials may stop; if so, another refusal begins anew.
+    pub(super) fn stop_looking(&self, found: bool) -> bool {
+        let mut state = self.state.lock();
+        let stop = found || !state.refused;
+        state.looking &= !stop;
+        stop
+    }
+
+    /// Nobody probes any more.
+    pub(super) fn leave_probing(&self) {
+        self.state.lock().probing = false;
+    }
+
+    /// Nobody looks for credentials any more.
+    pub(super) fn leave_looking(&self) {
+        self.state.lock().looking = false;
+    }
+
+    /// Something that failed may work now.
+    pub(super) fn hope(&self) {
+        self.state.lock().turns = [Instant::now(); 2];
+        self.hopes.send_modify(|hopes| *hopes += 1);
+    }
+
+    /// Changes whenever something that failed may work now.
+    pub(crate) fn hopes(&self) -> watch::Receiver<u64> {
+        self.hopes.subscribe()
+    }
+
+    /// Something that was refused works now: others that were refused may have the same luck.
+    pub(crate) fn give_a_sign(&self) {
+        let mut state = self.state.lock();
+        if state.sign.is_none_or(|last| last.elapsed() >= CALM) {
+            state.sign = Some(Instant::now());
+            drop(state);
+            self.hope();
+        }
+    }
+
+    /// When the next who fails may try again: all of them together are not to be many. Those who fail because of the server are
+    /// woken by the first who does not, so they may have to wait long.
+    pub(crate) fn turn(&self, shared_cause: bool) -> Instant {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        let next = &mut state.turns[usize::from(shared_cause)];
+        let mut turn = now.max(*next);
+        if !shared_cause {
+            turn = turn.min(now + LONGEST_LINE);
+        }
+        *next = turn + SPACING;
+        turn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_fail_at_once_while_a_server_is_away_and_pass_when_it_answers() {
+        let host = Host::default();
+        assert!(host.admit().await.is_ok());
+        assert!(host.lost(), "the first loss begins the probes");
+        assert!(!host.lost(), "the next one finds them under way");
+        assert!(!host.stop_probing());
+        host.missed("refused".to_owned());
+        assert_eq!(host.admit().await.unwrap_err().as_ref(), "refused");
+        let mut hopes = host.hopes();
+        assert!(!host.answered(false));
+        assert!(hopes.has_changed().unwrap() && host.admit().await.is_ok());
+        hopes.mark_unchanged();
+        host.answered(false);
+        assert!(!hopes.has_changed().unwrap(), "answers as usual are no news");
+        assert!(host.stop_probing() && host.lost(), "the next loss begins anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_in_doubt_is_waited_for_but_not_long() {
+        let host = Arc::new(Host::default());
+        assert!(host.lost());
+        let waiting = tokio::spawn({
+            let host = host.clone();
+            async move { host.admit().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        host.missed("refused".to_owned());
+        assert!(waiting.await.unwrap().is_err());
+        host.answered(false);
+        assert!(!host.lost(), "the probes have not been told yet");
+        assert!(host.admit().await.is_ok(), "patience has an end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_credentials_are_looked_for_by_one() {
+        let host = Host::default();
+        assert!(host.answered(true) && !host.answered(true));
+        assert!(!host.stop_looking(false) && host.stop_looking(true));
+        assert!(host.answered(true), "refused again");
+        host.answered(false);
+        assert!(host.stop_looking(false), "accepted");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_fail_take_turns() {
+        let host = Host::default();
+        let now = Instant::now();
+        let turns: Vec<_> = (0..3).map(|_| host.turn(true) - now).collect();
+        assert_eq!(turns, [0, 100, 200].map(Duration::from_millis));
+        let last = (0..100).map(|_| host.turn(true) - now).last().unwrap();
+        assert!(last > Duration::from_secs(9), "{last:?}");
+        let last = (0..100).map(|_| host.turn(false) - now).last().unwrap();
+        assert_eq!(last, LONGEST_LINE, "nobody tells them when to try again");
+        host.hope();
+        assert_eq!(host.turn(true), now, "a new reason begins a new line");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn signs_are_given_now_and_then() {
+        let host = Host::default();
+        let hopes = host.hopes();
+        for _ in 0..10 {
+            host.give_a_sign();
+        }
+        assert_eq!(*hopes.borrow(), 1);
+        tokio::time::advance(CALM).await;
+        host.give_a_sign();
+        assert_eq!(*hopes.borrow(), 2);
+    }
+}

@@ -1,18 +1,26 @@
 //! The audit: what agents wrote, and whether they were allowed to.
+//!
+//! ```text
+//!   requests of agents ─▶ writes      only what is theirs, only at places that the undisturbed run wrote to as well
+//!                     └─▶ grievances  a related copy that was deleted although it was needed, found in that very moment
+//!   both stores ────────▶ changes     no older spec over a newer one, no copy that passes from one source to another
+//! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::ensure;
-use carrick_plane::faults::Ask;
-use carrick_plane::{Change, Mode, Plane};
+use carrick_plane::faults::{Ask, Effect, Record};
+use carrick_plane::{Change, Key, Kind, Mode, Plane, Store};
 use carrick_syncagent::api;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::flow::Flow;
 use super::lab::Lab;
 use super::switch::described;
+use crate::stage::{NAMESPACE, Stage};
 use crate::world::{ADMIN_AGENT, AGENT, EmbeddedWorld};
 
 /// One write of an agent.
@@ -27,10 +35,13 @@ pub struct Write {
 }
 
 /// All writes of agents, and all changes of objects, since a lab was opened.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Audit {
     writes: Arc<Mutex<Vec<Write>>>,
     changes: Arc<Mutex<Changes>>,
+    scene: Arc<Scene>,
+    grievances: Arc<Mutex<Vec<String>>>,
+    known: Arc<Mutex<Option<BTreeSet<String>>>>,
 }
 
 /// Changes of both stores, each in its order.
@@ -40,10 +51,36 @@ struct Changes {
     service: Vec<Arc<Change>>,
 }
 
+/// What must be known to judge a write in the moment it happens.
+struct Scene {
+    kcp: Arc<Store>,
+    service: Arc<Store>,
+    group: String,
+    sources: Kind,
+    related: &'static [&'static str],
+    drops_related: bool,
+}
+
 impl Audit {
     /// Begins to listen on both planes.
-    pub fn begin(world: &EmbeddedWorld) -> Self {
-        let audit = Self::default();
+    pub fn begin(world: &EmbeddedWorld, stage: &Stage, flow: &Flow) -> Self {
+        let store = |plane: &Plane| plane.api().store.clone();
+        let source = (flow.source)(stage);
+        let scene = Scene {
+            kcp: store(world.kcp_plane()),
+            service: store(world.service_plane()),
+            group: stage.group.clone(),
+            sources: Kind::new(&source.group, &source.plural),
+            related: flow.related,
+            drops_related: flow.drops_related,
+        };
+        let audit = Self {
+            writes: Arc::default(),
+            changes: Arc::default(),
+            scene: Arc::new(scene),
+            grievances: Arc::default(),
+            known: Arc::default(),
+        };
         for plane in [world.kcp_plane(), world.service_plane()] {
             audit.listen(plane);
         }
@@ -52,9 +89,11 @@ impl Audit {
 
     fn listen(&self, plane: &Plane) {
         let (server, writes) = (plane.api().mode, self.writes.clone());
+        let (scene, grievances) = (self.scene.clone(), self.grievances.clone());
         plane.faults().observe(move |record| {
             let ask = &record.ask;
             if [ADMIN_AGENT, AGENT].contains(&ask.user.as_str()) && ask.is_write() {
+                grievances.lock().extend(scene.judge(server, record));
                 writes.lock().push(Write { server, ask: ask.clone(), code: record.code });
             }
         });
@@ -82,16 +121,65 @@ impl Audit {
             .collect()
     }
 
-    /// Nothing but its own was written by the agent, and no older spec over a newer one.
+    /// The places written to so far: later writes must not go elsewhere.
+    pub fn places(&self, lab: &Lab) -> BTreeSet<String> {
+        let writes = self.writes.lock();
+        writes.iter().filter(|write| is_placed(&write.ask)).map(|write| place(lab, write)).collect()
+    }
+
+    /// Allows no writes but to these places.
+    pub fn allow_only(&self, places: BTreeSet<String>) {
+        *self.known.lock() = Some(places);
+    }
+
+    /// Nothing but its own was written by the agent, at no other place than in the undisturbed run, and no older spec over a newer one.
     pub fn check(&self, lab: &Lab) -> anyhow::Result<()> {
+        let known = self.known.lock().clone();
         for write in self.writes.lock().iter() {
             let fine = match write.server {
                 Mode::Kcp => allowed_in_kcp(lab, &write.ask),
                 Mode::Kube => allowed_on_service(lab, &write.ask),
             };
             ensure!(fine, "the agent wrote what it must not: {} {}", write.ask.method, write.ask.path);
+            let Some(known) = known.as_ref().filter(|_| is_placed(&write.ask)) else { continue };
+            let place = place(lab, write);
+            ensure!(known.contains(&place), "the agent wrote to a strange place: {} {place}", write.ask.verb);
         }
+        let grievances = self.grievances.lock();
+        ensure!(grievances.is_empty(), "{grievances:#?}");
+        self.faithful(lab)?;
         if lab.flow.verbatim { self.in_order(lab) } else { Ok(()) }
+    }
+
+    /// Every copy names a source that there was at its place, and never another one.
+    fn faithful(&self, lab: &Lab) -> anyhow::Result<()> {
+        let changes = self.changes.lock();
+        let plural = &*lab.source_kind().plural;
+        let mut sources: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+        for change in changes.kcp.iter().filter(|change| *change.key.kind.resource == *plural) {
+            if let Some(object) = change.now() {
+                let key = (change.key.cluster.to_string(), change.key.name.to_string());
+                sources.entry(key).or_default().insert(text(&object["metadata"]["uid"]));
+            }
+        }
+        let mut owners: BTreeMap<String, String> = BTreeMap::new();
+        let plural = &*lab.copy_kind().plural;
+        for change in changes.service.iter().filter(|change| *change.key.kind.resource == *plural) {
+            let Some(object) = change.now() else { continue };
+            let metadata = &object["metadata"];
+            let owner = text(&metadata["annotations"][api::REMOTE_UID]);
+            if owner.is_empty() {
+                continue;
+            }
+            let key =
+                (text(&metadata["labels"][api::REMOTE_CLUSTER]), text(&metadata["annotations"][api::REMOTE_NAME]));
+            let named = sources.get(&key).is_some_and(|uids| uids.contains(&owner));
+            ensure!(named, "a copy of {key:?} names a source that never was: {metadata}");
+            let before = owners.insert(text(&metadata["uid"]), owner.clone());
+            let same = before.is_none_or(|before| before == owner);
+            ensure!(same || lab.flow.passes_on, "a copy of {key:?} passed from one source to another: {metadata}");
+        }
+        Ok(())
     }
 
     /// The specs of every copy are some of those that its source had, in the same order.
@@ -109,7 +197,7 @@ impl Audit {
         let plural = &*lab.copy_kind().plural;
         for change in changes.service.iter().filter(|change| *change.key.kind.resource == *plural) {
             let Some(object) = change.now() else { continue };
-            let text = |field: &str, key: &str| object["metadata"][field][key].as_str().unwrap_or_default().to_owned();
+            let text = |field: &str, key: &str| text(&object["metadata"][field][key]);
             let key = (text("labels", api::REMOTE_CLUSTER), text("annotations", api::REMOTE_NAME));
             let mut spec = object["spec"].clone();
             if spec["owner"] == "operator" {
@@ -130,11 +218,55 @@ impl Audit {
     }
 }
 
+impl Scene {
+    /// Why a request of the agent was wrong, if it was: a related copy is deleted only when its order or its original has come to an end.
+    fn judge(&self, server: Mode, record: &Record) -> Option<String> {
+        let ask = &record.ask;
+        let lost = |effect: &Effect| matches!(effect, Effect::ApplyThenCut | Effect::ApplyThenRefuse { .. });
+        let done = record.code == 200 || record.effects.iter().any(lost);
+        let is_related = self.related.contains(&ask.resource.as_str()) && !ask.name.starts_with("obj-state-");
+        if ask.verb != "delete" || !done || !is_related || self.drops_related {
+            return None;
+        }
+        // Copies of what is in kcp are in namespaces called after clusters.
+        let (store, cluster, original) = match server {
+            Mode::Kube => (&self.kcp, &ask.namespace, (ask.namespace.as_str(), NAMESPACE)),
+            Mode::Kcp => (&self.service, &ask.cluster_name, ("", ask.cluster_name.as_str())),
+        };
+        let group = if ["secrets", "configmaps"].contains(&ask.resource.as_str()) { "" } else { &self.group };
+        let name = ask.name.strip_prefix("my-").unwrap_or(&ask.name);
+        let key = Key::new(&Kind::new(group, &ask.resource), original.0, original.1, name);
+        let lives = |object: &Value| object["metadata"]["deletionTimestamp"].is_null();
+        let original_lives = store.get(&key).is_some_and(|stored| lives(&stored.object));
+        let (_, orders) = self.kcp.list(&self.sources, Some(cluster), None);
+        let order_lives = orders.iter().any(|(key, object)| {
+            (name.starts_with(&format!("{}-", key.name)) || ask.name.starts_with("my-")) && lives(&object.value())
+        });
+        (original_lives && order_lives).then(|| {
+            format!("a related copy was deleted while it was needed: {}", described(ask, &format!("{server:?}")))
+        })
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
 fn without_owner(mut spec: Value) -> Value {
     if let Some(fields) = spec.as_object_mut() {
         fields.remove("owner");
     }
     spec
+}
+
+/// Whether the place of a write is compared: events have names by chance, and leases are not work.
+fn is_placed(ask: &Ask) -> bool {
+    !["events", "leases"].contains(&ask.resource.as_str())
+}
+
+fn place(lab: &Lab, write: &Write) -> String {
+    let Ask { resource, cluster_name, namespace, name, .. } = &write.ask;
+    lab.eyes.alias(&format!("{:?} {cluster_name} {resource} {namespace}/{name}", write.server))
 }
 
 fn allowed_in_kcp(lab: &Lab, ask: &Ask) -> bool {
@@ -155,17 +287,20 @@ fn allowed_in_kcp(lab: &Lab, ask: &Ask) -> bool {
     let source = lab.source_kind();
     // Sources belong to consumers: the agent holds and releases them, and writes their status, no more.
     let of_source = *source.plural == *resource && ["patch", "update"].contains(&verb);
-    is_team && ask.is_virtual && (of_source || lab.flow.related.contains(&resource))
+    let in_namespace = ask.namespace == NAMESPACE || (ask.namespace.is_empty() && !source.namespaced);
+    is_team && ask.is_virtual && in_namespace && (of_source || lab.flow.related.contains(&resource))
 }
 
 fn allowed_on_service(lab: &Lab, ask: &Ask) -> bool {
-    let of_state =
-        ask.namespace == lab.stage.agent_namespace() && (ask.name.is_empty() || ask.name.starts_with("obj-state-"));
+    let of_state = ask.namespace == lab.stage.agent_namespace() && ask.name.starts_with("obj-state-");
     match ask.resource.as_str() {
         "events" | "leases" => true,
         "publishedresources" => ask.subresource == "status",
         "namespaces" => ask.verb == "create",
         "secrets" if of_state => true,
-        resource => *lab.copy_kind().plural == *resource || lab.flow.related.contains(&resource),
+        resource => {
+            let elsewhere = ask.namespace != lab.stage.agent_namespace();
+            elsewhere && (*lab.copy_kind().plural == *resource || lab.flow.related.contains(&resource))
+        }
     }
 }

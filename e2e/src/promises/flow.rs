@@ -31,6 +31,10 @@ pub struct Flow {
     pub related: &'static [&'static str],
     /// Whether the next step makes sense only when the last one has led somewhere, even in a storm.
     pub patient: bool,
+    /// Whether deeds take related objects away from orders that live.
+    pub drops_related: bool,
+    /// Whether deeds hand copies from one source to another.
+    pub passes_on: bool,
     /// Whether Gadgets, a second kind, are published as a schema only.
     pub has_gadgets: bool,
 }
@@ -60,6 +64,8 @@ impl Flow {
             verbatim: true,
             related: &[],
             patient: false,
+            drops_related: false,
+            passes_on: false,
             has_gadgets: false,
         }
     }

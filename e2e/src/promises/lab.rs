@@ -91,7 +91,7 @@ impl Lab {
         let stage = Stage::bare_with_group(world.clone(), group).await?;
         let switch = Switch::install([world.kcp_plane(), world.service_plane()]);
         let eyes = Eyes::new(&world, &stage);
-        let audit = Audit::begin(&world);
+        let audit = Audit::begin(&world, &stage, &flow);
         Ok(Self { world, stage, flow, switch, eyes, audit, agent: None, logs: Vec::new() })
     }
 

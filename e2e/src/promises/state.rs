@@ -17,6 +17,8 @@ use crate::world::EmbeddedWorld;
 const PASSING: [&str; 6] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"];
 /// The same anywhere in an object.
 const TIMES: [&str; 3] = ["lastTransitionTime", "observedGeneration", "identityHash"];
+/// Annotations whose values depend on UIDs; whether they are right, the audit tells.
+const MARKS: [&str; 2] = [api::REMOTE_UID, api::APPLIED_STATE];
 
 /// All objects that matter, by place: `team-a buckets default/one`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -166,7 +168,8 @@ impl Eyes {
         }
     }
 
-    fn alias(&self, text: &str) -> String {
+    /// A text with the names of this stage and its clusters replaced by what they are called in every lab.
+    pub fn alias(&self, text: &str) -> String {
         self.clusters.iter().fold(text.replace(&self.id, "id"), |text, (cluster, name)| text.replace(cluster, name))
     }
 
@@ -178,7 +181,12 @@ impl Eyes {
                 *deletion = "set".into();
             }
         }
-        without_times(&mut object);
+        without(&TIMES, &mut object);
+        if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+            for (_, mark) in annotations.iter_mut().filter(|(key, _)| MARKS.contains(&key.as_str())) {
+                *mark = "set".into();
+            }
+        }
         if object["metadata"]["labels"][api::OBJECT_STATE] == "true" {
             self.open(&mut object["data"]);
         }
@@ -191,17 +199,18 @@ impl Eyes {
             let bytes = value.as_str().and_then(|text| BASE64.decode(text.as_bytes()).ok());
             let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
             *value = serde_json::from_str(&self.alias(&text)).unwrap_or(Value::String(text));
+            without(&["uid"], value);
         }
     }
 }
 
-fn without_times(value: &mut Value) {
+fn without(keys: &[&str], value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|key, _| !TIMES.contains(&key.as_str()));
-            fields.values_mut().for_each(without_times);
+            fields.retain(|key, _| !keys.contains(&key.as_str()));
+            fields.values_mut().for_each(|value| without(keys, value));
         }
-        Value::Array(items) => items.iter_mut().for_each(without_times),
+        Value::Array(items) => items.iter_mut().for_each(|value| without(keys, value)),
         _ => {}
     }
 }

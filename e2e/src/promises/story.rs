@@ -30,6 +30,7 @@ impl Story {
             story.writes.push(lab.switch.writes());
         }
         lab.clear(&story.start).await?;
+        lab.audit.allow_only(lab.audit.places(lab));
         Ok(story)
     }
 }

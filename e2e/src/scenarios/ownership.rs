@@ -33,11 +33,11 @@ pub(super) use memory::*;
 pub(super) use statuses::*;
 
 /// The annotation by which the owner of one object gives it to the agent.
-const ADOPTION: &str = "syncagent.kcp.io/adoption";
+const ADOPTION: &str = api::ADOPTION;
 /// The annotation on a copy that names the kind of its source.
-const REMOTE_RESOURCE: &str = "syncagent.kcp.io/remote-object-resource";
+const REMOTE_RESOURCE: &str = api::REMOTE_RESOURCE;
 /// The annotation on a copy that names the very object it was made of.
-const REMOTE_UID: &str = "syncagent.kcp.io/remote-object-uid";
+const REMOTE_UID: &str = api::REMOTE_UID;
 
 /// Where an object is.
 type At<'a> = (&'a Client, &'a Resource, Option<&'a str>, &'a str);
@@ -123,9 +123,22 @@ async fn warned_of(stage: &Stage, team: &Workspace, (kind, name): (&str, &str), 
 /// Fails unless an object is there exactly as it was.
 async fn untouched((client, kind, namespace, name): At<'_>, before: &Value) -> anyhow::Result<()> {
     let now = client.get(kind, namespace, name).await?.with_context(|| format!("{kind} {name} was deleted"))?;
-    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-    ensure!(version(&now) == version(before), "{kind} {name} was {} and is {}", shown(before), shown(&now));
+    ensure!(essence(&now) == essence(before), "{kind} {name} was {} and is {}", shown(before), shown(&now));
     Ok(())
+}
+
+/// An object without what kcp itself adds to it when a claim is accepted.
+fn essence(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+        metadata.remove("managedFields");
+        if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+            labels.retain(|key, _| !key.starts_with(carrick_kcp::CLAIM_LABEL_PREFIX));
+        }
+        metadata.retain(|_, value| value.as_object().is_none_or(|map| !map.is_empty()));
+    }
+    object
 }
 
 /// Waits for rest, and fails if the agent sends writes then, even such as change nothing.

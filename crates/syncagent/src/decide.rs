@@ -25,6 +25,7 @@ mod why;
 
 pub use claim::{Claim, claim};
 pub use holders::has_finalizer;
+pub use pair::refused_status;
 pub use primary::{Copies, Seen, decide};
 pub use record::Record;
 pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, unnamed};

@@ -220,7 +220,8 @@ pub(super) async fn published_under_another_name_it_lets_go_of_the_old_one(
     stage
         .object("the provider is told whose copy is in the way", at, |published| {
             let conditions = published["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            let told = |condition: &Value| condition["message"].as_str().is_some_and(|text| text.contains("whose copy it is"));
+            let told =
+                |condition: &Value| condition["message"].as_str().is_some_and(|text| text.contains("whose copy it is"));
             conditions.iter().any(told)
         })
         .await?;

@@ -42,7 +42,10 @@ pub fn adopt(existing: &Value, desired: &Value, policy: rules::Adoption, subreso
             Adoption::Ours
         }
         Some(source) if source == wanted && is_other(REMOTE_RESOURCE) && !said => Adoption::Foreign {
-            owner: format!("an object of {}, whose copy it is", annotation(existing, REMOTE_RESOURCE).unwrap_or_default()),
+            owner: format!(
+                "an object of {}, whose copy it is",
+                annotation(existing, REMOTE_RESOURCE).unwrap_or_default()
+            ),
         },
         Some(source) if source == wanted && is_other(REMOTE_UID) && !said => {
             Adoption::Foreign { owner: "an earlier object of the same name, whose copy it is".to_owned() }

@@ -44,6 +44,8 @@ pub(super) struct Pair<'a> {
     pub copy_uid: Option<&'a str>,
     /// Whether the copy is also that of another source of ours.
     pub shared: bool,
+    /// Whether something else than what is remembered tells that the copy is ours: memories can be lost.
+    pub vouched: bool,
     /// As whom we hold the source by the finalizer until the copy is gone; none if it is not held.
     pub holder: Option<&'a str>,
     /// Link and agent name, for copies that carry them.
@@ -96,7 +98,7 @@ impl Pair<'_> {
             }
             copy => self.mutation.spec(self.source, copy)?,
         };
-        let owner = self.copy.map_or(Owner::Us, |copy| self.owner(&mutated, copy));
+        let owner = self.copy.map_or(Owner::Us, |copy| self.owner(&mutated, copy, self.vouched));
         match owner {
             Owner::Unknown => return Ok(Progress::Unknown),
             Owner::Other => return Err(DecideError::Taken(self.copy_at.to_string())),
@@ -138,7 +140,7 @@ impl Pair<'_> {
 
     /// Whose the object in the place of the copy is. A link tells it; without one, what is remembered does, or that it is just what would be
     /// written.
-    fn owner(&self, mutated: &Value, copy: &Value) -> Owner {
+    fn owner(&self, mutated: &Value, copy: &Value, vouched: bool) -> Owner {
         if self.link.is_some() {
             return Owner::Us;
         }
@@ -147,6 +149,7 @@ impl Pair<'_> {
             Some(true) => return Owner::Us,
             None if self.was_written() => return Owner::Us,
             _ if self.shared => return Owner::UsUnnoted,
+            None if vouched && self.remembered.is_none() => return Owner::UsUnnoted,
             _ => {}
         }
         let states: Vec<&Applied> =
@@ -169,15 +172,16 @@ impl Pair<'_> {
         self.remembered.is_some_and(|entry| entry.last.is_some())
     }
 
-    /// Whether the object in the place of the copy is ours, so that it may be deleted; none if that is not known yet.
+    /// Whether the object in the place of the copy is ours, so that it may be deleted; none if that is not known yet. What is gone does not come
+    /// back, so nothing but memory and content counts here.
     pub fn owns_copy(&self) -> Option<bool> {
         let Some(copy) = self.copy else { return Some(false) };
         let mutated = self.mutation.spec(self.source, Some(copy));
-        match mutated.map(|mutated| self.owner(&mutated, copy)) {
+        match mutated.map(|mutated| self.owner(&mutated, copy, false)) {
             Ok(Owner::Unknown) => None,
             Ok(owner) => Some(matches!(owner, Owner::Us | Owner::UsUnnoted)),
             // Rules that fail make nothing.
-            Err(_) => Some(self.owner(&Value::Null, copy) == Owner::Us),
+            Err(_) => Some(self.owner(&Value::Null, copy, false) == Owner::Us),
         }
     }
 
@@ -214,11 +218,7 @@ impl Pair<'_> {
         let note = self.remembered?.status.as_ref()?;
         let at = if self.status == StatusFlow::Forward { &self.copy_at } else { &self.source_at };
         let refused = note.stored.is_none() && note.schema == self.schema;
-        refused.then(|| {
-            format!(
-                "the status of {at} was refused, because it does not fit the schema; it is sent again when it changes"
-            )
-        })
+        refused.then(|| refused_status(at))
     }
 
     /// Whether a status is what it should be, as far as its server takes it.
@@ -339,6 +339,11 @@ impl Pair<'_> {
         let at = if self.source_at.side == Side::Kcp { &self.source_at } else { &self.copy_at };
         steps.push(Step::Report { at: at.clone(), event });
     }
+}
+
+/// What is to be known about a status that was refused.
+pub fn refused_status(at: &Place) -> String {
+    format!("the status of {at} was refused, because it does not fit the schema; it is sent again when it changes")
 }
 
 /// The object in another place. Rules see this of a copy that does not exist yet.

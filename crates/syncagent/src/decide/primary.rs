@@ -141,6 +141,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         partial: seen.state.partial,
         copy_uid: None,
         shared: false,
+        vouched: true,
         entry,
         holder: Some(&rules.agent_name),
         link: Some((&link, &rules.agent_name)),

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::content;
-use super::holders::is_held_by;
+use super::holders::{is_held_by, names};
 use super::pair::{Pair, Progress, StatusFlow};
 use super::record::Record;
 use super::state::{Applied, State, entry_key};
@@ -334,6 +334,11 @@ impl Context<'_> {
             partial: self.state.partial,
             copy_uid: self.state.record(&known.key).and_then(|record| record.uid.as_deref()),
             shared: seen.others.iter().any(|other| other.copy),
+            // An original is held, and a copy is announced on the primary, only once it is clear that the copy is ours.
+            vouched: match rules.origin {
+                Origin::Kcp => names(&seen.origin, &self.agent),
+                Origin::Service => annotations::announces(self.primary, known),
+            },
             entry: known.key.clone(),
             // Originals on the service cluster belong to the provider's operator and are never held.
             holder: (rules.origin == Origin::Kcp).then_some(&*self.agent),

@@ -16,7 +16,7 @@ use crate::api::{AGENT_NAME, HELD_BY, REMOTE_NAMESPACE_HASH, REMOTE_UID};
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit::{self, Edit, Guard, json_patch};
 use crate::decide::state::{State, StatusNote, checksum};
-use crate::decide::{Claim, Event, Place, Side, Step, claim};
+use crate::decide::{Claim, Event, Place, Side, Step, claim, refused_status};
 use crate::rules::Rules;
 use crate::rules::metadata::{Link, SourceKey, annotation, label};
 
@@ -48,6 +48,9 @@ pub(super) enum StepError {
         "{0} was there before, and nobody said that it may become a copy; remove or rename it, change spec.naming of the PublishedResource, or let it be taken over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
     )]
     Refused(String),
+    /// A status does not fit its schema. It is not sent again until it changes.
+    #[error("{0}")]
+    StatusRefused(String),
     /// Somebody else has written the copy since it was looked at.
     #[error("{0} was written by somebody else meanwhile; it is looked at again")]
     Stale(String),
@@ -61,7 +64,7 @@ impl StepError {
     pub fn is_race(&self) -> bool {
         match self {
             Self::Write { source, .. } => source.is_conflict() || source.is_already_exists(),
-            Self::Foreign { .. } | Self::Refused(_) => false,
+            Self::Foreign { .. } | Self::Refused(_) | Self::StatusRefused(_) => false,
             Self::CopyLeft(_) | Self::Stale(_) => true,
         }
     }
@@ -116,8 +119,6 @@ pub(super) struct Executor<'a> {
     pub source: &'a Value,
     /// Other sources of the same place whose copies are of the same kind.
     pub rivals: &'a [(Arc<Rules>, Value)],
-    /// What is to be told, although everything was done that can be done.
-    pub notices: Vec<String>,
     /// Objects as they were seen or written last, for events.
     pub objects: HashMap<Place, Value>,
 }
@@ -273,8 +274,7 @@ impl Executor<'_> {
             let (reason, message) = Event::StatusRefused.texts();
             self.recorder.event(self.kcp, object, Type::Warning, reason, &format!("{message} {error}"));
         }
-        self.notices.push(format!("cannot write the status of {at}: {error}"));
-        Ok(())
+        Err(StepError::StatusRefused(refused_status(&at)))
     }
 
     async fn patch(&mut self, verb: &'static str, at: Place, patch: &Value) -> Result<(), StepError> {

@@ -249,10 +249,11 @@ async fn process(
     let problems: Vec<String> =
         read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
     // Should a server be to blame, they end when it is not any more.
-    let cause = std::mem::take(&mut read.problems).into_iter().find(|problem| matches!(problem, ReadError::Server { .. }));
+    let cause =
+        std::mem::take(&mut read.problems).into_iter().find(|problem| matches!(problem, ReadError::Server { .. }));
     let blame = Blame { problems, cause };
     if plan.steps.is_empty() && plan.strands.is_empty() {
-        return outcome(plan.next, None, blame, std::mem::take(&mut plan.notices));
+        return outcome(plan.next, None, blame, plan.notices);
     }
 
     let source_at = Place {
@@ -271,7 +272,6 @@ async fn process(
         key: &key,
         source,
         rivals: &rivals,
-        notices: std::mem::take(&mut plan.notices),
         objects: HashMap::from([(source_at, source.clone())]),
     };
     let released = plan.releases();
@@ -295,7 +295,10 @@ async fn process(
                     reach.is_lost(at, error).await;
                 }
             }
-            failed = result.err().or(failed);
+            match result {
+                Err(StepError::StatusRefused(notice)) => plan.notices.push(notice),
+                result => failed = result.err().or(failed),
+            }
         }
     }
     shared.note_let_go(request, released && failed.is_none());
@@ -310,7 +313,7 @@ async fn process(
     };
     // A cache that lags is no error: the next event decides anew.
     let _ = tokio::time::timeout(CATCH_UP, catch_up).await;
-    outcome(plan.next, failed, blame, executor.notices)
+    outcome(plan.next, failed, blame, plan.notices)
 }
 
 /// Whatever was found; nothing where a failure does not matter.

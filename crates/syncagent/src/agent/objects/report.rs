@@ -135,7 +135,8 @@ impl Failing {
     fn words(&self, losses: &BTreeMap<String, String>) -> Option<String> {
         let failing = words(&self.lasting);
         let left: Vec<String> = losses.iter().take(NAMED).map(|(order, loss)| format!("{order}: {loss}")).collect();
-        let left = (!left.is_empty()).then(|| format!("{} orders left something behind: {}", losses.len(), left.join("; ")));
+        let left =
+            (!left.is_empty()).then(|| format!("{} orders left something behind: {}", losses.len(), left.join("; ")));
         match (failing, left) {
             (Some(failing), Some(left)) => Some(format!("{failing}. {left}")),
             (failing, left) => failing.or(left),

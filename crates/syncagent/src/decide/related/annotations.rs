@@ -31,6 +31,13 @@ pub(super) fn wanted(all: &[Known<'_>]) -> BTreeMap<String, Annotation> {
     wanted
 }
 
+/// Whether the primary announces the copy of an object, at whatever position.
+pub(super) fn announces(primary: &Value, known: &Known<'_>) -> bool {
+    let (text, prefix) = (text(known), format!("{RELATED_PREFIX}{}.", known.rules.identifier));
+    let annotations = primary["metadata"]["annotations"].as_object();
+    annotations.into_iter().flatten().any(|(name, value)| name.starts_with(&prefix) && *value == text.as_str())
+}
+
 /// Writes one annotation, unless it is there.
 pub(super) fn write(context: &Context<'_>, name: &str, text: &str) -> Option<Step> {
     if annotation(context.primary, name) == Some(text) {

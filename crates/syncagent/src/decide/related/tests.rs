@@ -702,6 +702,20 @@ fn a_related_object_that_is_another_agents_primary_keeps_that_agents_finalizer()
 }
 
 #[test]
+fn a_copy_is_known_again_when_the_memory_is_lost() {
+    for (origin, destination) in [("kcp", "service"), ("service", "kcp")] {
+        let rules = rules(json!([referred(origin)]));
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret(origin, "s");
+        world.settle(&rules, "a");
+        world.states.clear();
+        world.edit(origin, "Secret", "s", json!({"data": {"k": "new"}}));
+        world.settle(&rules, "a");
+        assert_eq!(world.get(destination, "Secret", "s").unwrap()["data"]["k"], "new", "{origin}");
+    }
+}
+
+#[test]
 fn what_the_reference_agent_remembers_costs_no_write() {
     let rules = rules(json!([referred("kcp")]));
     let mut world = World::with(&rules, &[("a", "s")]);

@@ -9,6 +9,7 @@
 pub mod abandoned;
 pub mod crd;
 pub mod export;
+pub mod fields;
 pub mod metadata;
 pub mod mutation;
 pub mod naming;

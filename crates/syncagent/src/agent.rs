@@ -6,6 +6,7 @@
 //!       ├─ election  only one of several replicas goes on from here (carrick-multicluster)
 //!       ├─ catalog   PublishedResources + CRDs ─▶ Catalog ──┬─▶ schemas   APIResourceSchemas, status of PublishedResources
 //!       │                                                   ├─▶ export    APIExport
+//!       │                                                   ├─▶ rights    what the service cluster grants and serves
 //!       │                                                   └─▶ objects   consumers' objects and their copies
 //!       └─ events    written on the side
 //! ```
@@ -19,6 +20,7 @@ pub mod explain;
 pub mod health;
 pub mod http;
 pub mod metrics;
+pub mod rights;
 
 mod export;
 mod objects;
@@ -32,7 +34,7 @@ use carrick_client::Server;
 use carrick_multicluster::Pace;
 use carrick_multicluster::coordination::{Election, Lost};
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +46,7 @@ use export::Exported;
 use health::{Health, Part};
 use http::{HttpError, Pages};
 use metrics::Metrics;
+use rights::Granted;
 
 /// How long running work may take to come to its end after a stop.
 const GRACE: Duration = Duration::from_secs(8);
@@ -298,6 +301,8 @@ impl Agent {
         let (sender, receiver) = watch::channel(Arc::new(Catalog::default()));
         let (tell_exported, exported) = watch::channel(Exported::default());
         let (tell_troubles, troubles) = watch::channel(objects::Troubles::default());
+        let (tell_granted, granted) = watch::channel(Granted::default());
+        let (refused, to_ask_again) = mpsc::unbounded_channel();
         self.dashboard.follow(&self.places, receiver.clone(), troubles.clone());
         let mut parts = JoinSet::new();
 
@@ -318,6 +323,12 @@ impl Agent {
             "the catalog"
         });
 
+        let rights = rights::run(local.clone(), receiver.clone(), to_ask_again, tell_granted, halt.clone());
+        parts.spawn(async move {
+            rights.await;
+            "the look at rights"
+        });
+
         if self.enabled(Controller::ApiResourceSchema) {
             let schemas = schemas::Schemas {
                 local: local.clone(),
@@ -328,6 +339,7 @@ impl Agent {
                 health: Arc::clone(&self.health),
                 exported,
                 troubles,
+                granted: granted.clone(),
                 syncs: !config.disabled.contains(&Controller::Sync),
             };
             let running = schemas.run(receiver.clone(), halt.clone());
@@ -346,6 +358,7 @@ impl Agent {
                 health: Arc::clone(&self.health),
                 exported: tell_exported,
                 warned: parking_lot::Mutex::default(),
+                doubts: parking_lot::Mutex::default(),
             };
             let running = export.run(receiver.clone(), halt.clone());
             parts.spawn(async move {
@@ -369,6 +382,8 @@ impl Agent {
                 health: Arc::clone(&self.health),
                 explained: None,
                 troubles: tell_troubles,
+                refused,
+                granted,
             };
             let running = objects::run(Arc::new(context), receiver, halt.clone());
             parts.spawn(async move {

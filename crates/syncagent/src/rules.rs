@@ -17,6 +17,7 @@ pub mod openapi;
 pub mod projection;
 mod raw_json;
 pub mod related;
+pub mod rights;
 pub mod schema;
 pub mod selector;
 

@@ -60,6 +60,8 @@ pub struct Entry {
     pub schema_name: String,
     /// Compiled rules for objects, or why there are none.
     pub rules: Result<Arc<Rules>, String>,
+    /// Fields that rules name and objects cannot have, in words.
+    pub doubts: Vec<String>,
     /// What all this was made from.
     pub(crate) origin: Origin,
 }

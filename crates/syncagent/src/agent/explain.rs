@@ -11,7 +11,7 @@ use carrick_client::{Error, Server};
 use carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
 use serde::Serialize;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{self, Catalog};
@@ -191,6 +191,8 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         health: Arc::clone(&health),
         explained: None,
         troubles: watch::Sender::default(),
+        refused: mpsc::unbounded_channel().0,
+        granted: watch::Sender::default().subscribe(),
     };
     let looked = look(context, &catalog, question.patience).await;
     let mut published_resources = Vec::new();

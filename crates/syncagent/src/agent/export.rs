@@ -1,6 +1,6 @@
 //! The export controller: keeps the APIExport's schemas and permission claims in line with the catalog.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,9 +39,16 @@ pub(crate) struct Exported {
     problem: Option<String>,
     /// Which one it is: one that was made anew may be in a workspace that was made anew, where no schema is left.
     pub(crate) uid: String,
+    /// What is wrong with related resources in kcp, by PublishedResource.
+    pub(crate) doubts: BTreeMap<String, Vec<String>>,
 }
 
 impl Exported {
+    /// Whether the export was seen.
+    pub(crate) fn is_known(&self) -> bool {
+        self.schemas.is_some()
+    }
+
     /// Whether it lists a schema, or why not; nothing while that may still come.
     pub(crate) fn lists(&self, schema: &str) -> Option<Result<(), String>> {
         if self.schemas.as_ref()?.contains(schema) {
@@ -69,6 +76,8 @@ pub(crate) struct Export {
     pub(crate) exported: Sender<Exported>,
     /// Claims that were warned of.
     pub(crate) warned: Mutex<Vec<String>>,
+    /// What is wrong with related resources in kcp.
+    pub(crate) doubts: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 impl Export {
@@ -146,6 +155,7 @@ impl Export {
     async fn reconcile(&self, export: &Value, catalog: &Catalog) -> Result<Option<Value>, Error> {
         let change = apply(export, &self.agent_name, &published(catalog));
         self.warn(export, &change.narrow_claims);
+        self.doubts.lock().clone_from(&change.doubts);
         if !change.changed {
             return Ok(None);
         }
@@ -198,7 +208,8 @@ impl Export {
         let names = export.and_then(|export| export["spec"]["latestResourceSchemas"].as_array());
         let names = names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
         let uid = uid(export).as_str().unwrap_or_default().to_owned();
-        let now = Exported { schemas: export.map(|_| names.collect()), problem, uid };
+        let doubts = self.doubts.lock().clone();
+        let now = Exported { schemas: export.map(|_| names.collect()), problem, uid, doubts };
         self.exported.send_if_modified(|before| {
             let changed = *before != now;
             *before = now;

@@ -80,6 +80,17 @@ impl ReconcileError {
         }
     }
 
+    /// Whether a server knows us and says no.
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Read { source, .. } | Self::Path { source, .. } | Self::Related(ReadError::Server { source, .. }) => {
+                source.is_forbidden()
+            }
+            Self::Step(error) => error.is_forbidden(),
+            Self::Related(_) | Self::Problems(_) | Self::Decide(_) | Self::Panic => false,
+        }
+    }
+
     /// Whether somebody else was faster, which is no failure.
     pub fn is_race(&self) -> bool {
         matches!(self, Self::Step(error) if error.is_race())

@@ -19,6 +19,10 @@ pub(super) struct Report<'a> {
     pub(super) syncing: Syncing,
     /// What is wrong with objects.
     pub(super) trouble: Option<&'a str>,
+    /// Whether the service cluster grants all that is needed, or what it does not; nothing while that is not known.
+    pub(super) rights: Option<Result<(), String>>,
+    /// What is doubtful about the rules although they are valid; nothing while that is not known.
+    pub(super) doubts: Option<&'a [String]>,
 }
 
 /// Whether objects travel, and by which rules.
@@ -53,6 +57,8 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
             export_updated(report),
             Some(syncing(report)),
             Some(objects_synced(report)),
+            rights_granted(report),
+            rules_plausible(report),
         ];
         let wanted = merged(pr, old.clone(), ours.into_iter().flatten(), now);
         if wanted != old {
@@ -137,6 +143,22 @@ fn objects_synced(report: &Report<'_>) -> Condition {
     Condition { kind: "ObjectsSynced", holds, reason, message }
 }
 
+fn rights_granted(report: &Report<'_>) -> Option<Condition> {
+    let (holds, reason, message) = match report.rights.clone()? {
+        Ok(()) => (true, "Granted", "The service cluster grants all that copies and related objects need.".to_owned()),
+        Err(lacking) => (false, "Missing", lacking),
+    };
+    Some(Condition { kind: "RightsGranted", holds, reason, message })
+}
+
+fn rules_plausible(report: &Report<'_>) -> Option<Condition> {
+    let (holds, reason, message) = match report.doubts? {
+        [] => (true, "Plausible", "The rules name nothing that cannot be there.".to_owned()),
+        doubts => (false, "Doubtful", format!("This will probably not do what you want: {}", doubts.join("; "))),
+    };
+    Some(Condition { kind: "RulesPlausible", holds, reason, message })
+}
+
 /// The conditions of the PublishedResource with ours set; those of others stay, and times change only with the answer.
 fn merged(
     pr: &PublishedResource,
@@ -188,6 +210,8 @@ mod tests {
             exported: Some(Ok(())),
             syncing: Syncing::Current,
             trouble: None,
+            rights: Some(Ok(())),
+            doubts: Some(&[]),
         }
     }
 
@@ -198,7 +222,10 @@ mod tests {
         let settled = published(&first["status"]["conditions"]);
         assert_eq!(patch(&settled, &good(), true, "now"), None);
         // What is not known changes nothing.
-        assert_eq!(patch(&settled, &Report { exported: None, ..good() }, true, "now"), None);
+        assert_eq!(
+            patch(&settled, &Report { exported: None, rights: None, doubts: None, ..good() }, true, "now"),
+            None
+        );
     }
 
     #[test]
@@ -272,7 +299,23 @@ mod tests {
             let patch = patch(&published(&json!([])), &report, true, "now").unwrap();
             let conditions = patch["status"]["conditions"].as_array().unwrap();
             let reasons: Vec<_> = conditions.iter().map(|condition| condition["reason"].as_str().unwrap()).collect();
-            assert_eq!(reasons, wanted);
+            assert_eq!(reasons[..5], wanted);
+            assert_eq!(reasons[5..], ["Granted", "Plausible"]);
         }
+    }
+
+    #[test]
+    fn what_is_missing_and_what_is_doubtful_has_conditions_of_its_own() {
+        let doubts = ["spec.naming.name: .Object.x cannot exist".to_owned(), "another".to_owned()];
+        let report =
+            Report { rights: Some(Err("the agent may not delete".to_owned())), doubts: Some(&doubts), ..good() };
+        let patch = patch(&published(&json!([])), &report, true, "now").unwrap();
+        let conditions = patch["status"]["conditions"].as_array().unwrap();
+        let told: Vec<_> = conditions[5..].iter().map(|it| (it["type"].as_str(), it["status"].as_str())).collect();
+        assert_eq!(told, [(Some("RightsGranted"), Some("False")), (Some("RulesPlausible"), Some("False"))]);
+        assert_eq!(conditions[5]["message"], "the agent may not delete");
+        assert!(conditions[6]["message"].as_str().unwrap().ends_with("cannot exist; another"));
+        // They do not keep anything from working.
+        assert!(conditions[..5].iter().all(|condition| condition["status"] == "True"));
     }
 }

@@ -139,6 +139,8 @@ pub struct Published {
     pub name: String,
     /// What is wrong with it.
     pub problem: Option<String>,
+    /// Fields that its rules name and objects cannot have.
+    pub doubts: Vec<String>,
     /// The object, unless it cannot be read.
     pub pr: Option<Arc<PublishedResource>>,
     /// The object as the server has it, for its conditions.

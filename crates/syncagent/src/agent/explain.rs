@@ -3,6 +3,7 @@
 //! The catalog, the fleets and the decisions are those of a running agent; only the steps are told instead of executed, and the clients
 //! refuse to write.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,6 +117,8 @@ pub struct Published {
     pub name: String,
     /// What is wrong with it.
     pub problem: Option<String>,
+    /// What is doubtful about its rules although they are valid.
+    pub doubts: Vec<String>,
     /// Name of its schema.
     pub schema: Option<String>,
     /// Whether the schema exists in kcp.
@@ -168,7 +171,7 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         let known = catalog.resources.keys().cloned().collect();
         return Err(ExplainError::Unknown { name: name.clone(), known });
     }
-    let export_changes = export_changes(&places, &config.agent_name, &catalog).await?;
+    let (export_changes, doubts) = export_changes(&places, &config.agent_name, &catalog).await?;
     if let Some(name) = &question.published_resource {
         catalog.entries.retain(|entry, _| entry == name);
         catalog.resources.retain(|entry, _| entry == name);
@@ -200,7 +203,9 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         if published_resources.iter().any(|it: &Published| it.name == *name) {
             continue;
         }
-        published_resources.push(describe(name, &catalog, &places, &looked, question).await?);
+        let mut described = describe(name, &catalog, &places, &looked, question).await?;
+        described.doubts.extend(doubts.get(name).into_iter().flatten().cloned());
+        published_resources.push(described);
     }
     if let (Some(object), true) = (&question.object, published_resources.iter().all(|it| it.objects.is_empty())) {
         return Err(ExplainError::NoObject { object: object.clone(), workspace: question.workspace.clone() });
@@ -258,7 +263,11 @@ async fn read_catalog(
 }
 
 /// What would be written into the APIExport.
-async fn export_changes(places: &Places, agent_name: &str, catalog: &Catalog) -> Result<Vec<String>, ExplainError> {
+async fn export_changes(
+    places: &Places,
+    agent_name: &str,
+    catalog: &Catalog,
+) -> Result<(Vec<String>, BTreeMap<String, Vec<String>>), ExplainError> {
     let export = places.export.client.get(&resource(&API_EXPORT), None, &places.export_name).await;
     let what = || format!("APIExport {}", places.export_name);
     let export = export.map_err(|source| ExplainError::Read { what: what(), source: Box::new(source) })?;
@@ -281,7 +290,7 @@ async fn export_changes(places: &Places, agent_name: &str, catalog: &Catalog) ->
     if changes.is_empty() && change.changed {
         changes.push(format!("note that agent {agent_name} keeps it"));
     }
-    Ok(changes)
+    Ok((changes, change.doubts))
 }
 
 async fn describe(
@@ -324,7 +333,9 @@ async fn describe(
         plan: outcome.as_ref().ok().cloned(),
     });
     let objects = objects.filter(|object| question.concerns(object)).collect();
-    Ok(Published { name: name.to_owned(), problem, schema, schema_exists, idle: idle.map(str::to_owned), objects })
+    let doubts = entry.map(|entry| entry.doubts.clone()).unwrap_or_default();
+    let (name, idle) = (name.to_owned(), idle.map(str::to_owned));
+    Ok(Published { name, problem, doubts, schema, schema_exists, idle, objects })
 }
 
 impl Question {
@@ -360,6 +371,7 @@ impl fmt::Display for Published {
         if let Some(problem) = &self.problem {
             writeln!(f, "  problem: {problem}")?;
         }
+        self.doubts.iter().try_for_each(|doubt| writeln!(f, "  doubtful: {doubt}"))?;
         match &self.schema {
             Some(schema) if self.schema_exists => writeln!(f, "  schema {schema} exists")?,
             Some(schema) => writeln!(f, "  schema {schema} would be created")?,

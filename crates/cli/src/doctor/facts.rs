@@ -44,6 +44,8 @@ pub struct Facts {
     pub rights: Vec<Right>,
     /// What the local clock says, in seconds since 1970.
     pub now: i64,
+    /// What tells the service cluster apart from others; empty if that is not known.
+    pub cluster: String,
 }
 
 /// What was said on the command line.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use carrick_client::{Client, ConnectError, Error, ListOptions, Overrides, Resource, Server};
 use carrick_kcp::kinds::{API_BINDING, API_EXPORT, API_EXPORT_ENDPOINT_SLICE, API_RESOURCE_SCHEMA, Kind};
 use carrick_syncagent::agent::explain;
+use carrick_syncagent::agent::keeper::cluster_id;
 use carrick_syncagent::agent::rights::allowed;
 use carrick_syncagent::options::Options;
 use futures::{StreamExt, stream};
@@ -120,6 +121,7 @@ impl Patient {
             self.get(&client, &namespaces, None, &own),
             self.get(&client, &leases, Some(&own), &lease),
         );
+        facts.cluster = self.within(cluster_id(&client)).await.unwrap_or_default();
         if facts.crd.object().is_some() {
             facts.published = Some(self.published(local, &client, selector, &facts.asked.agent_name).await);
         }

@@ -153,18 +153,20 @@ impl Export {
 
     /// Writes the export if it is not what it shall be; returns what the server made of it.
     async fn reconcile(&self, export: &Value, catalog: &Catalog) -> Result<Option<Value>, Error> {
-        let change = apply(export, &self.agent_name, &published(catalog));
+        let change = apply(export, owner(export, &self.agent_name, catalog), &published(catalog));
         self.warn(export, &change.narrow_claims);
         self.doubts.lock().clone_from(&change.doubts);
         if !change.changed {
             return Ok(None);
         }
-        if let Some(owner) = annotation(export, AGENT_NAME).filter(|owner| *owner != self.agent_name) {
+        if let Some(owner) =
+            annotation(export, AGENT_NAME).filter(|owner| *owner != self.agent_name && !catalog.others.contains(*owner))
+        {
             tracing::warn!(
                 logger = CONTROLLER,
                 apiexport = self.name,
                 owner,
-                "Taking over the APIExport from another agent. Never run two agents on one APIExport."
+                "Taking over the APIExport from another agent. Never run two agents for the same resources."
             );
         }
         let written = self.client.replace(&resource(&API_EXPORT), None, &change.object).await?;
@@ -331,6 +333,11 @@ fn uid(export: Option<&Value>) -> Value {
 /// Versions of one object are numbers that grow; whatever is none counts as the oldest.
 fn version(export: &Value) -> Option<u64> {
     export["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
+/// Whose name the export bears: of several agents that share it, the first one's, as long as that one works.
+pub(super) fn owner<'a>(export: &'a Value, agent_name: &'a str, catalog: &Catalog) -> &'a str {
+    annotation(export, AGENT_NAME).filter(|owner| catalog.others.contains(*owner)).unwrap_or(agent_name)
 }
 
 /// What the catalog has for the export: everything with a schema, by status or by computation. Broken ones that never had one are left

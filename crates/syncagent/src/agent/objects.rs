@@ -272,7 +272,9 @@ impl Manager {
             };
             wanted.extend(rules.map(|rules| (name.clone(), rules)));
         }
-        let taken: HashSet<String> = catalog.entries.values().map(|entry| resource_of(&entry.schema_name)).collect();
+        let taken = catalog.entries.values().map(|entry| resource_of(&entry.schema_name));
+        // What another agent keeps is not ours to let go.
+        let taken: HashSet<String> = taken.chain(catalog.elsewhere.iter().cloned()).collect();
         let abandoned = self.abandoned.iter().filter(|rules| !taken.contains(&rules.remote.resource()));
         let abandoned = abandoned.filter(|rules| self.is_worth_it(&rules.name, rules));
         wanted.extend(abandoned.map(|rules| (rules.name.clone(), rules.clone())));

@@ -116,7 +116,10 @@ impl Schemas {
         let mut running = BTreeMap::new();
         let mut tasks = JoinSet::new();
         loop {
-            let names: Vec<String> = catalog.borrow_and_update().resources.keys().cloned().collect();
+            let names: Vec<String> = {
+                let catalog = catalog.borrow_and_update();
+                catalog.resources.keys().chain(catalog.refused.keys()).cloned().collect()
+            };
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
                     let (this, catalog, workers) = (self.clone(), catalog.clone(), Arc::clone(&workers));
@@ -220,6 +223,10 @@ impl Schemas {
     }
 
     async fn reconcile(&self, case: &Case) -> Result<(), SchemasError> {
+        // All the rest is told by the agent that serves it.
+        if case.refused {
+            return self.write_status(case, &status::Report::of_refused(case.rivalry.as_deref())).await;
+        }
         let published = match case.entry.as_ref().filter(|entry| entry.is_publishable(&case.pr)) {
             Some(entry) => self.publish(entry).await.map(|()| Some(entry)),
             None => Ok(None),
@@ -239,6 +246,8 @@ impl Schemas {
             trouble: case.trouble.as_deref(),
             rights: case.rights.clone(),
             doubts: case.doubts.as_deref(),
+            rivalry: case.rivalry.as_deref(),
+            refused: false,
         };
         // The status is written even when publishing failed: that is where people look.
         let written = self.write_status(case, &report).await;
@@ -315,6 +324,9 @@ struct Case {
     trouble: Option<String>,
     rights: Option<Result<(), String>>,
     doubts: Option<Vec<String>>,
+    /// What is said about another agent that would serve it too, and whether that one does.
+    rivalry: Option<String>,
+    refused: bool,
     conditions: bool,
 }
 
@@ -325,7 +337,8 @@ impl Case {
         name: &str,
     ) -> Option<Self> {
         let entry = catalog.entries.get(name).cloned();
-        let pr = Arc::clone(catalog.resources.get(name)?);
+        let refused = catalog.refused.get(name);
+        let pr = Arc::clone(catalog.resources.get(name).or(refused.map(|refused| &refused.pr))?);
         let rights = granted.to(name);
         let told = [entry.as_ref().map(|entry| &entry.doubts), granted.unserved.get(name), exported.doubts.get(name)];
         let doubts = told.into_iter().flatten().flatten().cloned().collect();
@@ -340,6 +353,8 @@ impl Case {
             trouble: troubles.get(name).cloned(),
             rights,
             doubts: known.then_some(doubts),
+            rivalry: refused.map(|refused| refused.why.clone()).or_else(|| catalog.awaited.get(name).cloned()),
+            refused: refused.is_some(),
             conditions: catalog.conditions,
         })
     }
@@ -363,6 +378,8 @@ impl PartialEq for Case {
             && self.trouble == other.trouble
             && self.rights == other.rights
             && self.doubts == other.doubts
+            && self.rivalry == other.rivalry
+            && self.refused == other.refused
             && self.conditions == other.conditions
     }
 }

@@ -23,6 +23,28 @@ pub(super) struct Report<'a> {
     pub(super) rights: Option<Result<(), String>>,
     /// What is doubtful about the rules although they are valid; nothing while that is not known.
     pub(super) doubts: Option<&'a [String]>,
+    /// What is said about another agent that would serve it too.
+    pub(super) rivalry: Option<&'a str>,
+    /// Whether that other agent serves it, and tells all the rest.
+    pub(super) refused: bool,
+}
+
+impl<'a> Report<'a> {
+    /// For what another agent serves.
+    pub(super) fn of_refused(rivalry: Option<&'a str>) -> Self {
+        Self {
+            schema_name: None,
+            failure: None,
+            problem: None,
+            exported: None,
+            syncing: Syncing::Disabled,
+            trouble: None,
+            rights: None,
+            doubts: None,
+            rivalry,
+            refused: true,
+        }
+    }
 }
 
 /// Whether objects travel, and by which rules.
@@ -52,6 +74,7 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
     if conditions {
         let old: Vec<Value> = pr.status.conditions.iter().map(|condition| condition.0.clone()).collect();
         let ours = [
+            served_by_one(report, &old),
             Some(rules_valid(report)),
             Some(schema_published(report)),
             export_updated(report),
@@ -60,7 +83,8 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
             rights_granted(report),
             rules_plausible(report),
         ];
-        let wanted = merged(pr, old.clone(), ours.into_iter().flatten(), now);
+        let told = if report.refused { 1 } else { ours.len() };
+        let wanted = merged(pr, old.clone(), ours.into_iter().take(told).flatten(), now);
         if wanted != old {
             status.insert("conditions".to_owned(), json!(wanted));
             // Lists are replaced as a whole, so nobody may have changed it in between.
@@ -80,6 +104,19 @@ struct Condition {
     holds: bool,
     reason: &'static str,
     message: String,
+}
+
+/// Only worth a condition if it was ever otherwise.
+fn served_by_one(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
+    let kind = "ServedByOne";
+    let (holds, reason, message) = match report.rivalry {
+        Some(rivalry) => (false, "SeveralAgents", rivalry.to_owned()),
+        None if old.iter().any(|condition| condition["type"] == kind) => {
+            (true, "OneAgent", "No other agent would serve it.".to_owned())
+        }
+        None => return None,
+    };
+    Some(Condition { kind, holds, reason, message })
 }
 
 fn rules_valid(report: &Report<'_>) -> Condition {
@@ -212,6 +249,8 @@ mod tests {
             trouble: None,
             rights: Some(Ok(())),
             doubts: Some(&[]),
+            rivalry: None,
+            refused: false,
         }
     }
 
@@ -302,6 +341,24 @@ mod tests {
             assert_eq!(reasons[..5], wanted);
             assert_eq!(reasons[5..], ["Granted", "Plausible"]);
         }
+    }
+
+    #[test]
+    fn two_agents_say_the_same_and_the_one_that_stays_out_says_nothing_else() {
+        let types = |patch: &Value| -> Vec<String> {
+            let all = patch["status"]["conditions"].as_array().unwrap().iter();
+            all.map(|it| format!("{} {}", it["type"].as_str().unwrap(), it["status"].as_str().unwrap())).collect()
+        };
+        let first = patch(&published(&json!([])), &good(), true, "then").unwrap();
+        let settled = published(&first["status"]["conditions"]);
+        let told = patch(&settled, &Report::of_refused(Some("a keeps it")), true, "then").unwrap();
+        assert_eq!(types(&told).last().unwrap(), "ServedByOne False");
+        assert_eq!(types(&told)[..7], types(&first)[..]);
+        let settled = published(&told["status"]["conditions"]);
+        assert_eq!(patch(&settled, &Report { rivalry: Some("a keeps it"), ..good() }, true, "now"), None);
+        assert_eq!(patch(&settled, &Report::of_refused(Some("a keeps it")), true, "now"), None);
+        let alone = patch(&settled, &good(), true, "now").unwrap();
+        assert_eq!(types(&alone).last().unwrap(), "ServedByOne True");
     }
 
     #[test]

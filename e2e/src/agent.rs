@@ -34,6 +34,12 @@ pub struct Setup {
     pub slice: Option<&'static str>,
     /// How often it looks at things that no watch reports.
     pub timing: Timing,
+    /// Its name, if it is not that of the stage.
+    pub name: Option<&'static str>,
+    /// Which PublishedResources of the stage it is for, by the end of their label; those without an end if it is not said.
+    pub share: Option<&'static str>,
+    /// Whether it takes over what another one keeps.
+    pub take_over: bool,
 }
 
 /// A running agent. It has a runtime and connections of its own, so that a crash leaves nothing of it behind.
@@ -61,8 +67,9 @@ impl Agent {
     fn start_at(stage: &Stage, setup: Setup, service: Option<PathBuf>) -> anyhow::Result<Self> {
         let local = stage.world.service_kubeconfig(setup.user);
         let kcp = stage.world.kcp_kubeconfig(setup.user, &stage.provider.path);
-        let (namespace, agent_name) = (stage.agent_namespace(), stage.agent_name());
-        let selector = stage.selector();
+        let namespace = stage.agent_namespace();
+        let agent_name = setup.name.map_or_else(|| stage.agent_name(), |name| format!("{name}-{}", stage.id));
+        let selector = stage.selector() + setup.share.unwrap_or_default();
         let slice = match setup.slice {
             Some(slice) => slice.into(),
             None if setup.by_export => SliceRef::OfExport(stage.export_name().to_owned()),
@@ -90,6 +97,7 @@ impl Agent {
                 agent_name,
                 slice,
                 selector,
+                take_over: setup.take_over,
                 disabled: BTreeSet::new(),
                 leader_election: setup.leader_election,
                 metrics_address: metrics.map(|address| address.to_string()),

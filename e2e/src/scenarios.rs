@@ -127,10 +127,12 @@ pub fn all() -> Vec<Scenario> {
             an_older_version_travels_as_itself
             labels_of_namespaces_decide_where_orders_are_served;
         rights:
-            the_documented_rights_are_enough_for_an_order_with_a_secret;
+            the_documented_rights_are_enough_for_an_order_with_a_secret
+            what_a_role_lacks_is_said_before_the_first_order_and_work_goes_on_when_it_is_granted;
         broken:
             a_broken_published_resource_harms_only_itself_and_says_so
             rules_that_are_not_valid_are_not_offered_to_consumers
+            rules_that_name_what_cannot_be_there_say_so
             a_repaired_published_resource_works_without_a_restart
             of_two_for_one_resource_the_first_is_published_and_the_other_says_so;
         startup:

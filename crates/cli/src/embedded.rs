@@ -56,6 +56,7 @@ impl RunningAgent {
             agent_name: work.name.to_owned(),
             slice: work.export.into(),
             selector: work.selector,
+            take_over: false,
             disabled: std::collections::BTreeSet::new(),
             leader_election: false,
             metrics_address: None,

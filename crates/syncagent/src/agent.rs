@@ -4,9 +4,10 @@
 //!  run ─┬─ http      /metrics, /healthz, /readyz, and the dashboard
 //!       ├─ connect   kubeconfig ─▶ slice ─▶ export
 //!       ├─ election  only one of several replicas goes on from here (carrick-multicluster)
-//!       ├─ catalog   PublishedResources + CRDs ─▶ Catalog ──┬─▶ schemas   APIResourceSchemas, status of PublishedResources
-//!       │                                                   ├─▶ export    APIExport
-//!       │                                                   └─▶ objects   consumers' objects and their copies
+//!       ├─ catalog   PublishedResources + CRDs ─▶ Catalog ─▶ keeper ─┬─▶ schemas   APIResourceSchemas, status of PublishedResources
+//!       │                                                            ├─▶ export    APIExport
+//!       │                                                            ├─▶ rights    what the service cluster grants and serves
+//!       │                                                            └─▶ objects   consumers' objects and their copies
 //!       └─ events    written on the side
 //! ```
 
@@ -18,7 +19,9 @@ pub mod events;
 pub mod explain;
 pub mod health;
 pub mod http;
+pub mod keeper;
 pub mod metrics;
+pub mod rights;
 
 mod export;
 mod objects;
@@ -26,13 +29,14 @@ mod schemas;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use carrick_client::Server;
 use carrick_multicluster::Pace;
 use carrick_multicluster::coordination::{Election, Lost};
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +48,7 @@ use export::Exported;
 use health::{Health, Part};
 use http::{HttpError, Pages};
 use metrics::Metrics;
+use rights::Granted;
 
 /// How long running work may take to come to its end after a stop.
 const GRACE: Duration = Duration::from_secs(8);
@@ -86,6 +91,10 @@ pub struct Timing {
     pub absent_kind: Duration,
     /// When a kind without a CRD is asked for again if it is there: 5 minutes.
     pub known_kind: Duration,
+    /// How often the agent notes in the APIExport that it works: 2 minutes.
+    pub heartbeat: Duration,
+    /// When another agent may believe that it does not work any more: 5 minutes.
+    pub heartbeat_old: Duration,
 }
 
 impl Default for Timing {
@@ -95,6 +104,8 @@ impl Default for Timing {
             resync: Duration::from_mins(1),
             absent_kind: Duration::from_secs(10),
             known_kind: Duration::from_mins(5),
+            heartbeat: Duration::from_mins(2),
+            heartbeat_old: Duration::from_mins(5),
         }
     }
 }
@@ -114,6 +125,8 @@ pub struct AgentConfig {
     pub slice: SliceRef,
     /// Label selector for PublishedResources; empty means all.
     pub selector: String,
+    /// Whether to take over what another agent keeps in the same APIExport.
+    pub take_over: bool,
     /// Controllers not to run.
     pub disabled: BTreeSet<Controller>,
     /// Whether to work only while holding a lease.
@@ -193,7 +206,8 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
 
     let pace = objects::pace();
     let (recorder, writers) = Recorder::start("syncagent", &pace);
-    let mut agent = Agent { config, places, health, metrics, dashboard, recorder, pace, kcp_part };
+    let took_over = AtomicBool::new(false);
+    let mut agent = Agent { config, places, health, metrics, dashboard, recorder, pace, kcp_part, took_over };
     let ended = if agent.config.leader_election { agent.run_as_leader(&stop).await } else { agent.work(&stop).await };
     drop(agent);
     writers.finish().await;
@@ -210,6 +224,8 @@ struct Agent {
     recorder: Recorder,
     pace: Pace,
     kcp_part: Part,
+    /// Whether others were told to go: that happens once.
+    took_over: AtomicBool,
 }
 
 /// Why the controllers were halted.
@@ -295,9 +311,12 @@ impl Agent {
     fn start(&self, halt: &CancellationToken) -> JoinSet<&'static str> {
         let config = &self.config;
         let local = config.local.client();
-        let (sender, receiver) = watch::channel(Arc::new(Catalog::default()));
+        let (sender, everything) = watch::channel(Arc::new(Catalog::default()));
+        let (tell_kept, receiver) = watch::channel(Arc::new(Catalog::default()));
         let (tell_exported, exported) = watch::channel(Exported::default());
         let (tell_troubles, troubles) = watch::channel(objects::Troubles::default());
+        let (tell_granted, granted) = watch::channel(Granted::default());
+        let (refused, to_ask_again) = mpsc::unbounded_channel();
         self.dashboard.follow(&self.places, receiver.clone(), troubles.clone());
         let mut parts = JoinSet::new();
 
@@ -318,6 +337,27 @@ impl Agent {
             "the catalog"
         });
 
+        let keeper = keeper::Setup {
+            local: local.clone(),
+            export: self.places.export.client.clone(),
+            name: self.places.export_name.clone(),
+            agent_name: config.agent_name.clone(),
+            take_over: config.take_over && !self.took_over.swap(true, Ordering::Relaxed),
+            beat: config.timing.into(),
+            health: Arc::clone(&self.health),
+        };
+        let keeper = keeper::run(keeper, everything, tell_kept, halt.clone());
+        parts.spawn(async move {
+            keeper.await;
+            "the keeper"
+        });
+
+        let rights = rights::run(local.clone(), receiver.clone(), to_ask_again, tell_granted, halt.clone());
+        parts.spawn(async move {
+            rights.await;
+            "the look at rights"
+        });
+
         if self.enabled(Controller::ApiResourceSchema) {
             let schemas = schemas::Schemas {
                 local: local.clone(),
@@ -328,6 +368,7 @@ impl Agent {
                 health: Arc::clone(&self.health),
                 exported,
                 troubles,
+                granted: granted.clone(),
                 syncs: !config.disabled.contains(&Controller::Sync),
             };
             let running = schemas.run(receiver.clone(), halt.clone());
@@ -346,6 +387,7 @@ impl Agent {
                 health: Arc::clone(&self.health),
                 exported: tell_exported,
                 warned: parking_lot::Mutex::default(),
+                doubts: parking_lot::Mutex::default(),
             };
             let running = export.run(receiver.clone(), halt.clone());
             parts.spawn(async move {
@@ -369,6 +411,8 @@ impl Agent {
                 health: Arc::clone(&self.health),
                 explained: None,
                 troubles: tell_troubles,
+                refused,
+                granted,
             };
             let running = objects::run(Arc::new(context), receiver, halt.clone());
             parts.spawn(async move {

@@ -27,6 +27,8 @@ pub const FINALIZER: &str = "syncagent.kcp.io/cleanup";
 pub const DELETION_PROPAGATION: &str = "syncagent.kcp.io/deletion-propagation-policy";
 /// Label on copies, annotation and label on schemas and exports: which agent owns them.
 pub const AGENT_NAME: &str = "syncagent.kcp.io/agent-name";
+/// Annotation on exports: which agents work on it, and since when nothing was heard of them.
+pub const KEEPER: &str = "syncagent.kcp.io/keeper";
 /// Annotation on schemas: generation of the CRD they were made from.
 pub const SOURCE_GENERATION: &str = "syncagent.kcp.io/source-generation";
 /// Annotation on schemas: the kind they were made from, as `Kind.group`.

@@ -68,6 +68,10 @@ pub struct Options {
     /// Label selector for PublishedResources; empty means all of them
     #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
     pub published_resource_selector: String,
+    /// Take over what an agent of another name keeps in the same APIExport, instead of waiting until it is gone
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
+          default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
+    pub take_over: bool,
     /// Work only while holding a lease, so that several replicas can run
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
@@ -227,6 +231,7 @@ impl Options {
                 SliceRef::OfExport(self.apiexport_ref)
             },
             selector: self.published_resource_selector,
+            take_over: self.take_over,
             disabled: self.disabled_controllers.iter().filter_map(|name| Controller::named(name)).collect(),
             leader_election: self.enable_leader_election,
             metrics_address: metrics_address(&self.metrics_address),

@@ -9,6 +9,8 @@
 pub mod abandoned;
 pub mod crd;
 pub mod export;
+pub mod fields;
+pub mod keeper;
 pub mod metadata;
 pub mod mutation;
 pub mod naming;
@@ -16,6 +18,7 @@ pub mod openapi;
 pub mod projection;
 mod raw_json;
 pub mod related;
+pub mod rights;
 pub mod schema;
 pub mod selector;
 

@@ -10,6 +10,7 @@ use crate::api::{GROUP, PublishedResource, VERSION};
 use crate::rules::crd::{API_APPROVED, Crd, CrdError};
 use crate::rules::projection::{ProjectionError, project};
 use crate::rules::schema::{self, SchemaError};
+use crate::rules::{Rules, fields};
 
 /// Name of the agent in schemas that no agent made.
 const AGENT: &str = "pubres-toolkit";
@@ -86,6 +87,14 @@ pub async fn resource_schema(local: &Client, pr: &PublishedResource, projected: 
     let crd = definition(local, pr).await?;
     let crd = if projected { project(pr, &crd)? } else { crd };
     Ok(schema::build(&crd, AGENT)?)
+}
+
+/// What is wrong with the rules of a PublishedResource, or doubtful, as far as its CRD tells.
+pub async fn doubts(local: &Client, pr: &PublishedResource) -> Result<Vec<String>, ToolkitError> {
+    let crd = definition(local, pr).await?;
+    let invalid = Rules::compile(pr, &crd, AGENT).err().map(|error| format!("not valid: {error}"));
+    let doubtful = fields::doubts(pr, &crd).into_iter().map(|doubt| format!("doubtful: {doubt}"));
+    Ok(invalid.into_iter().chain(doubtful).collect())
 }
 
 /// The CRD of the published kind, or one made from what the API server says about it.

@@ -109,6 +109,14 @@ impl Template {
         self
     }
 
+    /// The fields of the data that are named in it, sorted: `{{ .Object.spec.size }}` names `Object`, `spec`, `size`. What is done with a value
+    /// that is handed on, to a loop, a variable or another template, is not among them.
+    pub fn fields(&self) -> Vec<Vec<&str>> {
+        let mut fields = self.needs.paths();
+        fields.sort();
+        fields
+    }
+
     /// Renders with a struct at the root, whose fields are the entries: an unknown root field is an error, a missing key further
     /// down prints `<no value>`. The output is not trimmed.
     pub fn render(&self, data: &Map<String, Value>) -> Result<String, RenderError> {

@@ -29,6 +29,19 @@ impl Needs {
         needs
     }
 
+    /// All fields that are named, as far as they are written down.
+    pub(crate) fn paths(&self) -> Vec<Vec<&str>> {
+        let mut paths = Vec::new();
+        for (name, needs) in &self.fields {
+            let below = needs.paths();
+            if needs.whole || below.is_empty() {
+                paths.push(vec![name.as_str()]);
+            }
+            paths.extend(below.into_iter().map(|path| [&[name.as_str()], path.as_slice()].concat()));
+        }
+        paths
+    }
+
     fn add(&mut self, path: &[String]) {
         let mut needs = self;
         for name in path {
@@ -75,6 +88,30 @@ impl Needs {
             Term::Pipe(pipe) => self.pipe(pipe, at_root),
             Term::Chain(inner, _) => self.operand(inner, at_root),
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Template;
+
+    #[test]
+    fn fields_are_named_as_far_as_they_are_written_down() {
+        let named = |text: &str| -> Vec<String> {
+            let template = Template::compile(text).unwrap();
+            template.fields().iter().map(|path| path.join(".")).collect()
+        };
+        for (text, wanted) in [
+            ("{{ .A.b.c | upper }}-{{ $.A.d }}", vec!["A.b.c", "A.d"]),
+            ("{{ if .A.b }}{{ .C }}{{ else }}{{ .D.e }}{{ end }}", vec!["A.b", "C", "D.e"]),
+            ("{{ with .A.b }}{{ .x }}{{ $.C.d }}{{ end }}", vec!["A.b", "C.d"]),
+            ("{{ range .A.list }}{{ .x }}{{ end }}", vec!["A.list"]),
+            ("{{ $x := .A }}{{ $x.b }}{{ (index .B 0).c }}", vec!["A", "B"]),
+            ("{{ .A.b }}{{ .A }}", vec!["A", "A.b"]),
+            ("nothing", vec![]),
+        ] {
+            assert_eq!(named(text), wanted, "{text}");
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct Lab {
     pub eyes: Eyes,
     /// Watches all that is written.
     pub audit: Audit,
+    /// How often agents do what no event asks for.
+    pub timing: Timing,
     agent: Option<Agent>,
     /// What dead agents have said.
     logs: Vec<String>,
@@ -92,7 +94,16 @@ impl Lab {
         let switch = Switch::install([world.kcp_plane(), world.service_plane()]);
         let eyes = Eyes::new(&world, &stage);
         let audit = Audit::begin(&world, &stage, &flow);
-        Ok(Self { world, stage, flow, switch, eyes, audit, agent: None, logs: Vec::new() })
+        let timing = Timing {
+            requeue: PERIOD,
+            resync: PERIOD,
+            absent_kind: PERIOD,
+            known_kind: PERIOD,
+            // The one write at rest has a trial of its own; all others would have to look away from it.
+            heartbeat: Duration::from_hours(1),
+            heartbeat_old: Duration::from_hours(2),
+        };
+        Ok(Self { world, stage, flow, switch, eyes, audit, timing, agent: None, logs: Vec::new() })
     }
 
     /// All that agents have said so far, dead ones included.
@@ -103,8 +114,7 @@ impl Lab {
 
     /// Starts an agent.
     pub fn start_agent(&mut self) -> anyhow::Result<()> {
-        let timing = Timing { requeue: PERIOD, resync: PERIOD, absent_kind: PERIOD, known_kind: PERIOD };
-        let setup = Setup { probes: true, timing, ..Setup::default() };
+        let setup = Setup { probes: true, timing: self.timing, ..Setup::default() };
         self.agent = Some(Agent::start(&self.stage, setup)?);
         Ok(())
     }

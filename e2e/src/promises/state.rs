@@ -187,6 +187,13 @@ impl Eyes {
                 *mark = "set".into();
             }
         }
+        let keepers = object["metadata"]["annotations"][api::KEEPER].as_str();
+        if let Some(mut keepers) = keepers.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+            for keeper in keepers.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+                keeper.retain(|key, _| !["renewed", "cluster", "identity"].contains(&key.as_str()));
+            }
+            object["metadata"]["annotations"][api::KEEPER] = keepers;
+        }
         if object["metadata"]["labels"][api::OBJECT_STATE] == "true" {
             self.open(&mut object["data"]);
         }

@@ -138,6 +138,58 @@ pub(super) async fn rules_that_are_not_valid_are_not_offered_to_consumers(world:
     agent.stop().await
 }
 
+pub(super) async fn rules_that_name_what_cannot_be_there_say_so(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.create_export().await?;
+    let related = |identifier: &str, origin: &str, group: &str, resource: &str| {
+        json!({
+            "identifier": identifier, "origin": origin, "group": group, "version": "v1", "resource": resource,
+            "object": { "template": { "template": "{{ .Object.metadata.name }}" } },
+        })
+    };
+    let rules = json!({
+        "naming": { "name": "{{ .Object.spec.sise }}-{{ .Object.metadata.name }}", "namespace": "here" },
+        "related": [
+            related("unserved", "service", &stage.group, "nowheres"),
+            related("foreign", "kcp", "elsewhere.example.org", "things"),
+        ],
+    });
+    stage.publish("Bucket", rules).await?;
+    let agent = stage.start_agent()?;
+    let name = stage.published_name("Bucket");
+    let at = (&stage.service, &kinds::published_resources(), None, name.as_str());
+    let wanted = [
+        "spec.naming.name: .Object.spec.sise cannot exist, because spec has no field sise",
+        "spec.related[0]: the service cluster serves no nowheres.",
+        "spec.related[0]: kcp lets nobody claim nowheres.",
+        "spec.related[1]: kcp lets nobody claim things.elsewhere.example.org without the identity",
+    ];
+    let told = stage
+        .object("it says what cannot work", at, |published| {
+            let told = condition(published, "RulesPlausible");
+            let message = told["message"].as_str().unwrap_or_default();
+            told["status"] == "False" && message.contains("serves no nowheres") && message.contains("claim things")
+        })
+        .await?;
+    let message = condition(&told, "RulesPlausible")["message"].as_str().unwrap_or_default();
+    ensure!(wanted.iter().all(|wanted| message.contains(wanted)), "{message}");
+    // The export is not spoiled by claims that kcp refuses.
+    stage.object("it is published", at, |published| condition(published, "ExportUpdated")["status"] == "True").await?;
+    // What is put right is not told any more.
+    stage.install_crd(&fixtures::crd(&stage.group, "Nowhere")).await?;
+    let fixed = json!({ "spec": {
+        "naming": { "name": "{{ .Object.spec.size }}-{{ .Object.metadata.name }}" },
+        "related": [related("served", "service", &stage.group, "nowheres")],
+    }});
+    stage.service.merge_patch(&kinds::published_resources(), None, &name, &fixed).await?;
+    stage.publish("Nowhere", json!({ "synchronization": { "enabled": false } })).await?;
+    stage
+        .object("nothing is doubtful", at, |published| condition(published, "RulesPlausible")["status"] == "True")
+        .await?;
+    agent.stop().await
+}
+
 pub(super) async fn a_repaired_published_resource_works_without_a_restart(world: Arc<dyn World>) -> anyhow::Result<()> {
     let stage = stage_with_mistakes(world).await?;
     let team = &stage.team_a;

@@ -224,7 +224,7 @@ pub(super) async fn missing_rights_are_told_and_the_fix_grants_them(world: Arc<d
         rule(&[""], &["events"], "create update patch"),
         rule(&[""], &["secrets"], "get list watch create update delete"),
         rule(&["coordination.k8s.io"], &["leases"], "get create update"),
-        rule(&[&stage.group], &["buckets"], "get list watch create update delete"),
+        rule(&[&stage.group], &["buckets"], "get list watch create update"),
     ]);
     grant(&stage, &stage.service, &rules).await?;
     grant(&stage, &stage.provider.client, &kcp_rules(stage.export_name())).await?;
@@ -234,8 +234,12 @@ pub(super) async fn missing_rights_are_told_and_the_fix_grants_them(world: Arc<d
         .eventually("exactly the missing verb is told", async || {
             let told = ask(&stage, &flags).await?;
             let red = told.of("red");
-            let wanted = format!("may not patch buckets.{}; needed for copies", stage.group);
+            let wanted = format!("may not delete buckets.{}; needed for copies", stage.group);
             ensure!(red.len() == 1 && red[0].contains(&wanted), "{red:#?}");
+            // Without this one whole objects are written.
+            let amber = told.of("amber");
+            let patch = format!("may not patch buckets.{}; needed to change copies", stage.group);
+            ensure!(amber.iter().any(|line| line.contains(&patch)), "{amber:#?}");
             fixes = told.fixes("red");
             Ok(())
         })

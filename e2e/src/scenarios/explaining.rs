@@ -149,6 +149,7 @@ async fn ask(stage: &Stage, question: Question) -> anyhow::Result<Report> {
         agent_name: stage.agent_name(),
         slice: stage.export_name().into(),
         selector: stage.selector(),
+        take_over: false,
         disabled: std::collections::BTreeSet::new(),
         leader_election: false,
         metrics_address: None,

@@ -1,6 +1,7 @@
 //! An agent that may do what its documentation asks for, and nothing else.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use carrick_client::{Client, DeleteOptions, ListOptions, Server};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::related::{credentials, encoded, secret};
 use crate::agent::{Agent, Setup};
-use crate::stage::{NAMESPACE, Stage, place};
+use crate::stage::{NAMESPACE, Stage, condition, place};
 use crate::world::{AGENT, User, World};
 use crate::{fixtures, kinds};
 
@@ -55,6 +56,72 @@ pub(super) async fn the_documented_rights_are_enough_for_an_order_with_a_secret(
     ensure!(refused.len() == 1 && refused[0].contains("delete"), "what the agent may not do: {refused:#?}");
     agent.stop().await?;
     revoke(&stage, &stage.service).await
+}
+
+/// The role of the reference agent's documentation has neither `patch` nor `delete` for the published kind.
+pub(super) async fn what_a_role_lacks_is_said_before_the_first_order_and_work_goes_on_when_it_is_granted(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    stage.install_crd(&fixtures::crd(&stage.group, "Bucket")).await?;
+    stage.create_export().await?;
+    let policy = json!({
+        "identifier": "policy", "origin": "kcp", "kind": "ConfigMap",
+        "object": { "template": { "template": "{{ .Object.metadata.name }}-policy" } },
+    });
+    stage.publish("Bucket", json!({ "related": [policy] })).await?;
+    let mut rules = service_rules(&stage.group);
+    rules[6] = rule(&[&stage.group], &["buckets"], "get list watch create update");
+    grant(&stage, &stage.service, &rules).await?;
+    grant(&stage, &stage.provider.client, &kcp_rules(stage.export_name())).await?;
+    are_known(&stage).await?;
+    let agent = Agent::start(&stage, Setup { user: User::Agent, probes: true, ..Setup::default() })?;
+    let published = stage.published_name("Bucket");
+    let at = (&stage.service, &kinds::published_resources(), None, published.as_str());
+    let rights = |published: &Value, status: &str| condition(published, "RightsGranted")["status"] == status;
+    let told = stage.object("what is missing is told", at, |it| rights(it, "False")).await?;
+    let message = condition(&told, "RightsGranted")["message"].as_str().unwrap_or_default();
+    let missing: Vec<Value> = pasted(message)?;
+    let wanted = json!([
+        { "apiGroups": [stage.group], "resources": ["buckets"], "verbs": ["delete"] },
+        { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "update", "delete"] },
+    ]);
+    ensure!(json!(missing) == wanted, "{message}");
+
+    stage.bind(&stage.team_a).await?;
+    let team = &stage.team_a;
+    stage.order(team, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    stage.cancel(team, "bucket").await?;
+    // Until the pauses between attempts are longer than anybody should wait.
+    stage
+        .eventually("the order cannot go", async || {
+            let metrics = agent.metrics().await?;
+            let errors = metrics
+                .lines()
+                .filter(|line| line.starts_with("sync_agent_errors_total{") && line.contains("Forbidden"));
+            let errors: u64 = errors.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
+            ensure!(errors >= 12, "{errors} errors: {metrics}");
+            Ok(())
+        })
+        .await?;
+    let all: Vec<Value> = rules.as_array().into_iter().flatten().cloned().chain(missing).collect();
+    let role = json!({ "rules": all });
+    stage.service.merge_patch(&kinds::cluster_roles(), None, &stage.agent_name(), &role).await?;
+    let granted = Instant::now();
+    stage.gone("the order is gone", (&team.client, &stage.buckets(), Some(NAMESPACE), "bucket")).await?;
+    let waited = granted.elapsed();
+    ensure!(waited < Duration::from_secs(8), "only after {waited:?}");
+    stage.object("all is granted", at, |it| rights(it, "True")).await?;
+    println!("went on {waited:.1?} after the right was granted");
+    agent.stop().await?;
+    revoke(&stage, &stage.service).await
+}
+
+/// The rules of a message, as somebody would paste them into a role.
+fn pasted(message: &str) -> anyhow::Result<Vec<Value>> {
+    let rules = message.split("- {").skip(1).filter_map(|rest| rest.split_once('}'));
+    rules.map(|(rule, _)| Ok(serde_saphyr::from_str(&format!("{{{rule}}}"))?)).collect()
 }
 
 /// On the service cluster.

@@ -153,8 +153,7 @@ impl Stage {
         let mut take = |at: &str, kind: &Resource, objects: Vec<Value>| {
             for object in objects {
                 let (namespace, name) = place(&object);
-                let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-                snapshot.insert(format!("{at}: {kind} {namespace}/{name}"), version.to_owned());
+                snapshot.insert(format!("{at}: {kind} {namespace}/{name}"), version(kind, &object));
             }
         };
         let service = &self.service;
@@ -208,6 +207,21 @@ impl Stage {
             self.service.list(&secrets, Some(&self.agent_namespace()), &ListOptions::labels(labels)).await?;
         Ok(found.pop())
     }
+}
+
+/// The version of an object. That of an export is its content: agents note there that they work, and nothing but that may change at rest.
+fn version(kind: &Resource, object: &Value) -> String {
+    if *kind.kind != *API_EXPORT.kind {
+        return object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+    }
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|key, _| !["resourceVersion", "managedFields"].contains(&key.as_str()));
+    }
+    if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+        annotations.remove(api::KEEPER);
+    }
+    object.to_string()
 }
 
 /// What differs between two snapshots.

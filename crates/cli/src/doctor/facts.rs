@@ -44,6 +44,8 @@ pub struct Facts {
     pub rights: Vec<Right>,
     /// What the local clock says, in seconds since 1970.
     pub now: i64,
+    /// What tells the service cluster apart from others; empty if that is not known.
+    pub cluster: String,
 }
 
 /// What was said on the command line.
@@ -139,6 +141,8 @@ pub struct Published {
     pub name: String,
     /// What is wrong with it.
     pub problem: Option<String>,
+    /// Fields that its rules name and objects cannot have.
+    pub doubts: Vec<String>,
     /// The object, unless it cannot be read.
     pub pr: Option<Arc<PublishedResource>>,
     /// The object as the server has it, for its conditions.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use carrick_client::{Client, ConnectError, Error, ListOptions, Overrides, Resource, Server};
 use carrick_kcp::kinds::{API_BINDING, API_EXPORT, API_EXPORT_ENDPOINT_SLICE, API_RESOURCE_SCHEMA, Kind};
 use carrick_syncagent::agent::explain;
+use carrick_syncagent::agent::keeper::cluster_id;
+use carrick_syncagent::agent::rights::allowed;
 use carrick_syncagent::options::Options;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -119,6 +121,7 @@ impl Patient {
             self.get(&client, &namespaces, None, &own),
             self.get(&client, &leases, Some(&own), &lease),
         );
+        facts.cluster = self.within(cluster_id(&client)).await.unwrap_or_default();
         if facts.crd.object().is_some() {
             facts.published = Some(self.published(local, &client, selector, &facts.asked.agent_name).await);
         }
@@ -151,6 +154,7 @@ impl Patient {
             let entry = catalog.entries.get(&name);
             Published {
                 problem: catalog.problems.get(&name).map(|problem| problem.message.clone()),
+                doubts: entry.map(|entry| entry.doubts.clone()).unwrap_or_default(),
                 pr: catalog.resources.get(&name).cloned(),
                 crd: entry.map(|entry| entry.crd.clone()),
                 schema: entry.map(|entry| entry.schema_name.clone()),
@@ -211,7 +215,10 @@ impl Patient {
             needs.iter().enumerate().flat_map(|(at, need)| need.verbs.iter().map(move |verb| (at, *verb))).collect();
         let answers = stream::iter(questions).map(|(at, verb)| {
             let need = &needs[at];
-            async move { (at, verb, self.within(allowed(client, need, verb)).await) }
+            async move {
+                let (namespace, name) = (need.namespace.as_deref(), need.name.as_deref());
+                (at, verb, self.within(allowed(client, (&need.group, &need.resource, verb), namespace, name)).await)
+            }
         });
         let mut answers: Vec<_> = answers.buffer_unordered(AT_ONCE).collect().await;
         answers.sort_by_key(|(at, verb, _)| (*at, needs[*at].verbs.iter().position(|it| it == verb)));
@@ -226,27 +233,6 @@ impl Patient {
         }
         rights
     }
-}
-
-/// Asks whether one verb is allowed.
-async fn allowed(client: &Client, need: &Need, verb: &str) -> Result<bool, Error> {
-    let (plural, subresource) = need.resource.split_once('/').unwrap_or((need.resource.as_str(), ""));
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": { "resourceAttributes": {
-            "group": need.group,
-            "resource": plural,
-            "subresource": subresource,
-            "name": need.name.as_deref().unwrap_or_default(),
-            "namespace": need.namespace.as_deref().unwrap_or_default(),
-            "verb": verb,
-        }},
-    });
-    let reviews =
-        Resource::cluster_wide("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews");
-    let answer = client.create(&reviews, None, &review).await?;
-    Ok(answer["status"]["allowed"] == true)
 }
 
 /// The current context of a kubeconfig; empty if it has none or cannot be read.

@@ -1,7 +1,6 @@
 //! Which rights an agent needs. Pure.
 
-use carrick_syncagent::api::{Origin, PublishedResource};
-use carrick_syncagent::rules::related::Related;
+use carrick_syncagent::rules::rights::{self, KEEP, READ};
 
 use super::facts::{Asked, Published};
 
@@ -74,7 +73,6 @@ impl Need {
     }
 }
 
-const READ: &[&str] = &["get", "list", "watch"];
 const ALL: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
 /// Everything on the service cluster.
@@ -94,38 +92,34 @@ pub fn on_the_service_cluster(asked: &Asked, published: &[Published]) -> Vec<Nee
             .optional(),
     ];
     for one in published {
-        let Some(pr) = &one.pr else { continue };
-        if let Some(crd) = &one.crd {
-            let why = format!("for copies of PublishedResource {}", one.name);
-            push(&mut needs, here(&crd.spec.group, &crd.spec.names.plural, ALL, &why));
+        let (Some(pr), Some(crd)) = (&one.pr, &one.crd) else { continue };
+        for need in rights::needs(pr, crd) {
+            let why = format!("{} of PublishedResource {}", need.why.trim_start_matches("needed "), one.name);
+            let kept = need.verbs.contains(&"update") && !need.resource.contains('/');
+            let place =
+                |verbs| Need { namespace: need.namespace.clone(), ..here(&need.group, &need.resource, verbs, &why) };
+            push(&mut needs, place(need.verbs));
+            if kept {
+                let why = "to change copies by what differs; without it they are written as a whole, by update";
+                push_optional(&mut needs, Need { why: why.to_owned(), ..place(&["patch"]) }.optional());
+            }
         }
-        related(pr, &one.name, &mut needs);
     }
     needs
 }
 
-fn related(pr: &PublishedResource, name: &str, needs: &mut Vec<Need>) {
-    for entry in &pr.spec.related {
-        // What cannot be compiled is told by another check.
-        let Ok(related) = Related::compile("spec.related", entry) else { continue };
-        let why = format!("for related objects {:?} of PublishedResource {name}", entry.identifier);
-        let (gvr, verbs) = match related.origin {
-            Origin::Service => (&related.source, READ),
-            Origin::Kcp => (&related.destination, ALL),
-        };
-        push(needs, Need::new(Place::Service, &gvr.group, &gvr.resource, verbs, &why));
-        if related.sync_status && related.origin == Origin::Kcp {
-            let status = format!("{}/status", gvr.resource);
-            push(needs, Need::new(Place::Service, &gvr.group, &status, &["update"], &why));
-        }
+/// The same right is asked for once.
+fn push_optional(needs: &mut Vec<Need>, need: Need) {
+    if !needs.contains(&need) {
+        needs.push(need);
     }
 }
 
 /// One need for each resource; of two for the same one the greater stays.
 fn push(needs: &mut Vec<Need>, need: Need) {
     let same = |other: &&mut Need| {
-        (&other.group, &other.resource, &other.name, &other.namespace)
-            == (&need.group, &need.resource, &need.name, &need.namespace)
+        (&other.group, &other.resource, &other.name, &other.namespace, other.optional)
+            == (&need.group, &need.resource, &need.name, &need.namespace, need.optional)
     };
     match needs.iter_mut().find(same) {
         Some(other) if other.verbs.len() >= need.verbs.len() => {}
@@ -180,6 +174,7 @@ mod tests {
         Published {
             name: "buckets".to_owned(),
             problem: None,
+            doubts: Vec::new(),
             pr: Some(Arc::new(pr)),
             object: Value::Null,
             crd: Some(Arc::new(Crd::from_json(&crd).unwrap())),
@@ -203,22 +198,24 @@ mod tests {
                 needs.iter().filter(|n| n.resource == resource && n.namespace.as_deref() == namespace).collect();
             found.iter().map(|need| need.verbs).collect::<Vec<_>>()
         };
-        assert_eq!(of("buckets", None), [ALL]);
+        assert_eq!(of("buckets", None), [KEEP, &["patch"]]);
         assert_eq!(of("secrets", None), [READ]);
         assert_eq!(of("secrets", Some("own")).len(), 2);
-        assert_eq!(of("configmaps", None), [ALL]);
+        assert_eq!(of("configmaps", None), [KEEP, &["patch"]]);
         assert_eq!(of("configmaps/status", None), [&["update"][..]]);
     }
 
     #[test]
     fn of_two_needs_for_one_kind_the_greater_stays() {
         let related = |origin: &str| json!({ "identifier": origin, "origin": origin, "kind": "Secret", "object": { "reference": { "path": "x" } } });
-        for order in [["service", "kcp"], ["kcp", "service"]] {
-            let one = published(&json!({ "related": order.map(related) }));
-            let needs = on_the_service_cluster(&Asked::default(), &[one]);
-            let secrets: Vec<_> = needs.iter().filter(|n| n.resource == "secrets" && n.namespace.is_none()).collect();
-            assert_eq!(secrets.len(), 1);
-            assert_eq!(secrets[0].verbs, ALL);
+        let (reads, keeps) = (
+            published(&json!({ "related": [related("service")] })),
+            published(&json!({ "related": [related("kcp")] })),
+        );
+        for both in [[reads.clone(), keeps.clone()], [keeps, reads]] {
+            let needs = on_the_service_cluster(&Asked::default(), &both);
+            let secrets = needs.iter().filter(|n| n.resource == "secrets" && n.namespace.is_none() && !n.optional);
+            assert_eq!(secrets.map(|need| need.verbs).collect::<Vec<_>>(), [KEEP]);
         }
     }
 

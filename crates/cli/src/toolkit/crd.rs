@@ -8,7 +8,7 @@ use carrick_syncagent::toolkit;
 use super::complaint::Complaint;
 use super::source;
 
-/// Print the CRD that a PublishedResource publishes, as it will look in kcp.
+/// Print the CRD that a PublishedResource publishes, as it will look in kcp. What is doubtful about its rules is told on standard error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
@@ -47,15 +47,17 @@ pub fn run(args: &Args) -> Result<(), Complaint> {
     }
     let overrides = Overrides { context: args.context.clone(), ..Overrides::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(complain)?;
-    let answer = runtime.block_on(async {
+    let (answer, doubts) = runtime.block_on(async {
         let client = Server::infer(args.kubeconfig.as_deref(), &overrides).map_err(complain)?.client();
         let answer = if args.ars {
             toolkit::resource_schema(&client, &pr, !args.no_projection).await
         } else {
             toolkit::crd(&client, &pr, !args.no_projection).await
         };
-        answer.map_err(complain)
+        Ok::<_, Complaint>((answer.map_err(complain)?, toolkit::doubts(&client, &pr).await.map_err(complain)?))
     })?;
+    // Not part of the answer, so that it can be piped on.
+    doubts.iter().for_each(|doubt| eprintln!("{doubt}"));
     super::print(&serde_saphyr::to_string(&answer).map_err(complain)?)
 }
 

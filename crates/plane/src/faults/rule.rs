@@ -47,7 +47,9 @@ pub struct Ask {
 impl Ask {
     /// Whether this request may change something.
     pub fn is_write(&self) -> bool {
-        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+        // Reviews are questions that happen to be sent by POST.
+        let is_question = ["authentication.k8s.io", "authorization.k8s.io"].contains(&self.group.as_str());
+        !is_question && matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 }
 

@@ -15,7 +15,7 @@ mod cache;
 mod kinds;
 mod watch;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::api::PublishedResource;
@@ -35,6 +35,14 @@ pub struct Catalog {
     pub resources: BTreeMap<String, Arc<PublishedResource>>,
     /// What is wrong, by name of the PublishedResource.
     pub problems: BTreeMap<String, Problem>,
+    /// PublishedResources that another agent serves.
+    pub refused: BTreeMap<String, Refused>,
+    /// PublishedResources that another agent would like to serve too, with what is said about that.
+    pub awaited: BTreeMap<String, String>,
+    /// Resources in kcp that other agents keep in the same export, as `<plural>.<group>`.
+    pub elsewhere: BTreeSet<String>,
+    /// Names of other agents that work on the same export.
+    pub others: BTreeSet<String>,
     /// Whether the installed PublishedResource CRD has room for conditions; that of the original agent has none.
     pub conditions: bool,
 }
@@ -45,6 +53,15 @@ impl Catalog {
         let problems = self.problems.iter().filter(|(_, problem)| !problem.is_pending());
         problems.map(|(name, _)| name).filter(|name| !self.entries.contains_key(*name)).cloned().collect()
     }
+}
+
+/// A PublishedResource that another agent serves.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    /// The PublishedResource.
+    pub pr: Arc<PublishedResource>,
+    /// Who serves it, and what can be done about it.
+    pub why: String,
 }
 
 /// A PublishedResource that can be worked with.
@@ -60,6 +77,8 @@ pub struct Entry {
     pub schema_name: String,
     /// Compiled rules for objects, or why there are none.
     pub rules: Result<Arc<Rules>, String>,
+    /// Fields that rules name and objects cannot have, in words.
+    pub doubts: Vec<String>,
     /// What all this was made from.
     pub(crate) origin: Origin,
 }

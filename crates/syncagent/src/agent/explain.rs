@@ -3,6 +3,7 @@
 //! The catalog, the fleets and the decisions are those of a running agent; only the steps are told instead of executed, and the clients
 //! refuse to write.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,21 +11,23 @@ use std::time::Duration;
 use carrick_client::{Error, Server};
 use carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
 use serde::Serialize;
+use serde_json::Value;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{self, Catalog};
 use super::connect::{self, ConnectError, Places, resource};
 use super::events::Recorder;
-use super::export::published;
+use super::export::{owner, published};
 use super::health::Health;
 use super::metrics::Metrics;
 use super::objects::explain::{Looked, look};
-use super::{AgentConfig, Timing, objects};
-use crate::api::AGENT_NAME;
+use super::{AgentConfig, Timing, keeper, objects};
+use crate::api::{AGENT_NAME, KEEPER};
 use crate::decide::Explanation;
 use crate::rules::export::apply;
+use crate::rules::keeper::{Keeper, Keeping, decide};
 use crate::rules::metadata::annotation;
 
 /// What to explain.
@@ -116,6 +119,8 @@ pub struct Published {
     pub name: String,
     /// What is wrong with it.
     pub problem: Option<String>,
+    /// What is doubtful about its rules although they are valid.
+    pub doubts: Vec<String>,
     /// Name of its schema.
     pub schema: Option<String>,
     /// Whether the schema exists in kcp.
@@ -168,11 +173,22 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         let known = catalog.resources.keys().cloned().collect();
         return Err(ExplainError::Unknown { name: name.clone(), known });
     }
-    let export_changes = export_changes(&places, &config.agent_name, &catalog).await?;
+    let export = read_export(&places).await?;
+    let keeping = keeping(&config, &local, &export, &catalog).await;
+    catalog.others = keeping.others;
+    let mut served = Catalog { others: catalog.others.clone(), ..copied(&catalog) };
+    let blocked: BTreeMap<String, String> = keeper::blocked(&catalog, &keeping.blocked, &config.agent_name).collect();
+    for name in blocked.keys() {
+        served.entries.remove(name);
+        served.resources.remove(name);
+    }
+    let (export_changes, doubts) = export_changes(&export, &config.agent_name, &served);
     if let Some(name) = &question.published_resource {
         catalog.entries.retain(|entry, _| entry == name);
         catalog.resources.retain(|entry, _| entry == name);
         catalog.problems.retain(|entry, _| entry == name);
+        served.entries.retain(|entry, _| entry == name);
+        served.resources.retain(|entry, _| entry == name);
     }
     let pace = objects::pace();
     let (recorder, _writers) = Recorder::start("syncagent", &pace);
@@ -191,14 +207,19 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         health: Arc::clone(&health),
         explained: None,
         troubles: watch::Sender::default(),
+        refused: mpsc::unbounded_channel().0,
+        granted: watch::Sender::default().subscribe(),
     };
-    let looked = look(context, &catalog, question.patience).await;
+    let looked = look(context, &served, question.patience).await;
     let mut published_resources = Vec::new();
     for name in catalog.resources.keys().chain(catalog.problems.keys()) {
         if published_resources.iter().any(|it: &Published| it.name == *name) {
             continue;
         }
-        published_resources.push(describe(name, &catalog, &places, &looked, question).await?);
+        let mut described = describe(name, &catalog, &places, &looked, question).await?;
+        described.doubts.extend(doubts.get(name).into_iter().flatten().cloned());
+        described.idle = blocked.get(name).cloned().or(described.idle);
+        published_resources.push(described);
     }
     if let (Some(object), true) = (&question.object, published_resources.iter().all(|it| it.objects.is_empty())) {
         return Err(ExplainError::NoObject { object: object.clone(), workspace: question.workspace.clone() });
@@ -245,25 +266,44 @@ async fn read_catalog(
     let complete = tokio::time::timeout(patience, complete).await;
     running.abort();
     match complete {
-        Ok(Some(catalog)) => Ok(Catalog {
-            entries: catalog.entries.clone(),
-            resources: catalog.resources.clone(),
-            problems: catalog.problems.clone(),
-            conditions: catalog.conditions,
-        }),
+        Ok(Some(catalog)) => Ok(copied(&catalog)),
         _ => Err(ExplainError::Catalog { patience, problem: health.problems().join("; ") }),
     }
 }
 
-/// What would be written into the APIExport.
-async fn export_changes(places: &Places, agent_name: &str, catalog: &Catalog) -> Result<Vec<String>, ExplainError> {
+/// What was read.
+fn copied(catalog: &Catalog) -> Catalog {
+    Catalog {
+        entries: catalog.entries.clone(),
+        resources: catalog.resources.clone(),
+        problems: catalog.problems.clone(),
+        conditions: catalog.conditions,
+        ..Catalog::default()
+    }
+}
+
+async fn read_export(places: &Places) -> Result<Value, ExplainError> {
     let export = places.export.client.get(&resource(&API_EXPORT), None, &places.export_name).await;
     let what = || format!("APIExport {}", places.export_name);
     let export = export.map_err(|source| ExplainError::Read { what: what(), source: Box::new(source) })?;
-    let export = export.unwrap_or_default();
-    let change = apply(&export, agent_name, &published(catalog));
+    Ok(export.unwrap_or_default())
+}
+
+/// Who keeps what of the export, as an agent with this configuration would see it.
+async fn keeping(config: &AgentConfig, local: &Server, export: &Value, catalog: &Catalog) -> Keeping {
+    let cluster = keeper::cluster_id(&local.client()).await.unwrap_or_default();
+    let me = Keeper { agent: config.agent_name.clone(), cluster, ..Keeper::default() };
+    let now = jiff::Timestamp::now().as_millisecond();
+    let recorded = crate::rules::keeper::read(annotation(export, KEEPER));
+    decide(&recorded, &me, &keeper::wants(catalog), (now, config.timing.into(), config.take_over))
+}
+
+/// What would be written into the APIExport, and what is doubtful about related resources.
+fn export_changes(export: &Value, agent_name: &str, catalog: &Catalog) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
+    let change = apply(export, owner(export, agent_name, catalog), &published(catalog));
     let mut changes = Vec::new();
-    if let Some(owner) = annotation(&export, AGENT_NAME).filter(|owner| *owner != agent_name) {
+    let foreign = |owner: &&str| *owner != agent_name && !catalog.others.contains(*owner);
+    if let Some(owner) = annotation(export, AGENT_NAME).filter(foreign) {
         changes
             .push(format!("take it over from agent {owner}; for what that agent would do, say --agent-name {owner}"));
     }
@@ -279,7 +319,7 @@ async fn export_changes(places: &Places, agent_name: &str, catalog: &Catalog) ->
     if changes.is_empty() && change.changed {
         changes.push(format!("note that agent {agent_name} keeps it"));
     }
-    Ok(changes)
+    (changes, change.doubts)
 }
 
 async fn describe(
@@ -322,7 +362,9 @@ async fn describe(
         plan: outcome.as_ref().ok().cloned(),
     });
     let objects = objects.filter(|object| question.concerns(object)).collect();
-    Ok(Published { name: name.to_owned(), problem, schema, schema_exists, idle: idle.map(str::to_owned), objects })
+    let doubts = entry.map(|entry| entry.doubts.clone()).unwrap_or_default();
+    let (name, idle) = (name.to_owned(), idle.map(str::to_owned));
+    Ok(Published { name, problem, doubts, schema, schema_exists, idle, objects })
 }
 
 impl Question {
@@ -358,6 +400,7 @@ impl fmt::Display for Published {
         if let Some(problem) = &self.problem {
             writeln!(f, "  problem: {problem}")?;
         }
+        self.doubts.iter().try_for_each(|doubt| writeln!(f, "  doubtful: {doubt}"))?;
         match &self.schema {
             Some(schema) if self.schema_exists => writeln!(f, "  schema {schema} exists")?,
             Some(schema) => writeln!(f, "  schema {schema} would be created")?,

@@ -1,6 +1,6 @@
 //! The export controller: keeps the APIExport's schemas and permission claims in line with the catalog.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,9 +39,16 @@ pub(crate) struct Exported {
     problem: Option<String>,
     /// Which one it is: one that was made anew may be in a workspace that was made anew, where no schema is left.
     pub(crate) uid: String,
+    /// What is wrong with related resources in kcp, by PublishedResource.
+    pub(crate) doubts: BTreeMap<String, Vec<String>>,
 }
 
 impl Exported {
+    /// Whether the export was seen.
+    pub(crate) fn is_known(&self) -> bool {
+        self.schemas.is_some()
+    }
+
     /// Whether it lists a schema, or why not; nothing while that may still come.
     pub(crate) fn lists(&self, schema: &str) -> Option<Result<(), String>> {
         if self.schemas.as_ref()?.contains(schema) {
@@ -69,6 +76,8 @@ pub(crate) struct Export {
     pub(crate) exported: Sender<Exported>,
     /// Claims that were warned of.
     pub(crate) warned: Mutex<Vec<String>>,
+    /// What is wrong with related resources in kcp.
+    pub(crate) doubts: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 impl Export {
@@ -144,17 +153,20 @@ impl Export {
 
     /// Writes the export if it is not what it shall be; returns what the server made of it.
     async fn reconcile(&self, export: &Value, catalog: &Catalog) -> Result<Option<Value>, Error> {
-        let change = apply(export, &self.agent_name, &published(catalog));
+        let change = apply(export, owner(export, &self.agent_name, catalog), &published(catalog));
         self.warn(export, &change.narrow_claims);
+        self.doubts.lock().clone_from(&change.doubts);
         if !change.changed {
             return Ok(None);
         }
-        if let Some(owner) = annotation(export, AGENT_NAME).filter(|owner| *owner != self.agent_name) {
+        if let Some(owner) =
+            annotation(export, AGENT_NAME).filter(|owner| *owner != self.agent_name && !catalog.others.contains(*owner))
+        {
             tracing::warn!(
                 logger = CONTROLLER,
                 apiexport = self.name,
                 owner,
-                "Taking over the APIExport from another agent. Never run two agents on one APIExport."
+                "Taking over the APIExport from another agent. Never run two agents for the same resources."
             );
         }
         let written = self.client.replace(&resource(&API_EXPORT), None, &change.object).await?;
@@ -198,7 +210,8 @@ impl Export {
         let names = export.and_then(|export| export["spec"]["latestResourceSchemas"].as_array());
         let names = names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
         let uid = uid(export).as_str().unwrap_or_default().to_owned();
-        let now = Exported { schemas: export.map(|_| names.collect()), problem, uid };
+        let doubts = self.doubts.lock().clone();
+        let now = Exported { schemas: export.map(|_| names.collect()), problem, uid, doubts };
         self.exported.send_if_modified(|before| {
             let changed = *before != now;
             *before = now;
@@ -320,6 +333,11 @@ fn uid(export: Option<&Value>) -> Value {
 /// Versions of one object are numbers that grow; whatever is none counts as the oldest.
 fn version(export: &Value) -> Option<u64> {
     export["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
+/// Whose name the export bears: of several agents that share it, the first one's, as long as that one works.
+pub(super) fn owner<'a>(export: &'a Value, agent_name: &'a str, catalog: &Catalog) -> &'a str {
+    annotation(export, AGENT_NAME).filter(|owner| catalog.others.contains(*owner)).unwrap_or(agent_name)
 }
 
 /// What the catalog has for the export: everything with a schema, by status or by computation. Broken ones that never had one are left

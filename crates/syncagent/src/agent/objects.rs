@@ -33,9 +33,9 @@ mod uses;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use carrick_client::Client;
+use carrick_client::{Client, Error};
 use carrick_multicluster::Pace;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +45,9 @@ use super::catalog::{Catalog, Entry};
 use super::events::Recorder;
 use super::health::Health;
 use super::metrics::{Metrics, show_fleet};
+use super::rights::Granted;
 use crate::rules::abandoned::resource_of;
+use crate::rules::related::Gvr;
 use crate::rules::{Duty, Rules};
 use fleet::Fleets;
 pub(crate) use journey::Journeys;
@@ -63,6 +65,11 @@ const AT_ONCE: (usize, usize) = (4, 128);
 /// The pace of one agent.
 pub(crate) fn pace() -> Pace {
     Pace::between(AT_ONCE.0, AT_ONCE.1)
+}
+
+/// Whether a server has a resource.
+pub(crate) async fn is_served(client: &Client, gvr: &Gvr) -> Result<bool, Error> {
+    Ok(kinds::discover(client, gvr).await?.is_some())
 }
 
 /// What the object half works with.
@@ -95,6 +102,10 @@ pub(crate) struct Context {
     pub explained: Option<explain::Teller>,
     /// Where to tell of objects that fail.
     pub troubles: watch::Sender<Troubles>,
+    /// Where to tell the names of PublishedResources whose objects were refused for want of a right.
+    pub refused: mpsc::UnboundedSender<String>,
+    /// What the service cluster grants.
+    pub granted: watch::Receiver<Granted>,
 }
 
 /// Keeps one syncer running for every PublishedResource that is published and valid, and for every kind whose objects are to be let go,
@@ -120,6 +131,8 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
     let mut published: Option<HashSet<String>> = None;
     let mut broken = HashSet::new();
     let mut look: Option<Instant> = None;
+    let mut granted = manager.context.granted.clone();
+    let mut regained = BTreeMap::new();
     let (consumers, pace) = (manager.fleets.consumers.clone(), manager.context.pace.clone());
     let _shown = manager.context.metrics.show(move |page| show_fleet(page, &consumers, pace.limit()));
     loop {
@@ -132,6 +145,12 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
         tokio::select! {
             () = manager.stop.cancelled() => break,
             changed = catalog.changed() => if changed.is_err() { break },
+            () = changes(&mut granted) => {
+                let now = granted.borrow_and_update().regained.clone();
+                let more: Vec<String> = now.iter().filter(|(name, times)| regained.get(*name) != Some(*times)).map(|(name, _)| name.clone()).collect();
+                manager.try_again(&more).await;
+                regained = now;
+            }
             () = again => {}
         }
         let current = catalog.borrow_and_update().clone();
@@ -157,6 +176,13 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
         }
     }
     futures::future::join_all(manager.syncers.into_values().map(Syncer::stop)).await;
+}
+
+/// Waits for a change; for ever if nobody tells any more.
+async fn changes<T>(receiver: &mut watch::Receiver<T>) {
+    if receiver.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Schemas of all PublishedResources that can be worked with.
@@ -219,6 +245,19 @@ impl Manager {
         }
     }
 
+    /// What was refused to these PublishedResources is allowed now. Pauses have grown meanwhile; nobody waits for their end.
+    async fn try_again(&mut self, names: &[String]) {
+        for name in names {
+            let Some(syncer) = self.syncers.get(name) else { continue };
+            if syncer.sees_copies() {
+                syncer.try_again();
+            } else if let Some(syncer) = self.syncers.remove(name) {
+                // It is started anew, with watches that do not wait either.
+                syncer.stop().await;
+            }
+        }
+    }
+
     /// Rules by name of the PublishedResource, or of the schema where there is none.
     fn wanted(&self, catalog: &Catalog) -> BTreeMap<String, Arc<Rules>> {
         let mut wanted = BTreeMap::new();
@@ -234,7 +273,9 @@ impl Manager {
             };
             wanted.extend(rules.map(|rules| (name.clone(), rules)));
         }
-        let taken: HashSet<String> = catalog.entries.values().map(|entry| resource_of(&entry.schema_name)).collect();
+        let taken = catalog.entries.values().map(|entry| resource_of(&entry.schema_name));
+        // What another agent keeps is not ours to let go.
+        let taken: HashSet<String> = taken.chain(catalog.elsewhere.iter().cloned()).collect();
         let abandoned = self.abandoned.iter().filter(|rules| !taken.contains(&rules.remote.resource()));
         let abandoned = abandoned.filter(|rules| self.is_worth_it(&rules.name, rules));
         wanted.extend(abandoned.map(|rules| (rules.name.clone(), rules.clone())));

@@ -26,6 +26,7 @@ use super::export::Exported;
 use super::health::Health;
 use super::metrics::{Metrics, Outcome, reason};
 use super::objects::Troubles;
+use super::rights::Granted;
 use crate::api::{AGENT_NAME, GROUP, PublishedResource, SOURCE_KIND, VERSION};
 use crate::rules::metadata::{annotation, label, set};
 use crate::rules::schema::{self, SchemaError};
@@ -102,6 +103,8 @@ pub(crate) struct Schemas {
     pub(crate) exported: Receiver<Exported>,
     /// Objects that fail; nobody tells if their controller does not run.
     pub(crate) troubles: Receiver<Troubles>,
+    /// What the service cluster grants and serves.
+    pub(crate) granted: Receiver<Granted>,
     /// Whether this agent synchronises objects at all.
     pub(crate) syncs: bool,
 }
@@ -113,7 +116,10 @@ impl Schemas {
         let mut running = BTreeMap::new();
         let mut tasks = JoinSet::new();
         loop {
-            let names: Vec<String> = catalog.borrow_and_update().resources.keys().cloned().collect();
+            let names: Vec<String> = {
+                let catalog = catalog.borrow_and_update();
+                catalog.resources.keys().chain(catalog.refused.keys()).cloned().collect()
+            };
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
                     let (this, catalog, workers) = (self.clone(), catalog.clone(), Arc::clone(&workers));
@@ -145,14 +151,18 @@ impl Schemas {
     async fn take_care_of(&self, name: &str, mut catalog: Receiver<Arc<Catalog>>, workers: &Semaphore) {
         let mut exported = self.exported.clone();
         let mut troubles = self.troubles.clone();
+        let mut granted = self.granted.clone();
         let part = self.health.part(format!("schema and status of PublishedResource {name}"));
         let mut backoff = Backoff::for_objects();
         let mut done: Option<Case> = None;
         let mut told = None;
         loop {
             let now = Arc::clone(&catalog.borrow_and_update());
-            let trouble = troubles.borrow_and_update().get(name).cloned();
-            let Some(case) = Case::of(&now, &exported.borrow_and_update(), trouble, name) else { return };
+            let case = {
+                let (exported, troubles) = (exported.borrow_and_update(), troubles.borrow_and_update());
+                Case::of(&now, (&exported, &troubles, &granted.borrow_and_update()), name)
+            };
+            let Some(case) = case else { return };
             let mut pause = None;
             let mut outage = None;
             let settled = case.pr.metadata.deletion_timestamp.is_some() || case.is_pending();
@@ -202,26 +212,21 @@ impl Schemas {
                     None => std::future::pending().await,
                 }
             };
-            let exports = async {
-                if exported.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            };
-            let fails = async {
-                if troubles.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            };
             tokio::select! {
                 changed = catalog.changed() => if changed.is_err() { return },
-                () = exports => {}
-                () = fails => {}
+                () = changes(&mut exported) => {}
+                () = changes(&mut troubles) => {}
+                () = changes(&mut granted) => {}
                 () = again => {}
             }
         }
     }
 
     async fn reconcile(&self, case: &Case) -> Result<(), SchemasError> {
+        // All the rest is told by the agent that serves it.
+        if case.refused {
+            return self.write_status(case, &status::Report::of_refused(case.rivalry.as_deref())).await;
+        }
         let published = match case.entry.as_ref().filter(|entry| entry.is_publishable(&case.pr)) {
             Some(entry) => self.publish(entry).await.map(|()| Some(entry)),
             None => Ok(None),
@@ -239,6 +244,10 @@ impl Schemas {
             exported: case.exported.clone(),
             syncing: self.syncing(case),
             trouble: case.trouble.as_deref(),
+            rights: case.rights.clone(),
+            doubts: case.doubts.as_deref(),
+            rivalry: case.rivalry.as_deref(),
+            refused: false,
         };
         // The status is written even when publishing failed: that is where people look.
         let written = self.write_status(case, &report).await;
@@ -313,19 +322,39 @@ struct Case {
     exported: Option<Result<(), String>>,
     export: String,
     trouble: Option<String>,
+    rights: Option<Result<(), String>>,
+    doubts: Option<Vec<String>>,
+    /// What is said about another agent that would serve it too, and whether that one does.
+    rivalry: Option<String>,
+    refused: bool,
     conditions: bool,
 }
 
 impl Case {
-    fn of(catalog: &Catalog, exported: &Exported, trouble: Option<String>, name: &str) -> Option<Self> {
+    fn of(
+        catalog: &Catalog,
+        (exported, troubles, granted): (&Exported, &Troubles, &Granted),
+        name: &str,
+    ) -> Option<Self> {
         let entry = catalog.entries.get(name).cloned();
+        let refused = catalog.refused.get(name);
+        let pr = Arc::clone(catalog.resources.get(name).or(refused.map(|refused| &refused.pr))?);
+        let rights = granted.to(name);
+        let told = [entry.as_ref().map(|entry| &entry.doubts), granted.unserved.get(name), exported.doubts.get(name)];
+        let doubts = told.into_iter().flatten().flatten().cloned().collect();
+        // Whether related resources can be had, both servers tell; until then nothing is said, rather than something and then its contrary.
+        let known = pr.spec.related.is_empty() || !pr.is_synchronized() || (rights.is_some() && exported.is_known());
         Some(Self {
-            pr: Arc::clone(catalog.resources.get(name)?),
+            pr,
             exported: entry.as_ref().and_then(|entry| exported.lists(&entry.schema_name)),
             export: exported.uid.clone(),
             entry,
             problem: catalog.problems.get(name).cloned(),
-            trouble,
+            trouble: troubles.get(name).cloned(),
+            rights,
+            doubts: known.then_some(doubts),
+            rivalry: refused.map(|refused| refused.why.clone()).or_else(|| catalog.awaited.get(name).cloned()),
+            refused: refused.is_some(),
             conditions: catalog.conditions,
         })
     }
@@ -347,7 +376,18 @@ impl PartialEq for Case {
             && self.exported == other.exported
             && self.export == other.export
             && self.trouble == other.trouble
+            && self.rights == other.rights
+            && self.doubts == other.doubts
+            && self.rivalry == other.rivalry
+            && self.refused == other.refused
             && self.conditions == other.conditions
+    }
+}
+
+/// Waits for a change; for ever if nobody tells any more.
+async fn changes<T>(receiver: &mut Receiver<T>) {
+    if receiver.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -38,6 +38,32 @@ pub struct ExportChange {
     pub added_claims: Vec<String>,
     /// Claims that are there but do not give what the rules need: one for some objects only, or of another identity.
     pub narrow_claims: Vec<String>,
+    /// Related resources that cannot be had in kcp as they are named, by PublishedResource: what is wrong, and the way out.
+    pub doubts: BTreeMap<String, Vec<String>>,
+}
+
+/// Kinds of the core group that every workspace of kcp has.
+const CORE: [&str; 6] = ["configmaps", "events", "namespaces", "resourcequotas", "secrets", "serviceaccounts"];
+/// Groups of Kubernetes that every workspace of kcp has.
+const BUILT_IN: [&str; 8] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "events.k8s.io",
+    "rbac.authorization.k8s.io",
+];
+
+/// Whether kcp refuses a claim on a group without the identity of its export.
+fn needs_identity(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io") && !group.ends_with(".kcp.io")
+}
+
+/// Whether kcp has a kind of its own.
+fn is_built_in(group: &str, resource: &str) -> bool {
+    if group.is_empty() { CORE.contains(&resource) } else { BUILT_IN.contains(&group) || group.ends_with(".kcp.io") }
 }
 
 /// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed.
@@ -54,6 +80,8 @@ pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> E
     let all = published.iter().map(|p| p.schema_name);
     let own: BTreeSet<(String, String)> = all.filter_map(group_resource).chain(listed).collect();
     let Merged { claims, added, narrow } = merge_claims(&spec.permission_claims, required_claims(&published, &own));
+    let doubts = published.iter().map(|p| (p.pr.metadata.name.clone(), doubts(p.pr, &own, &claims)));
+    let doubts = doubts.filter(|(_, doubts)| !doubts.is_empty()).collect();
 
     let mut object = export.clone();
     set(&mut object, "annotations", AGENT_NAME, agent_name);
@@ -72,6 +100,7 @@ pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> E
         removed_schemas: missing(&spec.latest_resource_schemas, &schemas),
         added_claims: added,
         narrow_claims: narrow,
+        doubts,
         object,
     }
 }
@@ -123,6 +152,25 @@ fn required_claims(
     claims
 }
 
+/// What is wrong with the related resources of one PublishedResource in kcp.
+fn doubts(pr: &PublishedResource, own: &BTreeSet<(String, String)>, claims: &[PermissionClaim]) -> Vec<String> {
+    let related = pr.spec.related.iter().enumerate().map(|(at, related)| (at, related, kcp_group_resource(related)));
+    let foreign = related.filter(|(_, related, gr)| !own.contains(gr) && related.identity_hash.is_empty());
+    let doubts = foreign.filter_map(|(at, _, (group, resource))| {
+        let shown = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+        let claimed = claims.iter().any(|claim| claim.group == group && claim.resource == resource);
+        if needs_identity(&group) && !claimed {
+            return Some(format!(
+                "spec.related[{at}]: kcp lets nobody claim {shown} without the identity of the APIExport that offers it, so it is not \
+                 claimed; set identityHash to status.identityHash of that APIExport, or publish {shown} in this one"
+            ));
+        }
+        (!needs_identity(&group) && !is_built_in(&group, &resource))
+            .then(|| format!("spec.related[{at}]: workspaces of kcp have no {shown}; name a kind that they have, or set identityHash"))
+    });
+    doubts.collect()
+}
+
 /// Claims as they shall be, and what is to be said about them.
 struct Merged {
     claims: Vec<PermissionClaim>,
@@ -139,6 +187,8 @@ fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String
         match existing.iter().find(|claim| claim.group == group && claim.resource == resource) {
             Some(claim) if claim.all && claim.resource_selector.is_empty() && claim.identity_hash == identity_hash => {}
             Some(_) => merged.narrow.push(shown),
+            // With such a claim kcp would refuse the export as a whole, also what others need of it.
+            None if identity_hash.is_empty() && needs_identity(&group) => {}
             None => {
                 merged.added.push(shown);
                 merged.claims.push(PermissionClaim {
@@ -225,6 +275,30 @@ mod tests {
         assert_eq!(change.object["spec"]["permissionClaims"], existing);
         assert!(change.added_claims.is_empty());
         assert_eq!(change.narrow_claims, ["secrets", "x.io/backups"]);
+    }
+
+    #[test]
+    fn claims_that_kcp_refuses_are_told_and_do_not_spoil_the_export() {
+        let related = |group: &str, resource: &str, identity: &str| {
+            json!({"identifier": resource, "origin": "kcp", "group": group, "version": "v1", "resource": resource,
+                "identityHash": identity, "object": {}})
+        };
+        let pr = pr(json!({"related": [
+            related("x.io", "backups", ""), related("x.io", "queues", "abc"), related("example.com", "crontabs", ""),
+            related("", "pods", ""), related("apps", "deployments", ""), related("coordination.k8s.io", "leases", ""),
+            related("x.io", "known", ""),
+        ]}));
+        let export = json!({"spec": {"permissionClaims": [{"group": "x.io", "resource": "known", "all": true, "identityHash": "d"}]}});
+        let change = run(&export, &[(&pr, "v1.crontabs.example.com")]);
+        assert_eq!(claims(&change), ["events", "namespaces", "pods", "deployments", "leases", "known", "queues"]);
+        let doubts = &change.doubts["publish-crontabs"];
+        let wanted = [
+            "spec.related[0]: kcp lets nobody claim backups.x.io without the identity",
+            "spec.related[3]: workspaces of kcp have no pods",
+            "spec.related[4]: workspaces of kcp have no deployments.apps",
+        ];
+        assert_eq!(doubts.len(), wanted.len(), "{doubts:?}");
+        assert!(doubts.iter().zip(wanted).all(|(told, wanted)| told.starts_with(wanted)), "{doubts:?}");
     }
 
     #[test]

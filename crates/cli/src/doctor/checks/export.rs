@@ -1,6 +1,9 @@
 //! The slice, its endpoints, the export, and who else works on it.
 
-use carrick_syncagent::api::AGENT_NAME;
+use carrick_syncagent::agent::Timing;
+use carrick_syncagent::api::{AGENT_NAME, KEEPER};
+use carrick_syncagent::rules::abandoned::resource_of;
+use carrick_syncagent::rules::keeper::{self, Keeper};
 use serde_json::Value;
 
 use super::Finding;
@@ -114,25 +117,63 @@ pub(super) fn others(facts: &Facts) -> Vec<Finding> {
     let own = facts.asked.agent_name.as_str();
     let mut found = Vec::new();
     let keeper = export["metadata"]["annotations"][AGENT_NAME].as_str();
+    let keepers = keeper::read(export["metadata"]["annotations"][KEEPER].as_str());
+    let sharing = |name: &str| keepers.iter().any(|it| it.agent == name && is_fresh(it, facts));
     match keeper {
         None => found.push(Finding::green("no agent has worked on this export yet")),
         Some(keeper) if keeper == own => found.push(Finding::green(format!("the export is kept by this agent, {own}"))),
+        // Who shares it is told below.
+        Some(keeper) if sharing(keeper) => {}
         Some(keeper) => found.push(
             Finding::amber(format!("the export is kept by agent {keeper}, and this one is {own}: only one of them should be"))
                 .fix(format!("--agent-name {keeper}    # if it is the same agent; else stop the other one, or give it an export of its own")),
         ),
     }
+    found.extend(keepers.iter().filter(|it| is_fresh(it, facts)).map(|it| heard_of(it, facts)));
     let listed = export["spec"]["latestResourceSchemas"].as_array().into_iter().flatten().filter_map(Value::as_str);
     for name in listed {
         let schema = facts.schemas.iter().find(|schema| schema["metadata"]["name"] == name);
         let owner = schema.and_then(|schema| schema["metadata"]["labels"][AGENT_NAME].as_str());
-        if let Some(owner) = owner.filter(|owner| *owner != own && Some(*owner) != keeper) {
+        if let Some(owner) = owner.filter(|owner| *owner != own && Some(*owner) != keeper && !sharing(owner)) {
             let text = format!("schema {name} of this export was made by agent {owner}");
             found.push(Finding::amber(text).fix("stop one of the two agents, or give each an export of its own"));
         }
     }
     found.extend(lease(facts));
     found
+}
+
+fn age(keeper: &Keeper, facts: &Facts) -> i64 {
+    keeper.age(facts.now * 1000) / 1000
+}
+
+/// Whether other agents believe that this one works.
+fn is_fresh(keeper: &Keeper, facts: &Facts) -> bool {
+    age(keeper, facts) < i64::try_from(Timing::default().heartbeat_old.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// What one agent says that works on the export.
+fn heard_of(keeper: &Keeper, facts: &Facts) -> Finding {
+    let me = Keeper { agent: facts.asked.agent_name.clone(), cluster: facts.cluster.clone(), ..Keeper::default() };
+    let names = |all: &mut dyn Iterator<Item = &String>| all.map(String::as_str).collect::<Vec<_>>().join(", ");
+    let keeps = names(&mut keeper.keeps.iter());
+    let ago = age(keeper, facts).max(0);
+    if keeper.is(&me) {
+        return Finding::green(format!(
+            "this agent runs at {} and keeps {keeps}; it said so {ago} s ago",
+            keeper.identity
+        ));
+    }
+    let who = format!("{} at {}", keeper.shown(&me), keeper.identity);
+    let own: Vec<String> = facts.published().iter().filter_map(|one| one.schema.as_deref().map(resource_of)).collect();
+    let both = names(&mut own.iter().filter(|resource| keeper.keeps.contains(*resource)));
+    if both.is_empty() {
+        return Finding::green(format!("{who} shares the export and keeps {keeps}; it said so {ago} s ago"));
+    }
+    Finding::red(format!("{who} keeps {both} and said so {ago} s ago: this agent stays out of it")).fix(format!(
+        "--agent-name {}    # if it is the same agent; else stop it, or start this one with --take-over, or give them different PublishedResources",
+        keeper.agent
+    ))
 }
 
 /// Whether somebody holds the lease of the agent.
@@ -225,6 +266,38 @@ mod tests {
         let mut facts = facts(good_slice(), export);
         facts.schemas = vec![json!({ "metadata": { "name": "v1.a.b", "labels": { AGENT_NAME: "you" } } })];
         assert_eq!(others(&facts)[1].severity, Amber);
+    }
+
+    #[test]
+    fn who_keeps_the_export_is_told_by_what_it_says_itself() {
+        let entry = |agent: &str, second: i64, resource: &str| json!({ "agent": agent, "identity": "host", "renewed": format!("2001-09-09T01:{}:{:02}Z", 46, second), "keeps": [resource] });
+        let found = |entries: Value, owner: &str| {
+            let export = json!({ "metadata": { "annotations": { AGENT_NAME: owner, KEEPER: entries.to_string() } } });
+            let mut facts = facts(good_slice(), Seen::There(export));
+            facts.now = 1_000_000_000;
+            facts.published = Some(Ok(vec![crate::doctor::facts::Published {
+                name: "buckets".to_owned(),
+                problem: None,
+                doubts: Vec::new(),
+                pr: None,
+                object: Value::Null,
+                crd: None,
+                schema: Some("v1.buckets.x".to_owned()),
+            }]));
+            let found = others(&facts);
+            found.iter().map(|one| (one.severity, one.text.clone())).collect::<Vec<_>>()
+        };
+        let mine = found(json!([entry("me", 30, "buckets.x")]), "me");
+        assert_eq!((mine.len(), mine[1].0), (2, Green));
+        assert!(mine[1].1.ends_with("keeps buckets.x; it said so 10 s ago"), "{mine:?}");
+        let rival = found(json!([entry("you", 30, "buckets.x")]), "you");
+        assert_eq!((rival.len(), rival[0].0), (1, Red));
+        assert!(rival[0].1.starts_with("agent you at host keeps buckets.x"), "{rival:?}");
+        let shared = found(json!([entry("me", 30, "buckets.x"), entry("you", 30, "queues.x")]), "you");
+        assert_eq!(shared.iter().map(|it| it.0).collect::<Vec<_>>(), [Green, Green], "{shared:?}");
+        // One that is silent is not believed in.
+        let silent = json!([{ "agent": "you", "renewed": "2001-09-09T01:30:00Z", "keeps": ["buckets.x"] }]);
+        assert_eq!(found(silent, "me").len(), 1);
     }
 
     #[test]

@@ -114,6 +114,7 @@ mod tests {
         Published {
             name: name.to_owned(),
             problem: None,
+            doubts: Vec::new(),
             pr: Some(Arc::new(serde_json::from_value(json!({ "spec": spec })).unwrap())),
             object: Value::Null,
             crd: Some(Arc::new(Crd::from_json(&crd).unwrap())),

@@ -54,8 +54,20 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
             Finding::amber("nothing is published: there is no PublishedResource, or the selector matches none")
                 .fix(format!("carrick init --from-cluster <group>/<Kind>    # then {kubectl} apply -f what it writes")),
         ],
-        Some(Ok(published)) => published.iter().map(|one| judge(one, facts, &kubectl)).collect(),
+        Some(Ok(published)) => published
+            .iter()
+            .flat_map(|one| std::iter::once(judge(one, facts, &kubectl)).chain(doubts(one, &kubectl)))
+            .collect(),
     }
+}
+
+/// Rules that are valid, and name what cannot be there.
+fn doubts(one: &Published, kubectl: &str) -> impl Iterator<Item = Finding> {
+    // An agent that runs has told it already.
+    let told = conditions(&one.object).any(|(condition, _)| condition == "RulesPlausible");
+    one.doubts.iter().filter(move |_| !told).map(move |doubt| {
+        Finding::amber(format!("{}: {doubt}", one.name)).fix(format!("{kubectl} edit publishedresource {}", one.name))
+    })
 }
 
 fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
@@ -110,6 +122,7 @@ mod tests {
         let one = |problem: Option<&str>, object: Value| Published {
             name: "buckets".to_owned(),
             problem: problem.map(str::to_owned),
+            doubts: Vec::new(),
             pr: None,
             object,
             crd: None,
@@ -129,6 +142,15 @@ mod tests {
             let [found] = &super::published(&facts)[..] else { panic!("not one finding") };
             assert_eq!(found.severity, severity, "{found:?}");
             assert!(found.text.contains(wanted), "{found:?}");
+        }
+        let doubtful = Published { doubts: vec!["spec.naming.name: no".to_owned()], ..one(None, Value::Null) };
+        let told =
+            json!({ "status": { "conditions": [{ "type": "RulesPlausible", "status": "False", "message": "no" }] } });
+        let told = Published { object: told, ..doubtful.clone() };
+        for (published, wanted) in [(doubtful, [Green, Amber].as_slice()), (told, &[Amber])] {
+            let facts = Facts { published: Some(Ok(vec![published])), ..Facts::default() };
+            let found = super::published(&facts);
+            assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), wanted, "{found:?}");
         }
         let none = Facts { published: Some(Ok(Vec::new())), ..Facts::default() };
         assert_eq!(super::published(&none)[0].severity, Amber);

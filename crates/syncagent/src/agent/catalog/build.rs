@@ -9,7 +9,7 @@ use super::{Catalog, Entry, Problem};
 use crate::api::PublishedResource;
 use crate::rules::Rules;
 use crate::rules::crd::Crd;
-use crate::rules::{projection, schema};
+use crate::rules::{fields, projection, schema};
 
 /// A PublishedResource as it was read.
 #[derive(Debug, Clone)]
@@ -141,7 +141,8 @@ fn entry(
         .map_err(|error| Problem { reason: "InvalidProjection", message: error.to_string() })?;
     let rules = Rules::compile(&pr, &crd, agent_name).map(|rules| Rules { schema: schema_name.clone(), ..rules });
     let rules = rules.map(Arc::new).map_err(|error| error.to_string());
-    Ok(Entry { pr, crd, projected: Arc::new(projected), schema_name, rules, origin })
+    let doubts = fields::doubts(&pr, &crd);
+    Ok(Entry { pr, crd, projected: Arc::new(projected), schema_name, rules, doubts, origin })
 }
 
 /// What happens while the rules are not valid.

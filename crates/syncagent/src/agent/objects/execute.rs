@@ -80,6 +80,11 @@ impl StepError {
         }
     }
 
+    /// Whether a server knows us and says no.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if source.is_forbidden())
+    }
+
     /// The same without anything that a server may have quoted.
     pub fn discreet(self) -> Self {
         match self {

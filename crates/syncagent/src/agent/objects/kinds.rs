@@ -51,7 +51,8 @@ impl Kinds {
     }
 }
 
-async fn discover(client: &Client, gvr: &Gvr) -> Result<Option<RelatedKind>, Error> {
+/// Asks a server for a resource.
+pub(super) async fn discover(client: &Client, gvr: &Gvr) -> Result<Option<RelatedKind>, Error> {
     let kind = |kind: &str, namespaced, status| {
         let kind = ApiKind {
             group: gvr.group.clone(),

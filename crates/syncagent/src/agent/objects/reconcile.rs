@@ -109,6 +109,17 @@ impl ReconcileError {
         format!("Failed to process object: {detail}")
     }
 
+    /// Whether a server knows us and says no.
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Read { source, .. } | Self::Path { source, .. } | Self::Related(ReadError::Server { source, .. }) => {
+                source.is_forbidden()
+            }
+            Self::Step(error) => error.is_forbidden(),
+            Self::Related(_) | Self::Problems(..) | Self::Notices(_) | Self::Decide(_) | Self::Panic => false,
+        }
+    }
+
     /// Whether somebody else was faster, which is no failure.
     pub fn is_race(&self) -> bool {
         matches!(self, Self::Step(error) if error.is_race())

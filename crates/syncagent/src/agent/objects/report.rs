@@ -94,6 +94,7 @@ impl Failing {
         let (request, error, lasts) = match report {
             Ok((request, _)) => {
                 metrics.reconciled(CONTROLLER, Outcome::Success);
+                shared.note_failure(&request.key(), None);
                 self.told.remove(&request.key());
                 let losses = shared.losses.lock().len();
                 let lost = std::mem::replace(&mut self.lost, losses) != losses;
@@ -106,6 +107,7 @@ impl Failing {
             Err(Error::Reconcile { request, error }) => {
                 let (text, word) = (error.to_string(), reason(&error).unwrap_or_else(|| error.word().to_owned()));
                 metrics.failed(CONTROLLER, &word, &request.key().to_string(), &text);
+                shared.note_failure(&request.key(), Some(&error));
                 (request, text, !error.is_transient())
             }
             Err(Error::Panic { request, message }) => {

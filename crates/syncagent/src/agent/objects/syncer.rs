@@ -43,6 +43,7 @@ pub(super) struct Syncer {
     shared: Arc<Shared>,
     stop: CancellationToken,
     tasks: JoinSet<()>,
+    copies: Informer<Object>,
     _shown: Shown,
 }
 
@@ -67,6 +68,8 @@ pub(super) struct Shared {
     let_go: Mutex<HashSet<Key>>,
     /// Sources that do not exist although they have copies.
     orphaned: Mutex<HashSet<Key>>,
+    /// Objects that failed when they were last looked at.
+    failing: Mutex<HashSet<Key>>,
     rules: watch::Sender<Arc<Rules>>,
     /// Objects to look at although they have not changed themselves.
     looks: mpsc::UnboundedSender<Key>,
@@ -111,6 +114,7 @@ impl Syncer {
             losses: Mutex::default(),
             let_go: Mutex::default(),
             orphaned: Mutex::default(),
+            failing: Mutex::default(),
             rules: watch::Sender::new(rules),
             looks,
         });
@@ -140,18 +144,18 @@ impl Syncer {
         let reports = controller.run_keyed(look, |_, error, _| again(error), shared.clone());
         tasks.spawn(report::follow(shared.clone(), reports));
         tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), sources, "objects", Side::Kcp)));
-        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies, "copies", Side::Service)));
+        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies.clone(), "copies", Side::Service)));
         if let Some(spaces) = spaces {
             tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", Side::Kcp)));
         }
-        let (name, sources, copies) = (shared.rules().name.clone(), shared.sources.clone(), shared.copies.clone());
-        let journeys = Journeys { sources: sources.clone(), copies: copies.clone(), resource: rules_resource.clone() };
+        let (name, sources, placed) = (shared.rules().name.clone(), shared.sources.clone(), shared.copies.clone());
+        let journeys = Journeys { sources: sources.clone(), copies: placed.clone(), resource: rules_resource.clone() };
         shared.context.metrics.lookout.lend(&name, journeys);
         let shown = shared.context.metrics.show(move |page| {
             page.sample(&family::SOURCE_OBJECTS, &[&name], sources.len());
-            page.sample(&family::SYNCED_OBJECTS, &[&name], copies::count(&copies, &rules_resource));
+            page.sample(&family::SYNCED_OBJECTS, &[&name], copies::count(&placed, &rules_resource));
         });
-        Self { shared, stop, tasks, _shown: shown }
+        Self { shared, stop, tasks, copies, _shown: shown }
     }
 
     /// The rules of this moment.
@@ -189,6 +193,17 @@ impl Syncer {
         self.shared.sources.list_all().into_iter().map(|(key, _)| key).collect()
     }
 
+    /// Whether the watch of copies works.
+    pub fn sees_copies(&self) -> bool {
+        self.copies.health().values().all(|watch| matches!(watch.state, WatchState::Live))
+    }
+
+    /// Looks again at what failed, without waiting for the end of its pause.
+    pub fn try_again(&self) {
+        let failing: Vec<Key> = self.shared.failing.lock().iter().cloned().collect();
+        failing.into_iter().for_each(|key| self.shared.look_at(key));
+    }
+
     /// Stops watching and lets running work come to its end.
     pub async fn stop(mut self) {
         self.stop.cancel();
@@ -218,6 +233,20 @@ impl Shared {
         } else {
             all.remove(key)
         };
+    }
+
+    /// Notes whether an object failed. If that was for want of a right, somebody finds out which one.
+    pub fn note_failure(&self, key: &Key, error: Option<&ReconcileError>) {
+        match error {
+            Some(error) => {
+                if error.is_forbidden() {
+                    // Nobody listens where nothing is granted or refused, as when plans are only told.
+                    let _ = self.context.refused.send(self.rules().name.clone());
+                }
+                self.failing.lock().insert(key.clone());
+            }
+            None => drop(self.failing.lock().remove(key)),
+        }
     }
 
     /// Notes that a source does not exist although it has a copy; or that it is not so any more. Such a copy is never deleted: its source

@@ -19,6 +19,32 @@ pub(super) struct Report<'a> {
     pub(super) syncing: Syncing,
     /// What is wrong with objects.
     pub(super) trouble: Option<&'a str>,
+    /// Whether the service cluster grants all that is needed, or what it does not; nothing while that is not known.
+    pub(super) rights: Option<Result<(), String>>,
+    /// What is doubtful about the rules although they are valid; nothing while that is not known.
+    pub(super) doubts: Option<&'a [String]>,
+    /// What is said about another agent that would serve it too.
+    pub(super) rivalry: Option<&'a str>,
+    /// Whether that other agent serves it, and tells all the rest.
+    pub(super) refused: bool,
+}
+
+impl<'a> Report<'a> {
+    /// For what another agent serves.
+    pub(super) fn of_refused(rivalry: Option<&'a str>) -> Self {
+        Self {
+            schema_name: None,
+            failure: None,
+            problem: None,
+            exported: None,
+            syncing: Syncing::Disabled,
+            trouble: None,
+            rights: None,
+            doubts: None,
+            rivalry,
+            refused: true,
+        }
+    }
 }
 
 /// Whether objects travel, and by which rules.
@@ -48,13 +74,17 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
     if conditions {
         let old: Vec<Value> = pr.status.conditions.iter().map(|condition| condition.0.clone()).collect();
         let ours = [
+            served_by_one(report, &old),
             Some(rules_valid(report)),
             Some(schema_published(report)),
             export_updated(report),
             Some(syncing(report)),
             Some(objects_synced(report)),
+            rights_granted(report),
+            rules_plausible(report),
         ];
-        let wanted = merged(pr, old.clone(), ours.into_iter().flatten(), now);
+        let told = if report.refused { 1 } else { ours.len() };
+        let wanted = merged(pr, old.clone(), ours.into_iter().take(told).flatten(), now);
         if wanted != old {
             status.insert("conditions".to_owned(), json!(wanted));
             // Lists are replaced as a whole, so nobody may have changed it in between.
@@ -74,6 +104,19 @@ struct Condition {
     holds: bool,
     reason: &'static str,
     message: String,
+}
+
+/// Only worth a condition if it was ever otherwise.
+fn served_by_one(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
+    let kind = "ServedByOne";
+    let (holds, reason, message) = match report.rivalry {
+        Some(rivalry) => (false, "SeveralAgents", rivalry.to_owned()),
+        None if old.iter().any(|condition| condition["type"] == kind) => {
+            (true, "OneAgent", "No other agent would serve it.".to_owned())
+        }
+        None => return None,
+    };
+    Some(Condition { kind, holds, reason, message })
 }
 
 fn rules_valid(report: &Report<'_>) -> Condition {
@@ -137,6 +180,22 @@ fn objects_synced(report: &Report<'_>) -> Condition {
     Condition { kind: "ObjectsSynced", holds, reason, message }
 }
 
+fn rights_granted(report: &Report<'_>) -> Option<Condition> {
+    let (holds, reason, message) = match report.rights.clone()? {
+        Ok(()) => (true, "Granted", "The service cluster grants all that copies and related objects need.".to_owned()),
+        Err(lacking) => (false, "Missing", lacking),
+    };
+    Some(Condition { kind: "RightsGranted", holds, reason, message })
+}
+
+fn rules_plausible(report: &Report<'_>) -> Option<Condition> {
+    let (holds, reason, message) = match report.doubts? {
+        [] => (true, "Plausible", "The rules name nothing that cannot be there.".to_owned()),
+        doubts => (false, "Doubtful", format!("This will probably not do what you want: {}", doubts.join("; "))),
+    };
+    Some(Condition { kind: "RulesPlausible", holds, reason, message })
+}
+
 /// The conditions of the PublishedResource with ours set; those of others stay, and times change only with the answer.
 fn merged(
     pr: &PublishedResource,
@@ -188,6 +247,10 @@ mod tests {
             exported: Some(Ok(())),
             syncing: Syncing::Current,
             trouble: None,
+            rights: Some(Ok(())),
+            doubts: Some(&[]),
+            rivalry: None,
+            refused: false,
         }
     }
 
@@ -198,7 +261,10 @@ mod tests {
         let settled = published(&first["status"]["conditions"]);
         assert_eq!(patch(&settled, &good(), true, "now"), None);
         // What is not known changes nothing.
-        assert_eq!(patch(&settled, &Report { exported: None, ..good() }, true, "now"), None);
+        assert_eq!(
+            patch(&settled, &Report { exported: None, rights: None, doubts: None, ..good() }, true, "now"),
+            None
+        );
     }
 
     #[test]
@@ -272,7 +338,41 @@ mod tests {
             let patch = patch(&published(&json!([])), &report, true, "now").unwrap();
             let conditions = patch["status"]["conditions"].as_array().unwrap();
             let reasons: Vec<_> = conditions.iter().map(|condition| condition["reason"].as_str().unwrap()).collect();
-            assert_eq!(reasons, wanted);
+            assert_eq!(reasons[..5], wanted);
+            assert_eq!(reasons[5..], ["Granted", "Plausible"]);
         }
+    }
+
+    #[test]
+    fn two_agents_say_the_same_and_the_one_that_stays_out_says_nothing_else() {
+        let types = |patch: &Value| -> Vec<String> {
+            let all = patch["status"]["conditions"].as_array().unwrap().iter();
+            all.map(|it| format!("{} {}", it["type"].as_str().unwrap(), it["status"].as_str().unwrap())).collect()
+        };
+        let first = patch(&published(&json!([])), &good(), true, "then").unwrap();
+        let settled = published(&first["status"]["conditions"]);
+        let told = patch(&settled, &Report::of_refused(Some("a keeps it")), true, "then").unwrap();
+        assert_eq!(types(&told).last().unwrap(), "ServedByOne False");
+        assert_eq!(types(&told)[..7], types(&first)[..]);
+        let settled = published(&told["status"]["conditions"]);
+        assert_eq!(patch(&settled, &Report { rivalry: Some("a keeps it"), ..good() }, true, "now"), None);
+        assert_eq!(patch(&settled, &Report::of_refused(Some("a keeps it")), true, "now"), None);
+        let alone = patch(&settled, &good(), true, "now").unwrap();
+        assert_eq!(types(&alone).last().unwrap(), "ServedByOne True");
+    }
+
+    #[test]
+    fn what_is_missing_and_what_is_doubtful_has_conditions_of_its_own() {
+        let doubts = ["spec.naming.name: .Object.x cannot exist".to_owned(), "another".to_owned()];
+        let report =
+            Report { rights: Some(Err("the agent may not delete".to_owned())), doubts: Some(&doubts), ..good() };
+        let patch = patch(&published(&json!([])), &report, true, "now").unwrap();
+        let conditions = patch["status"]["conditions"].as_array().unwrap();
+        let told: Vec<_> = conditions[5..].iter().map(|it| (it["type"].as_str(), it["status"].as_str())).collect();
+        assert_eq!(told, [(Some("RightsGranted"), Some("False")), (Some("RulesPlausible"), Some("False"))]);
+        assert_eq!(conditions[5]["message"], "the agent may not delete");
+        assert!(conditions[6]["message"].as_str().unwrap().ends_with("cannot exist; another"));
+        // They do not keep anything from working.
+        assert!(conditions[..5].iter().all(|condition| condition["status"] == "True"));
     }
 }

@@ -1,0 +1,300 @@
+//! The keeper: lets this agent work only on resources that no other agent keeps in the same APIExport.
+//!
+//! ```text
+//!  catalog (all that the selector matches) ──▶ keeper ──▶ catalog without what another agent keeps ──▶ all controllers
+//!  watch of the APIExport ──────────────────────┘ └──▶ an entry in the APIExport, renewed now and then
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_client::watch::{Event, WatchOptions, watch};
+use carrick_client::{Client, Error, Resource};
+use carrick_kcp::kinds::API_EXPORT;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::watch::{Receiver, Sender};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::backoff::Backoff;
+use super::catalog::{Catalog, Refused};
+use super::connect::resource;
+use super::health::{Health, Part};
+use crate::api::KEEPER;
+use crate::rules::abandoned::resource_of;
+use crate::rules::keeper::{Beat, Keeper, Keeping, decide, read, rivalry};
+use crate::rules::metadata::annotation;
+
+/// What the keeper works with.
+pub(crate) struct Setup {
+    /// The service cluster.
+    pub(crate) local: Client,
+    /// The workspace of the APIExport.
+    pub(crate) export: Client,
+    /// Name of the APIExport.
+    pub(crate) name: String,
+    /// Name of the agent.
+    pub(crate) agent_name: String,
+    /// Whether to take over what another agent keeps. Once.
+    pub(crate) take_over: bool,
+    /// How often to renew.
+    pub(crate) beat: Beat,
+    /// Where to tell whether somebody else keeps it.
+    pub(crate) health: Arc<Health>,
+}
+
+/// Hands the catalog on, without what another agent keeps, until told to stop.
+pub(crate) async fn run(
+    setup: Setup,
+    mut catalog: Receiver<Arc<Catalog>>,
+    filtered: Sender<Arc<Catalog>>,
+    stop: CancellationToken,
+) {
+    let part = setup.health.part(format!("keeping of APIExport {}", setup.name));
+    let options = WatchOptions::fields(format!("metadata.name={}", setup.name));
+    let mut events = pin!(watch(setup.export.clone(), resource(&API_EXPORT), options));
+    let mut state = State { take_over: setup.take_over, ..State::default() };
+    let mut backoff = Backoff::for_objects();
+    let mut look: Option<Instant> = None;
+    let mut known = false;
+    loop {
+        let again = async {
+            match look {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            changed = catalog.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                known = true;
+            }
+            Some(event) = events.next() => match event {
+                Event::Listed(export) | Event::Applied(export) => state.export = Some(export.value()),
+                Event::Deleted(_) => state.export = None,
+                // The controller of the export tells of its watch.
+                Event::Begin | Event::Synced | Event::Failing(_) | Event::Recovered => continue,
+            },
+            () = again => {}
+        }
+        let (true, Some(export)) = (known, state.export.clone()) else { continue };
+        if state.me.is_none() {
+            let identified = tokio::select! {
+                () = stop.cancelled() => return,
+                identified = identify(&setup) => identified,
+            };
+            match identified {
+                Ok(me) => state.me = Some(me),
+                Err(error) => {
+                    part.fails(&format!("cannot tell which service cluster this is: {error}"));
+                    look = Some(Instant::now() + backoff.pause());
+                    continue;
+                }
+            }
+        }
+        let current = Arc::clone(&catalog.borrow_and_update());
+        let written = tokio::select! {
+            () = stop.cancelled() => return,
+            written = state.look(&setup, &export, &current, &part) => written,
+        };
+        look = match written {
+            Ok((keeping, next)) => {
+                backoff.reset();
+                state.send(&current, &keeping, &filtered);
+                next.map(|next| Instant::now() + next)
+            }
+            Err(error) => {
+                // The watch brings the newer export any moment.
+                if !error.is_conflict() {
+                    part.fails(&format!("cannot note in APIExport {} who keeps it: {error}", setup.name));
+                }
+                Some(Instant::now() + backoff.pause())
+            }
+        };
+    }
+}
+
+/// What is known.
+#[derive(Default)]
+struct State {
+    export: Option<Value>,
+    me: Option<Keeper>,
+    kept: BTreeSet<String>,
+    take_over: bool,
+    /// Whether it was told that nothing can be noted.
+    told: bool,
+    /// What was handed on last: the catalog, and what was taken out of it.
+    sent: Option<(Arc<Catalog>, Verdict)>,
+}
+
+/// All that may differ between what comes in and what is handed on.
+#[derive(PartialEq, Eq)]
+struct Verdict {
+    kept: BTreeSet<String>,
+    blocked: BTreeMap<String, String>,
+    awaited: BTreeMap<String, String>,
+    elsewhere: BTreeSet<String>,
+    others: BTreeSet<String>,
+}
+
+impl State {
+    /// Looks who keeps the export and writes that down if it is time to; returns when to look again.
+    async fn look(
+        &mut self,
+        setup: &Setup,
+        export: &Value,
+        catalog: &Catalog,
+        part: &Part,
+    ) -> Result<(Keeping, Option<Duration>), Error> {
+        let me = self.me.clone().unwrap_or_default();
+        let wants = wants(catalog);
+        let now = jiff::Timestamp::now().as_millisecond();
+        let recorded = read(annotation(export, KEEPER));
+        let mut keeping = decide(&recorded, &me, &wants, (now, setup.beat, self.take_over));
+        if let Some(text) = keeping.write.take() {
+            let patch = json!({ "metadata": {
+                // Nobody else may have written in between.
+                "resourceVersion": export["metadata"]["resourceVersion"],
+                "annotations": { KEEPER: text },
+            }});
+            match setup.export.merge_patch(&resource(&API_EXPORT), None, &setup.name, &patch).await {
+                Ok(written) => {
+                    keeping = decide(&read(annotation(&written, KEEPER)), &me, &wants, (now, setup.beat, false));
+                    self.export = Some(written);
+                }
+                // An agent that may only look can still see who is there.
+                Err(error) if error.is_forbidden() => {
+                    if !std::mem::replace(&mut self.told, true) {
+                        tracing::warn!(%error, "Cannot note in the APIExport who keeps it: other agents will not notice this one.");
+                    }
+                    keeping.kept = wants.iter().filter(|it| !keeping.blocked.contains_key(*it)).cloned().collect();
+                    keeping.next = Some(setup.beat.renew);
+                }
+                Err(error) => return Err(error),
+            }
+            self.take_over = false;
+        }
+        // Only what is recorded is kept; but an export that was made anew takes nothing away.
+        self.kept.extend(keeping.kept.iter().cloned());
+        self.kept.retain(|resource| wants.contains(resource) && !keeping.blocked.contains_key(resource));
+        let blocked: Vec<String> =
+            keeping.blocked.iter().map(|(resource, keeper)| rivalry(resource, keeper, &me)).collect();
+        if blocked.is_empty() {
+            part.works()
+        } else {
+            part.fails(&blocked.join("; "))
+        }
+        let next = keeping.next.map(|next| Duration::from_millis(u64::try_from(next).unwrap_or_default()));
+        Ok((keeping, next))
+    }
+
+    /// Hands the catalog on unless everything is as it was.
+    fn send(&mut self, catalog: &Arc<Catalog>, keeping: &Keeping, filtered: &Sender<Arc<Catalog>>) {
+        let me = self.me.clone().unwrap_or_default();
+        let verdict = Verdict {
+            kept: self.kept.clone(),
+            blocked: keeping.blocked.iter().map(|(it, keeper)| (it.clone(), rivalry(it, keeper, &me))).collect(),
+            awaited: keeping.awaited.iter().map(|(it, waiter)| (it.clone(), rivalry(it, &me, waiter))).collect(),
+            elsewhere: keeping.elsewhere.clone(),
+            others: keeping.others.clone(),
+        };
+        if self.sent.as_ref().is_some_and(|(before, same)| Arc::ptr_eq(before, catalog) && *same == verdict) {
+            return;
+        }
+        filtered.send_replace(Arc::new(verdict.filter(catalog)));
+        self.sent = Some((Arc::clone(catalog), verdict));
+    }
+}
+
+impl Verdict {
+    /// The catalog without what another agent keeps, or what is not noted yet.
+    fn filter(&self, catalog: &Catalog) -> Catalog {
+        let mut filtered = Catalog {
+            entries: catalog.entries.clone(),
+            resources: catalog.resources.clone(),
+            problems: catalog.problems.clone(),
+            conditions: catalog.conditions,
+            refused: BTreeMap::new(),
+            awaited: BTreeMap::new(),
+            elsewhere: self.elsewhere.clone(),
+            others: self.others.clone(),
+        };
+        for (name, pr) in &catalog.resources {
+            let Some(resource) = resource_of_pr(catalog, name) else { continue };
+            if let Some(why) = self.awaited.get(&resource) {
+                filtered.awaited.insert(name.clone(), why.clone());
+            }
+            if self.kept.contains(&resource) {
+                continue;
+            }
+            filtered.entries.remove(name);
+            filtered.resources.remove(name);
+            filtered.problems.remove(name);
+            if let Some(why) = self.blocked.get(&resource) {
+                filtered.refused.insert(name.clone(), Refused { pr: Arc::clone(pr), why: why.clone() });
+            }
+        }
+        filtered
+    }
+}
+
+/// PublishedResources that another agent serves, with what is said about that.
+pub(crate) fn blocked<'a>(
+    catalog: &'a Catalog,
+    blocked: &'a BTreeMap<String, Keeper>,
+    agent_name: &'a str,
+) -> impl Iterator<Item = (String, String)> + 'a {
+    let me = Keeper { agent: agent_name.to_owned(), ..Keeper::default() };
+    catalog.resources.keys().filter_map(move |name| {
+        let resource = resource_of_pr(catalog, name)?;
+        Some((name.clone(), rivalry(&resource, blocked.get(&resource)?, &me)))
+    })
+}
+
+/// The resources that a catalog would serve.
+pub(crate) fn wants(catalog: &Catalog) -> BTreeSet<String> {
+    catalog.resources.keys().filter_map(|name| resource_of_pr(catalog, name)).collect()
+}
+
+/// The resource in kcp of a PublishedResource; that of earlier times if there is none now.
+pub(crate) fn resource_of_pr(catalog: &Catalog, name: &str) -> Option<String> {
+    let entry = catalog.entries.get(name).map(|entry| entry.schema_name.as_str());
+    let before = catalog.resources.get(name).map(|pr| pr.status.resource_schema_name.as_str());
+    entry.or(before).filter(|schema| !schema.is_empty()).map(resource_of)
+}
+
+async fn identify(setup: &Setup) -> Result<Keeper, Error> {
+    let cluster = cluster_id(&setup.local).await?;
+    Ok(Keeper { agent: setup.agent_name.clone(), cluster, identity: host(), ..Keeper::default() })
+}
+
+/// What tells a cluster apart from all others; empty if that may not be seen.
+pub async fn cluster_id(local: &Client) -> Result<String, Error> {
+    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+    match local.get(&namespaces, None, "kube-system").await {
+        Ok(namespace) => {
+            Ok(namespace.and_then(|it| it["metadata"]["uid"].as_str().map(str::to_owned)).unwrap_or_default())
+        }
+        Err(error) if error.is_forbidden() => Ok(String::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The host name, which is that of the pod in a cluster.
+fn host() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    host.trim().to_owned()
+}
+
+impl From<super::Timing> for Beat {
+    fn from(timing: super::Timing) -> Self {
+        let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self { renew: millis(timing.heartbeat), old: millis(timing.heartbeat_old) }
+    }
+}

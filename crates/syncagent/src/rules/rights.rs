@@ -1,0 +1,170 @@
+//! Which rights on the service cluster a PublishedResource needs. Pure.
+
+use super::crd::Crd;
+use super::related::Related;
+use crate::api::{Origin, PublishedResource};
+
+/// What it takes to see objects.
+pub const READ: &[&str] = &["get", "list", "watch"];
+/// What it takes to keep copies. Without `patch`, whole objects are updated.
+pub const KEEP: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
+/// The part of it that may be granted for one namespace.
+const WRITE: &[&str] = &["create", "update", "delete"];
+
+/// One right that is needed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Need {
+    /// API group; empty for core.
+    pub group: String,
+    /// Plural resource name, with the subresource behind a slash.
+    pub resource: String,
+    /// Only in this namespace.
+    pub namespace: Option<String>,
+    /// What must be allowed.
+    pub verbs: &'static [&'static str],
+    /// What it is for.
+    pub why: String,
+}
+
+impl Need {
+    fn new(group: &str, resource: &str, verbs: &'static [&'static str], why: &str) -> Self {
+        Self { group: group.to_owned(), resource: resource.to_owned(), namespace: None, verbs, why: why.to_owned() }
+    }
+
+    /// `<plural>.<group>`, as kubectl wants it.
+    pub fn shown(&self) -> String {
+        let (plural, subresource) = match self.resource.split_once('/') {
+            Some((plural, subresource)) => (plural, format!("/{subresource}")),
+            None => (self.resource.as_str(), String::new()),
+        };
+        let dot = if self.group.is_empty() { "" } else { "." };
+        format!("{plural}{dot}{}{subresource}", self.group)
+    }
+
+    /// That some verbs are missing, what follows, and the rule that grants them, ready to be pasted.
+    pub fn lacks(&self, verbs: &[&str]) -> String {
+        let (role, within) = match &self.namespace {
+            Some(namespace) => (format!("a Role in namespace {namespace}"), format!(" in namespace {namespace}")),
+            None => ("a ClusterRole".to_owned(), String::new()),
+        };
+        format!(
+            "the agent may not {} {}{within}, {}: {}; add to {role} of the agent: \
+             - {{apiGroups: [\"{}\"], resources: [\"{}\"], verbs: [{}]}}",
+            verbs.join(", "),
+            self.shown(),
+            self.why,
+            consequence(verbs),
+            self.group,
+            self.resource,
+            verbs.iter().map(|verb| format!("\"{verb}\"")).collect::<Vec<_>>().join(", "),
+        )
+    }
+}
+
+/// What does not work without these verbs, the worst first.
+fn consequence(verbs: &[&str]) -> &'static str {
+    let lacks = |verb: &str| verbs.contains(&verb);
+    if lacks("list") || lacks("watch") || lacks("get") {
+        "nothing is seen there"
+    } else if lacks("create") {
+        "nothing is placed there"
+    } else if lacks("update") {
+        "changes do not arrive there"
+    } else {
+        "nothing is deleted there, so that orders cannot be deleted either"
+    }
+}
+
+/// Everything that the rules of a PublishedResource need for copies and related objects. What cannot be compiled is told elsewhere.
+pub fn needs(pr: &PublishedResource, crd: &Crd) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let why = "needed for copies";
+    let (group, plural) = (crd.spec.group.as_str(), crd.spec.names.plural.as_str());
+    let naming = pr.spec.naming.as_ref().map(|naming| naming.namespace.as_str()).unwrap_or_default();
+    if crd.is_namespaced() && !naming.is_empty() && !naming.contains(['{', '$']) {
+        // All copies are in one namespace: rights in others are not needed.
+        push(&mut needs, Need::new(group, plural, READ, why));
+        push(&mut needs, Need { namespace: Some(naming.to_owned()), ..Need::new(group, plural, WRITE, why) });
+    } else {
+        push(&mut needs, Need::new(group, plural, KEEP, why));
+    }
+    for entry in &pr.spec.related {
+        let Ok(related) = Related::compile("spec.related", entry) else { continue };
+        let why = format!("needed for related objects {:?}", entry.identifier);
+        let (gvr, verbs) = match related.origin {
+            Origin::Service => (&related.source, READ),
+            Origin::Kcp => (&related.destination, KEEP),
+        };
+        push(&mut needs, Need::new(&gvr.group, &gvr.resource, verbs, &why));
+        if related.sync_status && related.origin == Origin::Kcp {
+            push(&mut needs, Need::new(&gvr.group, &format!("{}/status", gvr.resource), &["update"], &why));
+        }
+    }
+    needs
+}
+
+/// One need for each resource; of two for the same one the greater stays.
+pub fn push(needs: &mut Vec<Need>, need: Need) {
+    let same = |other: &&mut Need| {
+        (&other.group, &other.resource, &other.namespace) == (&need.group, &need.resource, &need.namespace)
+    };
+    match needs.iter_mut().find(same) {
+        Some(other) if other.verbs.len() >= need.verbs.len() => {}
+        Some(other) => *other = need,
+        None => needs.push(need),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::rules::tests::{crontab, published};
+
+    fn of(spec: Value) -> Vec<(String, Option<String>, &'static [&'static str])> {
+        let needs = needs(&published(spec), &crontab());
+        needs.into_iter().map(|need| (need.shown(), need.namespace, need.verbs)).collect()
+    }
+
+    #[test]
+    fn published_and_related_kinds_need_rights_of_their_own() {
+        let related = |origin: &str, kind: &str| json!({"identifier": origin, "origin": origin, "kind": kind, "syncStatus": true, "object": {"reference": {"path": "x"}}});
+        let crontabs = || "crontabs.example.com".to_owned();
+        assert_eq!(of(json!({})), [(crontabs(), None, KEEP)]);
+        assert_eq!(
+            of(json!({"related": [related("service", "Secret"), related("kcp", "ConfigMap")]})),
+            [
+                (crontabs(), None, KEEP),
+                ("secrets".to_owned(), None, READ),
+                ("configmaps".to_owned(), None, KEEP),
+                ("configmaps/status".to_owned(), None, &["update"]),
+            ]
+        );
+        // Of two needs for one kind the greater stays, and one namespace needs no rights in others.
+        assert_eq!(
+            of(
+                json!({"naming": {"namespace": "all"}, "related": [related("service", "Secret"), related("kcp", "Secret")]})
+            ),
+            [
+                (crontabs(), None, READ),
+                (crontabs(), Some("all".to_owned()), WRITE),
+                ("secrets".to_owned(), None, KEEP),
+                ("secrets/status".to_owned(), None, &["update"]),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_missing_comes_with_a_rule_that_grants_it() {
+        let need = needs(&published(json!({})), &crontab()).remove(0);
+        assert_eq!(
+            need.lacks(&["delete"]),
+            "the agent may not delete crontabs.example.com, needed for copies: nothing is deleted there, so that orders cannot be deleted \
+             either; add to a ClusterRole of the agent: \
+             - {apiGroups: [\"example.com\"], resources: [\"crontabs\"], verbs: [\"delete\"]}"
+        );
+        let here = Need { namespace: Some("n".to_owned()), ..need };
+        assert!(here.lacks(&["create", "update"]).contains(": nothing is placed there; add to a Role in namespace n "));
+    }
+}

@@ -71,12 +71,12 @@ impl State {
         let mut state = Self::default();
         for (key, bytes) in data {
             if let Some(key) = key.strip_suffix(NEXT) {
-                let next = serde_json::from_slice(bytes).unwrap_or_default();
+                let next = carrick_json::from_slice(bytes).unwrap_or_default();
                 state.entries.entry(key.to_owned()).or_default().next = next;
             } else if let Some(key) = key.strip_suffix(AT) {
                 state.records.extend(serde_json::from_slice(bytes).ok().map(|record| (key.to_owned(), record)));
             } else {
-                let last = serde_json::from_slice(bytes).ok();
+                let last = carrick_json::from_slice(bytes).ok();
                 state.entries.entry(key.to_owned()).or_default().last = last;
             }
         }

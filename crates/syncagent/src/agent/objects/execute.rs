@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use carrick_client::{Client, DeleteOptions, Error, ListOptions, Resource};
+use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -231,11 +231,13 @@ impl Executor<'_> {
         let labels: Vec<String> = Link::to(self.key, None).labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let kind = resource(&self.rules.local);
         let options = ListOptions::labels(labels.join(","));
-        let left = self.local.list(&kind, None, &options).await.map_err(|source| StepError::Write {
+        let left = self.local.list_compact(&kind, None, &options).await.map_err(|source| StepError::Write {
             verb: "list",
             at: format!("copies of {}/{}", self.key.namespace, self.key.name),
             source,
         })?;
+        // Metadata will do, so that one that nests too deep is found as well.
+        let left: Vec<Value> = left.iter().map(Object::value).collect();
         // Another agent's copy of a source with the same name is that agent's business.
         let ours = |copy: &&Value| label(copy, AGENT_NAME).is_none_or(|agent| agent == self.rules.agent_name);
         let Some(copy) = left.iter().find(ours) else { return Ok(()) };

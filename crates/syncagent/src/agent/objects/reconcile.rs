@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::{Client, Error, Object, Resource};
+use carrick_json::TooDeep;
 use carrick_kcp::kinds::LOGICAL_CLUSTER;
 use carrick_kcp::{LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
 use carrick_multicluster::{Cluster, ClusterName, FleetStore, Key};
@@ -24,7 +25,7 @@ use crate::agent::connect::resource;
 use crate::agent::events::Type;
 use crate::decide::{Copies, DecideError, Next, Place, Record, RelatedView, Seen, Side, Step, decide, explain};
 use crate::rules::metadata::{SourceKey, annotation, is_deleting};
-use crate::rules::{Duty, Rules};
+use crate::rules::{Duty, Rules, Selection};
 
 /// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless look.
 const CATCH_UP: Duration = Duration::from_secs(2);
@@ -52,6 +53,14 @@ pub(super) enum ReconcileError {
         /// What the server said.
         source: Error,
     },
+    /// An object nests so deep that it cannot be carried.
+    #[error("{what}: {problem}")]
+    TooDeep {
+        /// Which one.
+        what: String,
+        /// How deep.
+        problem: TooDeep,
+    },
     /// Related objects cannot be read.
     #[error(transparent)]
     Related(#[from] ReadError),
@@ -75,6 +84,7 @@ impl ReconcileError {
         match self {
             Self::Read { .. } | Self::Path { .. } | Self::Related(_) | Self::Problems(..) => "Related",
             Self::Decide(_) => "Rules",
+            Self::TooDeep { .. } => "TooDeep",
             Self::Panic => "Panic",
             Self::Step(_) => "Taken",
         }
@@ -92,7 +102,7 @@ impl ReconcileError {
                 source.is_transient()
             }
             Self::Step(error) => error.is_transient(),
-            Self::Related(_) | Self::Problems(..) | Self::Decide(_) | Self::Panic => false,
+            Self::Related(_) | Self::Problems(..) | Self::Decide(_) | Self::TooDeep { .. } | Self::Panic => false,
         }
     }
 }
@@ -112,17 +122,19 @@ pub(super) async fn reconcile(
         return Ok(Next::OnChange);
     };
     shared.note_orphan(request, None);
+    let too_deep = source.too_deep();
     let source = source.value();
     // A panic is a defect, but one object must not take the others down with it.
-    let result = AssertUnwindSafe(process(shared, request, cluster, &source, since)).catch_unwind().await;
+    let result = AssertUnwindSafe(process(shared, request, cluster, (&source, too_deep), since)).catch_unwind().await;
     let result = result.unwrap_or(Err(ReconcileError::Panic));
     if let (Err(error), Some(explained)) = (&result, &shared.context.explained) {
         explained.tell(&shared.rules().name, request, Err(error.to_string()));
     } else if let Err(error) = &result
         && !error.is_race()
     {
-        let message = match error {
-            ReconcileError::Path { .. } => "Failed to retrieve workspace path, cannot process object.",
+        let message = match (error, too_deep) {
+            (ReconcileError::Path { .. }, _) => "Failed to retrieve workspace path, cannot process object.",
+            (ReconcileError::TooDeep { problem, .. }, Some(_)) => &format!("Failed to process object: {problem}."),
             _ => "Failed to process object: a provider-side issue has occurred.",
         };
         shared.context.recorder.event(cluster.json_client(), &source, Type::Warning, "ReconcilingError", message);
@@ -134,7 +146,7 @@ async fn process(
     shared: &Shared,
     request: &Key,
     cluster: &Cluster,
-    source: &Value,
+    (source, too_deep): (&Value, Option<TooDeep>),
     since: Instant,
 ) -> Result<Next, ReconcileError> {
     let rules = shared.rules();
@@ -142,7 +154,20 @@ async fn process(
     let key = source_key(request);
     let namespace = namespace(shared, &rules, request, kcp).await?;
     let path = workspace_path(shared, &rules, cluster).await?;
-    let found: Vec<Value> = copies::of(&shared.copies, &key).iter().map(|copy| copy.value()).collect();
+    let found = copies::of(&shared.copies, &key);
+    // Whatever ends needs no more than metadata.
+    if !is_deleting(source) && rules.selects(source, namespace.as_ref()) != Selection::Out {
+        let copy = found.iter().find_map(|copy| Some((copy, copy.too_deep()?)));
+        let what = match (too_deep, copy) {
+            (Some(problem), _) => Some(("the object".to_owned(), problem)),
+            (None, Some((copy, problem))) => Some((format!("its copy {}/{}", copy.namespace, copy.name), problem)),
+            (None, None) => None,
+        };
+        if let Some((what, problem)) = what {
+            return Err(ReconcileError::TooDeep { what, problem });
+        }
+    }
+    let found: Vec<Value> = found.iter().map(|copy| copy.value()).collect();
     let names: Vec<String> = found.iter().map(full_name).collect();
     let copies = match found.as_slice() {
         [] => Copies::None,

@@ -303,7 +303,7 @@ impl Reader<'_> {
         let answer = watches.get(&self.user, side, &gvr, &room, name);
         let blind = answer == Answer::Blind;
         if let (Answer::Known(object), false) = (answer, reading.live) {
-            return Ok(object.as_ref().map(Object::value));
+            return object.as_ref().map(Object::read).transpose().map_err(|source| reading.failed(source));
         }
         let object = self.client(side).get(&resource(&kind.kind), Some(namespace), name).await;
         let object = object.map_err(|source| reading.failed(source))?;
@@ -329,11 +329,15 @@ impl Reader<'_> {
         let answer = watches.list(&self.user, side, &gvr, &room, selector);
         let blind = answer == Answer::Blind;
         let objects = if let (Answer::Known(objects), false) = (answer, reading.live) {
-            objects.iter().map(Object::value).collect()
+            let objects = objects.iter().map(Object::read).collect::<Result<Vec<_>, _>>();
+            objects.map_err(|source| reading.failed(source))?
         } else {
-            let all = self.client(side).list(&resource(&kind.kind), Some(namespace), &ListOptions::default()).await;
-            let mut objects = all.map_err(|source| reading.failed(source))?;
-            objects.retain(|object| selector.matches_object(object));
+            let (kind, all) = (resource(&kind.kind), ListOptions::default());
+            let all = self.client(side).list_compact(&kind, Some(namespace), &all).await;
+            let mut all = all.map_err(|source| reading.failed(source))?;
+            all.retain(|object| selector.matches_object(&object.value()));
+            let objects = all.iter().map(Object::read).collect::<Result<Vec<_>, _>>();
+            let objects = objects.map_err(|source| reading.failed(source))?;
             watches.learn_list(side, &gvr, &room, selector, &objects);
             objects
         };

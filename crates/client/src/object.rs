@@ -343,7 +343,7 @@ mod tests {
 
     /// Threads of tests are small, and code is not optimised there.
     fn on_a_large_stack(test: impl FnOnce() + Send + 'static) {
-        std::thread::Builder::new().stack_size(16 << 20).spawn(test).unwrap().join().unwrap();
+        std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(test).unwrap().join().unwrap();
     }
 
     #[test]

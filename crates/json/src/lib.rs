@@ -68,4 +68,4 @@ pub mod regex;
 mod read;
 
 pub use path::reference;
-pub use read::{DEEPEST, TooDeep, depth, from_slice, from_str};
+pub use read::{DEEPEST, STACK, TooDeep, depth, from_slice, from_str};

@@ -9,6 +9,10 @@ use serde::de::{DeserializeOwned, Error as _};
 /// How many levels objects may nest.
 pub const DEEPEST: usize = 1_000;
 
+/// The stack of threads that carry such objects, which have code of their own to run for each level. Memory is used only as far as it is
+/// written to.
+pub const STACK: usize = 16 << 20;
+
 /// How many levels are read: an object comes wrapped into others, and its `managedFields` nest deeper than itself.
 const WRAPPED: usize = DEEPEST + 24;
 
@@ -112,7 +116,7 @@ mod tests {
 
     /// Threads of tests are small, and code is not optimised there.
     fn on_a_large_stack(test: impl FnOnce() + Send + 'static) {
-        std::thread::Builder::new().stack_size(16 << 20).spawn(test).unwrap().join().unwrap();
+        std::thread::Builder::new().stack_size(STACK).spawn(test).unwrap().join().unwrap();
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
 pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value, String> {
     let told = |error: serde_json::Error| gojson::complaint(content).unwrap_or_else(|| error.to_string());
     let mut reader = serde_json::Deserializer::from_slice(content);
+    if carrick_json::depth(content) <= gojson::MAX_DEPTH {
+        reader.disable_recursion_limit();
+    }
     let value = Node { path: "", duplicates }.deserialize(&mut reader).map_err(told)?;
     reader.end().map_err(told)?;
     Ok(value)
@@ -145,6 +148,18 @@ mod tests {
         let decoded = decode(text, "application/json", "Widget").unwrap();
         assert_eq!(decoded.duplicates, ["spec.x", "spec.list[0].k", "a"]);
         assert_eq!(decoded.value["spec"]["x"], 2);
+    }
+
+    #[test]
+    fn what_nests_deep_is_read_and_what_nests_deeper_is_refused_as_by_go() {
+        let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        let read = move || {
+            let decoded = decode(nested(gojson::MAX_DEPTH).as_bytes(), "application/json", "Widget").ok().unwrap();
+            assert_eq!(decoded.value.to_string(), nested(gojson::MAX_DEPTH));
+            let refused = decode(nested(gojson::MAX_DEPTH + 1).as_bytes(), "application/json", "Widget").err().unwrap();
+            assert!(refused.code == 400 && refused.message.contains("exceeded max depth"), "{}", refused.message);
+        };
+        std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(read).unwrap().join().unwrap();
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! What Go's decoder says about a text that is no JSON.
 
+/// How deep objects may nest. Go takes 10 000 levels; so many fit into the stack of a thread here, if that is as large as [`carrick_json::STACK`].
+pub(super) const MAX_DEPTH: usize = 1_500;
+
 /// The complaint about a text, or none if it is JSON.
 pub(super) fn complaint(content: &[u8]) -> Option<String> {
     let mut scanner = Scanner { content, at: 0 };
@@ -67,8 +70,7 @@ impl Scanner<'_> {
         self.blank();
         let byte = self.next()?;
         match byte {
-            // Deeper ones are refused elsewhere.
-            _ if depth > 500 => Err(Some("exceeded max depth".to_owned())),
+            b'{' | b'[' if depth >= MAX_DEPTH => Err(Some("exceeded max depth".to_owned())),
             b'{' => self.object(depth),
             b'[' => self.array(depth),
             b'"' => self.string(),

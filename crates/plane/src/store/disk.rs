@@ -221,7 +221,10 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
             return Ok(());
         }
         number += 1;
-        let line: Line<'_, Value> = serde_json::from_slice(&text).map_err(|error| {
+        let mut json = serde_json::Deserializer::from_slice(&text);
+        // What was stored was not too deep to be read.
+        json.disable_recursion_limit();
+        let line = Line::<'_, Value>::deserialize(&mut json).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("line {number} of {FILE} is damaged: {error}"))
         })?;
         inner.revision = inner.revision.max(line.revision);

@@ -77,7 +77,12 @@ impl Agent {
         };
         // The stage's name, and what tells its agents apart.
         let thread = format!("{agent_name}-{}", &uuid::Uuid::new_v4().simple().to_string()[..4]);
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name(&thread).enable_all().build()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name(&thread)
+            .thread_stack_size(carrick_json::STACK)
+            .enable_all()
+            .build()?;
         let [probes, metrics, dashboard] = if setup.probes {
             ports::free::<3>()?.map(|port| Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
         } else {

@@ -21,13 +21,15 @@ pub fn embedded() -> ExitCode {
     init_logs(false);
     let play = |scenario: scenarios::Scenario| {
         Trial::test(scenario.name, move || {
-            let runtime = runtime()?;
-            let result = runtime.block_on(async {
-                let world = EmbeddedWorld::start().await?;
-                (scenario.play)(Arc::new(world)).await
-            });
-            runtime.shutdown_background();
-            verdict(result)
+            on_a_large_stack(move || {
+                let runtime = runtime()?;
+                let result = runtime.block_on(async {
+                    let world = EmbeddedWorld::start().await?;
+                    (scenario.play)(Arc::new(world)).await
+                });
+                runtime.shutdown_background();
+                result
+            })
         })
     };
     libtest_mimic::run(&Arguments::from_args(), scenarios::all().into_iter().map(play).collect()).exit_code()
@@ -57,9 +59,11 @@ pub fn real() -> ExitCode {
     let play = |scenario: scenarios::Scenario| {
         let servers = Arc::clone(&servers);
         Trial::test(scenario.name, move || {
-            let world = servers.world()?;
-            let _turn = servers.turn(scenario.alone);
-            verdict(servers.runtime.block_on((scenario.play)(world)))
+            on_a_large_stack(move || {
+                let world = servers.world().map_err(anyhow::Error::msg)?;
+                let _turn = servers.turn(scenario.alone);
+                servers.runtime.block_on((scenario.play)(world))
+            })
         })
     };
     let compare = |(name, pair)| {
@@ -113,7 +117,18 @@ enum Turn<'a> {
 }
 
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
-    Ok(Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+    Ok(Builder::new_multi_thread().worker_threads(2).thread_stack_size(carrick_json::STACK).enable_all().build()?)
+}
+
+/// Plays something where objects may nest as deep as they can be carried: threads of tests are small.
+fn on_a_large_stack(play: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Result<(), Failed> {
+    let played =
+        std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(play).map(std::thread::JoinHandle::join);
+    match played {
+        Ok(Ok(result)) => verdict(result),
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => Err(error.into()),
+    }
 }
 
 pub(crate) fn verdict(result: anyhow::Result<()>) -> Result<(), Failed> {

@@ -55,6 +55,7 @@ fn trials() -> Vec<Trial> {
     let mut trials = vec![
         alone("convergence::publishing_killed_at_every_write", publish::killed_at_every_write),
         alone("one_writer::a_leader_cut_off_from_the_lease_writes_nothing_more", leaders::cut_off_from_the_lease),
+        alone("one_writer::the_lease_outlives_a_write_that_is_under_way", leaders::stopped_in_the_middle_of_a_write),
         alone("no_loss::a_lost_shard_deletes_nothing_and_harms_nobody_else", shards::lost_and_back),
         alone("no_loss::what_is_out_of_sight_is_not_deleted", losses::out_of_sight),
         alone("secrecy::rules_that_fail_tell_no_secret", secrecy::of_rules_that_fail),

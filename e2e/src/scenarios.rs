@@ -1,5 +1,6 @@
 //! What must be true on every world, one sentence each.
 
+mod any_json;
 mod broken;
 mod chart;
 mod collateral;
@@ -84,6 +85,10 @@ pub fn all() -> Vec<Scenario> {
             deleting_an_order_leaves_nothing_behind
             a_copy_that_its_operator_holds_holds_the_order
             a_copy_is_deleted_as_its_owner_wishes;
+        any_json:
+            an_order_that_nests_deep_is_placed_and_follows_changes
+            an_order_that_nests_too_deep_is_told_by_name_and_harms_nobody
+            numbers_are_carried_to_the_last_digit;
         restarts:
             a_crash_between_any_two_steps_of_the_user_is_made_good
             a_crash_at_any_visible_step_of_the_agent_is_made_good

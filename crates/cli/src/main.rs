@@ -87,13 +87,14 @@ fn main() -> ExitCode {
 
 /// Runs a command that waits for servers.
 fn wait(command: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: cannot start: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(carrick_json::STACK).build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                eprintln!("error: cannot start: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
     match runtime.block_on(command) {
         Ok(code) => code,
         Err(error) => {

@@ -157,7 +157,7 @@ impl Client {
         options: &ListOptions,
     ) -> Result<Vec<Value>, Error> {
         let all = self.list_compact(resource, namespace, options).await?;
-        Ok(all.iter().map(Object::value).collect())
+        all.iter().map(Object::read).collect()
     }
 
     /// The same in compact form, which takes far less room.
@@ -338,7 +338,7 @@ impl Client {
     async fn json(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Error> {
         let request = self.describe(&method, path);
         let answer = self.bytes(method, path, body).await?;
-        serde_json::from_slice(&answer).map_err(|problem| Error::Decode { request, problem: problem.to_string() })
+        carrick_json::from_slice(&answer).map_err(|problem| Error::Decode { request, problem: problem.to_string() })
     }
 
     /// Sends a request and reads the whole answer.

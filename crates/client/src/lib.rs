@@ -27,6 +27,7 @@ mod requests;
 mod resource;
 mod server;
 mod transport;
+mod writes;
 
 pub use client::{Client, DeleteOptions, ListOptions};
 pub use connect::{ConnectError, Overrides};

@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use carrick_json::TooDeep;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::error::Error;
 use crate::resource::Resource;
 
 /// One object: its key and version decoded, the rest as JSON bytes without `managedFields`.
@@ -30,6 +33,8 @@ pub struct Object {
     /// `metadata.generation`; 0 if the kind has none.
     pub generation: i64,
     deleting: bool,
+    /// How deep it nests, if that is too deep; small, because there are many objects.
+    too_deep: Option<NonZeroU32>,
     body: Bytes,
 }
 
@@ -57,11 +62,11 @@ impl Object {
         let Members(mut top) = serde_json::from_str(text)?;
         let metadata =
             top.iter().find(|(key, _)| key == "metadata").map(|(_, raw)| raw.get()).ok_or(NoObject::NoName)?;
-        let header: Header = serde_json::from_str(metadata)?;
+        let metadata = without_managed_fields(metadata)?;
+        let header: Header = serde_json::from_str(&metadata)?;
         if header.name.is_empty() {
             return Err(NoObject::NoName);
         }
-        let metadata = without_managed_fields(metadata)?;
         let mut extra = String::new();
         if let Some(resource) = resource {
             if !has(&top, "apiVersion") {
@@ -74,7 +79,13 @@ impl Object {
             }
         }
         top.retain(|(key, _)| key != "metadata");
-        let mut body = String::with_capacity(text.len());
+        let too_deep = top.iter().find_map(|(_, raw)| TooDeep::check(raw.get().as_bytes()).err());
+        let too_deep = too_deep.and_then(|found| NonZeroU32::new(u32::try_from(found.levels).unwrap_or(u32::MAX)));
+        if too_deep.is_some() {
+            // Nobody can read the rest, and whoever takes what is left for everything must be told: see `read`.
+            top.retain(|(key, _)| key == "apiVersion" || key == "kind");
+        }
+        let mut body = String::with_capacity(if too_deep.is_some() { 0 } else { text.len() });
         body.push('{');
         body.push_str(&extra);
         body.push_str(r#""metadata":"#);
@@ -93,22 +104,40 @@ impl Object {
             resource_version: (*header.resource_version).into(),
             generation: header.generation,
             deleting: header.deletion_timestamp.is_some(),
+            too_deep,
             body: Bytes::from(body.into_bytes().into_boxed_slice()),
         })
     }
 
-    /// The whole object, decoded.
+    /// The object, decoded; of one that nests too deep only apiVersion, kind and metadata. Whoever needs the whole calls [`Object::read`].
     pub fn value(&self) -> Value {
-        // The bytes were valid JSON when the object was made, so this cannot fail.
-        serde_json::from_slice(&self.body).unwrap_or_default()
+        // The bytes were valid JSON when the object was made, and not too deep, so this cannot fail.
+        carrick_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The whole object, decoded, or why it cannot be.
+    pub fn read(&self) -> Result<Value, Error> {
+        let failed = |problem: String| Error::Decode { request: format!("object {self:?}"), problem };
+        if let Some(too_deep) = self.too_deep() {
+            return Err(failed(too_deep.to_string()));
+        }
+        carrick_json::from_slice(&self.body).map_err(|error| failed(error.to_string()))
+    }
+
+    /// How deep the object nests, if that is too deep to be read.
+    pub fn too_deep(&self) -> Option<TooDeep> {
+        self.too_deep.map(|levels| TooDeep { levels: levels.get() as usize })
     }
 
     /// The object decoded into a type.
     pub fn decode<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.body)
+        match self.too_deep() {
+            Some(too_deep) => Err(serde::de::Error::custom(too_deep)),
+            None => carrick_json::from_slice(&self.body),
+        }
     }
 
-    /// The object as JSON, without `managedFields`.
+    /// The object as JSON, without `managedFields`; of one that nests too deep only what [`Object::value`] has.
     pub fn bytes(&self) -> &Bytes {
         &self.body
     }
@@ -238,7 +267,7 @@ fn push_member(text: &mut String, key: &str, raw: &str) -> Result<(), serde_json
     Ok(())
 }
 
-/// The members of a JSON object in their order, values not decoded.
+/// The members of a JSON object in their order, values not decoded. Of keys that come twice, servers take the last.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -252,9 +281,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
+                let mut members: Vec<(String, _)> = Vec::new();
+                while let Some((key, value)) = map.next_entry::<String, _>()? {
+                    match members.iter_mut().find(|(known, _)| *known == key) {
+                        Some(known) => known.1 = value,
+                        None => members.push((key, value)),
+                    }
                 }
                 Ok(Members(members))
             }
@@ -301,6 +333,55 @@ mod tests {
         assert!(!object.is_deleting() && object.labels().is_empty());
         let complete = r#"{"kind":"X","apiVersion":"y/v1","metadata":{"name":"n"}}"#;
         assert_eq!(Object::parse(complete, Some(&secrets)).unwrap().value()["kind"], "X");
+    }
+
+    /// An object whose spec nests so many levels.
+    fn nested(levels: usize) -> String {
+        let spec = format!("{}1{}", r#"{"a":"#.repeat(levels - 1), "}".repeat(levels - 1));
+        format!(r#"{{"kind":"X","apiVersion":"y/v1","metadata":{{"name":"n","deletionTimestamp":"t"}},"spec":{spec}}}"#)
+    }
+
+    /// Threads of tests are small, and code is not optimised there.
+    fn on_a_large_stack(test: impl FnOnce() + Send + 'static) {
+        std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(test).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn an_object_is_read_to_the_deepest_level() {
+        on_a_large_stack(|| {
+            for levels in [2, 128, 129, 500, carrick_json::DEEPEST] {
+                let text = nested(levels);
+                let object = Object::parse(&text, None).unwrap();
+                assert_eq!(object.too_deep(), None, "{levels}");
+                let value = object.read().unwrap();
+                assert_eq!(carrick_json::depth(value.to_string().as_bytes()), levels);
+                assert_eq!((object.value(), object.decode().unwrap()), (value.clone(), value.clone()));
+                assert_eq!(Object::from_value(&value).unwrap().read().unwrap(), value);
+            }
+        });
+    }
+
+    #[test]
+    fn an_object_that_nests_too_deep_is_known_by_its_metadata_and_says_so() {
+        for levels in [carrick_json::DEEPEST + 2, 9_999] {
+            let object = Object::parse(&nested(levels), None).unwrap();
+            let problem = object.read().unwrap_err().to_string();
+            assert!(
+                problem.contains("object |/n@") && problem.contains(&format!("{} levels", levels - 1)),
+                "{problem}"
+            );
+            assert!(object.too_deep().is_some() && object.is_deleting() && object.decode::<Value>().is_err());
+            let left = json!({"kind": "X", "apiVersion": "y/v1", "metadata": {"name": "n", "deletionTimestamp": "t"}});
+            assert_eq!(object.value(), left);
+        }
+    }
+
+    #[test]
+    fn of_keys_that_come_twice_the_last_one_counts() {
+        let text = r#"{"metadata":{"name":"first"},"spec":1,"metadata":{"name":"a","name":"last"},"spec":2}"#;
+        let object = Object::parse(text, None).unwrap();
+        assert_eq!(object.name.as_ref(), "last");
+        assert_eq!(object.value(), json!({"metadata": {"name": "last"}, "spec": 2}));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::channel::Channel;
 use crate::client::Client;
@@ -98,6 +99,12 @@ impl Server {
     /// All requests of all clients of this server so far.
     pub fn requests(&self) -> BTreeMap<Asked, Answers> {
         self.inner.transport.requests()
+    }
+
+    /// Waits, but not longer than given, until every write that was sent so far is answered or has lost its connection. False if there is one
+    /// left, or one that nobody waited for to the end: it may take effect yet.
+    pub async fn settle_writes(&self, longest: Duration) -> bool {
+        self.inner.transport.settle_writes(longest).await
     }
 
     fn scoped(&self, url: &str) -> Client {

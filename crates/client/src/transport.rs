@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use http::uri::Authority;
-use http::{Request, Response, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -16,6 +16,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use crate::connect::{ConnectError, Loaded, Source};
 use crate::requests::{Answers, Asked, Requests};
+use crate::writes::Writes;
 
 mod environment;
 mod files;
@@ -49,6 +50,7 @@ struct Shared {
     first: Uri,
     files: Files,
     requests: Requests,
+    writes: Arc<Writes>,
 }
 
 /// Connections that share one set of credentials.
@@ -92,6 +94,7 @@ impl Transport {
             first: loaded.config.cluster_url.clone(),
             files: Files::new(source, loaded),
             requests: Requests::default(),
+            writes: Arc::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -134,9 +137,15 @@ impl Transport {
         if let Some(moved) = moved(request.uri(), &self.shared.first, &pool.home) {
             *request.uri_mut() = moved;
         }
+        let write = (request.method() != Method::GET).then(|| self.shared.writes.begin());
         let (asked, started) = (Requests::asked(&request), Instant::now());
         let answer = match tokio::time::timeout(HEAD_TIMEOUT, pool.service.clone().oneshot(request)).await {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                if let Some(write) = write {
+                    write.answered();
+                }
+                answer
+            }
             Err(_) => Err(format!("no answer within {} s", HEAD_TIMEOUT.as_secs()).into()),
         };
         self.shared.requests.count(asked, &answer, started.elapsed());
@@ -148,6 +157,11 @@ impl Transport {
             }
         }
         answer
+    }
+
+    /// Waits until all writes that were sent so far are answered; false if that takes longer than given, or one was given up.
+    pub(crate) async fn settle_writes(&self, longest: Duration) -> bool {
+        self.shared.writes.settle(longest).await
     }
 
     /// All requests so far.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
+#[path = "scripted/outage.rs"]
+mod outage;
 #[path = "scripted/requests.rs"]
 mod requests;
 #[path = "scripted/server.rs"]

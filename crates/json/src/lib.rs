@@ -1,7 +1,8 @@
 //! JSON the way Go programs around Kubernetes treat it: gjson and sjson paths, merge patches, Go's encoding, RE2. No I/O.
 //!
 //! ```text
-//!             ┌── path    text or Value + gjson path ──▶ what is there; sjson: written, deleted
+//!             ┌── read    bytes of any depth up to a limit ──▶ value
+//!             ├── path    text or Value + gjson path ──▶ what is there; sjson: written, deleted
 //!   JSON ─────┼── merge   two documents ──▶ RFC 7386 patch; document + patch ──▶ document
 //!             └── go      value ──▶ the bytes Go would write, for hashes and stored state
 //!   text ──────── regex   RE2 pattern + replacement with Go's `$1` ──▶ rewritten text
@@ -44,8 +45,7 @@
 //!   times the document. Beyond that a path leads nowhere ([`path::text::try_get`] and writing say so).
 //! * Arrays are padded with at most 65 536 nulls. Go takes any index, and indexes from 2^64 on as something else.
 //! * Wildcards always find out whether they match. gjson gives up after 10 000 steps per character.
-//! * [`path::set`] and [`path::delete`] refuse documents that nest deeper than 128 levels, which [`serde_json::Value`]
-//!   cannot read.
+//! * [`path::set`] and [`path::delete`] refuse documents that nest deeper than [`DEEPEST`] levels, as [`from_slice`] does.
 //!
 //! Paths, otherwise: results for text that is no JSON may differ; text is UTF-8, where Go has bytes.
 //!
@@ -65,4 +65,7 @@ pub mod merge;
 pub mod path;
 pub mod regex;
 
+mod read;
+
 pub use path::reference;
+pub use read::{DEEPEST, STACK, TooDeep, depth, from_slice, from_str};

@@ -58,6 +58,6 @@ pub fn delete(json: &mut Value, path: &str) -> Result<(), PathError> {
 }
 
 fn replace(json: &mut Value, text: &str) -> Result<(), PathError> {
-    *json = serde_json::from_str(text).map_err(|error| Problem::TooDeep(error.to_string()).anywhere())?;
+    *json = crate::from_str(text).map_err(|error| Problem::TooDeep(error.to_string()).anywhere())?;
     Ok(())
 }

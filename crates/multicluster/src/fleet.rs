@@ -69,6 +69,8 @@ struct State {
     next_controller: u64,
     /// The version the coordinator was last told to be drained.
     drained: u64,
+    /// Whether a reconcile was cut off when its controller ended.
+    cut_off: bool,
 }
 
 /// A controller on the fleet.
@@ -218,7 +220,14 @@ impl Fleet {
     }
 
     /// Gives up everything this process owns, after its controllers have ended, so that others can take over at once.
+    ///
+    /// If a reconcile had to be cut off, nothing is given up: what it was writing may arrive yet. Others take over when the Leases have
+    /// expired, after the end of this process.
     pub async fn release(&self) {
+        if self.inner.state.lock().cut_off {
+            tracing::warn!("A reconcile was cut off, so nothing is released: what it wrote may still arrive.");
+            return;
+        }
         self.inner.coordinator.release().await;
     }
 
@@ -302,6 +311,11 @@ impl Registration {
             controller.drained = version;
         }
         self.inner.tell_drained(&mut state);
+    }
+
+    /// Says that a reconcile was cut off, whose writes may take effect yet.
+    pub(crate) fn cut_off(&self) {
+        self.inner.state.lock().cut_off = true;
     }
 }
 

@@ -138,3 +138,29 @@ async fn a_process_that_stops_leaves_its_share_to_the_others_at_once() {
     let held = left.iter().filter(|lease| lease["spec"]["holderIdentity"].as_str().is_some_and(|it| !it.is_empty()));
     assert_eq!(held.count(), 0, "{left:?}");
 }
+
+#[tokio::test]
+async fn a_leader_whose_work_was_cut_off_does_not_let_the_next_begin() {
+    let (_plane, client, _) = plane().await;
+    let election = Election::new(client.clone(), "cut-off").namespace("default").identity("first");
+    let fleet =
+        Fleet::builder(Namespaces::new(client.clone()).labels("tenant=true")).coordinator(Leader::elect(election));
+    let fleet = fleet.build();
+    let (stop, begun) = (CancellationToken::new(), Arc::new(tokio::sync::Notify::new()));
+    let controller = MultiClusterController::<ConfigMap>::on(&fleet, watcher::Config::default().labels("work=true"))
+        .with_config(carrick_multicluster::Config::default().grace(Duration::from_millis(50)))
+        .graceful_shutdown_on(stop.clone().cancelled_owned());
+    let hang = |_: Arc<ConfigMap>, context: Context<tokio::sync::Notify>| async move {
+        context.data.notify_one();
+        std::future::pending::<Result<Action, Infallible>>().await
+    };
+    let reports = controller.run(hang, |_, error: &Infallible, _| match *error {}, begun.clone());
+    let task = tokio::spawn(reports.for_each(async |_| {}));
+    begun.notified().await;
+    stop.cancel();
+    task.await.unwrap();
+    fleet.release().await;
+    let leases = Resource::namespaced("coordination.k8s.io", "v1", "Lease", "leases");
+    let lease = client.get(&leases, Some("default"), "cut-off").await.unwrap().unwrap();
+    assert_eq!(lease["spec"]["holderIdentity"], "first");
+}

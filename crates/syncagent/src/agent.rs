@@ -52,6 +52,8 @@ use rights::Granted;
 
 /// How long running work may take to come to its end after a stop.
 const GRACE: Duration = Duration::from_secs(8);
+/// How long writes that are under way after that may take to be answered.
+const LAST_WRITES: Duration = Duration::from_secs(1);
 
 /// A part of the agent that can be switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -256,11 +258,17 @@ impl Agent {
         };
         self.metrics.set_leader(&name, true);
         // Held until the work has come to its end. When it is lost, the work is dropped where it stands.
-        let ended = tokio::select! {
-            ended = self.work(stop) => ended,
-            lost = election.hold(&leadership, &report) => return Err(lost.into()),
-        };
-        election.release().await;
+        let (local, kcp) = (self.config.local.clone(), self.config.kcp.clone());
+        let ended = election.hold_while(&leadership, &report, self.work(stop)).await?;
+        // A write that is under way would meet those of a successor: then the lease is left to expire.
+        if local.settle_writes(LAST_WRITES).await && kcp.settle_writes(LAST_WRITES).await {
+            election.release().await;
+        } else {
+            tracing::warn!(
+                lease = name,
+                "A write may still arrive, so the lease is not released and expires by itself."
+            );
+        }
         ended
     }
 

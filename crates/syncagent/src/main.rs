@@ -45,6 +45,7 @@ fn main() -> ExitCode {
 
     let result = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_stack_size(carrick_json::STACK)
         .build()
         .map_err(anyhow::Error::from)
         .and_then(|runtime| runtime.block_on(run(options, unsent)));

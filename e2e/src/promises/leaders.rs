@@ -12,6 +12,7 @@ use super::flows;
 use super::lab::Lab;
 use super::switch::described;
 use crate::agent::{Agent, Setup};
+use crate::kinds;
 use crate::scenarios::rights::grant;
 use crate::world::{ADMIN_AGENT, AGENT, EmbeddedWorld, User};
 
@@ -73,4 +74,48 @@ pub async fn cut_off_from_the_lease() -> anyhow::Result<String> {
     let (before, after) = (handed_over, work.len() - handed_over);
     second.stop().await?;
     Ok(format!("{before} writes of the first agent, then {after} of the second one, taken over after {taken_over:.1?}"))
+}
+
+/// An agent that is told to stop while a server takes its time with a write. If the answer comes in time, the lease is released after it;
+/// otherwise it is left to expire, so that whatever arrives late arrives before anybody else may write.
+pub async fn stopped_in_the_middle_of_a_write() -> anyhow::Result<String> {
+    let soon = stopped_during(Duration::from_secs(3)).await.context("a write that is answered in time")?;
+    ensure!(soon.copy, "the lease was released before the write was done");
+    ensure!(soon.holder.is_empty(), "the lease is still held by {:?} although all was done", soon.holder);
+    let late = stopped_during(Duration::from_secs(40)).await.context("a write that is not answered in time")?;
+    ensure!(!late.copy, "the write was done already");
+    ensure!(!late.holder.is_empty(), "the lease was released while a write was under way");
+    Ok("released after the answer, and kept without one".to_owned())
+}
+
+/// What is there after an agent has ended.
+struct Left {
+    /// Whether the write was done.
+    copy: bool,
+    /// Who holds the lease.
+    holder: String,
+}
+
+async fn stopped_during(delay: Duration) -> anyhow::Result<Left> {
+    let lab = Lab::bare(EmbeddedWorld::start().await?, flows::plain(), None).await?;
+    lab.flow.publish(&lab.stage).await?;
+    let agent = Agent::start(&lab.stage, Setup { leader_election: true, ..Setup::default() })?;
+    Order(Team::A, "first", json!({ "spec": { "size": 1 } })).act(&lab).await?;
+    lab.stage.copy_is("the agent works", &lab.stage.team_a, "first", |_| true).await?;
+    let service = lab.world.service_plane().faults();
+    let create = Match::any().user(ADMIN_AGENT).verbs(&["create"]).resource(&lab.stage.group, "buckets");
+    let slow = service.add(Rule::new(create, Effect::delay(delay)));
+    Order(Team::A, "one", json!({ "spec": { "size": 1 } })).act(&lab).await?;
+    lab.stage
+        .eventually("the write is under way", async || {
+            ensure!(service.hits(slow) > 0, "it is not");
+            Ok(())
+        })
+        .await?;
+    agent.stop().await?;
+    let copy = lab.stage.copy(&lab.stage.team_a, "one").await?.is_some();
+    let name = format!("syncagent.{}", lab.stage.agent_name());
+    let lease = lab.stage.service.get(&kinds::leases(), Some(&lab.stage.agent_namespace()), &name).await?;
+    let lease = lease.context("there is no lease")?;
+    Ok(Left { copy, holder: lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned() })
 }

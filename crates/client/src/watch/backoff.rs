@@ -5,7 +5,7 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(200);
 /// What failed may work at any moment, and shall then be seen soon; many who fail at once take turns.
-const LONGEST: Duration = Duration::from_secs(4);
+const LONGEST: Duration = Duration::from_secs(3);
 /// A kind that is not served is served soon, more often than not: its CRD or binding is on the way.
 const LONGEST_UNSERVED: Duration = Duration::from_secs(2);
 

@@ -189,7 +189,7 @@ impl<'a> Found<'a> {
 
     /// The value; none if there is none or if the text was no JSON.
     pub fn value(&self) -> Option<Value> {
-        serde_json::from_str(&self.raw).ok()
+        crate::from_str(&self.raw).ok()
     }
 
     /// The value itself, `null` if there is none.

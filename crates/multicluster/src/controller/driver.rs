@@ -354,6 +354,10 @@ where
             if stopping || late {
                 running.abort.abort();
             }
+            if stopping {
+                // Whatever it was doing may take effect yet.
+                self.parts.registration.cut_off();
+            }
         }
         // Aborted tasks end at once; they must not keep the timer firing until they are joined.
         let pause = now + self.parts.config.grace.max(std::time::Duration::from_secs(1));
@@ -381,5 +385,13 @@ where
 
     fn request(&self, key: &Key) -> Request<K> {
         Request::from_key(key, self.parts.dyntype.clone())
+    }
+}
+
+impl<K: Lookup, E: StdError + 'static> Drop for Driver<K, E> {
+    fn drop(&mut self) {
+        if !self.running.is_empty() {
+            self.parts.registration.cut_off();
+        }
     }
 }

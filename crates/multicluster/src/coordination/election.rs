@@ -4,6 +4,8 @@
 //! Lease's duration by their own clock; the time stamps in the object are for people. A leader that could not renew for ten seconds
 //! stops, five seconds before anybody else may start.
 
+use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,18 +132,46 @@ impl Election {
 
     /// Keeps the Lease; returns only when it is lost.
     pub async fn hold(&mut self, leadership: &Leadership, report: Report<'_>) -> Lost {
+        match self.hold_while(leadership, report, std::future::pending::<Infallible>()).await {
+            Ok(never) => match never {},
+            Err(lost) => lost,
+        }
+    }
+
+    /// Keeps the Lease while something is done, and returns what came of that. When the Lease is lost, the work is dropped where it stands.
+    pub async fn hold_while<T>(
+        &mut self,
+        leadership: &Leadership,
+        report: Report<'_>,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Lost> {
         let mut problem = "no answer".to_owned();
+        let mut work = pin!(work);
         loop {
             let deadline = self.renewed + self.deadline();
-            tokio::time::sleep_until((Instant::now() + self.period()).min(deadline)).await;
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                () = tokio::time::sleep_until((Instant::now() + self.period()).min(deadline)) => {}
+            }
             let started = Instant::now();
-            match tokio::time::timeout_at(deadline, self.attempt()).await {
+            let (attempt, done) = {
+                let mut attempt = pin!(tokio::time::timeout_at(deadline, self.attempt()));
+                tokio::select! {
+                    attempt = &mut attempt => (attempt, None),
+                    // A renewal that is under way is not cut off: it would be in the way of giving the Lease up.
+                    done = &mut work => (attempt.await, Some(done)),
+                }
+            };
+            if let Some(done) = done {
+                return Ok(done);
+            }
+            match attempt {
                 Ok(Ok(Attempt::Leading)) => {
                     report(Ok(()));
                     self.renewed = started;
                     leadership.0.put_off(started + self.deadline());
                 }
-                Ok(Ok(Attempt::HeldBy(holder))) => return Lost::Taken { lease: self.shown(), holder },
+                Ok(Ok(Attempt::HeldBy(holder))) => return Err(Lost::Taken { lease: self.shown(), holder }),
                 Ok(Err(error)) => problem = error.to_string(),
                 Err(_) => {}
             }
@@ -149,7 +179,7 @@ impl Election {
                 report(Err(&format!("lease {}: {problem}", self.shown())));
             }
             if Instant::now() >= self.renewed + self.deadline() {
-                return Lost::Expired { lease: self.shown(), after: self.deadline(), problem };
+                return Err(Lost::Expired { lease: self.shown(), after: self.deadline(), problem });
             }
         }
     }

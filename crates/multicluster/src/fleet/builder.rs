@@ -58,6 +58,7 @@ impl FleetBuilder {
             controllers: HashMap::new(),
             next_controller: 0,
             drained: 0,
+            cut_off: false,
         };
         let coordinator = self.coordinator;
         let inner = Arc::new(Inner {

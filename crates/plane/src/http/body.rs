@@ -89,7 +89,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        if self.depth > gojson::DEEPEST {
+        if self.depth > gojson::MAX_DEPTH {
             return Err(D::Error::custom("exceeded max depth"));
         }
         deserializer.deserialize_any(self)
@@ -171,6 +171,18 @@ mod tests {
         let decoded = decode(text, "application/json", "Widget").unwrap();
         assert_eq!(decoded.duplicates, ["spec.x", "spec.list[0].k", "a"]);
         assert_eq!(decoded.value["spec"]["x"], 2);
+    }
+
+    #[test]
+    fn what_nests_deep_is_read_and_what_nests_deeper_is_refused_as_by_go() {
+        let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        let read = move || {
+            let decoded = decode(nested(gojson::MAX_DEPTH).as_bytes(), "application/json", "Widget").ok().unwrap();
+            assert_eq!(decoded.value.to_string(), nested(gojson::MAX_DEPTH));
+            let refused = decode(nested(gojson::MAX_DEPTH + 1).as_bytes(), "application/json", "Widget").err().unwrap();
+            assert!(refused.code == 400 && refused.message.contains("exceeded max depth"), "{}", refused.message);
+        };
+        std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(read).unwrap().join().unwrap();
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What Go's decoder says about a text that is no JSON.
 
-/// How deep values may lie inside each other. Go's decoder takes ten thousand levels, which is more than a stack here does.
-pub(super) const DEEPEST: usize = 500;
+/// How deep objects may nest. Go takes 10 000 levels; so many fit into the stack of a thread here, if that is as large as [`carrick_json::STACK`].
+pub(super) const MAX_DEPTH: usize = 1_500;
 
 /// The complaint about a text, or none if it is JSON.
 pub(super) fn complaint(content: &[u8]) -> Option<String> {
@@ -71,7 +71,7 @@ impl Scanner<'_> {
         let byte = self.next()?;
         match byte {
             // Deeper ones are refused elsewhere.
-            _ if depth > DEEPEST => Err(Some("exceeded max depth".to_owned())),
+            _ if depth > MAX_DEPTH => Err(Some("exceeded max depth".to_owned())),
             b'{' => self.object(depth),
             b'[' => self.array(depth),
             b'"' => self.string(),

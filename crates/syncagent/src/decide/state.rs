@@ -181,7 +181,7 @@ impl State {
         let mut entry =
             |key: &str, change: &dyn Fn(&mut Entry)| change(self.entries.entry(key.to_owned()).or_default());
         if let Some(key) = key.strip_suffix(NEXT) {
-            let next: Vec<Value> = serde_json::from_slice(bytes).unwrap_or_default();
+            let next: Vec<Value> = carrick_json::from_slice(bytes).unwrap_or_default();
             entry(key, &|entry| entry.next = next.iter().cloned().map(Applied::of_json).collect());
         } else if let Some(key) = key.strip_suffix(AT) {
             self.records.extend(serde_json::from_slice(bytes).ok().map(|record| (key.to_owned(), record)));
@@ -193,7 +193,7 @@ impl State {
                     entry.last = std::str::from_utf8(bytes).ok().map(|sum| Applied::Sum(sum.to_owned()));
                 }
             });
-        } else if let Ok(value) = serde_json::from_slice(bytes) {
+        } else if let Ok(value) = carrick_json::from_slice(bytes) {
             self.entries.entry(key.to_owned()).or_default().last = Some(Applied::Whole(value));
         }
     }

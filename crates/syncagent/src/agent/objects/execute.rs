@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use carrick_client::{Client, DeleteOptions, Error, ListOptions, Resource};
+use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -340,11 +340,13 @@ impl Executor<'_> {
         }
         let kind = resource(&self.rules.local);
         let options = ListOptions::labels(labels.join(","));
-        let left = self.local.list(&kind, None, &options).await.map_err(|source| StepError::Write {
+        let left = self.local.list_compact(&kind, None, &options).await.map_err(|source| StepError::Write {
             verb: "list",
             at: format!("copies of {}/{}", self.key.namespace, self.key.name),
             source,
         })?;
+        // Metadata will do, so that one that nests too deep is found as well.
+        let left: Vec<Value> = left.iter().map(Object::value).collect();
         // The copy of another agent is that agent's business, that of another source is that source's, and so is that of an earlier object of
         // the same name.
         let uid = self.source["metadata"]["uid"].as_str();

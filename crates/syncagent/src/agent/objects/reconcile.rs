@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::{Client, Error, Object, Resource};
+use carrick_json::TooDeep;
 use carrick_kcp::kinds::LOGICAL_CLUSTER;
 use carrick_kcp::{LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
 use carrick_multicluster::{Cluster, ClusterName, FleetStore, Key};
@@ -28,7 +29,7 @@ use crate::decide::{
     Claim, Copies, DecideError, Next, Place, Record, RelatedView, Seen, Side, Step, claim, decide, explain,
 };
 use crate::rules::metadata::{SourceKey, annotation, is_deleting};
-use crate::rules::{Duty, Rules};
+use crate::rules::{Duty, Rules, Selection};
 
 /// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless look.
 const CATCH_UP: Duration = Duration::from_secs(2);
@@ -59,6 +60,14 @@ pub(super) enum ReconcileError {
         /// What the server said.
         source: Error,
     },
+    /// An object nests so deep that it cannot be carried.
+    #[error("{what}: {problem}")]
+    TooDeep {
+        /// Which one.
+        what: String,
+        /// How deep.
+        problem: TooDeep,
+    },
     /// Related objects cannot be read.
     #[error(transparent)]
     Related(#[from] ReadError),
@@ -86,6 +95,7 @@ impl ReconcileError {
             Self::Read { .. } | Self::Path { .. } | Self::Related(_) | Self::Problems(..) => "Related",
             Self::Notices(_) => "Status",
             Self::Decide(_) => "Rules",
+            Self::TooDeep { .. } => "TooDeep",
             Self::Panic => "Panic",
             Self::Step(_) => "Taken",
         }
@@ -99,6 +109,7 @@ impl ReconcileError {
                 error @ (DecideError::Taken(_) | DecideError::Earlier { .. } | DecideError::Disputed { .. }),
             ) => error.to_string(),
             Self::Problems(problems, _) => problems.join("; "),
+            Self::TooDeep { problem, .. } => format!("{problem}."),
             Self::Step(error) => match error.for_consumer() {
                 Some(detail) => detail,
                 None => return "Failed to process object: a provider-side issue has occurred.".to_owned(),
@@ -116,7 +127,8 @@ impl ReconcileError {
                 source.is_forbidden()
             }
             Self::Step(error) => error.is_forbidden(),
-            Self::Related(_) | Self::Problems(..) | Self::Notices(_) | Self::Decide(_) | Self::Panic => false,
+            Self::Related(_) | Self::Problems(..) | Self::Notices(_) | Self::Decide(_) => false,
+            Self::TooDeep { .. } | Self::Panic => false,
         }
     }
 
@@ -132,7 +144,8 @@ impl ReconcileError {
                 source.is_transient()
             }
             Self::Step(error) => error.is_transient(),
-            Self::Related(_) | Self::Problems(..) | Self::Notices(_) | Self::Decide(_) | Self::Panic => false,
+            Self::Related(_) | Self::Problems(..) | Self::Notices(_) | Self::Decide(_) => false,
+            Self::TooDeep { .. } | Self::Panic => false,
         }
     }
 }
@@ -153,9 +166,10 @@ pub(super) async fn reconcile(
         return Ok(Next::OnChange);
     };
     shared.note_orphan(request, None);
+    let too_deep = source.too_deep();
     let source = source.value();
     // A panic is a defect, but one object must not take the others down with it.
-    let result = AssertUnwindSafe(process(shared, request, cluster, &source, since)).catch_unwind().await;
+    let result = AssertUnwindSafe(process(shared, request, cluster, (&source, too_deep), since)).catch_unwind().await;
     let result = result.unwrap_or(Err(ReconcileError::Panic));
     if let (Err(error), Some(explained)) = (&result, &shared.context.explained) {
         explained.tell(&shared.rules().name, request, Err(error.to_string()));
@@ -173,7 +187,7 @@ async fn process(
     shared: &Shared,
     request: &Key,
     cluster: &Cluster,
-    source: &Value,
+    (source, too_deep): (&Value, Option<TooDeep>),
     since: Instant,
 ) -> Result<Next, ReconcileError> {
     let rules = shared.rules();
@@ -185,6 +199,19 @@ async fn process(
     let path = unless(deleting, workspace_path(shared, &rules, cluster).await)?;
     let rivals = rivals(shared, &rules, request, cluster).await?;
     let found = own_copies(shared, &rules, &key, source, &rivals)?;
+    // Whatever ends needs no more than metadata.
+    if !deleting && rules.selects(source, namespace.as_ref()) != Selection::Out {
+        let copy = found.iter().find_map(|copy| Some((copy, copy.too_deep()?)));
+        let what = match (too_deep, copy) {
+            (Some(problem), _) => Some(("the object".to_owned(), problem)),
+            (None, Some((copy, problem))) => Some((format!("its copy {}/{}", copy.namespace, copy.name), problem)),
+            (None, None) => None,
+        };
+        if let Some((what, problem)) = what {
+            return Err(ReconcileError::TooDeep { what, problem });
+        }
+    }
+    let found: Vec<Value> = found.iter().map(|copy| copy.value()).collect();
     let names: Vec<String> = found.iter().map(full_name).collect();
     let copies = match found.as_slice() {
         [] => Copies::None,
@@ -370,11 +397,10 @@ fn own_copies(
     key: &SourceKey,
     source: &Value,
     rivals: &[(Arc<Rules>, Value)],
-) -> Result<Vec<Value>, ReconcileError> {
+) -> Result<Vec<Arc<Object>>, ReconcileError> {
     let mut own = Vec::new();
     for copy in copies::of(&shared.copies, key, &rules.remote.resource()) {
-        let copy = copy.value();
-        if claim(rules, key, source, rivals, &copy)? == Claim::Ours {
+        if claim(rules, key, source, rivals, &copy.value())? == Claim::Ours {
             own.push(copy);
         }
     }

@@ -349,7 +349,7 @@ impl Reader<'_> {
         let answer = watches.get(&self.user, side, &gvr, &room, name);
         let blind = answer == Answer::Blind;
         if let (Answer::Known(object), false) = (answer, reading.live) {
-            return Ok(object.as_ref().map(Object::value));
+            return object.as_ref().map(Object::read).transpose().map_err(|source| reading.failed(None, source));
         }
         let object = self.client(side).get(&resource(&kind.kind), Some(namespace), name).await;
         let object = object.map_err(|source| reading.failed(Some((side, kind, namespace, name)), source))?;
@@ -375,11 +375,15 @@ impl Reader<'_> {
         let answer = watches.list(&self.user, side, &gvr, &room, selector);
         let blind = answer == Answer::Blind;
         let objects = if let (Answer::Known(objects), false) = (answer, reading.live) {
-            objects.iter().map(Object::value).collect()
+            let objects = objects.iter().map(Object::read).collect::<Result<Vec<_>, _>>();
+            objects.map_err(|source| reading.failed(None, source))?
         } else {
-            let all = self.client(side).list(&resource(&kind.kind), Some(namespace), &ListOptions::default()).await;
-            let mut objects = all.map_err(|source| reading.failed(Some((side, kind, namespace, "*")), source))?;
-            objects.retain(|object| selector.matches_object(object));
+            let all = ListOptions::default();
+            let all = self.client(side).list_compact(&resource(&kind.kind), Some(namespace), &all).await;
+            let failed = |source| reading.failed(Some((side, kind, namespace, "*")), source);
+            let mut all = all.map_err(failed)?;
+            all.retain(|object| selector.matches_object(&object.value()));
+            let objects = all.iter().map(Object::read).collect::<Result<Vec<_>, _>>().map_err(failed)?;
             watches.learn_list(side, &gvr, &room, selector, &objects);
             objects
         };

@@ -22,6 +22,7 @@ mod kills;
 mod lab;
 mod leaders;
 mod losses;
+mod meddling;
 mod publish;
 mod quiet;
 mod secrecy;
@@ -38,8 +39,8 @@ use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Trial};
 
 use crate::harness;
-use deed::Meddling;
 use flow::Flow;
+use meddling::Meddling;
 
 type Play = Box<dyn FnOnce() -> LocalBoxFuture<'static, anyhow::Result<String>> + Send>;
 
@@ -69,6 +70,9 @@ fn trials() -> Vec<Trial> {
             trials.push(of_flow("secrecy::no_secret_is_told_in_storms", &flow, secrecy::in_storms));
         }
     }
+    // Large objects cost time, and at rest they are like any other.
+    trials.push(of_flow("convergence::killed_before_and_after_every_write", &flows::large(), kills::every_write));
+    trials.push(of_flow("convergence::made_good_after_storms", &flows::large(), storms::storms));
     for meddling in Meddling::ALL {
         let mut flows = vec![flows::short()];
         // Reverting and editing is about the order itself, whatever travels along.

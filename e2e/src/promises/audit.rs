@@ -259,9 +259,15 @@ fn without_owner(mut spec: Value) -> Value {
     spec
 }
 
-/// Whether the place of a write is compared: events have names by chance, and leases are not work.
+/// Whether the place of a write is compared: events have names by chance, leases are not work, and of a new object that was lost on its way
+/// not even the name is known.
 fn is_placed(ask: &Ask) -> bool {
-    !["events", "leases"].contains(&ask.resource.as_str())
+    !["events", "leases"].contains(&ask.resource.as_str()) && !is_lost(ask)
+}
+
+/// Whether the content of a new object never arrived.
+fn is_lost(ask: &Ask) -> bool {
+    ask.verb == "create" && ask.name.is_empty()
 }
 
 fn place(lab: &Lab, write: &Write) -> String {
@@ -292,7 +298,7 @@ fn allowed_in_kcp(lab: &Lab, ask: &Ask) -> bool {
 }
 
 fn allowed_on_service(lab: &Lab, ask: &Ask) -> bool {
-    let of_state = ask.namespace == lab.stage.agent_namespace() && ask.name.starts_with("obj-state-");
+    let of_state = ask.namespace == lab.stage.agent_namespace() && (ask.name.starts_with("obj-state-") || is_lost(ask));
     match ask.resource.as_str() {
         "events" | "leases" => true,
         "publishedresources" => ask.subresource == "status",

@@ -58,6 +58,16 @@ pub enum Deed {
     PutStatus(Beside, &'static str, &'static str, Value),
     /// Somebody deletes an object beside an order.
     Remove(Beside, &'static str, &'static str),
+    /// A consumer writes the whole spec of an order, nulls included.
+    Replace(Team, &'static str, Value),
+    /// The provider changes the rules, by a merge patch of the spec of the PublishedResource.
+    Republish(Value),
+    /// The provider changes the CRD.
+    Redefine(fn(&mut Value)),
+    /// A consumer accepts the claims about these plurals, and no others.
+    Accept(Team, &'static [&'static str]),
+    /// Somebody deletes the namespace of a consumer's copies, with all that is in it.
+    Raze(Team),
 }
 
 impl Deed {
@@ -108,6 +118,16 @@ impl Deed {
                 client.delete(&kind, Some(&namespace), name, &DeleteOptions::default()).await?;
                 Ok(())
             }
+            Self::Replace(team, name, spec) => lab.replace_source(team.of(lab), name, spec).await,
+            Self::Republish(spec) => {
+                let name = lab.stage.published_name("Bucket");
+                let patch = json!({ "spec": spec });
+                lab.stage.service.merge_patch(&kinds::published_resources(), None, &name, &patch).await?;
+                Ok(())
+            }
+            Self::Redefine(change) => lab.redefine(*change).await,
+            Self::Accept(team, claims) => lab.stage.accept(team.of(lab), claims).await,
+            Self::Raze(team) => lab.delete_namespace(&team.of(lab).cluster).await,
         }
     }
 
@@ -117,93 +137,6 @@ impl Deed {
             Self::Report(team, name, _) | Self::Touch(team, name, _) => Some((*team, name)),
             _ => None,
         }
-    }
-}
-
-/// What somebody does while the agent is dead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meddling {
-    /// The consumer sets the spec back to what it was before the last step.
-    RevertsSpec,
-    /// The consumer deletes the source.
-    DeletesSource,
-    /// The consumer makes the source go at once and creates another one of the same name.
-    RecreatesSource,
-    /// The operator changes a field of the copy that the source does not have.
-    EditsCopy,
-    /// The operator deletes the copy.
-    DeletesCopy,
-    /// Somebody deletes what the agent remembers.
-    DeletesState,
-}
-
-impl Meddling {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::RevertsSpec,
-        Self::DeletesSource,
-        Self::RecreatesSource,
-        Self::EditsCopy,
-        Self::DeletesCopy,
-        Self::DeletesState,
-    ];
-
-    /// What somebody does, as part of a sentence.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::RevertsSpec => "reverts_the_spec",
-            Self::DeletesSource => "deletes_the_source",
-            Self::RecreatesSource => "recreates_the_source",
-            Self::EditsCopy => "edits_the_copy",
-            Self::DeletesCopy => "deletes_the_copy",
-            Self::DeletesState => "deletes_the_state",
-        }
-    }
-
-    /// Meddles with team A's order. False if there is nothing to meddle with.
-    pub async fn act(self, lab: &Lab, name: &str, before: &Value) -> anyhow::Result<bool> {
-        let team = &lab.stage.team_a;
-        let (kind, namespace) = (lab.source_kind(), lab.source_namespace());
-        let Some(source) = team.client.get(&kind, namespace, name).await? else { return Ok(false) };
-        match self {
-            Self::RevertsSpec => {
-                if before.is_null() || source["spec"] == before["spec"] {
-                    return Ok(false);
-                }
-                let patch = json!({ "spec": null });
-                team.client.merge_patch(&kind, namespace, name, &patch).await?;
-                let patch = json!({ "spec": before["spec"] });
-                team.client.merge_patch(&kind, namespace, name, &patch).await?;
-            }
-            Self::DeletesSource => lab.delete_source(team, name).await?,
-            Self::RecreatesSource => {
-                lab.delete_source(team, name).await?;
-                let free = json!({ "metadata": { "finalizers": null } });
-                match team.client.merge_patch(&kind, namespace, name, &free).await {
-                    Err(error) if !error.is_not_found() => return Err(error.into()),
-                    _ => {}
-                }
-                let labels = &source["metadata"]["labels"];
-                let content = json!({ "metadata": { "labels": labels }, "spec": { "region": "new", "size": 50 } });
-                lab.create_source(team, name, &content).await?;
-            }
-            Self::EditsCopy | Self::DeletesCopy => {
-                let Some(copy) = lab.stage.copy_of_kind(&lab.copy_kind(), team, name).await? else { return Ok(false) };
-                if self == Self::EditsCopy {
-                    lab.patch_copy(&copy, &json!({ "spec": { "owner": "operator" } })).await?;
-                } else {
-                    let (namespace, name) = place(&copy);
-                    let namespace = (!namespace.is_empty()).then_some(namespace);
-                    lab.stage.service.delete(&lab.copy_kind(), namespace, name, &DeleteOptions::default()).await?;
-                }
-            }
-            Self::DeletesState => {
-                let Some(secret) = lab.stage.remembered_of(team, name).await? else { return Ok(false) };
-                let (namespace, name) = place(&secret);
-                lab.stage.service.delete(&kinds::secrets(), Some(namespace), name, &DeleteOptions::default()).await?;
-            }
-        }
-        Ok(true)
     }
 }
 
@@ -240,6 +173,49 @@ impl Lab {
             .await
     }
 
+    /// Writes the whole spec of a source.
+    async fn replace_source(&self, team: &Workspace, name: &str, spec: &Value) -> anyhow::Result<()> {
+        let (kind, namespace) = (self.source_kind(), self.source_namespace());
+        // The agent holds it at the same time.
+        self.stage
+            .eventually(&format!("{name} can be replaced in {}", team.path), async || {
+                let mut source = team.client.get(&kind, namespace, name).await?.context("it is gone")?;
+                source["spec"] = spec.clone();
+                team.client.replace(&kind, namespace, &source).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Changes the CRD of the copies.
+    async fn redefine(&self, change: fn(&mut Value)) -> anyhow::Result<()> {
+        let kind = self.copy_kind();
+        let name = format!("{}.{}", kind.plural, kind.group);
+        self.stage
+            .eventually("the CRD can be changed", async || {
+                let mut crd = self.stage.service.get(&kinds::crds(), None, &name).await?.context("there is no CRD")?;
+                change(&mut crd);
+                self.stage.service.replace(&kinds::crds(), None, &crd).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Deletes a namespace on the service cluster with all that is in it, and waits until it is gone.
+    pub async fn delete_namespace(&self, name: &str) -> anyhow::Result<()> {
+        let (namespaces, service) = (kinds::namespaces(), &self.stage.service);
+        let before = service.get(&namespaces, None, name).await?.context("there is no such namespace")?;
+        service.delete(&namespaces, None, name, &DeleteOptions::default()).await?;
+        self.stage
+            .eventually("the namespace is gone", async || {
+                let now = service.get(&namespaces, None, name).await?;
+                let same = now.as_ref().is_some_and(|now| now["metadata"]["uid"] == before["metadata"]["uid"]);
+                ensure!(!same, "it is there");
+                Ok(())
+            })
+            .await
+    }
+
     /// Deletes a source.
     pub async fn delete_source(&self, team: &Workspace, name: &str) -> anyhow::Result<()> {
         let kind = self.source_kind();
@@ -252,7 +228,8 @@ impl Lab {
         copy.with_context(|| format!("there is no copy of {name} of {}", team.path))
     }
 
-    async fn patch_copy(&self, copy: &Value, patch: &Value) -> anyhow::Result<()> {
+    /// Patches a copy.
+    pub async fn patch_copy(&self, copy: &Value, patch: &Value) -> anyhow::Result<()> {
         let (namespace, name) = place(copy);
         ensure!(!name.is_empty(), "a copy without a name: {copy}");
         let namespace = (!namespace.is_empty()).then_some(namespace);

@@ -1,5 +1,7 @@
 //! The flows: every kind of rule that a PublishedResource can have is in one of them.
 
+mod content;
+
 use carrick_client::Resource;
 use serde_json::{Value, json};
 
@@ -9,6 +11,8 @@ use super::deed::Team::{A, B};
 use super::flow::{Flow, Step, step};
 use super::state::State;
 use crate::fixtures;
+
+pub use content::{closed, large};
 
 /// What is planted in Secrets, and must never be seen elsewhere.
 pub const PLANTED: &str = "plAnted-hunter2-5eCret";
@@ -26,6 +30,7 @@ pub fn all() -> Vec<Flow> {
         filtered(),
         cluster_wide(),
         held(),
+        closed(),
     ]
 }
 

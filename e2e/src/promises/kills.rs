@@ -2,9 +2,9 @@
 
 use anyhow::{Context, ensure};
 
-use super::deed::Meddling;
 use super::flow::Flow;
 use super::lab::{LONG_CALM, Lab, PATIENCE};
+use super::meddling::Meddling;
 use super::seed::is_wide;
 use super::state::State;
 use super::story::Story;
@@ -60,23 +60,27 @@ pub async fn every_write_and_meddling(flow: Flow, meddling: Meddling) -> anyhow:
     let mut lab = Lab::open(flow).await?;
     let story = Story::told(&mut lab).await?;
     let (mut cases, mut missed) = (0, 0);
-    let mut at_rest: Vec<State> = Vec::new();
+    let mut at_rest: Vec<Ends> = Vec::new();
     for index in 0..lab.flow.steps.len() {
         let expected = match rested(&mut lab, &story, index, meddling).await? {
-            Some(state) => {
-                at_rest.push(state.clone());
-                vec![state]
+            Some(ends) => {
+                at_rest.push(ends.clone());
+                ends
             }
             None if index + 1 < lab.flow.steps.len() => continue,
             // An order under way to its end can be replaced by a new one, which may still find what was made for the old one.
-            None if meddling == Meddling::RecreatesSource => at_rest.clone(),
+            None if meddling == Meddling::RecreatesSource => {
+                let both = || at_rest.iter().flat_map(|ends| ends.copied.iter().chain(&ends.bare)).cloned().collect();
+                Ends { copied: both(), bare: both() }
+            }
             // All other meddling does not stop an order from ending.
-            None => vec![story.after[index].clone()],
+            None => Ends::of(vec![story.after[index].clone(), without_namespace(&story.after[index], meddling)]),
         };
         for write in 1..=story.writes[index] {
             for moment in moments(index, write) {
                 let case = Case { index, write, moment, meddling };
                 let came_about = case.run(&mut lab, &story, &expected).await?;
+                meddling.undo(&mut lab).await.with_context(|| format!("after {case:?}"))?;
                 *if came_about { &mut cases } else { &mut missed } += 1;
                 lab.clear(&story.start).await.with_context(|| format!("after {case:?}"))?;
             }
@@ -86,8 +90,38 @@ pub async fn every_write_and_meddling(flow: Flow, meddling: Meddling) -> anyhow:
     Ok(format!("{cases} cases, {missed} in vain"))
 }
 
+/// What meddling may come to, if the order has a copy by then and if it has none.
+#[derive(Clone)]
+struct Ends {
+    copied: Vec<State>,
+    bare: Vec<State>,
+}
+
+impl Ends {
+    fn of(states: Vec<State>) -> Self {
+        Self { copied: states.clone(), bare: states }
+    }
+}
+
+/// What tells that a new source is refused: the source itself, and what its provider is told.
+fn refused(state: &State) -> State {
+    state.only(|place| place.contains(" publishedresources ") || place == "team-a buckets default/one")
+}
+
+/// Whether the copy of an old source is as it was, unless it was on its way out.
+fn is_kept(state: &State, copy: &serde_json::Value) -> bool {
+    copy.is_null() || !copy["metadata"]["deletionTimestamp"].is_null() || state.copy("team-a", "one") == copy
+}
+
+/// The same state without what goes with the namespace of team A's copies, if that is what somebody deletes.
+fn without_namespace(state: &State, meddling: Meddling) -> State {
+    let goes =
+        |place: &str| place.starts_with("service ") && (place.contains(" team-a/") || place.ends_with(" /team-a"));
+    state.only(|place| meddling != Meddling::DeletesNamespace || !goes(place))
+}
+
 /// What comes of meddling while the agent is down and nothing is under way.
-async fn rested(lab: &mut Lab, story: &Story, index: usize, meddling: Meddling) -> anyhow::Result<Option<State>> {
+async fn rested(lab: &mut Lab, story: &Story, index: usize, meddling: Meddling) -> anyhow::Result<Option<Ends>> {
     let before = lab.play_to(story, index).await?;
     let step = lab.flow.steps[index].clone();
     lab.play(&step).await?;
@@ -97,8 +131,11 @@ async fn rested(lab: &mut Lab, story: &Story, index: usize, meddling: Meddling) 
     lab.start_agent()?;
     lab.ready().await?;
     let state = lab.rest_for(LONG_CALM).await?;
+    meddling.undo(lab).await.with_context(|| format!("after {meddling:?} at rest"))?;
+    // A new source that finds no copy of the old one is served like any other.
+    let bare = if meddling == Meddling::RecreatesSource { lab.eyes.look() } else { state.clone() };
     lab.clear(&story.start).await.with_context(|| format!("after {meddling:?} at rest after {:?}", step.name))?;
-    Ok(meddled.then_some(state))
+    Ok(meddled.then_some(Ends { copied: vec![state], bare: vec![bare] }))
 }
 
 /// One kill with meddling.
@@ -112,7 +149,7 @@ struct Case {
 
 impl Case {
     /// False if the kill or the meddling did not come about.
-    async fn run(&self, lab: &mut Lab, story: &Story, expected: &[State]) -> anyhow::Result<bool> {
+    async fn run(&self, lab: &mut Lab, story: &Story, expected: &Ends) -> anyhow::Result<bool> {
         let Self { index, write, moment, meddling } = *self;
         let before = lab.play_to(story, index).await?;
         let step = lab.flow.steps[index].clone();
@@ -125,12 +162,20 @@ impl Case {
         };
         let at =
             || format!("step {:?}, killed {moment:?} write {write}, {}, then {meddling:?}", step.name, death.write);
+        let expected = if death.copy.is_null() { &expected.bare } else { &expected.copied };
         let mut ends: Vec<&State> = if death.meddled { expected.iter().collect() } else { vec![&story.after[index]] };
         if meddling == Meddling::EditsCopy && !death.remembered {
             // A copy that the agent has no memory of is written as a whole, the operator's change included.
             ends.push(&story.after[index]);
         }
-        let good = |state: &State| ends.contains(&state);
+        let good = |state: &State| {
+            ends.iter().any(|end| match meddling {
+                // How far the agent had come decides what else is left of the old order; its copy stays as it was.
+                Meddling::RecreatesSource if !death.copy.is_null() => refused(end) == refused(state),
+                Meddling::RecreatesSource => end.without_memories() == state.without_memories(),
+                _ => *end == state,
+            }) && (meddling != Meddling::RecreatesSource || !death.meddled || is_kept(state, &death.copy))
+        };
         let settled = async {
             lab.until("the state is that of the same meddling at rest", None, good).await?;
             lab.ready().await?;

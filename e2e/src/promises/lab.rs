@@ -10,8 +10,9 @@ use carrick_syncagent::agent::Timing;
 use serde_json::Value;
 
 use super::audit::Audit;
-use super::deed::{Meddling, Team};
+use super::deed::Team;
 use super::flow::Flow;
+use super::meddling::Meddling;
 use super::state::{Eyes, State};
 use super::switch::Switch;
 use crate::agent::{Agent, Setup};
@@ -56,6 +57,8 @@ pub struct Death {
     pub write: String,
     /// Whether the meddling found something to meddle with.
     pub meddled: bool,
+    /// The copy of the order when the agent died; null if there was none.
+    pub copy: Value,
     /// Whether the agent remembered anything about the order when it died.
     pub remembered: bool,
 }
@@ -68,23 +71,33 @@ impl Lab {
 
     /// The same on a given world.
     pub async fn open_on(world: EmbeddedWorld, flow: Flow) -> anyhow::Result<Self> {
-        let mut lab = Self::bare(world, flow, None).await?;
+        Self::open_in(world, flow, None).await
+    }
+
+    /// The same with a given API group.
+    pub async fn open_in(world: EmbeddedWorld, flow: Flow, group: Option<&str>) -> anyhow::Result<Self> {
+        let mut lab = Self::bare(world, flow, group).await?;
         lab.flow.publish(&lab.stage).await?;
         lab.start_agent()?;
-        // What the first order of all brings along, such as namespaces, stays: from then on every run begins with the same state.
+        lab.settle().await?;
+        Ok(lab)
+    }
+
+    /// What the first order of all brings along, such as namespaces, stays: from then on every run begins with the same state.
+    pub async fn settle(&mut self) -> anyhow::Result<()> {
         for team in Team::BOTH {
-            lab.create_source(team.of(&lab), "first", &lab.flow.first.clone()).await?;
+            self.create_source(team.of(self), "first", &self.flow.first.clone()).await?;
         }
-        lab.until("the first orders are placed", None, |state| {
+        self.until("the first orders are placed", None, |state| {
             ["team-a", "team-b"].iter().all(|team| !state.copy(team, "first").is_null())
         })
         .await?;
         for team in Team::BOTH {
-            lab.delete_source(team.of(&lab), "first").await?;
+            self.delete_source(team.of(self), "first").await?;
         }
-        lab.until("the first orders are gone", None, |state| !state.has("/first")).await?;
-        lab.rest().await?;
-        Ok(lab)
+        self.until("the first orders are gone", None, |state| !state.has("/first")).await?;
+        self.rest().await?;
+        Ok(())
     }
 
     /// A lab where nothing is published and no agent runs. The API group may be given.
@@ -92,7 +105,7 @@ impl Lab {
         let world = Arc::new(world);
         let stage = Stage::bare_with_group(world.clone(), group).await?;
         let switch = Switch::install([world.kcp_plane(), world.service_plane()]);
-        let eyes = Eyes::new(&world, &stage);
+        let eyes = Eyes::new(&world, &stage)?;
         let audit = Audit::begin(&world, &stage, &flow);
         let timing = Timing {
             requeue: PERIOD,
@@ -159,6 +172,7 @@ impl Lab {
         self.kill_agent().await?;
         let mut death = Death::default();
         if let Some((meddling, before)) = meddling {
+            death.copy = self.eyes.look().copy("team-a", "one").clone();
             death.remembered = self.stage.remembered_of(&self.stage.team_a, "one").await?.is_some();
             death.meddled = meddling.act(self, "one", before).await.with_context(|| format!("{meddling:?}"))?;
         }

@@ -8,6 +8,7 @@ use carrick_plane::{Kind, Plane, Store};
 use carrick_syncagent::api;
 use data_encoding::BASE64;
 use parking_lot::Mutex;
+use regex::Regex;
 use serde_json::Value;
 
 use crate::stage::Stage;
@@ -72,15 +73,31 @@ impl State {
     pub fn difference(&self, expected: &Self) -> Difference {
         let places: BTreeSet<&String> = self.0.keys().chain(expected.0.keys()).collect();
         let differing = places.into_iter().filter(|place| self.0.get(*place) != expected.0.get(*place));
-        let shown = |object: Option<&Arc<Value>>| object.map_or_else(|| "absent".to_owned(), ToString::to_string);
-        let lines = differing.map(|place| {
-            format!(
-                "{place}\n      expected {}\n      found    {}",
-                shown(expected.0.get(place)),
-                shown(self.0.get(place))
-            )
-        });
-        Difference(lines.collect())
+        let mut lines = Vec::new();
+        for place in differing {
+            let of = |state: &Self| state.0.get(place).map_or(Value::Null, |object| Value::clone(object));
+            lines.push(place.clone());
+            differ(String::new(), &of(expected), &of(self), &mut lines);
+        }
+        Difference(lines)
+    }
+}
+
+/// Adds the fields that differ.
+fn differ(path: String, expected: &Value, found: &Value, lines: &mut Vec<String>) {
+    match (expected, found) {
+        _ if expected == found => {}
+        (Value::Object(wanted), Value::Object(there)) => {
+            let keys: BTreeSet<&String> = wanted.keys().chain(there.keys()).collect();
+            for key in keys {
+                let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
+                differ(format!("{path}.{key}"), &of(wanted), &of(there), lines);
+            }
+        }
+        _ => {
+            let short = |value: &Value| value.to_string().chars().take(1500).collect::<String>();
+            lines.push(format!("  {path}\n      expected {}\n      found    {}", short(expected), short(found)));
+        }
     }
 }
 
@@ -101,22 +118,24 @@ pub struct Eyes {
     clusters: Vec<(String, String)>,
     id: String,
     group: String,
+    uids: Regex,
     known: Mutex<BTreeMap<String, (u64, Arc<Value>)>>,
 }
 
 impl Eyes {
     /// Eyes for one stage.
-    pub fn new(world: &EmbeddedWorld, stage: &Stage) -> Self {
+    pub fn new(world: &EmbeddedWorld, stage: &Stage) -> anyhow::Result<Self> {
         let store = |plane: &Plane| plane.api().store.clone();
         let named = [("provider", &stage.provider), ("team-a", &stage.team_a), ("team-b", &stage.team_b)];
-        Self {
+        Ok(Self {
             kcp: store(world.kcp_plane()),
             service: store(world.service_plane()),
             clusters: named.map(|(name, workspace)| (workspace.cluster.clone(), name.to_owned())).into(),
             id: stage.id.clone(),
             group: stage.group.clone(),
+            uids: Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")?,
             known: Mutex::default(),
-        }
+        })
     }
 
     /// The revisions of both stores: as long as they stay, so does the state.
@@ -175,6 +194,12 @@ impl Eyes {
 
     fn normal(&self, object: &Value) -> Value {
         let mut object: Value = serde_json::from_str(&self.alias(&object.to_string())).unwrap_or_default();
+        // Texts for people name UIDs.
+        for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
+            if let Some(message) = condition["message"].as_str() {
+                condition["message"] = self.uids.replace_all(message, "uid").into();
+            }
+        }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|key, _| !PASSING.contains(&key.as_str()));
             if let Some(deletion) = metadata.get_mut("deletionTimestamp") {

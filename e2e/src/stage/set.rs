@@ -118,6 +118,33 @@ impl Stage {
         })
         .await
     }
+
+    /// Lets a consumer accept these claims, by the plurals they are about, and reject all others; waits until kcp has taken note.
+    pub async fn accept(&self, team: &Workspace, accepted: &[&str]) -> anyhow::Result<()> {
+        let bindings = kinds::kcp(&API_BINDING_V2);
+        let at = (&team.client, &bindings, None, self.export_name());
+        let binding = self.object("the binding is there", at, |_| true).await?;
+        let mut claims = binding["spec"]["permissionClaims"].clone();
+        for claim in claims.as_array_mut().into_iter().flatten() {
+            let named = claim["resource"].as_str().unwrap_or_default();
+            claim["state"] = json!(if accepted.contains(&named) { "Accepted" } else { "Rejected" });
+        }
+        let patch = json!({ "spec": { "permissionClaims": claims } });
+        team.client.merge_patch(&bindings, None, self.export_name(), &patch).await?;
+        let names = |claims: &Value| -> Vec<String> {
+            let claims = claims.as_array().into_iter().flatten();
+            claims.filter_map(|claim| claim["resource"].as_str().map(str::to_owned)).collect()
+        };
+        self.object("kcp has taken note of the claims", at, |binding| {
+            let wanted = names(&binding["status"]["exportPermissionClaims"]);
+            let applied = names(&binding["status"]["appliedPermissionClaims"]);
+            let accepted = |name: &String| accepted.contains(&name.as_str());
+            applied.iter().all(accepted)
+                && wanted.iter().filter(|name| accepted(name)).all(|name| applied.contains(name))
+        })
+        .await?;
+        Ok(())
+    }
 }
 
 /// A condition of an object; null if it has none of that type.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use super::{ADOPTION, beside_names, create_namespace, publish, put, republish, same, untouched, warned};
+use super::{
+    ADOPTION, beside_names, create_namespace, publish, put, quick_agent, republish, same, silent, untouched, warned,
+};
 use crate::kinds;
 use crate::scenarios::related::encoded;
 use crate::stage::{NAMESPACE, Stage, shown};
@@ -146,10 +148,11 @@ pub(crate) async fn an_object_in_the_place_of_a_copy_is_refused_until_its_owner_
     let (stage, unowned) = taken(world, json!({ "region": "eu", "size": 9 })).await?;
     let (team, buckets) = (&stage.team_a, stage.buckets());
     let at = (&stage.service, &buckets, Some(team.cluster.as_str()), "bucket");
-    let agent = stage.start_agent()?;
+    let agent = quick_agent(&stage)?;
     stage.order(team, "bucket", json!({ "region": "us", "size": 1 })).await?;
     warned(&stage, team, "bucket", &["bucket", &team.cluster, "TakeOver"]).await?;
-    stage.at_rest().await?;
+    // Nothing changes, so there is nothing more to tell.
+    silent(&stage, &agent).await?;
     untouched(at, &unowned).await?;
     // An order that was refused can go, and leaves the object alone.
     stage.cancel(team, "bucket").await?;

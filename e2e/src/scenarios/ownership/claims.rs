@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use carrick_kcp::kinds::API_BINDING_V2;
 use serde_json::{Value, json};
 
 use super::{beside_names, is_free, named_secret, prepare, put, republish, warned};
 use crate::scenarios::related::encoded;
-use crate::stage::{NAMESPACE, Stage, Workspace, condition, place, shown};
+use crate::stage::{NAMESPACE, Stage, condition, place, shown};
 use crate::world::World;
 use crate::{fixtures, kinds};
 
@@ -31,35 +30,13 @@ fn related() -> Value {
 /// A stage where Buckets bring Secrets along, and team A accepts nothing but some claims.
 async fn set(world: Arc<dyn World>, accepted: &[&str], more: Value) -> anyhow::Result<Stage> {
     let stage = prepare(world, |group| fixtures::crd(group, "Bucket")).await?;
-    accept(&stage, &stage.team_a, accepted).await?;
+    stage.accept(&stage.team_a, accepted).await?;
     let mut spec = json!({ "naming": beside_names(""), "related": related() });
     for (key, value) in more.as_object().into_iter().flatten() {
         spec[key] = value.clone();
     }
     stage.publish("Bucket", spec).await?;
     Ok(stage)
-}
-
-/// Accepts these claims and rejects all others, and waits until kcp has taken note.
-async fn accept(stage: &Stage, team: &Workspace, accepted: &[&str]) -> anyhow::Result<()> {
-    let bindings = kinds::kcp(&API_BINDING_V2);
-    let at = (&team.client, &bindings, None, stage.export_name());
-    let binding = stage.object("the binding is there", at, |_| true).await?;
-    let mut claims = binding["spec"]["permissionClaims"].clone();
-    for claim in claims.as_array_mut().into_iter().flatten() {
-        let named = claim["resource"].as_str().unwrap_or_default();
-        claim["state"] = json!(if accepted.contains(&named) { "Accepted" } else { "Rejected" });
-    }
-    let patch = json!({ "spec": { "permissionClaims": claims } });
-    team.client.merge_patch(&bindings, None, stage.export_name(), &patch).await?;
-    stage
-        .object("kcp has taken note of the claims", at, |binding| {
-            let applied = binding["status"]["appliedPermissionClaims"].as_array();
-            let names: Vec<_> = applied.into_iter().flatten().filter_map(|claim| claim["resource"].as_str()).collect();
-            names.iter().all(|name| accepted.contains(name))
-        })
-        .await?;
-    Ok(())
 }
 
 /// An order, its copy, and Secrets of either origin.
@@ -125,7 +102,7 @@ pub(crate) async fn an_order_whose_claims_were_revoked_can_be_deleted(world: Arc
         copies.push(copy);
     }
     stage.at_rest().await?;
-    accept(&stage, team, EVENTS).await?;
+    stage.accept(team, EVENTS).await?;
     stage.cancel(team, "one").await?;
     ended(&stage, "one", &copies[0]).await?;
     agent.stop().await?;
@@ -158,7 +135,7 @@ pub(crate) async fn an_order_that_the_filter_drops_is_let_go_without_any_claim(
             let at = (&stage.service, &secrets, Some(place(&copy).0), "bucket-own");
             stage.object("the Secret of the consumer arrives", at, |_| true).await?;
             stage.at_rest().await?;
-            accept(&stage, team, EVENTS).await?;
+            stage.accept(team, EVENTS).await?;
         }
         team.client.merge_patch(&buckets, Some(NAMESPACE), "bucket", &label(Value::Null)).await?;
         stage.source_is("the order is let go", team, "bucket", is_free).await?;
@@ -177,7 +154,7 @@ pub(crate) async fn an_order_is_released_without_any_claim(world: Arc<dyn World>
         let copy = order(&stage, "bucket").await?;
         let at = (&stage.service, &secrets, Some(place(&copy).0), "bucket-own");
         stage.object("the Secret of the consumer arrives", at, |_| true).await?;
-        accept(&stage, team, EVENTS).await?;
+        stage.accept(team, EVENTS).await?;
         if running {
             republish(&stage, json!({ "synchronization": { "enabled": false } })).await?;
         } else {
@@ -199,7 +176,7 @@ pub(crate) async fn claims_that_are_accepted_later_bring_the_secrets(world: Arc<
     let (team, secrets) = (&stage.team_a, kinds::secrets());
     let copy = order(&stage, "bucket").await?;
     stage.at_rest().await?;
-    accept(&stage, team, EVERYTHING).await?;
+    stage.accept(team, EVERYTHING).await?;
     let at = (&team.client, &secrets, Some(NAMESPACE), "bucket-credentials");
     stage.object("the Secret of the service arrives", at, |_| true).await?;
     let at = (&stage.service, &secrets, Some(place(&copy).0), "bucket-own");

@@ -196,7 +196,7 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
 
 /// Takes back what must go before the primary goes. Returns whether all of that is done.
 pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) -> bool {
-    let goes = |rules: &Related| rules.origin == Origin::Kcp || rules.cleanup;
+    let goes = Related::goes_with_primary;
     let mut done = true;
     let mut release = |held: &Held<'_>| {
         let mut strand = Vec::new();

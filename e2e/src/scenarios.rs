@@ -206,6 +206,11 @@ pub fn all() -> Vec<Scenario> {
             a_kind_of_another_export_may_be_related
             a_secret_of_the_service_goes_only_if_asked_to
             a_secret_of_the_consumer_is_held_while_it_is_copied
-            the_status_of_a_related_object_travels_if_asked_to;
+            the_status_of_a_related_object_travels_if_asked_to
+            a_copy_goes_as_soon_as_its_original_of_the_service_goes
+            a_copy_goes_also_if_order_and_original_go_at_once
+            a_copy_goes_when_its_original_in_kcp_does_not_match_any_more
+            a_copy_goes_as_its_order_says
+            a_related_copy_goes_as_its_own_original_says;
     }
 }

@@ -23,7 +23,7 @@ mod why;
 pub use pair::has_finalizer;
 pub use primary::{Copies, Seen, decide};
 pub use record::Record;
-pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, unnamed};
+pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, Stray, is_stray, unnamed};
 pub use step::{Dependents, Event, Next, Place, Plan, Side, Step};
 pub use why::{Explanation, explain};
 

@@ -103,7 +103,7 @@ impl Lab {
 
     /// Starts an agent.
     pub fn start_agent(&mut self) -> anyhow::Result<()> {
-        let timing = Timing { requeue: PERIOD, resync: PERIOD, absent_kind: PERIOD, known_kind: PERIOD };
+        let timing = Timing { requeue: PERIOD, grace: PERIOD, resync: PERIOD, absent_kind: PERIOD, known_kind: PERIOD };
         let setup = Setup { probes: true, timing, ..Setup::default() };
         self.agent = Some(Agent::start(&self.stage, setup)?);
         Ok(())

@@ -38,6 +38,8 @@ pub(super) struct Pair<'a> {
     pub remembered: Option<&'a Entry>,
     /// Whether the source is held by our finalizer until the copy is gone.
     pub blocks: bool,
+    /// Whether this is the consumer's order itself and not a related object.
+    pub primary: bool,
     /// Link and agent name, for copies that carry them.
     pub link: Option<(&'a Link, &'a str)>,
     pub subresources: &'a [&'a str],
@@ -165,7 +167,7 @@ impl Pair<'_> {
         if !self.blocks || !has_finalizer(self.source) {
             return Progress::Settled;
         }
-        if self.link.is_some() {
+        if self.primary {
             steps.push(Step::ConfirmNoCopy);
             steps.push(Step::Forget);
         }
@@ -180,7 +182,7 @@ impl Pair<'_> {
             link.write(&mut object, agent_name);
         }
         // It had a copy before, which may be somewhere else and just out of sight.
-        if self.link.is_some() && self.remembered.is_some() {
+        if self.primary && self.remembered.is_some() {
             steps.push(Step::ConfirmNoCopy);
         }
         if let Some(namespace) = &self.copy_at.namespace {
@@ -202,9 +204,14 @@ impl Pair<'_> {
                 return Progress::Wrote;
             }
             // The new one is created when the old one is gone.
-            Change::Patch(patch) if self.link.is_none() && is_refused(&at.kind, copy, &patch) => {
+            Change::Patch(patch) if !self.primary && is_refused(&at.kind, copy, &patch) => {
                 steps.push(delete(at, copy, None));
                 return Progress::Waiting;
+            }
+            // Only marks are missing: there is nothing new to be remembered or told.
+            Change::Patch(patch) if self.remembered.is_some_and(|entry| entry.is_at(&desired)) => {
+                steps.push(Step::Patch { at, patch });
+                return Progress::Wrote;
             }
             Change::Patch(patch) => {
                 steps.push(Step::RememberNext { entry: self.entry.clone(), value: desired });
@@ -249,7 +256,7 @@ pub fn has_finalizer(object: &Value) -> bool {
 /// The step that deletes exactly this object, as the consumer's original of it wishes.
 pub(super) fn delete(at: Place, object: &Value, consumer: Option<&Value>) -> Step {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-    Step::Delete { at, uid, dependents: consumer.and_then(Dependents::of) }
+    Step::Delete { at, uid, dependents: consumer.map(Dependents::of).unwrap_or_default() }
 }
 
 /// The step that takes our finalizer off an object.

@@ -102,6 +102,8 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         related: &rules.related,
         complete: rules.duty == Duty::Sync,
         state: seen.state,
+        published: &rules.name,
+        agent_name: &rules.agent_name,
     };
     if leaving
         && let Some(related) = seen.related
@@ -120,6 +122,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         remembered: seen.state.entry(&entry),
         entry,
         blocks: true,
+        primary: true,
         link: Some((&link, &rules.agent_name)),
         subresources: &rules.subresources,
         status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::BackAsField },

@@ -35,6 +35,13 @@ pub struct Entry {
     pub next: Vec<Value>,
 }
 
+impl Entry {
+    /// Whether this desired state is known to have been written, and nothing after it.
+    pub fn is_at(&self, desired: &Value) -> bool {
+        self.last.as_ref() == Some(desired) && self.next.is_empty()
+    }
+}
+
 /// An object whose copy is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {

@@ -3,6 +3,8 @@
 //! Labels are for agents: with all three of them the copies of one entry of one primary are found, whoever made them and whether or not
 //! anything is remembered of them. Annotations are for people.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::metadata::{Link, SourceKey, label, sha1_hex};
@@ -15,17 +17,20 @@ pub struct Provenance {
     pub link: Link,
     /// Name of the agent.
     pub agent_name: String,
+    owner: String,
+    identifier: String,
 }
 
 impl Provenance {
     /// For copies of an entry of a PublishedResource, made by an agent for a primary in kcp.
     pub fn of(primary: &SourceKey, published: &str, identifier: &str, agent_name: &str) -> Self {
-        let labels = vec![(RELATED_OWNER, owner(primary, published)), (RELATED_IDENTIFIER, identifier.to_owned())];
+        let (owner, identifier) = (owner(primary, published), identifier.to_owned());
+        let labels = vec![(RELATED_OWNER, owner.clone()), (RELATED_IDENTIFIER, identifier.clone())];
         let mut annotations = vec![(RELATED_PRIMARY_NAME, primary.name.clone())];
         if !primary.namespace.is_empty() {
             annotations.push((RELATED_PRIMARY_NAMESPACE, primary.namespace.clone()));
         }
-        Self { link: Link { labels, annotations }, agent_name: agent_name.to_owned() }
+        Self { link: Link { labels, annotations }, agent_name: agent_name.to_owned(), owner, identifier }
     }
 
     /// The label selector that finds the copies.
@@ -33,16 +38,24 @@ impl Provenance {
         self.labels().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     }
 
+    /// Primary and entry in one word, to look them up by.
+    pub fn key(&self) -> String {
+        key(&self.owner, &self.identifier)
+    }
+
+    /// The same for the labels of an object; none if it does not carry them.
+    pub fn key_of(labels: &BTreeMap<String, String>) -> Option<String> {
+        Some(key(labels.get(RELATED_OWNER)?, labels.get(RELATED_IDENTIFIER)?))
+    }
+
     /// Whether an object carries all the labels.
     pub fn is_on(&self, object: &Value) -> bool {
         self.labels().all(|(key, value)| label(object, key) == Some(value))
     }
 
-    /// Whether an object carries the labels of another primary or another PublishedResource, or the name of another agent.
-    pub fn is_elsewhere(&self, object: &Value) -> bool {
-        let is_other =
-            |key| label(object, key).is_some_and(|value| self.labels().any(|it| it.0 == key && it.1 != value));
-        is_other(RELATED_OWNER) || is_other(AGENT_NAME)
+    /// Whether an object carries the mark of another primary or another PublishedResource.
+    pub fn is_of_another_primary(&self, object: &Value) -> bool {
+        label(object, RELATED_OWNER).is_some_and(|owner| owner != self.owner)
     }
 
     /// Whether another agent has put its name on an object.
@@ -59,6 +72,10 @@ impl Provenance {
 /// Which primary and which PublishedResource a copy belongs to, in one word that fits into a label.
 pub fn owner(primary: &SourceKey, published: &str) -> String {
     sha1_hex(&[&primary.cluster, published, &primary.namespace, &primary.name].map(str::to_owned).join("\0"))
+}
+
+fn key(owner: &str, identifier: &str) -> String {
+    format!("{owner}/{identifier}")
 }
 
 #[cfg(test)]
@@ -103,22 +120,31 @@ mod tests {
     #[test]
     fn only_the_copies_of_one_entry_of_one_primary_of_one_agent_are_found() {
         let (ours, name) = (provenance(), "publish-crontabs");
-        assert!(ours.is_on(&marked(&ours)) && !ours.is_elsewhere(&marked(&ours)));
+        assert!(ours.is_on(&marked(&ours)));
         let other_cluster = SourceKey { cluster: "other".into(), ..primary("default") };
         let other_name = SourceKey { name: "other".into(), ..primary("default") };
-        for (other, elsewhere) in [
-            (Provenance::of(&other_cluster, name, "credentials", "agent"), true),
-            (Provenance::of(&other_name, name, "credentials", "agent"), true),
-            (Provenance::of(&primary("other"), name, "credentials", "agent"), true),
-            (Provenance::of(&primary("default"), "other", "credentials", "agent"), true),
-            (Provenance::of(&primary("default"), name, "credentials", "other"), true),
-            (Provenance::of(&primary("default"), name, "other", "agent"), false),
+        // Whether it is another primary's, or another agent's.
+        for (other, (primary, agent)) in [
+            (Provenance::of(&other_cluster, name, "credentials", "agent"), (true, false)),
+            (Provenance::of(&other_name, name, "credentials", "agent"), (true, false)),
+            (Provenance::of(&primary("other"), name, "credentials", "agent"), (true, false)),
+            (Provenance::of(&primary("default"), "other", "credentials", "agent"), (true, false)),
+            (Provenance::of(&primary("default"), name, "credentials", "other"), (false, true)),
+            (Provenance::of(&primary("default"), name, "other", "agent"), (false, false)),
         ] {
-            assert!(!ours.is_on(&marked(&other)), "{other:?}");
-            assert_eq!(ours.is_elsewhere(&marked(&other)), elsewhere, "{other:?}");
-            assert_ne!(ours.selector(), other.selector());
+            let copy = marked(&other);
+            assert!(!ours.is_on(&copy) && ours.selector() != other.selector(), "{other:?}");
+            let labels = serde_json::from_value(copy["metadata"]["labels"].clone()).unwrap();
+            assert_eq!(Provenance::key_of(&labels), Some(other.key()), "{other:?}");
+            assert_eq!(ours.key() == other.key(), agent, "{other:?}");
+            assert_eq!(
+                (ours.is_of_another_primary(&copy), ours.is_of_another_agent(&copy)),
+                (primary, agent),
+                "{other:?}"
+            );
         }
-        assert!(!ours.is_on(&json!({})) && !ours.is_elsewhere(&json!({})));
+        let bare = json!({});
+        assert!(!ours.is_on(&bare) && !ours.is_of_another_primary(&bare) && !ours.is_of_another_agent(&bare));
     }
 
     #[test]

@@ -57,6 +57,14 @@ impl StepError {
         }
     }
 
+    /// The object, in words, that the agent may not write.
+    pub fn refused(&self) -> Option<&str> {
+        match self {
+            Self::Write { at, source, .. } if source.is_forbidden() => Some(at),
+            _ => None,
+        }
+    }
+
     /// Whether a server has too much to do.
     pub fn is_overload(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.is_overload())
@@ -110,7 +118,7 @@ impl Executor<'_> {
                 self.wrote(verb, at, written)
             }
             Step::Delete { at, uid, dependents } => {
-                let propagation_policy = dependents.map(|dependents| dependents.policy().to_owned());
+                let propagation_policy = Some(dependents.policy().to_owned());
                 let options = DeleteOptions { uid: Some(uid), propagation_policy, ..DeleteOptions::default() };
                 let client = self.client(at.side);
                 match client.delete(&resource(&at.kind), at.namespace.as_deref(), &at.name, &options).await {

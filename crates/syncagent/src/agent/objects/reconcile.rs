@@ -229,6 +229,9 @@ async fn process(
                     None => shared.related.doubt(&key.cluster, &at),
                 }
             }
+            if let Some(at) = result.as_ref().err().and_then(StepError::refused).filter(|_| is_deleting(source)) {
+                shared.related.refused(&shared.user(request), at);
+            }
             failed = result.err().or(failed);
         }
     }

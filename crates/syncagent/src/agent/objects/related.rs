@@ -6,6 +6,9 @@
 //! ```
 
 mod cache;
+mod ends;
+mod marked;
+mod patience;
 mod watches;
 
 use std::collections::HashSet;
@@ -22,9 +25,9 @@ use super::kinds::{RelatedKind, resource};
 use super::syncer::Shared;
 use crate::api::Origin;
 use crate::decide::state::State;
-use crate::decide::{DroppedSeen, Place, Record, RelatedSeen, RelatedView, Side, unnamed};
+use crate::decide::{RelatedSeen, RelatedView, Side};
 use crate::rules::Rules;
-use crate::rules::metadata::{SourceKey, is_deleting};
+use crate::rules::metadata::SourceKey;
 use crate::rules::related::{Found, Gvr, Primaries, Related, RelatedError};
 use crate::rules::selector::Selector;
 
@@ -50,6 +53,30 @@ pub(super) enum ReadError {
         /// What the server said.
         source: Error,
     },
+    /// The agent lacks a right, or the consumer has not accepted a claim.
+    #[error("related resource {identifier:?}: {source}; {}", way_out(*.side, .gvr))]
+    Forbidden {
+        /// Identifier of the entry.
+        identifier: String,
+        /// On which side.
+        side: Side,
+        /// The resource.
+        gvr: Gvr,
+        /// What the server said.
+        source: Error,
+    },
+    /// Something that should go with its primary cannot be reached any more, and is left behind.
+    #[error("related resource {identifier:?}: {at} is left behind: {}", way_out(*.side, .gvr))]
+    LeftBehind {
+        /// Identifier of the entry.
+        identifier: String,
+        /// On which side.
+        side: Side,
+        /// The resource.
+        gvr: Gvr,
+        /// The object.
+        at: String,
+    },
     /// A server does not have the resource.
     #[error("related resource {identifier:?}: {side} has no resource {}.{}/{}", .gvr.resource, .gvr.group, .gvr.version)]
     NoKind {
@@ -60,6 +87,28 @@ pub(super) enum ReadError {
         /// The resource.
         gvr: Gvr,
     },
+}
+
+impl ReadError {
+    fn of(identifier: &str, side: Side, gvr: &Gvr, source: Error) -> Self {
+        let identifier = identifier.to_owned();
+        if source.is_forbidden() {
+            return Self::Forbidden { identifier, side, gvr: gvr.clone(), source };
+        }
+        Self::Server { identifier, source }
+    }
+}
+
+/// What to do about missing rights.
+fn way_out(side: Side, gvr: &Gvr) -> String {
+    let Gvr { group, resource, .. } = gvr;
+    match side {
+        Side::Kcp if group.is_empty() => format!("the consumer's APIBinding must accept the claim for {resource}"),
+        Side::Kcp => format!("the consumer's APIBinding must accept the claim for {resource}.{group}"),
+        Side::Service => format!(
+            "grant the agent a ClusterRole with {{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [get, list, watch, create, update, patch, delete]}}"
+        ),
+    }
 }
 
 /// What was read of the related objects of one primary.
@@ -111,43 +160,6 @@ struct Reading<'a> {
 }
 
 impl Reader<'_> {
-    /// All related objects of a primary that stays.
-    pub async fn read(&self) -> Result<Read, ReadError> {
-        let Some(copy) = self.copy else { return Ok(Read::default()) };
-        let mut read = self.named(copy, false).await;
-        // Nothing is taken back on the word of a cache, nor unless both primaries are really there.
-        if !self.unnamed(&read).is_empty() && self.are_there(copy).await? {
-            read = self.named(copy, true).await;
-            for (key, record) in self.unnamed(&read) {
-                read.view.dropped.push(self.dropped(key, record).await?);
-            }
-        }
-        self.add_others(&mut read, |seen| is_deleting(&seen.origin));
-        for seen in &mut read.view.seen {
-            if let Some(rules) = self.rules.related.get(seen.entry) {
-                seen.rival = self.shared.rival(self.rules, self.key, &seen.record(rules));
-            }
-        }
-        Ok(read)
-    }
-
-    /// All related objects of a primary that is being deleted.
-    pub async fn read_last(&self) -> Result<Read, ReadError> {
-        let mut read = match self.copy {
-            Some(copy) => self.named(copy, true).await,
-            None => Read::default(),
-        };
-        // A server that does not answer may hide what must be taken back. Rules that fail hide nothing: what was done is remembered.
-        if let Some(at) = read.problems.iter().position(|problem| matches!(problem, ReadError::Server { .. })) {
-            return Err(read.problems.swap_remove(at));
-        }
-        for (key, record) in unnamed(self.state, &self.rules.related, &read.view.seen) {
-            read.view.dropped.push(self.dropped(key, record).await?);
-        }
-        self.add_others(&mut read, |_| true);
-        Ok(read)
-    }
-
     /// What the rules name.
     async fn named(&self, copy: &Value, live: bool) -> Read {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
@@ -173,47 +185,6 @@ impl Reader<'_> {
         self.shared.related.set_interests(&self.user, &interests.into_inner());
         read.unseen = unseen.into_inner();
         read
-    }
-
-    /// What is remembered and not named any more, as far as that is known.
-    fn unnamed(&self, read: &Read) -> Vec<(String, Record)> {
-        let related = &self.rules.related;
-        let mut unnamed = unnamed(self.state, related, &read.view.seen);
-        unnamed.retain(|(_, record)| {
-            let entry = related.iter().position(|rules| rules.identifier == record.identifier);
-            entry.is_none_or(|entry| !read.view.unknown.contains(&entry))
-        });
-        unnamed
-    }
-
-    /// Whether the servers themselves have both primaries.
-    async fn are_there(&self, copy: &Value) -> Result<bool, ReadError> {
-        let there = async |client: &Client, kind, object: &Value| {
-            let text = |key: &str| object["metadata"][key].as_str();
-            let found = client.get(&resource(kind), text("namespace"), text("name").unwrap_or_default()).await;
-            let found = found.map_err(|source| ReadError::Server { identifier: self.rules.name.clone(), source })?;
-            Ok::<_, ReadError>(found.is_some_and(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
-        };
-        Ok(there(self.kcp, &self.rules.remote, self.source).await?
-            && there(self.client(Side::Service), &self.rules.local, copy).await?)
-    }
-
-    async fn dropped(&self, key: String, record: Record) -> Result<DroppedSeen, ReadError> {
-        let get = async |at: &Place| {
-            let found = self.client(at.side).get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await;
-            found.map_err(|source| ReadError::Server { identifier: record.identifier.clone(), source })
-        };
-        let (origin, copy) = (get(&record.origin).await?, get(&record.copy).await?);
-        Ok(DroppedSeen { key, origin, copy, others: self.shared.others(self.rules, self.key, &record), record })
-    }
-
-    /// Adds who else uses the objects, where that matters.
-    fn add_others(&self, read: &mut Read, matters: impl Fn(&RelatedSeen) -> bool) {
-        for seen in read.view.seen.iter_mut().filter(|seen| matters(seen)) {
-            if let Some(rules) = self.rules.related.get(seen.entry) {
-                seen.others = self.shared.others(self.rules, self.key, &seen.record(rules));
-            }
-        }
     }
 
     async fn read_entry(
@@ -306,7 +277,7 @@ impl Reader<'_> {
             return Ok(object.as_ref().map(Object::value));
         }
         let object = self.client(side).get(&resource(&kind.kind), Some(namespace), name).await;
-        let object = object.map_err(|source| reading.failed(source))?;
+        let object = object.map_err(|source| reading.failed(side, &gvr, source))?;
         watches.learn(side, &gvr, &room, name, object.as_ref());
         if blind {
             reading.miss(if object.is_none() { Unseen::Appearance } else { Unseen::Changes });
@@ -332,7 +303,7 @@ impl Reader<'_> {
             objects.iter().map(Object::value).collect()
         } else {
             let all = self.client(side).list(&resource(&kind.kind), Some(namespace), &ListOptions::default()).await;
-            let mut objects = all.map_err(|source| reading.failed(source))?;
+            let mut objects = all.map_err(|source| reading.failed(side, &gvr, source))?;
             objects.retain(|object| selector.matches_object(object));
             watches.learn_list(side, &gvr, &room, selector, &objects);
             objects
@@ -357,11 +328,8 @@ impl Reader<'_> {
     async fn kind(&self, reading: &Reading<'_>, side: Side, gvr: &Gvr) -> Result<RelatedKind, ReadError> {
         let (kinds, client) = (&self.shared.related.kinds, self.client(side));
         let found = if reading.live { kinds.ask(side, client, gvr).await } else { kinds.find(side, client, gvr).await };
-        found.map_err(|source| reading.failed(source))?.ok_or_else(|| ReadError::NoKind {
-            identifier: reading.rules.identifier.clone(),
-            side: if side == Side::Kcp { "the consumer's workspace" } else { "the service cluster" },
-            gvr: gvr.clone(),
-        })
+        let found = found.map_err(|source| reading.failed(side, gvr, source))?;
+        found.ok_or_else(|| no_kind(reading.rules, side, gvr))
     }
 
     fn client(&self, side: Side) -> &Client {
@@ -373,8 +341,8 @@ impl Reader<'_> {
 }
 
 impl Reading<'_> {
-    fn failed(&self, source: Error) -> ReadError {
-        ReadError::Server { identifier: self.rules.identifier.clone(), source }
+    fn failed(&self, side: Side, gvr: &Gvr, source: Error) -> ReadError {
+        ReadError::of(&self.rules.identifier, side, gvr, source)
     }
 
     fn want(&self, side: Side, gvr: &Gvr, room: &Room, wanted: Wanted) {
@@ -384,6 +352,14 @@ impl Reading<'_> {
     fn miss(&self, what: Unseen) {
         let mut unseen = self.unseen.lock();
         *unseen = what.max(*unseen);
+    }
+}
+
+fn no_kind(rules: &Related, side: Side, gvr: &Gvr) -> ReadError {
+    ReadError::NoKind {
+        identifier: rules.identifier.clone(),
+        side: if side == Side::Kcp { "the consumer's workspace" } else { "the service cluster" },
+        gvr: gvr.clone(),
     }
 }
 

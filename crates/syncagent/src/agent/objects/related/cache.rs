@@ -10,6 +10,8 @@ use carrick_client::Object;
 use carrick_client::watch::Event;
 use carrick_multicluster::Key;
 
+use super::marked::Marked;
+use crate::rules::provenance::Provenance;
 use crate::rules::selector::Selector;
 
 /// A primary that cares, and the PublishedResource it belongs to.
@@ -57,6 +59,8 @@ struct Query {
 pub(super) struct Cache {
     slots: HashMap<Room, BTreeMap<String, Slot>>,
     queries: HashMap<Room, Vec<Query>>,
+    /// Copies that somebody made for a primary, whether or not anybody cares about them.
+    marked: Marked,
     endpoints: HashMap<String, Watch>,
     /// Grows with every list, so that one can tell what was heard of since.
     round: u64,
@@ -101,6 +105,11 @@ impl Cache {
                 Answer::Known(objects.filter(|object| selector.matches(&object.labels())).collect())
             }
         }
+    }
+
+    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if there is no watch that knows.
+    pub fn marked(&self, endpoint: &str, cluster: &str, owner: &str) -> Option<Vec<(String, String)>> {
+        self.is_live(endpoint).then(|| self.marked.of(cluster, owner))
     }
 
     /// Takes in what the server answered about one object.
@@ -216,6 +225,7 @@ impl Cache {
     fn upsert(&mut self, object: &Object) -> HashSet<User> {
         let room = (object.cluster.to_string(), object.namespace.to_string());
         let labels = object.labels();
+        self.marked.set(&room, &object.name, Provenance::key_of(&labels).as_deref(), self.round);
         let queries = self.queries.get(&room).into_iter().flatten();
         let mut users: HashSet<User> = queries
             .filter(|query| query.selector.matches(&labels))
@@ -240,6 +250,7 @@ impl Cache {
     fn remove(&mut self, object: &Object) -> HashSet<User> {
         let room = (object.cluster.to_string(), object.namespace.to_string());
         let round = self.round;
+        self.marked.remove(&room, &object.name);
         let Some(slot) = self.slots.get_mut(&room).and_then(|slots| slots.get_mut(&*object.name)) else {
             return HashSet::new();
         };
@@ -259,6 +270,7 @@ impl Cache {
         let watch = self.watch(endpoint);
         watch.synced = true;
         let begun = watch.begun;
+        self.marked.finish(begun, &serves);
         let mut users = HashSet::new();
         let mut gone = Vec::new();
         for (room, slots) in self.slots.iter_mut().filter(|(room, _)| serves(&room.0)) {
@@ -341,7 +353,7 @@ fn version(object: &Object) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::LabelSelector;
+    use crate::api::{LabelSelector, RELATED_IDENTIFIER, RELATED_OWNER};
     use serde_json::json;
 
     fn object(name: &str, version: u64, label: &str) -> Object {
@@ -467,6 +479,32 @@ mod tests {
         assert_eq!(told(cache.get(a, "e", &room(), "s")), None, "the answer may be older than the list");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true), [a.clone()].into());
         assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("5".into()), "the watch goes on after the list");
+    }
+
+    #[test]
+    fn marked_objects_are_known_although_nobody_cares_about_them() {
+        let mut cache = Cache::default();
+        let marked = |name: &str, version: u64| {
+            let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": version.to_string(),
+                "annotations": {"kcp.io/cluster": "c"}, "labels": {RELATED_OWNER: "o", RELATED_IDENTIFIER: "i"}});
+            Object::from_value(&json!({"metadata": metadata})).unwrap()
+        };
+        assert_eq!(cache.marked("e", "c", "o/i"), None, "nothing is known without a watch");
+        for event in [Event::Begin, Event::Listed(marked("a", 1)), Event::Listed(marked("b", 2)), Event::Synced] {
+            assert!(cache.apply("e", &event, |_| true).is_empty());
+        }
+        let names = |cache: &Cache| -> Vec<String> {
+            cache.marked("e", "c", "o/i").unwrap().into_iter().map(|(_, name)| name).collect()
+        };
+        assert_eq!(names(&cache), ["a", "b"]);
+        cache.apply("e", &Event::Deleted(marked("a", 3)), |_| true);
+        cache.apply("e", &Event::Applied(object("b", 4, "x")), |_| true);
+        cache.apply("e", &Event::Applied(marked("d", 5)), |_| true);
+        assert_eq!(names(&cache), ["d"]);
+        for event in [Event::Begin, Event::Synced] {
+            cache.apply("e", &event, |_| true);
+        }
+        assert!(names(&cache).is_empty() && cache.is_empty());
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod publish;
 mod related;
 mod related_ends;
 mod related_kinds;
+mod related_marks;
 mod restarts;
 pub(crate) mod rights;
 mod rules;
@@ -103,6 +104,11 @@ pub fn all() -> Vec<Scenario> {
             every_entry_of_one_kind_follows_its_own_objects
             what_the_agent_may_not_watch_it_looks_at_now_and_then
             the_status_of_a_kind_of_kubernetes_returns;
+        related_marks:
+            what_is_absent_for_a_moment_keeps_its_copy
+            marked_copies_of_which_nothing_is_remembered_are_taken_back
+            an_order_ends_although_its_claims_are_not_accepted
+            an_order_ends_although_marked_copies_may_not_be_listed;
         rules:
             a_projected_kind_is_ordered_under_its_new_names
             only_orders_that_match_the_filter_are_served

@@ -61,6 +61,8 @@ pub(super) struct Cache {
     queries: HashMap<Room, Vec<Query>>,
     /// Copies that somebody made for a primary, whether or not anybody cares about them.
     marked: Marked,
+    /// Who asked for marked objects while no watch knew, by endpoint.
+    waiting: HashMap<String, HashSet<User>>,
     endpoints: HashMap<String, Watch>,
     /// Grows with every list, so that one can tell what was heard of since.
     round: u64,
@@ -107,9 +109,14 @@ impl Cache {
         }
     }
 
-    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if there is no watch that knows.
-    pub fn marked(&self, endpoint: &str, cluster: &str, owner: &str) -> Option<Vec<(String, String)>> {
-        self.is_live(endpoint).then(|| self.marked.of(cluster, owner))
+    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is told once
+    /// one does.
+    pub fn marked(&mut self, user: &User, endpoint: &str, cluster: &str, owner: &str) -> Option<Vec<(String, String)>> {
+        if self.is_live(endpoint) {
+            return Some(self.marked.of(cluster, owner));
+        }
+        self.waiting.entry(endpoint.to_owned()).or_default().insert(user.clone());
+        None
     }
 
     /// Takes in what the server answered about one object.
@@ -204,7 +211,7 @@ impl Cache {
             }
             Event::Recovered => {
                 self.watch(endpoint).failing = false;
-                HashSet::new()
+                self.waited(endpoint)
             }
         }
     }
@@ -220,6 +227,11 @@ impl Cache {
 
     fn is_live(&self, endpoint: &str) -> bool {
         self.endpoints.get(endpoint).is_some_and(|watch| watch.synced && !watch.failing)
+    }
+
+    /// Who can be told now.
+    fn waited(&mut self, endpoint: &str) -> HashSet<User> {
+        if self.is_live(endpoint) { self.waiting.remove(endpoint).unwrap_or_default() } else { HashSet::new() }
     }
 
     fn upsert(&mut self, object: &Object) -> HashSet<User> {
@@ -271,7 +283,7 @@ impl Cache {
         watch.synced = true;
         let begun = watch.begun;
         self.marked.finish(begun, &serves);
-        let mut users = HashSet::new();
+        let mut users = self.waited(endpoint);
         let mut gone = Vec::new();
         for (room, slots) in self.slots.iter_mut().filter(|(room, _)| serves(&room.0)) {
             for (name, slot) in slots.iter_mut().filter(|(_, slot)| slot.round < begun) {
@@ -489,22 +501,24 @@ mod tests {
                 "annotations": {"kcp.io/cluster": "c"}, "labels": {RELATED_OWNER: "o", RELATED_IDENTIFIER: "i"}});
             Object::from_value(&json!({"metadata": metadata})).unwrap()
         };
-        assert_eq!(cache.marked("e", "c", "o/i"), None, "nothing is known without a watch");
-        for event in [Event::Begin, Event::Listed(marked("a", 1)), Event::Listed(marked("b", 2)), Event::Synced] {
+        let a = &user("a");
+        assert_eq!(cache.marked(a, "e", "c", "o/i"), None, "nothing is known without a watch");
+        for event in [Event::Begin, Event::Listed(marked("a", 1)), Event::Listed(marked("b", 2))] {
             assert!(cache.apply("e", &event, |_| true).is_empty());
         }
-        let names = |cache: &Cache| -> Vec<String> {
-            cache.marked("e", "c", "o/i").unwrap().into_iter().map(|(_, name)| name).collect()
+        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into(), "who asked too early is told");
+        let names = |cache: &mut Cache| -> Vec<String> {
+            cache.marked(a, "e", "c", "o/i").unwrap().into_iter().map(|(_, name)| name).collect()
         };
-        assert_eq!(names(&cache), ["a", "b"]);
+        assert_eq!(names(&mut cache), ["a", "b"]);
         cache.apply("e", &Event::Deleted(marked("a", 3)), |_| true);
         cache.apply("e", &Event::Applied(object("b", 4, "x")), |_| true);
         cache.apply("e", &Event::Applied(marked("d", 5)), |_| true);
-        assert_eq!(names(&cache), ["d"]);
+        assert_eq!(names(&mut cache), ["d"]);
         for event in [Event::Begin, Event::Synced] {
-            cache.apply("e", &event, |_| true);
+            assert!(cache.apply("e", &event, |_| true).is_empty());
         }
-        assert!(names(&cache).is_empty() && cache.is_empty());
+        assert!(names(&mut cache).is_empty() && cache.is_empty());
     }
 
     #[test]

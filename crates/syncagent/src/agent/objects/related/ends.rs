@@ -26,7 +26,7 @@ impl Reader<'_> {
     pub async fn read(&self) -> Result<Read, ReadError> {
         let Some(copy) = self.copy else { return Ok(Read::default()) };
         let mut read = self.named(copy, false).await;
-        let strange = self.strange(&mut read);
+        let strange = self.strange(&read);
         let is_doubtful = !strange.is_empty() || !self.unnamed(&read).is_empty();
         // Nothing is taken back on the word of a cache, nor unless both primaries are really there.
         if is_doubtful && self.are_there(copy).await? {
@@ -86,7 +86,7 @@ impl Reader<'_> {
     }
 
     /// Positions of entries of which marked copies are seen that are neither named nor remembered, nor used by anybody else.
-    fn strange(&self, read: &mut Read) -> Vec<usize> {
+    fn strange(&self, read: &Read) -> Vec<usize> {
         let mut strange = Vec::new();
         for (entry, rules) in self.rules.related.iter().enumerate() {
             if rules.policy != CleanupPolicy::MatchOrigin || read.view.unknown.contains(&entry) {
@@ -94,11 +94,9 @@ impl Reader<'_> {
             }
             let ((_, side), gvr) = (sides(rules.origin), &rules.destination);
             let marks = self.marks(rules);
-            let Some(places) = self.shared.related.marked(side, gvr, &self.key.cluster, &marks.key()) else {
-                read.unseen = read.unseen.max(Unseen::Changes);
-                continue;
-            };
-            let places = places.into_iter().map(|(namespace, name)| place(side, gvr, namespace, name));
+            let places = self.shared.related.marked(&self.user, side, gvr, &self.key.cluster, &marks.key());
+            let places =
+                places.unwrap_or_default().into_iter().map(|(namespace, name)| place(side, gvr, namespace, name));
             let mut strays = places.filter(|at| is_stray(at, self.state, &self.rules.related, &read.view.seen));
             if strays.any(|at| self.users_of(&at).is_empty()) {
                 strange.push(entry);

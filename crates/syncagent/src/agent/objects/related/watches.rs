@@ -149,11 +149,19 @@ impl RelatedWatches {
         self.refusals.one(user, &written(at), Instant::now(), Duration::ZERO);
     }
 
-    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if there is no watch that knows.
-    pub(super) fn marked(&self, side: Side, gvr: &Gvr, cluster: &str, owner: &str) -> Option<Vec<(String, String)>> {
+    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is looked at
+    /// again once one does.
+    pub(super) fn marked(
+        &self,
+        user: &User,
+        side: Side,
+        gvr: &Gvr,
+        cluster: &str,
+        owner: &str,
+    ) -> Option<Vec<(String, String)>> {
         let endpoint = self.endpoint(side, cluster)?;
         let cluster = if side == Side::Kcp { cluster } else { "" };
-        self.cache(side, gvr).lock().marked(&endpoint, cluster, owner)
+        self.cache(side, gvr).lock().marked(user, &endpoint, cluster, owner)
     }
 
     /// Takes in what the server answered about one object.

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use carrick_plane::{Kind, Plane, Store};
 use carrick_syncagent::api;
+use carrick_syncagent::rules::metadata::SourceKey;
+use carrick_syncagent::rules::provenance::owner;
 use data_encoding::BASE64;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{NAMESPACE, Stage, Workspace};
 use crate::world::EmbeddedWorld;
 
 /// What differs from one run to the next although nothing is different.
@@ -97,6 +99,8 @@ pub struct Eyes {
     service: Arc<Store>,
     /// Logical clusters and what to call them.
     clusters: Vec<(String, String)>,
+    /// The same for orders, as the copies of their related objects know them.
+    owners: Vec<(String, String)>,
     id: String,
     group: String,
     known: Mutex<BTreeMap<String, (u64, Arc<Value>)>>,
@@ -107,10 +111,16 @@ impl Eyes {
     pub fn new(world: &EmbeddedWorld, stage: &Stage) -> Self {
         let store = |plane: &Plane| plane.api().store.clone();
         let named = [("provider", &stage.provider), ("team-a", &stage.team_a), ("team-b", &stage.team_b)];
+        let owner_of = |(alias, workspace): (&str, &Workspace)| {
+            let (cluster, namespace) = (workspace.cluster.clone(), NAMESPACE.to_owned());
+            let order = SourceKey { cluster, namespace, name: "one".to_owned() };
+            (owner(&order, &stage.published_name("Bucket")), format!("owner-one-of-{alias}"))
+        };
         Self {
             kcp: store(world.kcp_plane()),
             service: store(world.service_plane()),
             clusters: named.map(|(name, workspace)| (workspace.cluster.clone(), name.to_owned())).into(),
+            owners: named.map(owner_of).into(),
             id: stage.id.clone(),
             group: stage.group.clone(),
             known: Mutex::default(),
@@ -167,7 +177,8 @@ impl Eyes {
     }
 
     fn alias(&self, text: &str) -> String {
-        self.clusters.iter().fold(text.replace(&self.id, "id"), |text, (cluster, name)| text.replace(cluster, name))
+        let aliases = self.clusters.iter().chain(&self.owners);
+        aliases.fold(text.replace(&self.id, "id"), |text, (word, alias)| text.replace(word, alias))
     }
 
     fn normal(&self, object: &Value) -> Value {

@@ -107,6 +107,7 @@ pub fn all() -> Vec<Scenario> {
         related_marks:
             what_is_absent_for_a_moment_keeps_its_copy
             marked_copies_of_which_nothing_is_remembered_are_taken_back
+            what_another_agent_held_and_made_is_let_go_and_taken_back
             an_order_ends_although_its_claims_are_not_accepted
             an_order_ends_although_marked_copies_may_not_be_listed;
         rules:

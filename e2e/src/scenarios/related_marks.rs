@@ -155,6 +155,43 @@ pub(super) async fn marked_copies_of_which_nothing_is_remembered_are_taken_back(
     agent.stop().await
 }
 
+pub(super) async fn what_another_agent_held_and_made_is_let_go_and_taken_back(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let mut related = named();
+    related["cleanupPolicy"] = json!("MatchOrigin");
+    let stage = set(world, json!([related])).await?;
+    futures::try_join!(stage.bind(&stage.team_a), stage.bind(&stage.team_b))?;
+    let agent = stage.start_agent()?;
+    let (team, secrets, config_maps) = (&stage.team_a, kinds::secrets(), kinds::config_maps());
+    for name in ["one", "two"] {
+        team.client.create(&config_maps, Some(NAMESPACE), &config_map(name)).await?;
+    }
+    stage.order(team, "bucket", json!({ "owner": "one" })).await?;
+    let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    let namespace = place(&copy).0;
+    let at = (&team.client, &config_maps, Some(NAMESPACE), "one");
+    let copied = |name| (&stage.service, &config_maps, Some(namespace), name);
+    stage.object("the ConfigMap arrives", copied("one"), |_| true).await?;
+    stage.object("it is held", at, |map| map["metadata"]["finalizers"] == json!([api::FINALIZER])).await?;
+    stage.at_rest().await?;
+    agent.stop().await?;
+
+    // The reference agent keeps no records, and would have let the order name something else without a word.
+    let memory = stage.remembered_of(team, "bucket").await?.context("nothing is remembered")?;
+    let keys = memory["data"].as_object().into_iter().flatten().map(|(key, _)| key);
+    let records: Value = keys.filter(|key| key.ends_with(".at")).map(|key| (key.clone(), Value::Null)).collect();
+    ensure!(records.as_object().is_some_and(|records| records.len() == 1), "{records}");
+    let patch = json!({ "data": records });
+    stage.service.merge_patch(&secrets, Some(&stage.agent_namespace()), place(&memory).1, &patch).await?;
+    stage.reorder(team, "bucket", json!({ "owner": "two" })).await?;
+    let agent = stage.start_agent()?;
+    stage.object("the other one arrives", copied("two"), |_| true).await?;
+    stage.gone("the copy of the first one goes", copied("one")).await?;
+    stage.object("the first one is free", at, |map| map["metadata"]["finalizers"].is_null()).await?;
+    agent.stop().await
+}
+
 /// Lets a team accept no claims but that for events.
 async fn accept_only_events(stage: &Stage, team: &Workspace) -> anyhow::Result<()> {
     let claim = json!({

@@ -24,7 +24,7 @@ use serde_json::Value;
 use super::pair::{Pair, Progress, StatusFlow, has_finalizer};
 use super::record::Record;
 use super::state::{State, entry_key};
-use super::step::{Next, Place, Plan, Side, Step};
+use super::step::{Event, Next, Place, Plan, Side, Step};
 use crate::api::{CleanupPolicy, Origin};
 use crate::rules::ApiKind;
 use crate::rules::metadata::{SourceKey, is_deleting, sha1_hex};
@@ -267,15 +267,19 @@ impl Context<'_> {
     /// The end of what the rules do not name any more: its copy goes, unless the policy says otherwise; our finalizer goes in any case.
     fn take_back(&self, dropped: &DroppedSeen, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
         let mut held = Held::dropped(dropped, named);
-        if held.is_out_of_sight() {
+        let rules = self.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
+        let matches_origin = rules.is_some_and(|rules| rules.policy == CleanupPolicy::MatchOrigin);
+        if held.is_out_of_sight() && !matches_origin {
             return Progress::Settled;
         }
-        let rules = self.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
         let stays = rules.filter(|rules| !rules.goes_with_origin());
         if stays.is_some() {
             held = held.without_copy();
         }
         let progress = held.release(strand);
+        if strand.iter().any(|step| matches!(step, Step::Delete { .. })) {
+            strand.push(Step::Report { at: self.primary_at.clone(), event: Event::Pruned });
+        }
         // Its marks lead to a copy that goes with the primary one day. Without them it must be remembered.
         let is_unmarked = |copy: &Value| stays.is_some_and(|rules| !self.provenance(rules).is_on(copy));
         let is_needed = stays.is_some_and(|rules| rules.policy == CleanupPolicy::OnPrimaryDeletion)

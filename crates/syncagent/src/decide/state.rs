@@ -6,6 +6,7 @@
 //! `<key>.at`. The reference agent ignores these keys.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use carrick_json::go;
 use serde::Serialize;
@@ -69,6 +70,12 @@ impl Remembered {
     /// The API group, empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+impl fmt::Display for Remembered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
     }
 }
 

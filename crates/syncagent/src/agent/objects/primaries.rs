@@ -25,6 +25,11 @@ impl AllPrimaries {
         self.0.lock().remove(published);
     }
 
+    /// Whether objects of a kind in kcp are primaries.
+    pub fn are_of(&self, kind: &ApiKind) -> bool {
+        self.0.lock().values().any(|(known, _)| known.group == kind.group && known.kind == kind.kind)
+    }
+
     /// What a primary really uses of what its state Secret tells; also if that cannot be told.
     pub fn uses(&self, consumers: &Fleet, told: &Told, other: Other) -> Option<Other> {
         let Some(primary) = &told.primary else { return Some(other) };

@@ -492,7 +492,8 @@ fn marked_copies_of_which_nothing_is_remembered_are_pruned() {
                 let there = |world: &World| world.get(other_side(origin), "Secret", "s").is_some();
                 let case = format!("{origin} {policy} {copy_of_primary}");
                 assert_eq!(there(&world), !goes.0, "{case}");
-                assert_eq!(world.events.contains(&Event::Pruned), goes.0, "{case}");
+                let told = world.events.iter().filter(|event| **event == Event::Pruned).count();
+                assert_eq!(told, usize::from(goes.0), "{case}");
                 if !copy_of_primary {
                     world.objects.retain(|name, _| !name.starts_with("service CronTab"));
                 }
@@ -784,15 +785,22 @@ fn another_primarys_copy_is_not_taken_for_another_original() {
 }
 
 #[test]
-fn an_original_in_kcp_that_is_out_of_sight_changes_nothing() {
-    let rules = rules(json!([referred("kcp")]));
-    let mut world = World::with(&rules, &[("a", "s")]);
-    world.secret("kcp", "s");
-    world.settle(&rules, "a");
-    let hidden = world.objects.remove(&name("kcp", "Secret", "default", "s")).unwrap();
-    assert!(world.plan(&rules, "a").is_settled());
-    world.objects.insert(name("kcp", "Secret", "default", "s"), hidden);
-    assert!(world.plan(&rules, "a").is_settled());
+fn an_original_in_kcp_that_is_out_of_sight_changes_nothing_unless_copies_shall_match() {
+    for (policy, goes) in
+        [(None, false), (Some("Orphan"), false), (Some("OnPrimaryDeletion"), false), (Some("MatchOrigin"), true)]
+    {
+        let rules = rules(json!([governed("kcp", policy)]));
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret("kcp", "s");
+        world.settle(&rules, "a");
+        let hidden = world.objects.remove(&name("kcp", "Secret", "default", "s")).unwrap();
+        assert_eq!(world.plan(&rules, "a").is_settled(), !goes, "{policy:?}");
+        world.settle(&rules, "a");
+        assert_eq!(world.get("service", "Secret", "s").is_none(), goes, "{policy:?}");
+        world.objects.insert(name("kcp", "Secret", "default", "s"), hidden);
+        world.settle(&rules, "a");
+        assert!(world.get("service", "Secret", "s").is_some() && world.is_held("s"), "{policy:?}");
+    }
 }
 
 #[test]

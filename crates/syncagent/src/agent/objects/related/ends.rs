@@ -14,10 +14,12 @@ use tokio::time::Instant;
 use super::watches::{gvr_of, written};
 use super::{Read, ReadError, Reader, Unseen, no_kind, sides};
 use crate::agent::objects::kinds::resource;
-use crate::api::CleanupPolicy;
-use crate::decide::{DroppedSeen, Place, Record, RelatedSeen, Side, Stray, is_stray, unnamed};
+use crate::agent::objects::others;
+use crate::api::{CleanupPolicy, Origin, RELATED_OWNER};
+use crate::decide::state::{Remembered, entry_key};
+use crate::decide::{DroppedSeen, Other, Place, Record, RelatedSeen, Side, Stray, is_stray, unnamed};
 use crate::rules::ApiKind;
-use crate::rules::metadata::is_deleting;
+use crate::rules::metadata::{is_deleting, label};
 use crate::rules::provenance::Provenance;
 use crate::rules::related::{Gvr, Related};
 
@@ -27,7 +29,7 @@ impl Reader<'_> {
         let Some(copy) = self.copy else { return Ok(Read::default()) };
         let mut read = self.named(copy, false).await;
         let strange = self.strange(&read);
-        let is_doubtful = !strange.is_empty() || !self.unnamed(&read).is_empty();
+        let is_doubtful = !strange.is_empty() || !self.unnamed(&read).is_empty() || !self.unrecorded(&read).is_empty();
         // Nothing is taken back on the word of a cache, nor unless both primaries are really there.
         if is_doubtful && self.are_there(copy).await? {
             read = self.named(copy, true).await;
@@ -35,8 +37,9 @@ impl Reader<'_> {
         } else {
             self.shared.related.absences.forget(&self.user);
         }
-        self.add_others(&mut read, |seen, marks| {
-            is_deleting(&seen.origin) || seen.destination.as_ref().is_some_and(|copy| marks.is_of_another_primary(copy))
+        self.add_others(&mut read, |seen, rules| {
+            let marked = seen.destination.as_ref().filter(|copy| label(copy, RELATED_OWNER).is_some());
+            is_deleting(&seen.origin) || marked.is_some_and(|copy| self.marks(rules).is_of_another_primary(copy))
         });
         for seen in &mut read.view.seen {
             if let Some(rules) = self.rules.related.get(seen.entry) {
@@ -117,12 +120,16 @@ impl Reader<'_> {
                 }
             }
         }
+        let unrecorded = self.unrecorded(read);
         let record_name = |record: &Record| format!("{} {} {}", record.identifier, record.origin, record.copy);
         let stray_name = |stray: &Stray| format!("{} {}", stray.at, stray.object["metadata"]["uid"]);
         let records = unnamed.iter().map(|(_, record)| record_name(record));
-        let names: Vec<String> = records.chain(strays.iter().map(stray_name)).collect();
-        let grace = self.shared.context.timing.grace;
-        let lasting = self.shared.related.absences.all(&self.user, &names, Instant::now(), grace);
+        let names: Vec<String> =
+            records.chain(strays.iter().map(stray_name)).chain(unrecorded.iter().map(Remembered::to_string)).collect();
+        let context = &self.shared.context;
+        let lasting = self.shared.related.absences.all(&self.user, &names, Instant::now(), context.timing.grace);
+        // Who asks what would be done does not ask twice.
+        let lasting = if context.explained.is_some() { names.iter().cloned().collect() } else { lasting };
         if lasting.len() < names.len() {
             read.unseen = Unseen::Appearance;
         }
@@ -137,6 +144,49 @@ impl Reader<'_> {
             }
         }
         read.view.strays.extend(strays.into_iter().filter(|stray| lasting.contains(&stray_name(stray))));
+        for remembered in unrecorded.into_iter().filter(|it| lasting.contains(&it.to_string())) {
+            match self.held_by_another_agent(&remembered).await {
+                Ok(dropped) => read.view.dropped.extend(dropped),
+                Err(problem) => read.problems.push(problem),
+            }
+        }
+    }
+
+    /// Originals in kcp that the reference agent has held for this primary, without a record, and that are not named any more.
+    fn unrecorded(&self, read: &Read) -> Vec<Remembered> {
+        let related = &self.rules.related;
+        let is_unknown = |entry: &usize| related.get(*entry).is_some_and(|rules| rules.origin == Origin::Kcp);
+        if read.view.unknown.iter().any(is_unknown) {
+            return Vec::new();
+        }
+        let is_named = |remembered: &Remembered| {
+            read.view.seen.iter().any(|seen| {
+                let metadata = &seen.origin["metadata"];
+                related.get(seen.entry).is_some_and(|rules| rules.origin == Origin::Kcp)
+                    && seen.origin_kind.kind == remembered.kind
+                    && seen.origin_kind.group == remembered.group()
+                    && metadata["namespace"].as_str().unwrap_or_default() == remembered.namespace
+                    && metadata["name"] == *remembered.name
+            })
+        };
+        let mut unrecorded = self.state.others_in_kcp(self.key);
+        unrecorded.retain(|remembered| !is_named(remembered));
+        unrecorded
+    }
+
+    /// One of them as it is now. Where its copy is nobody knows; marks lead there. One that may be a primary itself is left alone.
+    async fn held_by_another_agent(&self, remembered: &Remembered) -> Result<Option<DroppedSeen>, ReadError> {
+        let failed = |source| ReadError::Server { identifier: self.rules.name.clone(), source };
+        let Some(kind) = others::kind_of(self.kcp, remembered).await.map_err(failed)? else { return Ok(None) };
+        if self.shared.related.primaries.are_of(&kind) {
+            return Ok(None);
+        }
+        let namespace = kind.namespaced.then(|| remembered.namespace.clone());
+        let at = Place { side: Side::Kcp, kind: kind.into(), namespace, name: remembered.name.clone() };
+        let key = entry_key(&self.key.cluster, &remembered.namespace, &remembered.name);
+        let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone() };
+        let origin = self.original(&record).await?;
+        Ok(Some(DroppedSeen { key, origin, copy: None, others: self.users_of(&at), record }))
     }
 
     /// What is remembered and not named any more, as far as that is known.
@@ -200,10 +250,10 @@ impl Reader<'_> {
     }
 
     /// Adds who else uses the objects, where that matters.
-    fn add_others(&self, read: &mut Read, matters: impl Fn(&RelatedSeen, &Provenance) -> bool) {
+    fn add_others(&self, read: &mut Read, matters: impl Fn(&RelatedSeen, &Related) -> bool) {
         for seen in &mut read.view.seen {
             let Some(rules) = self.rules.related.get(seen.entry) else { continue };
-            if matters(seen, &self.marks(rules)) {
+            if matters(seen, rules) {
                 seen.others = self.shared.others(self.rules, self.key, &seen.record(rules));
             }
         }
@@ -234,7 +284,7 @@ impl Reader<'_> {
     }
 
     /// Other primaries that use an object, as a copy or as an original.
-    fn users_of(&self, at: &Place) -> Vec<crate::decide::Other> {
+    fn users_of(&self, at: &Place) -> Vec<Other> {
         let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone() };
         self.shared.others(self.rules, self.key, &record)
     }

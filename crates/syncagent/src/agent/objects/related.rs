@@ -54,28 +54,17 @@ pub(super) enum ReadError {
         source: Error,
     },
     /// The agent lacks a right, or the consumer has not accepted a claim.
-    #[error("related resource {identifier:?}: {source}; {}", way_out(*.side, .gvr))]
-    Forbidden {
-        /// Identifier of the entry.
-        identifier: String,
-        /// On which side.
-        side: Side,
-        /// The resource.
-        gvr: Gvr,
-        /// What the server said.
-        source: Error,
-    },
-    /// Something that should go with its primary cannot be reached any more, and is left behind.
-    #[error("related resource {identifier:?}: {at} is left behind: {}", way_out(*.side, .gvr))]
+    #[error(transparent)]
+    Forbidden(Box<Forbidden>),
+    /// Something that should go with its primary cannot be reached any more.
+    #[error("related resource {identifier:?}: {at} is left behind; {way_out}")]
     LeftBehind {
         /// Identifier of the entry.
         identifier: String,
-        /// On which side.
-        side: Side,
-        /// The resource.
-        gvr: Gvr,
         /// The object.
         at: String,
+        /// What is missing.
+        way_out: String,
     },
     /// A server does not have the resource.
     #[error("related resource {identifier:?}: {side} has no resource {}.{}/{}", .gvr.resource, .gvr.group, .gvr.version)]
@@ -93,10 +82,24 @@ impl ReadError {
     fn of(identifier: &str, side: Side, gvr: &Gvr, source: Error) -> Self {
         let identifier = identifier.to_owned();
         if source.is_forbidden() {
-            return Self::Forbidden { identifier, side, gvr: gvr.clone(), source };
+            return Self::Forbidden(Box::new(Forbidden { identifier, side, way_out: way_out(side, gvr), source }));
         }
         Self::Server { identifier, source }
     }
+}
+
+/// A right that is missing.
+#[derive(Debug, Error)]
+#[error("related resource {identifier:?}: {source}; {way_out}")]
+pub(super) struct Forbidden {
+    /// Identifier of the entry.
+    identifier: String,
+    /// On which side.
+    side: Side,
+    /// What to do about it.
+    way_out: String,
+    /// What the server said.
+    source: Error,
 }
 
 /// What to do about missing rights.

@@ -355,11 +355,12 @@ fn copies_are_marked_only_where_they_are_cleaned_up() {
 #[test]
 fn marks_come_with_the_content_or_by_one_write_of_their_own() {
     for origin in ["kcp", "service"] {
-        let (plain, marked) = (rules(json!([referred(origin)])), rules(json!([governed(origin, Some("MatchOrigin"))])));
+        let (unmarked, marked) =
+            (rules(json!([referred(origin)])), rules(json!([governed(origin, Some("MatchOrigin"))])));
         let side = other_side(origin);
-        let mut world = World::with(&plain, &[("a", "s")]);
+        let mut world = World::with(&unmarked, &[("a", "s")]);
         world.secret(origin, "s");
-        world.settle(&plain, "a");
+        world.settle(&unmarked, "a");
         let plan = world.plan(&marked, "a");
         assert!(matches!(writes(&plan)[..], [Step::Patch { .. }]), "a new policy costs one write: {plan:?}");
         world.settle(&marked, "a");
@@ -384,7 +385,7 @@ fn marks_come_with_the_content_or_by_one_write_of_their_own() {
         world.settle(&marked, "a");
         let copy = world.get(side, "Secret", "s").unwrap();
         assert_eq!((marks(copy).len(), &copy["data"]["k"], &copy["metadata"]["uid"]), (5, &json!("w"), &uid));
-        world.settle(&plain, "a");
+        world.settle(&unmarked, "a");
         assert_eq!(marks(world.get(side, "Secret", "s").unwrap()).len(), 5, "nobody takes them off again");
     }
 }
@@ -481,12 +482,8 @@ fn marked_copies_of_which_nothing_is_remembered_are_pruned() {
                 let primary = World::with(&rules, &[("a", "t")]).states.remove("a").unwrap();
                 world.states.insert("a".into(), primary);
                 world.edit("kcp", "CronTab", "a", json!({"spec": {"image": "t"}}));
-                world.edit(
-                    "service",
-                    "CronTab",
-                    &world.copy("a").unwrap()["metadata"]["name"].as_str().unwrap().to_owned(),
-                    json!({"spec": {"image": "t"}}),
-                );
+                let copy = world.copy("a").unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
+                world.edit("service", "CronTab", &copy, json!({"spec": {"image": "t"}}));
                 world.events.clear();
                 world.settle(&rules, "a");
                 let there = |world: &World| world.get(other_side(origin), "Secret", "s").is_some();

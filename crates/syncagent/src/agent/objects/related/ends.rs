@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::watches::{gvr_of, written};
-use super::{Read, ReadError, Reader, Unseen, no_kind, sides};
+use super::{Forbidden, Read, ReadError, Reader, Unseen, no_kind, sides, way_out};
 use crate::agent::objects::kinds::resource;
 use crate::agent::objects::others;
 use crate::api::{CleanupPolicy, Origin, RELATED_OWNER};
@@ -58,7 +58,7 @@ impl Reader<'_> {
         // A server that does not answer may hide what must be taken back. Rules that fail hide nothing: what was done is remembered.
         let may_hide = |problem: &ReadError| match problem {
             ReadError::Server { .. } => true,
-            ReadError::Forbidden { .. } => !self.is_final(problem),
+            ReadError::Forbidden(_) => !self.is_final(problem),
             _ => false,
         };
         if let Some(at) = read.problems.iter().position(may_hide) {
@@ -295,7 +295,8 @@ impl Reader<'_> {
 
     /// Whether a right has been missing for so long that the end of a primary does not wait for it any more.
     fn is_final(&self, problem: &ReadError) -> bool {
-        let ReadError::Forbidden { identifier, side, .. } = problem else { return false };
+        let ReadError::Forbidden(problem) = problem else { return false };
+        let Forbidden { identifier, side, .. } = &**problem;
         let (related, grace) = (&self.shared.related, self.shared.context.timing.grace);
         related.refusals.one(&self.user, &format!("read {identifier} {side:?}"), Instant::now(), grace)
     }
@@ -306,8 +307,8 @@ impl Reader<'_> {
         if !related.refusals.has(&self.user, &written(&at.to_string()), Instant::now(), grace) {
             return true;
         }
-        let identifier = rules.identifier.clone();
-        problems.push(ReadError::LeftBehind { identifier, side: at.side, gvr: gvr_of(at), at: at.to_string() });
+        let (identifier, way_out) = (rules.identifier.clone(), way_out(at.side, &gvr_of(at)));
+        problems.push(ReadError::LeftBehind { identifier, at: at.to_string(), way_out });
         false
     }
 

@@ -4,6 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::cache::Room;
 
+/// Namespace and name.
+pub(super) type Name = (String, String);
+
 /// A marked object.
 struct Mark {
     owner: Box<str>,
@@ -15,8 +18,8 @@ struct Mark {
 #[derive(Default)]
 pub(super) struct Marked {
     marks: HashMap<Room, HashMap<String, Mark>>,
-    /// Namespaces and names by cluster and owner.
-    places: HashMap<(String, Box<str>), BTreeSet<(String, String)>>,
+    /// By cluster and owner.
+    places: HashMap<(String, Box<str>), BTreeSet<Name>>,
 }
 
 impl Marked {
@@ -69,7 +72,7 @@ impl Marked {
     }
 
     /// Namespaces and names of the objects in a cluster that carry the marks of an owner.
-    pub fn of(&self, cluster: &str, owner: &str) -> Vec<(String, String)> {
+    pub fn of(&self, cluster: &str, owner: &str) -> Vec<Name> {
         let places = self.places.get(&(cluster.to_owned(), owner.into()));
         places.into_iter().flatten().cloned().collect()
     }

@@ -57,6 +57,7 @@ fn trials() -> Vec<Trial> {
         alone("one_writer::a_leader_cut_off_from_the_lease_writes_nothing_more", leaders::cut_off_from_the_lease),
         alone("no_loss::a_lost_shard_deletes_nothing_and_harms_nobody_else", shards::lost_and_back),
         alone("no_loss::what_is_out_of_sight_is_not_deleted", losses::out_of_sight),
+        alone("quiet::nothing_but_the_heartbeat_is_written_at_rest", quiet::but_for_the_heartbeat),
         alone("secrecy::rules_that_fail_tell_no_secret", secrecy::of_rules_that_fail),
         alone("secrecy::the_binary_tells_no_secret", secrecy::of_the_binary),
     ];

@@ -28,6 +28,7 @@ mod publish;
 mod related;
 mod related_ends;
 mod related_kinds;
+mod related_marks;
 mod renewals;
 mod restarts;
 pub(crate) mod rights;
@@ -110,6 +111,12 @@ pub fn all() -> Vec<Scenario> {
             every_entry_of_one_kind_follows_its_own_objects
             what_the_agent_may_not_watch_it_looks_at_now_and_then
             the_status_of_a_kind_of_kubernetes_returns;
+        related_marks:
+            what_is_absent_for_a_moment_keeps_its_copy
+            marked_copies_of_which_nothing_is_remembered_are_taken_back
+            what_another_agent_held_and_made_is_let_go_and_taken_back
+            an_order_ends_although_its_claims_are_not_accepted
+            an_order_ends_although_marked_copies_may_not_be_listed;
         rules:
             a_projected_kind_is_ordered_under_its_new_names
             only_orders_that_match_the_filter_are_served
@@ -266,6 +273,11 @@ pub fn all() -> Vec<Scenario> {
             a_kind_of_another_export_may_be_related
             a_secret_of_the_service_goes_only_if_asked_to
             a_secret_of_the_consumer_is_held_while_it_is_copied
-            the_status_of_a_related_object_travels_if_asked_to;
+            the_status_of_a_related_object_travels_if_asked_to
+            a_copy_goes_as_soon_as_its_original_of_the_service_goes
+            a_copy_goes_also_if_order_and_original_go_at_once
+            a_copy_goes_when_its_original_in_kcp_does_not_match_any_more
+            a_copy_goes_as_its_order_says
+            a_related_copy_goes_as_its_own_original_says;
     }
 }

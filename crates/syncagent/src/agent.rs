@@ -87,6 +87,8 @@ impl Controller {
 pub struct Timing {
     /// When an object that something is under way for is looked at again: 5 s.
     pub requeue: Duration,
+    /// For how long a related object must be absent, or not named any more, before its copy is taken back: 5 s.
+    pub grace: Duration,
     /// When an object is looked at again although nothing is under way, if some changes of what belongs to it are not reported: 1 minute.
     pub resync: Duration,
     /// When a kind without a CRD is asked for again if it is not there or could not be read: 10 s.
@@ -103,6 +105,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             requeue: Duration::from_secs(5),
+            grace: Duration::from_secs(5),
             resync: Duration::from_mins(1),
             absent_kind: Duration::from_secs(10),
             known_kind: Duration::from_mins(5),

@@ -13,8 +13,8 @@ pub use published_resource::{
     PublishedResourceStatus, SelectorRequirement, SourceResource, Synchronization,
 };
 pub use related::{
-    Origin, Reference, RegexRule, RelatedProjection, RelatedResource, Rewrite, Selection, SelectionSelector,
-    TemplateExpression, Watch,
+    CleanupPolicy, Origin, Reference, RegexRule, RelatedProjection, RelatedResource, Rewrite, Selection,
+    SelectionSelector, TemplateExpression, Watch,
 };
 
 /// API group of the PublishedResource kind.
@@ -59,5 +59,13 @@ pub const HELD_BY: &str = "syncagent.kcp.io/held-by";
 pub const ADOPTION: &str = "syncagent.kcp.io/adoption";
 /// Label that marks state Secrets.
 pub const OBJECT_STATE: &str = "syncagent.kcp.io/object-state";
+/// Label on copies of related objects: a hash of the primary and the PublishedResource they belong to.
+pub const RELATED_OWNER: &str = "syncagent.kcp.io/related-owner";
+/// Label on copies of related objects: identifier of their entry in the PublishedResource.
+pub const RELATED_IDENTIFIER: &str = "syncagent.kcp.io/related-identifier";
+/// Annotation on copies of related objects: name of the primary in kcp.
+pub const RELATED_PRIMARY_NAME: &str = "syncagent.kcp.io/related-primary-name";
+/// Annotation on copies of related objects: namespace of the primary in kcp.
+pub const RELATED_PRIMARY_NAMESPACE: &str = "syncagent.kcp.io/related-primary-namespace";
 /// Prefix of the annotations on consumers' objects that list related objects.
 pub const RELATED_PREFIX: &str = "related-resources.syncagent.kcp.io/";

@@ -28,7 +28,7 @@ pub use holders::has_finalizer;
 pub use pair::refused_status;
 pub use primary::{Copies, Seen, decide};
 pub use record::Record;
-pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, unnamed};
+pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, Stray, is_stray, unnamed};
 pub use step::{Dependents, Event, Next, Place, Plan, Side, Step};
 pub use why::{Explanation, explain};
 

@@ -16,6 +16,7 @@ pub mod mutation;
 pub mod naming;
 pub mod openapi;
 pub mod projection;
+pub mod provenance;
 mod raw_json;
 pub mod related;
 pub mod rights;

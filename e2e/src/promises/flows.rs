@@ -218,7 +218,7 @@ pub fn map_down() -> Flow {
     }
 }
 
-/// Secrets of the service that are found by labels, and get other names.
+/// Secrets of the service that are found by labels, get other names, and lose their copies with their labels.
 fn selected_up() -> Flow {
     Flow {
         rules: |_| {
@@ -227,7 +227,7 @@ fn selected_up() -> Flow {
                 "origin": "service",
                 "version": "v1",
                 "resource": "secrets",
-                "cleanup": true,
+                "cleanupPolicy": "MatchOrigin",
                 "object": { "selector": {
                     "matchLabels": { "for": "{{ .LocalObject.metadata.name }}" },
                     "rewrite": { "template": { "template": "my-{{ .Value }}" } },
@@ -237,11 +237,12 @@ fn selected_up() -> Flow {
         },
         related: &["secrets"],
         ..Flow::of_buckets("selected_up", {
-            let labelled = |text: &str| {
+            let of = |text: &str, order: &str| {
                 let mut secret = secret(text);
-                secret["metadata"] = json!({ "labels": { "for": "one" } });
+                secret["metadata"] = json!({ "labels": { "for": order } });
                 secret
             };
+            let (labelled, other) = (|text| of(text, "one"), |text| of(text, "nobody"));
             vec![
                 step(
                     "orders and certificates",
@@ -259,7 +260,12 @@ fn selected_up() -> Flow {
                 step("a change", vec![Put(Copy(A), "secrets", "first-cert", labelled("4"))], |s| {
                     s.at("team-a secrets default/my-first-cert")["data"]["password"] == encoded("4")
                 }),
-                step("the end", vec![Cancel(A, "one")], |s| nothing(s) && !s.has("default/my-first-cert")),
+                step(
+                    "one of them is not meant any more",
+                    vec![Put(Copy(A), "secrets", "first-cert", other("4"))],
+                    |s| !s.has("default/my-first-cert") && s.has("default/my-second-cert"),
+                ),
+                step("the end", vec![Cancel(A, "one")], |s| nothing(s) && !s.has("default/my-second-cert")),
             ]
         })
     }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use carrick_plane::{Kind, Plane, Store};
 use carrick_syncagent::api;
+use carrick_syncagent::rules::metadata::SourceKey;
+use carrick_syncagent::rules::provenance::owner;
 use data_encoding::BASE64;
 use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{NAMESPACE, Stage, Workspace};
 use crate::world::EmbeddedWorld;
 
 /// What differs from one run to the next although nothing is different.
@@ -116,6 +118,8 @@ pub struct Eyes {
     service: Arc<Store>,
     /// Logical clusters and what to call them.
     clusters: Vec<(String, String)>,
+    /// The same for orders, as the copies of their related objects know them.
+    owners: Vec<(String, String)>,
     id: String,
     group: String,
     uids: Regex,
@@ -127,10 +131,16 @@ impl Eyes {
     pub fn new(world: &EmbeddedWorld, stage: &Stage) -> anyhow::Result<Self> {
         let store = |plane: &Plane| plane.api().store.clone();
         let named = [("provider", &stage.provider), ("team-a", &stage.team_a), ("team-b", &stage.team_b)];
+        let owner_of = |(alias, workspace): (&str, &Workspace)| {
+            let (cluster, namespace) = (workspace.cluster.clone(), NAMESPACE.to_owned());
+            let order = SourceKey { cluster, namespace, name: "one".to_owned() };
+            (owner(&order, &stage.published_name("Bucket")), format!("owner-one-of-{alias}"))
+        };
         Ok(Self {
             kcp: store(world.kcp_plane()),
             service: store(world.service_plane()),
             clusters: named.map(|(name, workspace)| (workspace.cluster.clone(), name.to_owned())).into(),
+            owners: named.map(owner_of).into(),
             id: stage.id.clone(),
             group: stage.group.clone(),
             uids: Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")?,
@@ -189,7 +199,8 @@ impl Eyes {
 
     /// A text with the names of this stage and its clusters replaced by what they are called in every lab.
     pub fn alias(&self, text: &str) -> String {
-        self.clusters.iter().fold(text.replace(&self.id, "id"), |text, (cluster, name)| text.replace(cluster, name))
+        let aliases = self.clusters.iter().chain(&self.owners);
+        aliases.fold(text.replace(&self.id, "id"), |text, (word, alias)| text.replace(word, alias))
     }
 
     fn normal(&self, object: &Value) -> Value {

@@ -216,6 +216,14 @@ pub(super) async fn a_related_resource_must_be_named_in_one_way(world: Arc<dyn W
         (false, json!({ "resource": "things", "version": "v1", "syncStatus": true })),
         (true, json!({ "resource": "things", "version": "v1", "syncStatus": true, "watch": { "byOwner": {} } })),
         (true, json!({ "origin": "kcp", "resource": "things", "version": "v1", "syncStatus": true })),
+        (false, json!({ "kind": "Secret", "cleanupPolicy": "MatchOrigin" })),
+        (true, json!({ "kind": "Secret", "cleanupPolicy": "MatchOrigin", "watch": { "byOwner": {} } })),
+        (true, json!({ "origin": "kcp", "kind": "Secret", "cleanupPolicy": "MatchOrigin" })),
+        (false, json!({ "kind": "Secret", "cleanup": true, "cleanupPolicy": "Orphan" })),
+        (true, json!({ "kind": "Secret", "cleanup": true, "cleanupPolicy": "OnPrimaryDeletion" })),
+        (true, json!({ "kind": "Secret", "cleanup": false, "cleanupPolicy": "Orphan" })),
+        (false, json!({ "kind": "Secret", "cleanupPolicy": "" })),
+        (false, json!({ "kind": "Secret", "cleanupPolicy": "Never" })),
     ];
     for (number, (valid, mut related)) in cases.into_iter().enumerate() {
         if related["origin"].is_null() {

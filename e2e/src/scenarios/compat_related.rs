@@ -371,6 +371,162 @@ pub(super) async fn the_status_of_a_related_object_travels_if_asked_to(world: Ar
     Ok(())
 }
 
+/// Secrets that are found by a label, and whose copies go with them.
+fn matching(origin: &str) -> Value {
+    json!({
+        "identifier": "credentials", "origin": origin, "kind": "Secret", "cleanupPolicy": "MatchOrigin",
+        "object": { "selector": {
+            "matchLabels": { "find": "me" },
+            "rewrite": { "template": { "template": "{{ .Value }}" } },
+        } },
+        "watch": { "bySelector": { "matchLabels": { "find": "me" } } },
+    })
+}
+
+/// Orders a CronTab that carries a label and whatever annotations, and waits for its copy.
+async fn order_labelled(suite: &Suite, annotations: Value) -> anyhow::Result<()> {
+    let (kind, client) = (suite.remote("CronTab"), &suite.stage.team_a.client);
+    suite.bound(&suite.stage.team_a, &kind).await?;
+    let metadata = json!({
+        "name": "my-crontab", "namespace": NAMESPACE, "labels": { "find": "me" }, "annotations": annotations,
+    });
+    let object =
+        json!({ "apiVersion": kind.api_version(), "kind": "CronTab", "metadata": metadata, "spec": crontab() });
+    let create = async || Ok(client.create(&kind, Some(NAMESPACE), &object).await?);
+    suite.stage.eventually("it can be ordered", create).await?;
+    suite.arrives(&suite.local("CronTab"), "my-crontab").await.map(drop)
+}
+
+fn labelled(name: &str) -> Value {
+    let mut secret = secret(name);
+    secret["metadata"]["labels"] = json!({ "find": "me" });
+    secret
+}
+
+pub(super) async fn a_copy_goes_as_soon_as_its_original_of_the_service_goes(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let suite = Suite::set(world, &[fixtures::crontab]).await?;
+    let (stage, secrets, namespace) = (&suite.stage, kinds::secrets(), suite.synced());
+    suite.publish("CronTab", suite.usual_with(&matching("service"))).await?;
+    let _agent = suite.start().await?;
+    order_labelled(&suite, Value::Null).await?;
+    let client = &stage.team_a.client;
+    let at = |name| (client, &secrets, Some(NAMESPACE), name);
+    for name in ["cred-1", "cred-2"] {
+        stage.service.create(&secrets, Some(&namespace), &labelled(name)).await?;
+        stage.object(&format!("{name} is copied"), at(name), |_| true).await?;
+    }
+    stage.service.delete(&secrets, Some(&namespace), "cred-1", &DeleteOptions::default()).await?;
+    stage.gone("the copy of cred-1 goes with it", at("cred-1")).await?;
+    stage.object("that of cred-2 stays", at("cred-2"), |_| true).await?;
+    let original = (&stage.service, &secrets, Some(namespace.as_str()), "cred-2");
+    stage.object("cred-2 stays", original, |_| true).await?;
+
+    client.delete(&suite.remote("CronTab"), Some(NAMESPACE), "my-crontab", &DeleteOptions::default()).await?;
+    stage.gone("the copy of cred-2 goes with the order", at("cred-2")).await?;
+    stage.object("cred-2 itself stays", original, |_| true).await.map(drop)
+}
+
+pub(super) async fn a_copy_goes_also_if_order_and_original_go_at_once(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let suite = Suite::set(world, &[fixtures::crontab]).await?;
+    let (stage, secrets, namespace) = (&suite.stage, kinds::secrets(), suite.synced());
+    suite.publish("CronTab", suite.usual_with(&matching("service"))).await?;
+    let _agent = suite.start().await?;
+    order_labelled(&suite, Value::Null).await?;
+    let client = &stage.team_a.client;
+    stage.service.create(&secrets, Some(&namespace), &labelled("cred-1")).await?;
+    let at = (client, &secrets, Some(NAMESPACE), "cred-1");
+    stage.object("cred-1 is copied", at, |_| true).await?;
+    stage.service.delete(&secrets, Some(&namespace), "cred-1", &DeleteOptions::default()).await?;
+    client.delete(&suite.remote("CronTab"), Some(NAMESPACE), "my-crontab", &DeleteOptions::default()).await?;
+    stage.gone("the copy is gone", at).await?;
+    stage.gone("the order is gone", (client, &suite.remote("CronTab"), Some(NAMESPACE), "my-crontab")).await
+}
+
+pub(super) async fn a_copy_goes_when_its_original_in_kcp_does_not_match_any_more(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let suite = Suite::set(world, &[fixtures::crontab]).await?;
+    let (stage, secrets, namespace) = (&suite.stage, kinds::secrets(), suite.synced());
+    suite.publish("CronTab", suite.usual_with(&matching("kcp"))).await?;
+    let _agent = suite.start().await?;
+    order_labelled(&suite, Value::Null).await?;
+    let client = &stage.team_a.client;
+    let copied = |name| (&stage.service, &secrets, Some(namespace.as_str()), name);
+    for name in ["cred-1", "cred-2"] {
+        client.create(&secrets, Some(NAMESPACE), &labelled(name)).await?;
+        stage.object(&format!("{name} is copied"), copied(name), |_| true).await?;
+    }
+    let other = json!({ "metadata": { "labels": { "find": "nobody" } } });
+    client.merge_patch(&secrets, Some(NAMESPACE), "cred-1", &other).await?;
+    stage.gone("the copy of cred-1 goes", copied("cred-1")).await?;
+    stage.object("that of cred-2 stays", copied("cred-2"), |_| true).await?;
+    // Its owner may delete it whenever he likes.
+    let at = (client, &secrets, Some(NAMESPACE), "cred-1");
+    stage.object("cred-1 stays and is free", at, |secret| secret["metadata"]["finalizers"].is_null()).await.map(drop)
+}
+
+pub(super) async fn a_copy_goes_as_its_order_says(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let suite = Suite::set(world, &[fixtures::crontab]).await?;
+    let stage = &suite.stage;
+    suite.publish("CronTab", suite.usual()).await?;
+    let _agent = suite.start().await?;
+    order_labelled(&suite, Value::Null).await?;
+    let (kind, client) = (suite.remote("CronTab"), &stage.team_a.client);
+    keep_in_deletion(&suite, &suite.local("CronTab"), "my-crontab").await?;
+    let wish = json!({ "metadata": { "annotations": { api::DELETION_PROPAGATION: "foreground" } } });
+    client.merge_patch(&kind, Some(NAMESPACE), "my-crontab", &wish).await?;
+    client.delete(&kind, Some(NAMESPACE), "my-crontab", &DeleteOptions::default()).await?;
+    goes_in_the_foreground(&suite, &suite.local("CronTab"), "my-crontab").await
+}
+
+pub(super) async fn a_related_copy_goes_as_its_own_original_says(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let suite = Suite::set(world, &[fixtures::crontab]).await?;
+    let (stage, secrets) = (&suite.stage, kinds::secrets());
+    let related = json!({
+        "identifier": "credentials", "origin": "kcp", "kind": "Secret", "cleanupPolicy": "OnPrimaryDeletion",
+        "object": { "template": { "template": "my-credentials" } },
+    });
+    suite.publish("CronTab", suite.usual_with(&related)).await?;
+    let _agent = suite.start().await?;
+    let client = &stage.team_a.client;
+    let mut original = secret("my-credentials");
+    original["metadata"]["annotations"] = json!({ api::DELETION_PROPAGATION: "foreground" });
+    client.create(&secrets, Some(NAMESPACE), &original).await?;
+    order_labelled(&suite, json!({ api::DELETION_PROPAGATION: "orphan" })).await?;
+    let copy = suite.arrives(&secrets, "my-credentials").await?;
+    ensure!(copy["metadata"]["annotations"][api::DELETION_PROPAGATION].is_null(), "{}", shown(&copy));
+    keep_in_deletion(&suite, &secrets, "my-credentials").await?;
+    client.delete(&suite.remote("CronTab"), Some(NAMESPACE), "my-crontab", &DeleteOptions::default()).await?;
+    goes_in_the_foreground(&suite, &secrets, "my-credentials").await
+}
+
+/// Lets something depend on a copy, so that a deletion in the foreground can be seen.
+async fn keep_in_deletion(suite: &Suite, kind: &Resource, name: &str) -> anyhow::Result<()> {
+    let namespace = suite.synced();
+    let copy = suite.arrives(kind, name).await?;
+    let owner = json!({
+        "apiVersion": copy["apiVersion"], "kind": copy["kind"], "name": name, "uid": copy["metadata"]["uid"],
+        "blockOwnerDeletion": true,
+    });
+    let metadata = json!({ "name": "dependent", "ownerReferences": [owner], "finalizers": ["example.com/hold"] });
+    let dependent = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+    suite.stage.service.create(&kinds::config_maps(), Some(&namespace), &dependent).await?;
+    Ok(())
+}
+
+/// Waits until a copy waits for what depends on it.
+async fn goes_in_the_foreground(suite: &Suite, kind: &Resource, name: &str) -> anyhow::Result<()> {
+    let namespace = suite.synced();
+    let at = (&suite.stage.service, kind, Some(namespace.as_str()), name);
+    let goes = |copy: &Value| {
+        !copy["metadata"]["deletionTimestamp"].is_null()
+            && copy["metadata"]["finalizers"] == json!(["foregroundDeletion"])
+    };
+    suite.stage.object(&format!("{name} is deleted in the foreground"), at, goes).await.map(drop)
+}
+
 /// Where originals and copies are.
 fn sides<'a>(service: &'a Client, kcp: &'a Client, origin: &str) -> (&'a Client, &'a Client) {
     if origin == "kcp" { (kcp, service) } else { (service, kcp) }

@@ -33,7 +33,7 @@ pub(super) async fn events_are_worded_as_those_of_the_reference_agent(world: Arc
         normal("ObjectPlaced", "Object has been placed."),
         normal("ObjectSynced", "The current desired state of the object has been synchronized."),
         normal("ObjectStatusSynced", "The current object status has been updated."),
-        normal("ObjectCleanup", "Object deletion has been started and will progress in the background."),
+        normal("ObjectCleanup", "Object deletion has been started."),
         normal("ObjectDeleted", "Object deletion has been completed, finalizer has been removed."),
     ];
     is_told(&stage, &team.client, "bucket", &expected).await?;

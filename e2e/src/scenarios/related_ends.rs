@@ -50,7 +50,9 @@ fn is_free(object: &Value) -> bool {
 pub(super) async fn a_secret_that_two_orders_share_goes_with_the_last_of_them(
     world: Arc<dyn World>,
 ) -> anyhow::Result<()> {
-    let stage = set(world, json!([named()])).await?;
+    let mut related = named();
+    related["cleanupPolicy"] = json!("MatchOrigin");
+    let stage = set(world, json!([related])).await?;
     let agent = stage.start_agent()?;
     let team = &stage.team_a;
     consumers_secret(&stage, "shared").await?;

@@ -28,9 +28,17 @@ described! {
             "watch must be configured when origin is service and syncStatus is true",
             "!(self.origin == \"service\" && has(self.syncStatus) && self.syncStatus) || has(self.watch)",
         ),
+        (
+            "watch must be configured when cleanupPolicy is MatchOrigin and origin is service",
+            "!(has(self.cleanupPolicy) && self.cleanupPolicy == \"MatchOrigin\" && self.origin == \"service\") || has(self.watch)",
+        ),
+        (
+            "cleanup:true conflicts with cleanupPolicy: Orphan",
+            "!(has(self.cleanup) && self.cleanup && has(self.cleanupPolicy) && self.cleanupPolicy == \"Orphan\")",
+        ),
     ]);
     pub struct RelatedResource {
-        /// Unique name within this PublishedResource.
+        /// Unique name within this PublishedResource. It becomes the value of a label if copies are cleaned up.
         @required
         pub identifier: String,
         /// Side that holds the truth.
@@ -46,8 +54,11 @@ described! {
         pub kind: String = json!({ "enum": ["ConfigMap", "Secret"] }),
         /// Identity of the foreign export that owns the resource in kcp.
         pub identity_hash: String,
-        /// Delete copies together with the primary.
+        /// Deprecated: use cleanupPolicy, which wins. True means OnPrimaryDeletion.
         pub cleanup: bool,
+        /// When copies are deleted: never (Orphan), with the primary (OnPrimaryDeletion), or with the primary and as soon as their original
+        /// is gone or not named any more (MatchOrigin). Originals are never deleted.
+        pub cleanup_policy: Option<CleanupPolicy>,
         /// How the resource is called on the destination side.
         pub projection: Option<RelatedProjection>,
         /// Which objects.
@@ -148,6 +159,35 @@ pub enum Origin {
     Kcp,
 }
 
+/// When copies of related objects are deleted. Originals never are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CleanupPolicy {
+    /// Not at all.
+    #[default]
+    Orphan,
+    /// Together with the primary.
+    OnPrimaryDeletion,
+    /// Together with the primary, and as soon as they have no original any more.
+    MatchOrigin,
+}
+
+impl Described for CleanupPolicy {
+    fn schema() -> Value {
+        json!({ "type": "string", "enum": ["Orphan", "OnPrimaryDeletion", "MatchOrigin"] })
+    }
+}
+
+impl RelatedResource {
+    /// The policy in force: `cleanupPolicy` if it is set, else what `cleanup` says.
+    pub fn effective_policy(&self) -> CleanupPolicy {
+        match (self.cleanup_policy, self.cleanup) {
+            (Some(policy), _) => policy,
+            (None, true) => CleanupPolicy::OnPrimaryDeletion,
+            (None, false) => CleanupPolicy::Orphan,
+        }
+    }
+}
+
 impl Described for Origin {
     fn schema() -> Value {
         json!({ "type": "string", "enum": ["service", "kcp"] })
@@ -167,4 +207,29 @@ impl Described for Box<Selection> {
 fn rules(rules: &[(&str, &str)]) -> Value {
     let rules: Vec<Value> = rules.iter().map(|(message, rule)| json!({ "rule": rule, "message": message })).collect();
     json!({ "x-kubernetes-validations": rules })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_wins_over_the_older_field() {
+        use CleanupPolicy::{MatchOrigin, OnPrimaryDeletion, Orphan};
+        for (entry, policy) in [
+            (json!({}), Orphan),
+            (json!({"cleanup": false}), Orphan),
+            (json!({"cleanup": true}), OnPrimaryDeletion),
+            (json!({"cleanupPolicy": "Orphan"}), Orphan),
+            (json!({"cleanupPolicy": "OnPrimaryDeletion"}), OnPrimaryDeletion),
+            (json!({"cleanupPolicy": "MatchOrigin"}), MatchOrigin),
+            (json!({"cleanup": true, "cleanupPolicy": "MatchOrigin"}), MatchOrigin),
+            (json!({"cleanup": true, "cleanupPolicy": "OnPrimaryDeletion"}), OnPrimaryDeletion),
+            (json!({"cleanup": false, "cleanupPolicy": "OnPrimaryDeletion"}), OnPrimaryDeletion),
+        ] {
+            let related: RelatedResource = serde_json::from_value(entry.clone()).unwrap();
+            assert_eq!(related.effective_policy(), policy, "{entry}");
+        }
+        assert!(serde_json::from_value::<RelatedResource>(json!({"cleanupPolicy": ""})).is_err());
+    }
 }

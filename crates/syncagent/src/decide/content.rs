@@ -48,6 +48,8 @@ pub(super) struct Content<'a> {
     pub partial: bool,
     /// Link and agent name, for copies that carry them.
     pub link: Option<(&'a Link, &'a str)>,
+    /// Whether the copy carries the checksum of what was written last.
+    pub is_marked: bool,
     /// Top-level fields that are not content.
     pub subresources: &'a [&'a str],
 }
@@ -86,16 +88,16 @@ impl Content<'_> {
             let is_same = before.iter().all(|state| *state == self.comparable(self.desired));
             return if is_same && next.is_empty() { Change::None } else { Change::Remember };
         }
-        let guard = match self.link {
-            Some((link, _)) => {
-                for (key, value) in &link.marks {
-                    set_field(&mut content, self.copy, &["metadata", "annotations", key], value);
-                }
+        for (key, value) in self.link.iter().flat_map(|(link, _)| &link.marks) {
+            set_field(&mut content, self.copy, &["metadata", "annotations", key], value);
+        }
+        let guard = match self.is_marked {
+            true => {
                 set_field(&mut content, self.copy, &["metadata", "annotations", APPLIED_STATE], &desired_sum);
                 let uid = self.copy["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                 Guard::Mark { key: APPLIED_STATE, value: mark.map(str::to_owned), uid }
             }
-            None => Guard::Version(self.copy["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()),
+            false => Guard::Version(self.copy["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()),
         };
         Change::Edit { edits: content, guard, certain }
     }
@@ -139,7 +141,12 @@ impl Content<'_> {
     /// The whole desired state over the copy; nothing if that changes nothing.
     pub fn overwrite(&self) -> Change {
         match overwritten(self.desired, self.copy, self.link, self.subresources) {
-            Some(object) => Change::Replace(object),
+            Some(mut object) => {
+                if self.is_marked {
+                    set(&mut object, "annotations", APPLIED_STATE, &sum(self.desired));
+                }
+                Change::Replace(object)
+            }
             None => Change::Remember,
         }
     }
@@ -170,7 +177,6 @@ pub(super) fn overwritten(
         return None;
     }
     link.write(&mut out, agent_name);
-    set(&mut out, "annotations", APPLIED_STATE, &sum(desired));
     Some(out)
 }
 
@@ -212,7 +218,7 @@ mod tests {
     }
 
     fn compare(desired: &Value, copy: &Value, entry: Option<&Entry>, subresources: &[&str]) -> Change {
-        Content { desired, copy, entry, partial: false, link: None, subresources }.compare()
+        Content { desired, copy, entry, partial: false, link: None, is_marked: false, subresources }.compare()
     }
 
     /// What becomes of the copy.
@@ -292,7 +298,16 @@ mod tests {
         let (last, desired) = (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}));
         let entry = Entry { last: Some(Applied::Sum(sum(&last))), ..Entry::default() };
         let compare = |desired: &Value, partial| {
-            Content { desired, copy: &last, entry: Some(&entry), partial, link: None, subresources: &[] }.compare()
+            Content {
+                desired,
+                copy: &last,
+                entry: Some(&entry),
+                partial,
+                link: None,
+                is_marked: false,
+                subresources: &[],
+            }
+            .compare()
         };
         assert_eq!(compare(&last, true), Change::None);
         assert_eq!(compare(&desired, true), Change::Unknown);

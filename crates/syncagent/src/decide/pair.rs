@@ -7,9 +7,9 @@ use super::content::{Change, Content, is_exact, is_refused, remembered};
 use super::holders::{hold, is_held_by, release};
 use super::state::{Applied, Entry, checksum};
 use super::step::{Dependents, Event, Place, Side, Step};
-use crate::api::{ADOPTION, APPLIED_STATE};
+use crate::api::{ADOPTION, AGENT_NAME, APPLIED_STATE};
 use crate::rules::Adoption;
-use crate::rules::metadata::{Link, annotation, is_deleting, set, strip};
+use crate::rules::metadata::{Link, annotation, is_deleting, label, set, strip};
 use crate::rules::mutation::Mutation;
 
 /// Which way the status travels.
@@ -48,6 +48,8 @@ pub(super) struct Pair<'a> {
     pub vouched: bool,
     /// As whom we hold the source by the finalizer until the copy is gone; none if it is not held.
     pub holder: Option<&'a str>,
+    /// Whether this is the consumer's order itself and not a related object.
+    pub primary: bool,
     /// Link and agent name, for copies that carry them.
     pub link: Option<(&'a Link, &'a str)>,
     pub subresources: &'a [&'a str],
@@ -106,7 +108,7 @@ impl Pair<'_> {
         }
         let before = steps.len();
         if let Some(holder) = self.holder
-            && let Some(step) = hold(&self.source_at, self.source, holder, self.link.is_some() || self.was_written())
+            && let Some(step) = hold(&self.source_at, self.source, holder, self.primary || self.was_written())
         {
             steps.push(step);
             self.report(steps, Event::Accepted);
@@ -141,7 +143,9 @@ impl Pair<'_> {
     /// Whose the object in the place of the copy is. A link tells it; without one, what is remembered does, or that it is just what would be
     /// written.
     fn owner(&self, mutated: &Value, copy: &Value, vouched: bool) -> Owner {
-        if self.link.is_some() {
+        let is_marked =
+            self.link.is_some_and(|(link, agent)| link.is_on(copy) && label(copy, AGENT_NAME) == Some(agent));
+        if self.primary || is_marked {
             return Owner::Us;
         }
         let is_same_object = self.copy_uid.map(|uid| copy["metadata"]["uid"] == uid);
@@ -269,7 +273,7 @@ impl Pair<'_> {
         let Some(holder) = self.holder.filter(|holder| is_held_by(self.source, holder)) else {
             return Progress::Settled;
         };
-        if self.link.is_some() {
+        if self.primary {
             steps.push(Step::ConfirmNoCopy);
             steps.push(Step::Forget);
         }
@@ -283,10 +287,12 @@ impl Pair<'_> {
         let value = remembered(mutated, self.subresources);
         if let Some((link, agent_name)) = self.link {
             link.write(&mut object, agent_name);
+        }
+        if self.primary {
             set(&mut object, "annotations", APPLIED_STATE, &super::state::sum(&value));
         }
         // It had a copy before, which may be somewhere else and just out of sight.
-        if self.link.is_some() && self.remembered.is_some() {
+        if self.primary && self.remembered.is_some() {
             steps.push(Step::ConfirmNoCopy);
         }
         if let Some(namespace) = &self.copy_at.namespace {
@@ -304,7 +310,8 @@ impl Pair<'_> {
         let (partial, link, subresources) = (self.partial, self.link, self.subresources);
         // What is remembered is not about an object that somebody else put there.
         let entry = self.remembered.filter(|_| owner == Owner::Us);
-        let content = Content { desired: &desired, copy, entry, partial, link, subresources };
+        let (desired_ref, is_marked) = (&desired, self.primary);
+        let content = Content { desired: desired_ref, copy, entry, partial, link, is_marked, subresources };
         match content.compare() {
             Change::None => return Progress::Settled,
             Change::Unknown => return Progress::Unknown,
@@ -313,9 +320,15 @@ impl Pair<'_> {
                 return Progress::Wrote;
             }
             // The new one is created when the old one is gone.
-            Change::Edit { edits, .. } if self.link.is_none() && is_refused(&at.kind, copy, &edits) => {
+            Change::Edit { edits, .. } if !self.primary && is_refused(&at.kind, copy, &edits) => {
                 steps.push(delete(at, copy, None));
                 return Progress::Waiting;
+            }
+            // Only marks are missing: there is nothing new to be remembered or told.
+            Change::Edit { edits, guard, .. } if self.remembered.is_some_and(|entry| entry.is_at(&desired)) => {
+                let annotated = copy["metadata"]["annotations"].is_object();
+                steps.push(Step::Edit { at, edits, guard, annotated });
+                return Progress::Wrote;
             }
             Change::Edit { edits, guard, certain } => {
                 steps.push(Step::RememberNext { entry: self.entry.clone(), value: desired, only: certain });
@@ -330,7 +343,7 @@ impl Pair<'_> {
     }
 
     fn remember(&self, value: Value) -> Step {
-        let copy = self.link.is_none().then(|| self.copy_at.clone());
+        let copy = (!self.primary).then(|| self.copy_at.clone());
         Step::Remember { entry: self.entry.clone(), value, copy }
     }
 
@@ -366,7 +379,7 @@ pub(super) fn draft(object: &Value, at: &Place) -> Value {
 /// The step that deletes exactly this object, as the consumer's original of it wishes.
 pub(super) fn delete(at: Place, object: &Value, consumer: Option<&Value>) -> Step {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-    Step::Delete { at, uid, dependents: consumer.and_then(Dependents::of) }
+    Step::Delete { at, uid, dependents: consumer.map(Dependents::of).unwrap_or_default() }
 }
 
 /// An object with another status. No status is left out: servers refuse null where the schema says object.

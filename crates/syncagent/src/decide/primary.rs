@@ -121,6 +121,8 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         agent: of_related(&rules.agent_name),
         adoption: rules.adoption,
         schema: &rules.schema,
+        published: &rules.name,
+        agent_name: &rules.agent_name,
     };
     if leaving
         && let Some(related) = seen.related
@@ -144,6 +146,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         vouched: true,
         entry,
         holder: Some(&rules.agent_name),
+        primary: true,
         link: Some((&link, &rules.agent_name)),
         subresources: &rules.subresources,
         status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::BackAsField },

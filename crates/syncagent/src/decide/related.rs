@@ -1,15 +1,17 @@
 //! Related objects: the same decisions as for primaries, in either direction, without links and without status coming back.
 //!
 //! ```text
-//!  seen     named by the rules      ──▶ keep:    track, then finalizer, copy, content, status, annotation
+//!  seen     named by the rules      ──▶ keep:    track, then finalizer, copy, content, marks, status, annotation
 //!  dropped  remembered, not named   ──▶ release: copy deleted, then finalizer off, then forgotten
-//!  primary being deleted            ──▶ release what the rules say, before the primary goes
+//!  strays   marked, not remembered  ──▶ prune:   copy deleted
+//!  primary being deleted            ──▶ release and prune what the rules say, before the primary goes
 //! ```
 //!
 //! An object that several primaries use is released by the last of them. Two originals for one copy are refused.
 
 mod annotations;
 mod release;
+mod strays;
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value)] // cases read best as plain literals
 mod tests;
@@ -24,12 +26,14 @@ use super::holders::{is_held_by, names};
 use super::pair::{Pair, Progress, StatusFlow};
 use super::record::Record;
 use super::state::{Applied, State, entry_key};
-use super::step::{Next, Place, Plan, Side, Step};
-use crate::api::Origin;
+use super::step::{Event, Next, Place, Plan, Side, Step};
+use crate::api::{CleanupPolicy, Origin};
 use crate::rules::metadata::{SourceKey, is_deleting, sha1_hex};
+use crate::rules::provenance::Provenance;
 use crate::rules::related::Related;
 use crate::rules::{Adoption, ApiKind};
 use release::Held;
+pub use strays::{Stray, is_stray};
 
 /// One related object as it is seen on both sides.
 #[derive(Debug, Clone)]
@@ -85,9 +89,11 @@ pub struct DroppedSeen {
 pub struct RelatedView {
     /// Those that the rules name, sorted by entry and then by namespace and name on the origin side.
     pub seen: Vec<RelatedSeen>,
-    /// Those that the rules do not name any more. Their absence was confirmed by the servers.
+    /// Those that the rules do not name any more. Their absence was confirmed by the servers, twice.
     pub dropped: Vec<DroppedSeen>,
-    /// Positions of entries whose objects are not known, because reading them failed.
+    /// Copies that carry the marks of an entry without being named or remembered. That was confirmed by the servers, twice.
+    pub strays: Vec<Stray>,
+    /// Positions of entries whose objects are not known, because reading them failed or because some may just be absent for a moment.
     pub unknown: HashSet<usize>,
 }
 
@@ -138,6 +144,9 @@ pub(super) struct Context<'a> {
     pub agent: String,
     pub adoption: Adoption,
     pub schema: &'a str,
+    /// Name of the PublishedResource.
+    pub published: &'a str,
+    pub agent_name: &'a str,
 }
 
 /// A related object with what is remembered about it.
@@ -146,6 +155,8 @@ struct Known<'a> {
     seen: &'a RelatedSeen,
     record: Record,
     key: String,
+    /// What its copy carries, unless somebody else's marks belong there or none do.
+    marks: Option<Provenance>,
 }
 
 /// Keeps the destinations of all related objects in line, and takes back what the rules do not name any more.
@@ -204,12 +215,11 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
     }
     for dropped in &view.dropped {
         let mut strand = Vec::new();
-        let held = context.dropped(dropped, &named);
-        let progress = if held.is_out_of_sight() { Progress::Settled } else { held.release(&mut strand) };
-        if progress != Progress::Waiting && !held.is_out_of_sight() {
-            strand.push(Step::Drop { entry: dropped.key.clone() });
-        }
+        let progress = context.take_back(dropped, &named, &mut strand);
         plan.add(strand, progress);
+    }
+    for stray in view.strays.iter().filter(|stray| context.is_to_be_pruned(stray, &view.seen)) {
+        plan.add(context.prune(stray), Progress::Waiting);
     }
     let stale = annotations::remove_stale(context, &annotations, &view.unknown);
     plan.add(stale.into_iter().collect(), Progress::Settled);
@@ -217,7 +227,7 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
 
 /// Takes back what must go before the primary goes. Returns whether all of that is done.
 pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) -> bool {
-    let goes = |rules: &Related| rules.origin == Origin::Kcp || rules.cleanup;
+    let goes = Related::goes_with_primary;
     let mut done = true;
     let mut release = |held: &Held<'_>| {
         let mut strand = Vec::new();
@@ -233,6 +243,10 @@ pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Pla
         if rules.map_or(context.complete || dropped.record.origin.side == Side::Kcp, goes) {
             release(&context.dropped(dropped, &[]));
         }
+    }
+    for stray in view.strays.iter().filter(|stray| context.is_to_be_pruned(stray, &view.seen)) {
+        done = false;
+        plan.add(context.prune(stray), Progress::Settled);
     }
     if !done {
         // What goes is usually gone by the next look; what lingers is looked at now and then.
@@ -277,6 +291,51 @@ impl Context<'_> {
         });
         let rival = if is_first(known) { rivals.find(|other| is_first(other)) } else { rivals.next() };
         rival.map(|other| other.record.origin.to_string())
+    }
+
+    /// The end of what the rules do not name any more: its copy goes, unless the policy says otherwise; our finalizer goes in any case.
+    fn take_back(&self, dropped: &DroppedSeen, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
+        let mut held = self.dropped(dropped, named);
+        let rules = self.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
+        let matches_origin = rules.is_some_and(|rules| rules.policy == CleanupPolicy::MatchOrigin);
+        if held.is_out_of_sight() && !matches_origin {
+            return Progress::Settled;
+        }
+        let stays = rules.filter(|rules| !rules.goes_with_origin());
+        if stays.is_some() {
+            held = held.without_copy();
+        }
+        let progress = held.release(strand);
+        if strand.iter().any(|step| matches!(step, Step::Delete { .. })) {
+            strand.push(Step::Report { at: self.primary_at.clone(), event: Event::Pruned });
+        }
+        // Its marks lead to a copy that goes with the primary one day. Without them it must be remembered.
+        let is_unmarked = |copy: &Value| stays.is_some_and(|rules| !self.provenance(rules).is_on(copy));
+        let is_needed = stays.is_some_and(|rules| rules.policy == CleanupPolicy::OnPrimaryDeletion)
+            && dropped.copy.as_ref().is_some_and(is_unmarked);
+        if progress != Progress::Waiting && !is_needed {
+            strand.push(Step::Drop { entry: dropped.key.clone() });
+        }
+        progress
+    }
+
+    /// The marks of copies of an entry.
+    fn provenance(&self, rules: &Related) -> Provenance {
+        Provenance::of(self.source, self.published, &rules.identifier, self.agent_name)
+    }
+
+    /// What the copy of an object shall carry. Of several primaries that share a copy one has its marks on it, and the others leave it at
+    /// that; the same is true for several entries.
+    fn marks(&self, rules: &Related, seen: &RelatedSeen, record: &Record, before: &[Known<'_>]) -> Option<Provenance> {
+        let is_same = |known: &Known<'_>| known.marks.is_some() && known.record.copy.is_same_object(&record.copy);
+        if !rules.marks_copies() || before.iter().any(is_same) {
+            return None;
+        }
+        let marks = self.provenance(rules);
+        let is_shared = seen.others.iter().any(|other| other.copy);
+        let is_theirs =
+            |copy: &Value| marks.is_of_another_agent(copy) || (is_shared && marks.is_of_another_primary(copy));
+        (!seen.destination.as_ref().is_some_and(is_theirs)).then_some(marks)
     }
 
     /// The end of an original: its copy goes, then the finalizer, then what is remembered. An agent that dies before the finalizer is gone
@@ -342,7 +401,8 @@ impl Context<'_> {
             entry: known.key.clone(),
             // Originals on the service cluster belong to the provider's operator and are never held.
             holder: (rules.origin == Origin::Kcp).then_some(&*self.agent),
-            link: None,
+            primary: false,
+            link: known.marks.as_ref().map(|marks| (&marks.link, marks.agent_name.as_str())),
             // A status subresource is never part of the content; without one a status is content like everything else.
             subresources: if rules.sync_status || seen.destination_status { &["status"] } else { &[] },
             status: match (rules.sync_status, seen.destination_status) {
@@ -361,14 +421,15 @@ impl Context<'_> {
     fn known<'b>(&'b self, seen: &'b [RelatedSeen]) -> Vec<Known<'b>> {
         let mut taken: HashSet<String> = self.state.records().map(|(key, _)| key.to_owned()).collect();
         taken.insert(entry_key(&self.source.cluster, &self.source.namespace, &self.source.name));
-        let mut all = Vec::new();
+        let mut all: Vec<Known<'_>> = Vec::new();
         for object in seen {
             let Some(rules) = self.related.get(object.entry) else { continue };
             let record = object.record(rules);
             let mut known = self.state.records().filter(|(_, known)| known.is_same(&record));
             let key = known.next().map_or_else(|| self.new_key(&record, &taken), |(key, _)| key.to_owned());
             taken.insert(key.clone());
-            all.push(Known { rules, seen: object, record, key });
+            let marks = self.marks(rules, object, &record, &all);
+            all.push(Known { rules, seen: object, record, key, marks });
         }
         all
     }

@@ -15,6 +15,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use carrick_json::go;
 use miniz_oxide::deflate::compress_to_vec_zlib;
@@ -129,6 +130,13 @@ pub fn checksum(value: &impl Serialize) -> String {
     sha1_hex(&go::to_string(value).unwrap_or_default())[..20].to_owned()
 }
 
+impl Entry {
+    /// Whether this desired state is known to have been written, and nothing after it.
+    pub fn is_at(&self, desired: &Value) -> bool {
+        self.last.as_ref().is_some_and(|last| last.sum() == sum(desired)) && self.next.is_empty()
+    }
+}
+
 /// An object whose copy is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {
@@ -156,6 +164,12 @@ impl Remembered {
     /// The API group, empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+impl fmt::Display for Remembered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
     }
 }
 

@@ -48,8 +48,11 @@ impl fmt::Display for Place {
 }
 
 /// What becomes of the dependents of a deleted object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dependents {
+    /// They go afterwards.
+    #[default]
+    Later,
     /// They go first.
     First,
     /// They stay.
@@ -57,18 +60,20 @@ pub enum Dependents {
 }
 
 impl Dependents {
-    /// What the owner of a source says about the dependents of its copy. Everything unknown is left to the server.
-    pub fn of(source: &Value) -> Option<Self> {
+    /// What the owner of a source says about the dependents of its copy. Whoever says nothing that is known gets what most kinds do by
+    /// themselves.
+    pub fn of(source: &Value) -> Self {
         match annotation(source, DELETION_PROPAGATION) {
-            Some("foreground") => Some(Self::First),
-            Some("orphan") => Some(Self::Stay),
-            _ => None,
+            Some("foreground") => Self::First,
+            Some("orphan") => Self::Stay,
+            _ => Self::Later,
         }
     }
 
     /// The same in the words of Kubernetes.
     pub fn policy(self) -> &'static str {
         match self {
+            Self::Later => "Background",
             Self::First => "Foreground",
             Self::Stay => "Orphan",
         }
@@ -145,8 +150,8 @@ pub enum Step {
         at: Place,
         /// Precondition.
         uid: String,
-        /// What becomes of its dependents, if the consumer has a wish.
-        dependents: Option<Dependents>,
+        /// What becomes of its dependents.
+        dependents: Dependents,
     },
     /// Look on the server itself that no copy of the source is left; one that is found ends the plan.
     ConfirmNoCopy,
@@ -249,6 +254,8 @@ pub enum Event {
     StatusSynced,
     /// The copy is being deleted.
     Cleanup,
+    /// A copy of a related object, which had no original any more, is being deleted.
+    Pruned,
     /// The copy is gone.
     Deleted,
     /// The object is not synchronized any more.
@@ -269,7 +276,8 @@ impl Event {
             Self::Placed => ("ObjectPlaced", "Object has been placed."),
             Self::Synced => ("ObjectSynced", "The current desired state of the object has been synchronized."),
             Self::StatusSynced => ("ObjectStatusSynced", "The current object status has been updated."),
-            Self::Cleanup => ("ObjectCleanup", "Object deletion has been started and will progress in the background."),
+            Self::Cleanup => ("ObjectCleanup", "Object deletion has been started."),
+            Self::Pruned => ("ObjectCleanup", "Deleted orphaned copy of a related resource."),
             Self::Deleted => ("ObjectDeleted", "Object deletion has been completed, finalizer has been removed."),
             Self::Released => ("ObjectReleased", "Object is not synchronized any more, finalizer has been removed."),
             Self::StatusSubresourceMissing => (

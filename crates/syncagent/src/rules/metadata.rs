@@ -6,8 +6,9 @@ use sha1::{Digest, Sha1};
 
 use super::hex;
 use crate::api::{
-    ADOPTION, AGENT_NAME, APPLIED_STATE, DELETION_PROPAGATION, HELD_BY, RELATED_PREFIX, REMOTE_CLUSTER, REMOTE_NAME,
-    REMOTE_NAME_HASH, REMOTE_NAMESPACE, REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE, REMOTE_UID, REMOTE_WORKSPACE_PATH,
+    ADOPTION, AGENT_NAME, APPLIED_STATE, DELETION_PROPAGATION, HELD_BY, RELATED_IDENTIFIER, RELATED_OWNER,
+    RELATED_PREFIX, RELATED_PRIMARY_NAME, RELATED_PRIMARY_NAMESPACE, REMOTE_CLUSTER, REMOTE_NAME, REMOTE_NAME_HASH,
+    REMOTE_NAMESPACE, REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE, REMOTE_UID, REMOTE_WORKSPACE_PATH,
 };
 
 /// Set by the server or by other controllers of one cluster, without meaning in another.
@@ -139,8 +140,10 @@ pub fn sha1_hex(text: &str) -> String {
 
 /// The agent's own label never crosses either: a consumer who sets it must not detach the copy from its agent.
 fn crosses_as_label(key: &str) -> bool {
-    !matches!(key, REMOTE_CLUSTER | REMOTE_NAME_HASH | REMOTE_NAMESPACE_HASH | AGENT_NAME)
-        && !key.starts_with(CLAIM_LABEL_PREFIX)
+    !matches!(
+        key,
+        REMOTE_CLUSTER | REMOTE_NAME_HASH | REMOTE_NAMESPACE_HASH | AGENT_NAME | RELATED_OWNER | RELATED_IDENTIFIER
+    ) && !key.starts_with(CLAIM_LABEL_PREFIX)
 }
 
 fn crosses_as_annotation(key: &str) -> bool {
@@ -157,6 +160,8 @@ fn crosses_as_annotation(key: &str) -> bool {
             | HELD_BY
             | ADOPTION
             | DELETION_PROPAGATION
+            | RELATED_PRIMARY_NAME
+            | RELATED_PRIMARY_NAMESPACE
     ) && !key.starts_with(RELATED_PREFIX)
 }
 
@@ -195,6 +200,15 @@ mod tests {
     fn cluster_scoped_sources_leave_no_namespace_behind() {
         let link = Link::to(&SourceKey { namespace: String::new(), ..source() }, None);
         assert_eq!((link.labels.len(), link.annotations.len()), (2, 1));
+    }
+
+    #[test]
+    fn what_agents_write_about_related_copies_goes_nowhere_else() {
+        let object = json!({"metadata": {
+            "labels": {"mine": "1", RELATED_OWNER: "x", RELATED_IDENTIFIER: "y", AGENT_NAME: "z"},
+            "annotations": {"mine": "1", RELATED_PRIMARY_NAME: "x", RELATED_PRIMARY_NAMESPACE: "y", DELETION_PROPAGATION: "orphan"},
+        }});
+        assert_eq!(strip(&object), json!({"metadata": {"labels": {"mine": "1"}, "annotations": {"mine": "1"}}}));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::mutation::{Mutation, MutationError};
 use super::selector::{Selector, SelectorError};
-use crate::api::{self, LabelSelector, Origin, RelatedResource};
+use crate::api::{self, CleanupPolicy, LabelSelector, Origin, RelatedResource};
 
 /// Why a related resource cannot be compiled or resolved.
 #[derive(Debug, Error)]
@@ -30,6 +30,16 @@ pub enum RelatedError {
         "{at}: identifier {identifier:?} is used by another related resource of this PublishedResource; make it unique"
     )]
     Duplicate {
+        /// Field of the PublishedResource.
+        at: String,
+        /// The identifier.
+        identifier: String,
+    },
+    /// The identifier cannot be the value of a label, by which copies are found when they are to be cleaned up.
+    #[error(
+        "{at}: with cleanupPolicy the identifier {identifier:?} becomes the value of a label: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+    )]
+    Identifier {
         /// Field of the PublishedResource.
         at: String,
         /// The identifier.
@@ -104,8 +114,10 @@ pub struct Related {
     pub source: Gvr,
     /// Resource on the destination side.
     pub destination: Gvr,
-    /// Whether copies are deleted with the primary.
-    pub cleanup: bool,
+    /// When copies are deleted.
+    pub policy: CleanupPolicy,
+    /// Whether the policy is spelled out. Where it is not, copies that are not named any more go, as they always did.
+    pub spelled_out: bool,
     /// Whether the status travels from origin to destination.
     pub sync_status: bool,
     /// Changes on the way.
@@ -173,6 +185,12 @@ impl Related {
         let source = source_gvr(related).ok_or_else(|| RelatedError::NoResource { at: at.into() })?;
         let destination = destination_gvr(&source, related);
         let object = &related.object;
+        let policy = related.effective_policy();
+        // Who asks only by the older field may have called the entry anything, and gets along without labels.
+        let needs_label = related.cleanup_policy.is_some() && policy != CleanupPolicy::Orphan;
+        if needs_label && !is_label_value(&related.identifier) {
+            return Err(RelatedError::Identifier { at: at.into(), identifier: related.identifier.clone() });
+        }
         // Changes find their primary without a rule for it; a wrong one is refused all the same.
         if let Some(api::Watch { by_selector: Some(selector), .. }) = &related.watch {
             let at = format!("{at}.watch.bySelector");
@@ -183,7 +201,8 @@ impl Related {
             origin: related.origin,
             source,
             destination,
-            cleanup: related.cleanup,
+            policy,
+            spelled_out: related.cleanup_policy.is_some(),
             sync_status: related.sync_status,
             mutation: Mutation::compile(&format!("{at}.mutation"), related.mutation.as_ref())?,
             names: Way::compile(format!("{at}.object"), object)?,
@@ -193,6 +212,21 @@ impl Related {
                 .map(|namespace| Way::compile(format!("{at}.object.namespace"), namespace))
                 .transpose()?,
         })
+    }
+
+    /// Whether copies carry labels that tell which primary and which entry they belong to.
+    pub fn marks_copies(&self) -> bool {
+        self.policy != CleanupPolicy::Orphan && is_label_value(&self.identifier)
+    }
+
+    /// Whether copies go with their primary. Those of consumers' objects always do, since the originals are held for their sake.
+    pub fn goes_with_primary(&self) -> bool {
+        self.origin == Origin::Kcp || self.policy != CleanupPolicy::Orphan
+    }
+
+    /// Whether copies go when the rules do not name their originals any more.
+    pub fn goes_with_origin(&self) -> bool {
+        !self.spelled_out || self.policy == CleanupPolicy::MatchOrigin
     }
 
     /// Namespaces of the related objects.
@@ -383,6 +417,13 @@ fn read(object: &Value, path: &str, rewrite: Option<&Replace>) -> Vec<String> {
     trimmed.map(|text| rewrite.map_or_else(|| text.to_owned(), |rewrite| rewrite.apply(text))).collect()
 }
 
+/// Whether Kubernetes takes a text as the value of a label.
+fn is_label_value(text: &str) -> bool {
+    let is_edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    text.len() <= 63 && text.chars().all(is_inside) && is_edge(text.chars().next()) && is_edge(text.chars().last())
+}
+
 fn source_gvr(related: &RelatedResource) -> Option<Gvr> {
     let gvr = |group: &str, version: &str, resource: &str| {
         Some(Gvr { group: group.into(), version: version.into(), resource: resource.into() })
@@ -462,6 +503,53 @@ mod tests {
         .unwrap();
         let Found::Listed(selector) = names else { panic!("{names:?}") };
         assert!(selector.matches_object(&json!({"metadata": {"labels": {"owner": "b"}}})));
+    }
+
+    #[test]
+    fn a_policy_that_is_spelled_out_is_taken_at_its_word() {
+        use CleanupPolicy::{MatchOrigin, OnPrimaryDeletion, Orphan};
+        let entry = |origin: &str, cleanup: Value, policy: Option<CleanupPolicy>| {
+            compile(json!({"identifier": "r", "origin": origin, "kind": "Secret", "cleanup": cleanup,
+                "cleanupPolicy": policy, "object": {"template": {"template": "x"}}}))
+            .unwrap()
+        };
+        // Marked, goes with the primary, goes with its original.
+        for (origin, cleanup, policy, expected) in [
+            ("service", false, None, (false, false, true)),
+            ("service", true, None, (true, true, true)),
+            ("service", false, Some(Orphan), (false, false, false)),
+            ("service", false, Some(OnPrimaryDeletion), (true, true, false)),
+            ("service", false, Some(MatchOrigin), (true, true, true)),
+            ("kcp", false, None, (false, true, true)),
+            ("kcp", true, None, (true, true, true)),
+            ("kcp", false, Some(Orphan), (false, true, false)),
+            ("kcp", false, Some(OnPrimaryDeletion), (true, true, false)),
+            ("kcp", false, Some(MatchOrigin), (true, true, true)),
+        ] {
+            let related = entry(origin, cleanup.into(), policy);
+            let found = (related.marks_copies(), related.goes_with_primary(), related.goes_with_origin());
+            assert_eq!(found, expected, "{origin} {cleanup} {policy:?}");
+        }
+    }
+
+    #[test]
+    fn an_identifier_must_fit_into_a_label_only_where_a_policy_is_spelled_out() {
+        let entry = |identifier: &str, rest: Value| {
+            let mut entry = json!({"identifier": identifier, "origin": "kcp", "kind": "Secret",
+                "object": {"template": {"template": "x"}}});
+            carrick_json::merge::apply(&mut entry, &rest);
+            compile(entry)
+        };
+        let (long, policy) = ("x".repeat(64), json!({"cleanupPolicy": "MatchOrigin"}));
+        for identifier in [long.as_str(), "-a", "a.", "a b", "ä"] {
+            let error = entry(identifier, policy.clone()).unwrap_err().to_string();
+            assert!(error.starts_with("spec.related[0]: with cleanupPolicy the identifier"), "{error}");
+            entry(identifier, json!({"cleanupPolicy": "Orphan"})).unwrap();
+            assert!(!entry(identifier, json!({"cleanup": true})).unwrap().marks_copies());
+        }
+        for identifier in ["", "a", "A.b_c-9", &"x".repeat(63)] {
+            assert!(entry(identifier, policy.clone()).unwrap().marks_copies(), "{identifier}");
+        }
     }
 
     #[test]

@@ -93,6 +93,14 @@ impl StepError {
         }
     }
 
+    /// The object, in words, that the agent may not write.
+    pub fn refused(&self) -> Option<&str> {
+        match self {
+            Self::Write { at, source, .. } if source.is_forbidden() => Some(at),
+            _ => None,
+        }
+    }
+
     /// Whether a server has too much to do.
     pub fn is_overload(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.is_overload())
@@ -150,7 +158,7 @@ impl Executor<'_> {
             }
             Step::WriteStatus { at, object, entry, schema } => self.write_status(at, &object, &entry, schema).await,
             Step::Delete { at, uid, dependents } => {
-                let propagation_policy = dependents.map(|dependents| dependents.policy().to_owned());
+                let propagation_policy = Some(dependents.policy().to_owned());
                 let options = DeleteOptions { uid: Some(uid), propagation_policy, ..DeleteOptions::default() };
                 let client = self.client(at.side);
                 match client.delete(&resource(&at.kind), at.namespace.as_deref(), &at.name, &options).await {

@@ -44,7 +44,8 @@ pub(super) async fn read(
     Ok(found)
 }
 
-async fn kind_of(client: &Client, object: &Remembered) -> Result<Option<ApiKind>, Error> {
+/// The kind of a remembered object; none if the server does not have it.
+pub(super) async fn kind_of(client: &Client, object: &Remembered) -> Result<Option<ApiKind>, Error> {
     let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
     let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
     let list = match client.raw_get(&path).await {

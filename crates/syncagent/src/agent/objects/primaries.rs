@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::uses::Told;
 use crate::decide::{Other, has_finalizer};
-use crate::rules::Rules;
+use crate::rules::{ApiKind, Rules};
 
 /// Where the primaries of each PublishedResource are found, and by which rules they are copied.
 #[derive(Default)]
@@ -41,6 +41,11 @@ impl AllPrimaries {
     /// Removes them.
     pub fn remove(&self, published: &str) {
         self.0.lock().remove(published);
+    }
+
+    /// Whether objects of a kind in kcp are primaries.
+    pub fn are_of(&self, kind: &ApiKind) -> bool {
+        self.0.lock().values().any(|(known, _)| known.remote.group == kind.group && known.remote.kind == kind.kind)
     }
 
     /// What a primary really uses of what its state Secret tells; also if that cannot be told.

@@ -327,11 +327,8 @@ async fn process(
                     None => shared.related.doubt(&key.cluster, at),
                 }
             }
-            if let Err(StepError::Write { source: error, .. }) = &result {
-                // Noted, so that the next look knows that it is of no use.
-                for at in places.iter().filter(|_| deleting) {
-                    reach.is_lost(at, error).await;
-                }
+            if let Some(at) = result.as_ref().err().and_then(StepError::refused).filter(|_| deleting) {
+                shared.related.refused(&shared.user(request), at);
             }
             match result {
                 Err(StepError::StatusRefused(notice)) => plan.notices.push(notice),

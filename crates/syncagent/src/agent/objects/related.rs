@@ -6,6 +6,9 @@
 //! ```
 
 mod cache;
+mod ends;
+mod marked;
+mod patience;
 mod watches;
 
 use std::collections::HashSet;
@@ -19,11 +22,10 @@ use cache::{Answer, Room};
 use watches::{Interest, Wanted};
 
 use super::kinds::{RelatedKind, resource};
-use super::reach::Reaching;
 use super::syncer::Shared;
 use crate::api::Origin;
 use crate::decide::state::State;
-use crate::decide::{DroppedSeen, Place, Record, RelatedSeen, RelatedView, Side, unnamed};
+use crate::decide::{RelatedSeen, RelatedView, Side};
 use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
 use crate::rules::related::{Found, Gvr, Primaries, Related, RelatedError};
@@ -48,10 +50,21 @@ pub(super) enum ReadError {
     Server {
         /// Identifier of the entry.
         identifier: String,
-        /// What was to be read, if it was an object or a list of them.
-        at: Option<Box<Place>>,
         /// What the server said.
         source: Error,
+    },
+    /// The agent lacks a right, or the consumer has not accepted a claim.
+    #[error(transparent)]
+    Forbidden(Box<Forbidden>),
+    /// Something that should go with its primary cannot be reached any more.
+    #[error("related resource {identifier:?}: {at} is left behind; {way_out}")]
+    LeftBehind {
+        /// Identifier of the entry.
+        identifier: String,
+        /// The object.
+        at: String,
+        /// What is missing.
+        way_out: String,
     },
     /// A server does not have the resource.
     #[error("related resource {identifier:?}: {side} has no resource {}.{}/{}", .gvr.resource, .gvr.group, .gvr.version)]
@@ -63,6 +76,45 @@ pub(super) enum ReadError {
         /// The resource.
         gvr: Gvr,
     },
+}
+
+impl ReadError {
+    fn of(identifier: &str, side: Side, gvr: &Gvr, source: Error) -> Self {
+        let identifier = identifier.to_owned();
+        if source.is_forbidden() {
+            let (way_out, gvr) = (way_out(side, gvr), gvr.clone());
+            return Self::Forbidden(Box::new(Forbidden { identifier, side, gvr, way_out, source }));
+        }
+        Self::Server { identifier, source }
+    }
+}
+
+/// A right that is missing.
+#[derive(Debug, Error)]
+#[error("related resource {identifier:?}: {source}; {way_out}")]
+pub(super) struct Forbidden {
+    /// Identifier of the entry.
+    identifier: String,
+    /// On which side.
+    side: Side,
+    /// For what.
+    gvr: Gvr,
+    /// What to do about it.
+    way_out: String,
+    /// What the server said.
+    source: Error,
+}
+
+/// What to do about missing rights.
+fn way_out(side: Side, gvr: &Gvr) -> String {
+    let Gvr { group, resource, .. } = gvr;
+    match side {
+        Side::Kcp if group.is_empty() => format!("the consumer's APIBinding must accept the claim for {resource}"),
+        Side::Kcp => format!("the consumer's APIBinding must accept the claim for {resource}.{group}"),
+        Side::Service => format!(
+            "grant the agent a ClusterRole with {{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [get, list, watch, create, update, patch, delete]}}"
+        ),
+    }
 }
 
 /// What was read of the related objects of one primary.
@@ -81,6 +133,11 @@ pub(super) struct Read {
 }
 
 impl Read {
+    /// There was nothing to be read.
+    fn nothing() -> Self {
+        Self { is_read: true, ..Self::default() }
+    }
+
     /// Whether nothing was read.
     pub fn is_empty(&self) -> bool {
         !self.is_read
@@ -125,73 +182,6 @@ struct Reading<'a> {
 }
 
 impl Reader<'_> {
-    /// All related objects of a primary that stays.
-    pub async fn read(&self) -> Result<Read, ReadError> {
-        let Some(copy) = self.copy else { return Ok(Read { is_read: true, ..Read::default() }) };
-        let mut read = self.named(copy, false).await;
-        // Nothing is taken back on the word of a cache, nor unless both primaries are really there.
-        if !self.unnamed(&read).is_empty() && self.are_there(copy).await? {
-            read = self.named(copy, true).await;
-            for (key, record) in self.unnamed(&read) {
-                read.view.dropped.push(self.dropped(key, record).await?);
-            }
-        }
-        self.add_others(&mut read);
-        for seen in &mut read.view.seen {
-            if let Some(rules) = self.rules.related.get(seen.entry) {
-                seen.rival = self.shared.rival(self.rules, self.key, &seen.record(rules));
-            }
-        }
-        Ok(read)
-    }
-
-    /// All related objects of a primary that is being deleted.
-    pub async fn read_last(&self) -> Result<Read, ReadError> {
-        let mut read = match self.copy {
-            Some(copy) => self.named(copy, true).await,
-            None => Read { is_read: true, ..Read::default() },
-        };
-        // A server that does not answer may hide what must be taken back, unless its consumer does not let us see it any more. Rules that
-        // fail hide nothing: what was done is remembered.
-        let mut lost = Vec::new();
-        for problem in std::mem::take(&mut read.problems) {
-            match problem {
-                ReadError::Server { identifier, at: Some(at), source } if self.reach().is_lost(&at, &source).await => {
-                    lost.push(format!("{} of related resource {identifier:?}", at.kind.resource()));
-                }
-                problem @ ReadError::Server { .. } => return Err(problem),
-                problem => read.problems.push(problem),
-            }
-        }
-        for (key, record) in unnamed(self.state, &self.rules.related, &read.view.seen) {
-            let mut dropped = DroppedSeen { key, origin: None, copy: None, others: Vec::new(), record };
-            for (at, slot) in [(&dropped.record.origin, &mut dropped.origin), (&dropped.record.copy, &mut dropped.copy)]
-            {
-                match self.look_up(at).await {
-                    Ok(found) => *slot = found,
-                    Err(source) if self.reach().is_lost(at, &source).await => lost.push(at.to_string()),
-                    Err(source) => {
-                        let identifier = dropped.record.identifier.clone();
-                        return Err(ReadError::Server { identifier, at: Some(Box::new(at.clone())), source });
-                    }
-                }
-            }
-            dropped.others = self.shared.others(self.rules, self.key, &dropped.record);
-            read.view.dropped.push(dropped);
-        }
-        self.add_others(&mut read);
-        read.lost = lost;
-        Ok(read)
-    }
-
-    async fn look_up(&self, at: &Place) -> Result<Option<Value>, Error> {
-        self.client(at.side).get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await
-    }
-
-    fn reach(&self) -> Reaching<'_> {
-        Reaching { reach: &self.shared.reach, kcp: self.kcp, order: &self.user.1 }
-    }
-
     /// What the rules name.
     async fn named(&self, copy: &Value, live: bool) -> Read {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
@@ -217,49 +207,6 @@ impl Reader<'_> {
         self.shared.related.set_interests(&self.user, &interests.into_inner());
         read.unseen = unseen.into_inner();
         read
-    }
-
-    /// What is remembered and not named any more, as far as that is known.
-    fn unnamed(&self, read: &Read) -> Vec<(String, Record)> {
-        let related = &self.rules.related;
-        let mut unnamed = unnamed(self.state, related, &read.view.seen);
-        unnamed.retain(|(_, record)| {
-            let entry = related.iter().position(|rules| rules.identifier == record.identifier);
-            entry.is_none_or(|entry| !read.view.unknown.contains(&entry))
-        });
-        unnamed
-    }
-
-    /// Whether the servers themselves have both primaries.
-    async fn are_there(&self, copy: &Value) -> Result<bool, ReadError> {
-        let there = async |client: &Client, kind, object: &Value| {
-            let text = |key: &str| object["metadata"][key].as_str();
-            let found = client.get(&resource(kind), text("namespace"), text("name").unwrap_or_default()).await;
-            let found =
-                found.map_err(|source| ReadError::Server { identifier: self.rules.name.clone(), at: None, source })?;
-            Ok::<_, ReadError>(found.is_some_and(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
-        };
-        Ok(there(self.kcp, &self.rules.remote, self.source).await?
-            && there(self.client(Side::Service), &self.rules.local, copy).await?)
-    }
-
-    async fn dropped(&self, key: String, record: Record) -> Result<DroppedSeen, ReadError> {
-        let get = async |at: &Place| {
-            let at_place = || Some(Box::new(at.clone()));
-            let failed = |source| ReadError::Server { identifier: record.identifier.clone(), at: at_place(), source };
-            self.look_up(at).await.map_err(failed)
-        };
-        let (origin, copy) = (get(&record.origin).await?, get(&record.copy).await?);
-        Ok(DroppedSeen { key, origin, copy, others: self.shared.others(self.rules, self.key, &record), record })
-    }
-
-    /// Adds who else uses the objects.
-    fn add_others(&self, read: &mut Read) {
-        for seen in &mut read.view.seen {
-            if let Some(rules) = self.rules.related.get(seen.entry) {
-                seen.others = self.shared.others(self.rules, self.key, &seen.record(rules));
-            }
-        }
     }
 
     async fn read_entry(
@@ -349,10 +296,10 @@ impl Reader<'_> {
         let answer = watches.get(&self.user, side, &gvr, &room, name);
         let blind = answer == Answer::Blind;
         if let (Answer::Known(object), false) = (answer, reading.live) {
-            return object.as_ref().map(Object::read).transpose().map_err(|source| reading.failed(None, source));
+            return object.as_ref().map(Object::read).transpose().map_err(|source| reading.failed(side, &gvr, source));
         }
         let object = self.client(side).get(&resource(&kind.kind), Some(namespace), name).await;
-        let object = object.map_err(|source| reading.failed(Some((side, kind, namespace, name)), source))?;
+        let object = object.map_err(|source| reading.failed(side, &gvr, source))?;
         watches.learn(side, &gvr, &room, name, object.as_ref());
         if blind {
             reading.miss(if object.is_none() { Unseen::Appearance } else { Unseen::Changes });
@@ -376,11 +323,11 @@ impl Reader<'_> {
         let blind = answer == Answer::Blind;
         let objects = if let (Answer::Known(objects), false) = (answer, reading.live) {
             let objects = objects.iter().map(Object::read).collect::<Result<Vec<_>, _>>();
-            objects.map_err(|source| reading.failed(None, source))?
+            objects.map_err(|source| reading.failed(side, &gvr, source))?
         } else {
             let all = ListOptions::default();
             let all = self.client(side).list_compact(&resource(&kind.kind), Some(namespace), &all).await;
-            let failed = |source| reading.failed(Some((side, kind, namespace, "*")), source);
+            let failed = |source| reading.failed(side, &gvr, source);
             let mut all = all.map_err(failed)?;
             all.retain(|object| selector.matches_object(&object.value()));
             let objects = all.iter().map(Object::read).collect::<Result<Vec<_>, _>>().map_err(failed)?;
@@ -407,11 +354,8 @@ impl Reader<'_> {
     async fn kind(&self, reading: &Reading<'_>, side: Side, gvr: &Gvr) -> Result<RelatedKind, ReadError> {
         let (kinds, client) = (&self.shared.related.kinds, self.client(side));
         let found = if reading.live { kinds.ask(side, client, gvr).await } else { kinds.find(side, client, gvr).await };
-        found.map_err(|source| reading.failed(None, source))?.ok_or_else(|| ReadError::NoKind {
-            identifier: reading.rules.identifier.clone(),
-            side: if side == Side::Kcp { "the consumer's workspace" } else { "the service cluster" },
-            gvr: gvr.clone(),
-        })
+        let found = found.map_err(|source| reading.failed(side, gvr, source))?;
+        found.ok_or_else(|| no_kind(reading.rules, side, gvr))
     }
 
     fn client(&self, side: Side) -> &Client {
@@ -423,12 +367,8 @@ impl Reader<'_> {
 }
 
 impl Reading<'_> {
-    fn failed(&self, at: Option<(Side, &RelatedKind, &str, &str)>, source: Error) -> ReadError {
-        let at = at.map(|(side, kind, namespace, name)| {
-            let namespace = kind.kind.namespaced.then(|| namespace.to_owned());
-            Box::new(Place { side, kind: kind.kind.clone(), namespace, name: name.to_owned() })
-        });
-        ReadError::Server { identifier: self.rules.identifier.clone(), at, source }
+    fn failed(&self, side: Side, gvr: &Gvr, source: Error) -> ReadError {
+        ReadError::of(&self.rules.identifier, side, gvr, source)
     }
 
     fn want(&self, side: Side, gvr: &Gvr, room: &Room, wanted: Wanted) {
@@ -438,6 +378,14 @@ impl Reading<'_> {
     fn miss(&self, what: Unseen) {
         let mut unseen = self.unseen.lock();
         *unseen = what.max(*unseen);
+    }
+}
+
+fn no_kind(rules: &Related, side: Side, gvr: &Gvr) -> ReadError {
+    ReadError::NoKind {
+        identifier: rules.identifier.clone(),
+        side: if side == Side::Kcp { "the consumer's workspace" } else { "the service cluster" },
+        gvr: gvr.clone(),
     }
 }
 

@@ -61,6 +61,9 @@ fn fields_and_checks_are_those_of_the_original_kind() {
         "spec.related[]: type=\"object\" required=[\"identifier\",\"origin\",\"object\"]",
         "spec.related[].origin: type=\"string\" enum=[\"service\",\"kcp\"]",
         "spec.related[].kind: type=\"string\" enum=[\"ConfigMap\",\"Secret\"]",
+        "spec.related[].cleanup: type=\"boolean\"",
+        "spec.related[].cleanupPolicy: type=\"string\" enum=[\"Orphan\",\"OnPrimaryDeletion\",\"MatchOrigin\"]",
+        "spec.related[].identifier: type=\"string\"",
         "spec.related[].object.selector: type=\"object\" x-kubernetes-map-type=\"atomic\" required=[\"rewrite\"]",
         "spec.related[].object.namespace.reference: type=\"object\" required=[\"path\"]",
         "spec.related[].watch.byOwner: type=\"object\"",
@@ -70,6 +73,8 @@ fn fields_and_checks_are_those_of_the_original_kind() {
         "spec.related[]! configuring a group also requires a version and resource",
         "spec.related[]! identity hashes can only be used with GVRs",
         "spec.related[]! watch must be configured when origin is service and syncStatus is true",
+        "spec.related[]! watch must be configured when cleanupPolicy is MatchOrigin and origin is service",
+        "spec.related[]! cleanup:true conflicts with cleanupPolicy: Orphan",
         "spec.related[].watch! exactly one of byOwner or bySelector must be set",
     ] {
         assert!(lines.iter().any(|got| got == line), "{line} is not among\n{}", lines.join("\n"));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::{FINALIZER, HELD_BY, RELATED_PREFIX};
 use crate::decide::edit;
-use crate::decide::{Copies, Event, Seen, decide, has_finalizer};
+use crate::decide::{Copies, Dependents, Event, Seen, decide, has_finalizer};
 use crate::rules::Rules;
 use crate::rules::related::{Found, Gvr, Primaries};
 use crate::rules::tests::{crontab, published};
@@ -22,6 +22,8 @@ struct World {
     objects: BTreeMap<String, Value>,
     states: BTreeMap<String, State>,
     events: Vec<Event>,
+    /// What was deleted, and what becomes of its dependents.
+    deleted: Vec<(String, Dependents)>,
     revision: u64,
     /// Whether the kinds of copies have a status subresource.
     status: bool,
@@ -180,7 +182,32 @@ impl World {
             let (origin, copy, others) = (get(&record.origin), get(&record.copy), self.others(primary, &record));
             view.dropped.push(DroppedSeen { key, record, origin, copy, others });
         }
+        view.strays = self.strays(rules, primary, state, &view.seen);
         view
+    }
+
+    fn strays(&self, rules: &Rules, primary: &str, state: &State, seen: &[RelatedSeen]) -> Vec<Stray> {
+        let mut strays = Vec::new();
+        for (entry, related) in rules.related.iter().enumerate() {
+            let (to, side) = match related.origin {
+                Origin::Kcp => ("service", Side::Service),
+                Origin::Service => ("kcp", Side::Kcp),
+            };
+            let kind = kind(&related.destination);
+            let marks = Provenance::of(&Self::key(primary), &rules.name, &related.identifier, &rules.agent_name);
+            let prefix = format!("{to} {} ", kind.kind);
+            let all = self.objects.iter().filter(|(name, _)| name.starts_with(&prefix));
+            for (_, object) in all.filter(|(_, object)| marks.is_on(object)) {
+                let text = |key: &str| object["metadata"][key].as_str().unwrap().to_owned();
+                let (namespace, name) = (Some(text("namespace")), text("name"));
+                let at = Place { side, kind: kind.clone(), namespace, name };
+                let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
+                if is_stray(&at, state, &rules.related, seen) {
+                    strays.push(Stray { entry, at, object: object.clone(), others: self.others(primary, &record) });
+                }
+            }
+        }
+        strays
     }
 
     fn plan(&self, rules: &Rules, primary: &str) -> Plan {
@@ -241,7 +268,9 @@ impl World {
                 self.objects.insert(at.to_string(), object);
                 self.touch(&at.to_string());
             }
-            Step::Delete { at, .. } => {
+            Step::Delete { at, uid, dependents } => {
+                assert_eq!(self.objects[&at.to_string()]["metadata"]["uid"], uid.as_str(), "{at}");
+                self.deleted.push((at.to_string(), dependents));
                 self.objects.get_mut(&at.to_string()).unwrap()["metadata"]["deletionTimestamp"] = "now".into();
                 self.touch(&at.to_string());
             }
@@ -280,6 +309,315 @@ impl World {
     fn run(&mut self, primary: &str, plan: Plan, count: usize) {
         let steps = plan.steps.into_iter().chain(plan.strands.into_iter().flatten());
         steps.take(count).for_each(|step| self.execute(primary, step));
+    }
+}
+
+/// A Secret that the primary names in its spec, and when its copy goes.
+fn governed(origin: &str, policy: Option<&str>) -> Value {
+    let mut entry = referred(origin);
+    entry["cleanupPolicy"] = json!(policy);
+    entry
+}
+
+fn other_side(side: &str) -> &'static str {
+    if side == "kcp" { "service" } else { "kcp" }
+}
+
+/// Labels and annotations of an object that agents have put there.
+fn marks(object: &Value) -> Vec<String> {
+    let maps =
+        ["labels", "annotations"].map(|field| object["metadata"][field].as_object().cloned().unwrap_or_default());
+    let keys = maps.into_iter().flat_map(|map| map.into_iter().map(|(key, _)| key));
+    keys.filter(|key| key.starts_with("syncagent.kcp.io/")).collect()
+}
+
+/// What a plan writes, without what it tells.
+fn writes(plan: &Plan) -> Vec<&Step> {
+    let steps = plan.steps.iter().chain(plan.strands.iter().flatten());
+    steps.filter(|step| !matches!(step, Step::Report { .. })).collect()
+}
+
+#[test]
+fn copies_are_marked_only_where_they_are_cleaned_up() {
+    for origin in ["kcp", "service"] {
+        for (policy, marked) in
+            [(None, false), (Some("Orphan"), false), (Some("OnPrimaryDeletion"), true), (Some("MatchOrigin"), true)]
+        {
+            let rules = rules(json!([governed(origin, policy)]));
+            let mut world = World::with(&rules, &[("a", "s")]);
+            world.secret(origin, "s");
+            world.settle(&rules, "a");
+            let copy = world.get(other_side(origin), "Secret", "s").unwrap();
+            let expected = [
+                "syncagent.kcp.io/agent-name",
+                "syncagent.kcp.io/related-identifier",
+                "syncagent.kcp.io/related-owner",
+                "syncagent.kcp.io/related-primary-name",
+                "syncagent.kcp.io/related-primary-namespace",
+            ];
+            assert_eq!(marks(copy), if marked { &expected[..] } else { &[] }, "{origin} {policy:?}");
+            let held = if origin == "kcp" { &[HELD_BY][..] } else { &[] };
+            assert_eq!(marks(world.get(origin, "Secret", "s").unwrap()), held, "the original is left alone");
+            let remembered = world.states["a"].entries().filter_map(|(_, entry)| entry.last.clone());
+            assert!(remembered.into_iter().all(|last| marks(last.whole().unwrap()).is_empty()), "marks are no content");
+            if marked {
+                let primary = &world.get("kcp", "CronTab", "a").unwrap()["metadata"]["name"];
+                assert_eq!(copy["metadata"]["annotations"]["syncagent.kcp.io/related-primary-name"], *primary);
+            }
+        }
+    }
+}
+
+#[test]
+fn marks_come_with_the_content_or_by_one_write_of_their_own() {
+    for origin in ["kcp", "service"] {
+        let (unmarked, marked) =
+            (rules(json!([referred(origin)])), rules(json!([governed(origin, Some("MatchOrigin"))])));
+        let side = other_side(origin);
+        let mut world = World::with(&unmarked, &[("a", "s")]);
+        world.secret(origin, "s");
+        world.settle(&unmarked, "a");
+        let plan = world.plan(&marked, "a");
+        assert!(matches!(writes(&plan)[..], [Step::Edit { .. }]), "a new policy costs one write: {plan:?}");
+        world.settle(&marked, "a");
+        let uid = world.get(side, "Secret", "s").unwrap()["metadata"]["uid"].clone();
+        for gone in ["agent-name", "related-owner", "related-identifier"] {
+            world.edit(
+                side,
+                "Secret",
+                "s",
+                json!({"metadata": {"labels": {format!("syncagent.kcp.io/{gone}"): null}}}),
+            );
+            let plan = world.plan(&marked, "a");
+            assert!(matches!(writes(&plan)[..], [Step::Edit { .. }]), "{gone}: {plan:?}");
+            world.settle(&marked, "a");
+            assert_eq!(marks(world.get(side, "Secret", "s").unwrap()).len(), 5, "{gone}");
+        }
+        world.edit(side, "Secret", "s", json!({"metadata": {"labels": null}}));
+        world.edit(origin, "Secret", "s", json!({"data": {"k": "w"}}));
+        let plan = world.plan(&marked, "a");
+        let patches: Vec<_> = writes(&plan).into_iter().filter(|step| matches!(step, Step::Edit { .. })).collect();
+        assert_eq!(patches.len(), 1, "content and marks are one write: {plan:?}");
+        world.settle(&marked, "a");
+        let copy = world.get(side, "Secret", "s").unwrap();
+        assert_eq!((marks(copy).len(), &copy["data"]["k"], &copy["metadata"]["uid"]), (5, &json!("w"), &uid));
+        world.settle(&unmarked, "a");
+        assert_eq!(marks(world.get(side, "Secret", "s").unwrap()).len(), 5, "nobody takes them off again");
+    }
+}
+
+#[test]
+fn a_shared_copy_has_the_marks_of_one_primary_and_comes_to_rest() {
+    let rules = rules(json!([governed("kcp", Some("MatchOrigin"))]));
+    let mut world = World::with(&rules, &[("a", "s"), ("b", "s")]);
+    world.secret("kcp", "s");
+    for primary in ["a", "b", "a", "b"] {
+        world.settle(&rules, primary);
+    }
+    let owner = |world: &World| world.get("service", "Secret", "s").unwrap()["metadata"]["annotations"].clone();
+    assert_eq!(owner(&world)["syncagent.kcp.io/related-primary-name"], "a");
+    assert!(world.plan(&rules, "a").is_settled() && world.plan(&rules, "b").is_settled());
+    world.delete("kcp", "CronTab", "a");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "CronTab", "a").is_none() && world.is_held("s"));
+    world.settle(&rules, "b");
+    assert_eq!(owner(&world)["syncagent.kcp.io/related-primary-name"], "b", "whoever is left has it for itself");
+    world.edit("service", "Secret", "s", json!({"metadata": {"labels": {"syncagent.kcp.io/agent-name": "other"}}}));
+    assert!(world.plan(&rules, "b").is_settled(), "nobody fights with another agent");
+}
+
+#[test]
+fn a_copy_that_two_entries_share_has_the_marks_of_the_first() {
+    let mut second = governed("service", Some("MatchOrigin"));
+    second["identifier"] = "second".into();
+    let rules = rules(json!([governed("service", Some("MatchOrigin")), second]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("service", "s");
+    world.settle(&rules, "a");
+    let labels = &world.get("kcp", "Secret", "s").unwrap()["metadata"]["labels"];
+    assert_eq!(labels["syncagent.kcp.io/related-identifier"], "creds");
+    assert!(world.plan(&rules, "a").is_settled());
+}
+
+#[test]
+fn the_policy_decides_what_becomes_of_a_copy_whose_original_is_not_named_any_more() {
+    // Whether the copy outlives the reference to its original, and whether it outlives the primary.
+    for (origin, policy, outlives) in [
+        ("kcp", None, (false, false)),
+        ("kcp", Some("Orphan"), (true, true)),
+        ("kcp", Some("OnPrimaryDeletion"), (true, false)),
+        ("kcp", Some("MatchOrigin"), (false, false)),
+        ("service", None, (false, false)),
+        ("service", Some("Orphan"), (true, true)),
+        ("service", Some("OnPrimaryDeletion"), (true, false)),
+        ("service", Some("MatchOrigin"), (false, false)),
+    ] {
+        let rules = rules(json!([governed(origin, policy)]));
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret(origin, "s");
+        world.settle(&rules, "a");
+        world.edit("kcp", "CronTab", "a", json!({"spec": {"image": "t"}}));
+        world.settle(&rules, "a");
+        let there = |world: &World| world.get(other_side(origin), "Secret", "s").is_some();
+        assert_eq!(there(&world), outlives.0, "{origin} {policy:?}");
+        assert!(!has_finalizer(world.get(origin, "Secret", "s").unwrap()), "{origin} {policy:?}: the original is free");
+        assert_eq!(world.states["a"].records().count(), 0, "{origin} {policy:?}");
+        world.delete("kcp", "CronTab", "a");
+        world.settle(&rules, "a");
+        assert!(world.get("kcp", "CronTab", "a").is_none(), "{origin} {policy:?}");
+        assert_eq!(there(&world), outlives.1, "{origin} {policy:?}");
+        assert!(world.get(origin, "Secret", "s").is_some(), "{origin} {policy:?}: an original is never deleted");
+    }
+}
+
+#[test]
+fn a_copy_that_goes_with_its_primary_is_remembered_where_its_marks_are_lost() {
+    let rules = rules(json!([governed("service", Some("OnPrimaryDeletion"))]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("service", "s");
+    world.settle(&rules, "a");
+    world.edit("kcp", "Secret", "s", json!({"metadata": {"labels": null}}));
+    world.edit("kcp", "CronTab", "a", json!({"spec": {"image": "t"}}));
+    world.settle(&rules, "a");
+    assert_eq!(world.states["a"].records().count(), 1);
+    world.delete("kcp", "CronTab", "a");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "Secret", "s").is_none());
+}
+
+#[test]
+fn marked_copies_of_which_nothing_is_remembered_are_pruned() {
+    for origin in ["kcp", "service"] {
+        // Whether they go while the primary stays, and with it.
+        for (policy, goes) in [("OnPrimaryDeletion", (false, true)), ("MatchOrigin", (true, true))] {
+            for copy_of_primary in [true, false] {
+                let rules = rules(json!([governed(origin, Some(policy))]));
+                let mut world = World::with(&rules, &[("a", "s")]);
+                world.secret(origin, "s");
+                world.settle(&rules, "a");
+                let primary = World::with(&rules, &[("a", "t")]).states.remove("a").unwrap();
+                world.states.insert("a".into(), primary);
+                world.edit("kcp", "CronTab", "a", json!({"spec": {"image": "t"}}));
+                let copy = world.copy("a").unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
+                world.edit("service", "CronTab", &copy, json!({"spec": {"image": "t"}}));
+                world.events.clear();
+                world.settle(&rules, "a");
+                let there = |world: &World| world.get(other_side(origin), "Secret", "s").is_some();
+                let case = format!("{origin} {policy} {copy_of_primary}");
+                assert_eq!(there(&world), !goes.0, "{case}");
+                let told = world.events.iter().filter(|event| **event == Event::Pruned).count();
+                assert_eq!(told, usize::from(goes.0), "{case}");
+                if !copy_of_primary {
+                    world.objects.retain(|name, _| !name.starts_with("service CronTab"));
+                }
+                world.delete("kcp", "CronTab", "a");
+                world.settle(&rules, "a");
+                assert!(world.get("kcp", "CronTab", "a").is_none(), "{case}");
+                assert_eq!(there(&world), !goes.1, "{case}");
+                assert!(world.get(origin, "Secret", "s").is_some(), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_pruned_that_is_not_marked_or_that_somebody_uses() {
+    let rules = rules(json!([governed("service", Some("MatchOrigin"))]));
+    let marked = |world: &mut World, name: &str, primary: &str, agent: &str, identifier: &str| {
+        world.secret("kcp", name);
+        let marks = Provenance::of(&World::key(primary), &rules.name, identifier, agent);
+        marks.link.write(world.objects.get_mut(&super::tests::name("kcp", "Secret", "default", name)).unwrap(), agent);
+    };
+    let mut world = World::with(&rules, &[("a", "s"), ("b", "used")]);
+    world.secret("service", "s");
+    world.secret("service", "used");
+    world.settle(&rules, "a");
+    world.settle(&rules, "b");
+    world.secret("kcp", "unmarked");
+    marked(&mut world, "theirs", "b", "agent", "creds");
+    marked(&mut world, "other-agent", "a", "other", "creds");
+    marked(&mut world, "other-entry", "a", "agent", "other");
+    marked(&mut world, "used", "a", "agent", "creds");
+    marked(&mut world, "stray", "a", "agent", "creds");
+    world.settle(&rules, "a");
+    let left = |world: &World| -> Vec<String> {
+        let all = world.objects.keys().filter_map(|name| name.strip_prefix("kcp Secret default/"));
+        all.map(str::to_owned).collect()
+    };
+    assert_eq!(left(&world), ["other-agent", "other-entry", "s", "theirs", "unmarked", "used"]);
+    assert_eq!(world.deleted, [("kcp Secret default/stray".to_owned(), Dependents::Later)]);
+    world.delete("kcp", "CronTab", "a");
+    world.settle(&rules, "a");
+    assert_eq!(left(&world), ["other-agent", "other-entry", "theirs", "unmarked", "used"]);
+    assert!(world.get("kcp", "CronTab", "a").is_none(), "what is left does not hold the primary");
+}
+
+#[test]
+fn a_stray_that_somebody_holds_is_waited_for() {
+    let rules = rules(json!([governed("service", Some("OnPrimaryDeletion"))]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "stray");
+    let marks = Provenance::of(&World::key("a"), &rules.name, "creds", "agent");
+    marks.link.write(world.objects.get_mut("kcp Secret default/stray").unwrap(), "agent");
+    world.edit("kcp", "Secret", "stray", json!({"metadata": {"finalizers": ["other"]}}));
+    world.delete("kcp", "CronTab", "a");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "CronTab", "a").is_some());
+    assert_eq!(world.plan(&rules, "a").next, Next::Soon);
+    world.edit("kcp", "Secret", "stray", json!({"metadata": {"finalizers": null}}));
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "CronTab", "a").is_none());
+    assert_eq!(world.deleted.len(), 2, "the stray was deleted once: {:?}", world.deleted);
+}
+
+#[test]
+fn a_renamed_entry_or_published_resource_keeps_its_copies_and_marks_them_anew() {
+    let before = rules(json!([governed("service", Some("MatchOrigin"))]));
+    let mut world = World::with(&before, &[("a", "s")]);
+    world.secret("service", "s");
+    world.settle(&before, "a");
+    let (uid, owner) = {
+        let metadata = &world.get("kcp", "Secret", "s").unwrap()["metadata"];
+        (metadata["uid"].clone(), metadata["labels"]["syncagent.kcp.io/related-owner"].clone())
+    };
+    let mut entry = governed("service", Some("MatchOrigin"));
+    entry["identifier"] = "renamed".into();
+    let mut after = rules(json!([entry]));
+    after.name = "publish-crontabs-anew".into();
+    world.settle(&after, "a");
+    let metadata = &world.get("kcp", "Secret", "s").unwrap()["metadata"];
+    assert_eq!(
+        (&metadata["uid"], &metadata["labels"]["syncagent.kcp.io/related-identifier"]),
+        (&uid, &json!("renamed"))
+    );
+    assert_ne!(metadata["labels"]["syncagent.kcp.io/related-owner"], owner);
+    assert_eq!(world.states["a"].records().count(), 1);
+}
+
+#[test]
+fn dependents_of_a_copy_end_as_the_owner_of_its_original_wishes() {
+    let wish =
+        |value: &str| json!({"metadata": {"annotations": {"syncagent.kcp.io/deletion-propagation-policy": value}}});
+    for (origin, of_secret, of_primary, expected) in [
+        ("kcp", "foreground", "orphan", [Dependents::First, Dependents::Stay]),
+        ("kcp", "", "foreground", [Dependents::Later, Dependents::First]),
+        ("kcp", "Foreground", "nonsense", [Dependents::Later, Dependents::Later]),
+        ("service", "foreground", "orphan", [Dependents::Later, Dependents::Stay]),
+        ("service", "orphan", "background", [Dependents::Later, Dependents::Later]),
+    ] {
+        let rules = rules(json!([governed(origin, Some("OnPrimaryDeletion"))]));
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret(origin, "s");
+        world.settle(&rules, "a");
+        world.edit(origin, "Secret", "s", wish(of_secret));
+        world.edit("kcp", "CronTab", "a", wish(of_primary));
+        world.settle(&rules, "a");
+        assert!(world.get(other_side(origin), "Secret", "s").unwrap()["metadata"]["annotations"]
+            ["syncagent.kcp.io/deletion-propagation-policy"].is_null(), "the wish itself does not travel");
+        world.delete("kcp", "CronTab", "a");
+        world.settle(&rules, "a");
+        let found: Vec<Dependents> = world.deleted.iter().map(|(_, dependents)| *dependents).collect();
+        assert_eq!(found, expected, "{origin} {of_secret} {of_primary}");
     }
 }
 
@@ -460,15 +798,22 @@ fn another_primarys_copy_is_not_taken_for_another_original() {
 }
 
 #[test]
-fn an_original_in_kcp_that_is_out_of_sight_changes_nothing() {
-    let rules = rules(json!([referred("kcp")]));
-    let mut world = World::with(&rules, &[("a", "s")]);
-    world.secret("kcp", "s");
-    world.settle(&rules, "a");
-    let hidden = world.objects.remove(&name("kcp", "Secret", "default", "s")).unwrap();
-    assert!(world.plan(&rules, "a").is_settled());
-    world.objects.insert(name("kcp", "Secret", "default", "s"), hidden);
-    assert!(world.plan(&rules, "a").is_settled());
+fn an_original_in_kcp_that_is_out_of_sight_changes_nothing_unless_copies_shall_match() {
+    for (policy, goes) in
+        [(None, false), (Some("Orphan"), false), (Some("OnPrimaryDeletion"), false), (Some("MatchOrigin"), true)]
+    {
+        let rules = rules(json!([governed("kcp", policy)]));
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret("kcp", "s");
+        world.settle(&rules, "a");
+        let hidden = world.objects.remove(&name("kcp", "Secret", "default", "s")).unwrap();
+        assert_eq!(world.plan(&rules, "a").is_settled(), !goes, "{policy:?}");
+        world.settle(&rules, "a");
+        assert_eq!(world.get("service", "Secret", "s").is_none(), goes, "{policy:?}");
+        world.objects.insert(name("kcp", "Secret", "default", "s"), hidden);
+        world.settle(&rules, "a");
+        assert!(world.get("service", "Secret", "s").is_some() && world.is_held("s"), "{policy:?}");
+    }
 }
 
 #[test]

@@ -10,6 +10,8 @@ use carrick_client::Object;
 use carrick_client::watch::Event;
 use carrick_multicluster::Key;
 
+use super::marked::Marked;
+use crate::rules::provenance::Provenance;
 use crate::rules::selector::Selector;
 
 /// A primary that cares, and the PublishedResource it belongs to.
@@ -57,6 +59,10 @@ struct Query {
 pub(super) struct Cache {
     slots: HashMap<Room, BTreeMap<String, Slot>>,
     queries: HashMap<Room, Vec<Query>>,
+    /// Copies that somebody made for a primary, whether or not anybody cares about them.
+    marked: Marked,
+    /// Who asked for marked objects while no watch knew, by endpoint.
+    waiting: HashMap<String, HashSet<User>>,
     endpoints: HashMap<String, Watch>,
     /// Grows with every list, so that one can tell what was heard of since.
     round: u64,
@@ -101,6 +107,16 @@ impl Cache {
                 Answer::Known(objects.filter(|object| selector.matches(&object.labels())).collect())
             }
         }
+    }
+
+    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is told once
+    /// one does.
+    pub fn marked(&mut self, user: &User, endpoint: &str, cluster: &str, owner: &str) -> Option<Vec<(String, String)>> {
+        if self.is_live(endpoint) {
+            return Some(self.marked.of(cluster, owner));
+        }
+        self.waiting.entry(endpoint.to_owned()).or_default().insert(user.clone());
+        None
     }
 
     /// Takes in what the server answered about one object.
@@ -195,7 +211,7 @@ impl Cache {
             }
             Event::Recovered => {
                 self.watch(endpoint).failing = false;
-                HashSet::new()
+                self.waited(endpoint)
             }
         }
     }
@@ -213,9 +229,15 @@ impl Cache {
         self.endpoints.get(endpoint).is_some_and(|watch| watch.synced && !watch.failing)
     }
 
+    /// Who can be told now.
+    fn waited(&mut self, endpoint: &str) -> HashSet<User> {
+        if self.is_live(endpoint) { self.waiting.remove(endpoint).unwrap_or_default() } else { HashSet::new() }
+    }
+
     fn upsert(&mut self, object: &Object) -> HashSet<User> {
         let room = (object.cluster.to_string(), object.namespace.to_string());
         let labels = object.labels();
+        self.marked.set(&room, &object.name, Provenance::key_of(&labels).as_deref(), self.round);
         let queries = self.queries.get(&room).into_iter().flatten();
         let mut users: HashSet<User> = queries
             .filter(|query| query.selector.matches(&labels))
@@ -240,6 +262,7 @@ impl Cache {
     fn remove(&mut self, object: &Object) -> HashSet<User> {
         let room = (object.cluster.to_string(), object.namespace.to_string());
         let round = self.round;
+        self.marked.remove(&room, &object.name);
         let Some(slot) = self.slots.get_mut(&room).and_then(|slots| slots.get_mut(&*object.name)) else {
             return HashSet::new();
         };
@@ -259,7 +282,8 @@ impl Cache {
         let watch = self.watch(endpoint);
         watch.synced = true;
         let begun = watch.begun;
-        let mut users = HashSet::new();
+        self.marked.finish(begun, &serves);
+        let mut users = self.waited(endpoint);
         let mut gone = Vec::new();
         for (room, slots) in self.slots.iter_mut().filter(|(room, _)| serves(&room.0)) {
             for (name, slot) in slots.iter_mut().filter(|(_, slot)| slot.round < begun) {
@@ -341,7 +365,7 @@ fn version(object: &Object) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::LabelSelector;
+    use crate::api::{LabelSelector, RELATED_IDENTIFIER, RELATED_OWNER};
     use serde_json::json;
 
     fn object(name: &str, version: u64, label: &str) -> Object {
@@ -467,6 +491,34 @@ mod tests {
         assert_eq!(told(cache.get(a, "e", &room(), "s")), None, "the answer may be older than the list");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true), [a.clone()].into());
         assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("5".into()), "the watch goes on after the list");
+    }
+
+    #[test]
+    fn marked_objects_are_known_although_nobody_cares_about_them() {
+        let mut cache = Cache::default();
+        let marked = |name: &str, version: u64| {
+            let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": version.to_string(),
+                "annotations": {"kcp.io/cluster": "c"}, "labels": {RELATED_OWNER: "o", RELATED_IDENTIFIER: "i"}});
+            Object::from_value(&json!({"metadata": metadata})).unwrap()
+        };
+        let a = &user("a");
+        assert_eq!(cache.marked(a, "e", "c", "o/i"), None, "nothing is known without a watch");
+        for event in [Event::Begin, Event::Listed(marked("a", 1)), Event::Listed(marked("b", 2))] {
+            assert!(cache.apply("e", &event, |_| true).is_empty());
+        }
+        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into(), "who asked too early is told");
+        let names = |cache: &mut Cache| -> Vec<String> {
+            cache.marked(a, "e", "c", "o/i").unwrap().into_iter().map(|(_, name)| name).collect()
+        };
+        assert_eq!(names(&mut cache), ["a", "b"]);
+        cache.apply("e", &Event::Deleted(marked("a", 3)), |_| true);
+        cache.apply("e", &Event::Applied(object("b", 4, "x")), |_| true);
+        cache.apply("e", &Event::Applied(marked("d", 5)), |_| true);
+        assert_eq!(names(&mut cache), ["d"]);
+        for event in [Event::Begin, Event::Synced] {
+            assert!(cache.apply("e", &event, |_| true).is_empty());
+        }
+        assert!(names(&mut cache).is_empty() && cache.is_empty());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::cache::{Answer, Cache, Room, User};
+use super::patience::Patience;
 use crate::agent::backoff::Backoff;
 use crate::agent::objects::copies::SERVICE;
 use crate::agent::objects::fleet::Fleets;
@@ -36,6 +37,10 @@ pub(in crate::agent::objects) struct RelatedWatches {
     pub kinds: Arc<Kinds>,
     /// The primaries they belong to.
     pub primaries: AllPrimaries,
+    /// Since when what was kept in line is absent.
+    pub absences: Patience,
+    /// Since when consumers refuse what their objects' end needs.
+    pub refusals: Patience,
     running: Mutex<HashMap<(Side, Gvr), Running>>,
     interests: Mutex<HashMap<User, HashSet<Interest>>>,
     lookers: Arc<Lookers>,
@@ -74,6 +79,8 @@ impl RelatedWatches {
             fleets,
             kinds: Arc::default(),
             primaries: AllPrimaries::default(),
+            absences: Patience::default(),
+            refusals: Patience::default(),
             running: Mutex::default(),
             interests: Mutex::default(),
             lookers: Arc::default(),
@@ -88,6 +95,8 @@ impl RelatedWatches {
     /// Forgets a PublishedResource.
     pub fn leave(&self, published: &str) {
         self.primaries.remove(published);
+        self.absences.forget_all(published);
+        self.refusals.forget_all(published);
         self.lookers.lock().remove(published);
         let users: Vec<User> = self.interests.lock().keys().filter(|(name, _)| **name == *published).cloned().collect();
         for user in users {
@@ -112,6 +121,8 @@ impl RelatedWatches {
     /// A primary is gone.
     pub fn forget(&self, user: &User) {
         self.set_interests(user, &HashSet::new());
+        self.absences.forget(user);
+        self.refusals.forget(user);
     }
 
     /// What is known of one object.
@@ -133,6 +144,26 @@ impl RelatedWatches {
         self.cache(side, gvr).lock().list(user, &endpoint, room, selector)
     }
 
+    /// Notes that the agent may not write an object that the end of a primary depends on.
+    pub fn refused(&self, user: &User, at: &str) {
+        self.refusals.one(user, &written(at), Instant::now(), Duration::ZERO);
+    }
+
+    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is looked at
+    /// again once one does.
+    pub(super) fn marked(
+        &self,
+        user: &User,
+        side: Side,
+        gvr: &Gvr,
+        cluster: &str,
+        owner: &str,
+    ) -> Option<Vec<(String, String)>> {
+        let endpoint = self.endpoint(side, cluster)?;
+        let cluster = if side == Side::Kcp { cluster } else { "" };
+        self.cache(side, gvr).lock().marked(user, &endpoint, cluster, owner)
+    }
+
     /// Takes in what the server answered about one object.
     pub(super) fn learn(&self, side: Side, gvr: &Gvr, room: &Room, name: &str, object: Option<&Value>) {
         if let Some(cache) = self.find(side, gvr) {
@@ -150,12 +181,12 @@ impl RelatedWatches {
 
     /// An object was written.
     pub fn wrote(&self, cluster: &str, at: &Place, object: &Value) {
-        self.learn(at.side, &gvr(at), &room(cluster, at), &at.name, Some(object));
+        self.learn(at.side, &gvr_of(at), &room(cluster, at), &at.name, Some(object));
     }
 
     /// An object was deleted, or is not as it was thought to be.
     pub fn doubt(&self, cluster: &str, at: &Place) {
-        if let Some(cache) = self.find(at.side, &gvr(at)) {
+        if let Some(cache) = self.find(at.side, &gvr_of(at)) {
             cache.lock().doubt(&room(cluster, at), &at.name);
         }
     }
@@ -294,8 +325,13 @@ impl Feed {
     }
 }
 
+/// How a refused write is remembered.
+pub(super) fn written(at: &str) -> String {
+    format!("write {at}")
+}
+
 /// Group, version and resource of a place.
-fn gvr(at: &Place) -> Gvr {
+pub(super) fn gvr_of(at: &Place) -> Gvr {
     Gvr { group: at.kind.group.clone(), version: at.kind.version.clone(), resource: at.kind.plural.clone() }
 }
 

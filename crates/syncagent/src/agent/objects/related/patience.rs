@@ -1,0 +1,115 @@
+//! Patience: what was seen once may be so for a moment only. Whatever takes something back waits until it was seen again later.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::cache::User;
+
+/// Since when things are as they are, for each primary.
+#[derive(Default)]
+pub(in crate::agent::objects) struct Patience(Mutex<HashMap<User, HashMap<String, Instant>>>);
+
+impl Patience {
+    /// Replaces everything that is so for a primary, and returns what has been so for long enough.
+    pub fn all(&self, user: &User, things: &[String], now: Instant, grace: Duration) -> HashSet<String> {
+        let mut all = self.0.lock();
+        if things.is_empty() {
+            all.remove(user);
+            return HashSet::new();
+        }
+        let before = all.remove(user).unwrap_or_default();
+        let since: HashMap<String, Instant> =
+            things.iter().map(|thing| (thing.clone(), before.get(thing).copied().unwrap_or(now))).collect();
+        let lasting = since.iter().filter(|(_, since)| is_over(**since, now, grace)).map(|(thing, _)| thing.clone());
+        let lasting = lasting.collect();
+        all.insert(user.clone(), since);
+        lasting
+    }
+
+    /// Notes that something is so for a primary, and says whether it has been so for long enough.
+    pub fn one(&self, user: &User, thing: &str, now: Instant, grace: Duration) -> bool {
+        let mut all = self.0.lock();
+        let since = *all.entry(user.clone()).or_default().entry(thing.to_owned()).or_insert(now);
+        is_over(since, now, grace)
+    }
+
+    /// Whether something that was noted for a primary has been so for long enough.
+    pub fn has(&self, user: &User, thing: &str, now: Instant, grace: Duration) -> bool {
+        let all = self.0.lock();
+        all.get(user).and_then(|things| things.get(thing)).is_some_and(|since| is_over(*since, now, grace))
+    }
+
+    /// A primary is gone.
+    pub fn forget(&self, user: &User) {
+        self.0.lock().remove(user);
+    }
+
+    /// All primaries of a PublishedResource are gone.
+    pub fn forget_all(&self, published: &str) {
+        self.0.lock().retain(|(name, _), _| **name != *published);
+    }
+}
+
+/// A grace of nothing still takes two looks.
+fn is_over(since: Instant, now: Instant, grace: Duration) -> bool {
+    now > since && now.duration_since(since) >= grace
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_multicluster::Key;
+
+    use super::*;
+
+    const GRACE: Duration = Duration::from_secs(5);
+
+    fn user(name: &str) -> User {
+        ("pr".into(), Key::new("c".parse().unwrap(), "ns", name))
+    }
+
+    fn things(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_absent_must_be_so_twice_and_for_a_while() {
+        let (patience, a, start) = (Patience::default(), user("a"), Instant::now());
+        let look = |names: &[&str], seconds: u64| {
+            let mut lasting: Vec<_> =
+                patience.all(&a, &things(names), start + Duration::from_secs(seconds), GRACE).into_iter().collect();
+            lasting.sort();
+            lasting
+        };
+        assert!(look(&["x"], 0).is_empty(), "seen once");
+        assert!(look(&["x", "y"], 4).is_empty(), "seen twice, but not for long");
+        assert_eq!(look(&["x", "y"], 5), ["x"]);
+        assert_eq!(look(&["y"], 8), [""; 0], "x is back");
+        assert_eq!(look(&["x", "y"], 9), ["y"], "and has all its time again");
+        assert!(look(&[], 20).is_empty() && look(&["x", "y"], 20).is_empty());
+        assert!(patience.all(&user("b"), &things(&["x"]), start + GRACE * 9, GRACE).is_empty(), "another primary");
+        assert!(patience.0.lock().len() == 2);
+        patience.forget(&a);
+        patience.forget_all("pr");
+        assert!(patience.0.lock().is_empty());
+    }
+
+    #[test]
+    fn a_grace_of_nothing_takes_two_looks_all_the_same() {
+        let (patience, a, start) = (Patience::default(), user("a"), Instant::now());
+        assert!(patience.all(&a, &things(&["x"]), start, Duration::ZERO).is_empty());
+        assert!(patience.all(&a, &things(&["x"]), start, Duration::ZERO).is_empty());
+        assert_eq!(patience.all(&a, &things(&["x"]), start + Duration::from_nanos(1), Duration::ZERO).len(), 1);
+    }
+
+    #[test]
+    fn what_is_noted_one_by_one_stays_noted() {
+        let (patience, a, start) = (Patience::default(), user("a"), Instant::now());
+        assert!(!patience.has(&a, "x", start + GRACE, GRACE));
+        assert!(!patience.one(&a, "x", start, GRACE) && !patience.one(&a, "y", start + GRACE / 2, GRACE));
+        assert!(patience.one(&a, "x", start + GRACE, GRACE) && patience.has(&a, "x", start + GRACE, GRACE));
+        assert!(!patience.has(&a, "y", start + GRACE, GRACE));
+    }
+}

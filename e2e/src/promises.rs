@@ -20,6 +20,7 @@ mod flow;
 mod flows;
 mod kills;
 mod lab;
+mod late;
 mod leaders;
 mod losses;
 mod meddling;
@@ -73,7 +74,9 @@ fn trials() -> Vec<Trial> {
     }
     // Large objects cost time, and at rest they are like any other.
     trials.push(of_flow("convergence::killed_before_and_after_every_write", &flows::large(), kills::every_write));
-    trials.push(of_flow("convergence::made_good_after_storms", &flows::large(), storms::storms));
+    for flow in [flows::short(), flows::secret_up(), flows::map_down()] {
+        trials.push(of_flow("order::a_late_write_undoes_nothing", &flow, late::every_write));
+    }
     for meddling in Meddling::ALL {
         let mut flows = vec![flows::short()];
         // Reverting and editing is about the order itself, whatever travels along.

@@ -31,6 +31,8 @@ pub struct Flow {
     pub related: &'static [&'static str],
     /// Whether the next step makes sense only when the last one has led somewhere, even in a storm.
     pub patient: bool,
+    /// Whether it costs so much time that one moment of death at each write must do.
+    pub heavy: bool,
     /// Whether deeds take related objects away from orders that live.
     pub drops_related: bool,
     /// Whether deeds hand copies from one source to another.
@@ -66,6 +68,7 @@ impl Flow {
             verbatim: true,
             related: &[],
             patient: false,
+            heavy: false,
             drops_related: false,
             passes_on: false,
             takes_over: false,

@@ -25,7 +25,8 @@ pub async fn every_write(flow: Flow) -> anyhow::Result<String> {
     let story = Story::told(&mut lab).await?;
     let (mut killed, mut missed) = (0, 0);
     for write in 1..=story.writes.iter().copied().max().unwrap_or_default() {
-        for moment in MOMENTS {
+        let moments = if lab.flow.heavy { moments(0, write) } else { MOMENTS.to_vec() };
+        for moment in moments {
             for (index, step) in lab.flow.steps.clone().iter().enumerate() {
                 let at = format!("step {:?}, killed {moment:?} write {write}", step.name);
                 if write <= story.writes[index] {

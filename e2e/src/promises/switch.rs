@@ -19,6 +19,8 @@ pub enum Moment {
     Before,
     /// The write is done, and its answer does not reach the agent.
     After,
+    /// The write is held back until it is released.
+    Late,
 }
 
 /// Kills the agent at a write, on whichever plane that is.
@@ -35,6 +37,8 @@ struct Plan {
     seen: u64,
     /// The write at which the agent was killed.
     victim: Option<String>,
+    /// That write, as long as it is still to be held back.
+    late: Option<String>,
 }
 
 impl Switch {
@@ -42,10 +46,12 @@ impl Switch {
     pub fn install(planes: [&Plane; 2]) -> Arc<Self> {
         let switch = Arc::new(Self { plan: Mutex::default(), dead: watch::Sender::new(false) });
         for plane in planes {
-            let (first, second) = (switch.clone(), switch.clone());
+            let (first, second, third) = (switch.clone(), switch.clone(), switch.clone());
             let name = plane.api().mode;
-            let strikes = Match::any().filter(move |ask| first.counts(ask, &format!("{name:?}")));
-            plane.faults().add(Rule::new(strikes, Effect::ApplyThenCut));
+            let counts = Match::any().filter(move |ask| first.counts(ask, &format!("{name:?}")) == Some(Moment::After));
+            plane.faults().add(Rule::new(counts, Effect::ApplyThenCut));
+            let late = Match::any().filter(move |ask| third.is_late(ask, &format!("{name:?}")));
+            plane.faults().add(Rule::new(late, Effect::late()));
             let over = Match::any().user(ADMIN_AGENT).filter(move |_| second.is_dead());
             plane.faults().add(Rule::new(over, Effect::Cut));
         }
@@ -80,17 +86,23 @@ impl Switch {
         let _ = self.dead.subscribe().wait_for(|dead| *dead).await;
     }
 
-    /// Counts a write. True if it is to be done although the agent dies of it.
-    fn counts(&self, ask: &Ask, plane: &str) -> bool {
+    /// Counts a write. Tells the moment if the agent dies of it.
+    fn counts(&self, ask: &Ask, plane: &str) -> Option<Moment> {
         if self.is_dead() || !is_counted(ask) {
-            return false;
+            return None;
         }
         let mut plan = self.plan.lock();
         plan.seen += 1;
-        let Some((_, moment)) = plan.at.filter(|(write, _)| *write == plan.seen) else { return false };
+        let (_, moment) = plan.at.filter(|(write, _)| *write == plan.seen)?;
         plan.victim = Some(described(ask, plane));
+        plan.late = (moment == Moment::Late).then(|| described(ask, plane));
         self.dead.send_replace(true);
-        moment == Moment::After
+        Some(moment)
+    }
+
+    /// Whether this is the write that was counted just now and is to be held back.
+    fn is_late(&self, ask: &Ask, plane: &str) -> bool {
+        self.plan.lock().late.take_if(|late| *late == described(ask, plane)).is_some()
     }
 }
 

@@ -99,6 +99,7 @@ pub fn large() -> Flow {
             }]})
         },
         related: &["configmaps"],
+        heavy: true,
         ..Flow::of_buckets(
             "large",
             vec![

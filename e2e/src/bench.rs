@@ -19,6 +19,7 @@ mod page;
 mod phases;
 mod plot;
 mod process;
+mod published;
 mod report;
 pub mod servers;
 mod sight;
@@ -33,6 +34,7 @@ use serde_json::json;
 
 use field::{Field, Servers};
 use phases::Trial;
+use published::Crds;
 use report::Report;
 
 /// Run agents one after the other over the same work on servers of the same kind, and print what they cost.
@@ -74,6 +76,9 @@ pub struct Args {
     /// Measure only catch-up and restart, at each of these sizes.
     #[arg(long, value_name = "OBJECTSxWORKSPACES,…", value_delimiter = ',', value_parser = size)]
     scale: Vec<(usize, usize)>,
+    /// Measure only what published CRDs cost: so many of so many KiB of JSON each, or those in a folder.
+    #[arg(long, value_name = "NUMBERxKIB|FOLDER,…", value_delimiter = ',', value_parser = Crds::parse)]
+    crds: Vec<Crds>,
     /// Write all figures to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -106,6 +111,17 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     for servers in &args.worlds {
         let load = page::load();
         let name = if *servers == Servers::Embedded { "embedded" } else { "real" };
+        if !args.crds.is_empty() {
+            let figures = publish(&args, *servers).await?;
+            let (name, machine, table) =
+                (format!("{name} published"), page::machine(&load), published::table(&figures));
+            println!("{name}: {machine}\n\n{table}");
+            if let Some(page) = &args.page {
+                page::replace(page, &name, &format!("{}.\n{machine}.\n\n{table}", where_to(*servers)))?;
+            }
+            all.push(json!({ "servers": name, "machine": machine, "reports": figures }));
+            continue;
+        }
         let (reports, table, name) = if args.scale.is_empty() {
             let reports = compare(&args, *servers).await?;
             let table = report::table(&reports);
@@ -134,7 +150,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 
 /// What was measured, in words.
 fn command(args: &Args, servers: Servers) -> String {
-    let where_to = if servers == Servers::Embedded { "Embedded planes" } else { "Real kcp, kube-apiserver and etcd" };
+    let where_to = where_to(servers);
     if !args.scale.is_empty() {
         return format!("{where_to}.");
     }
@@ -142,6 +158,22 @@ fn command(args: &Args, servers: Servers) -> String {
         "{where_to}; {} objects in {} workspaces, {} orders/s for {} s, {} objects of others waiting.",
         args.objects, args.workspaces, args.rate, args.duration, args.backlog
     )
+}
+
+fn where_to(servers: Servers) -> &'static str {
+    if servers == Servers::Embedded { "Embedded planes" } else { "Real kcp, kube-apiserver and etcd" }
+}
+
+/// All agents with all sets of CRDs.
+async fn publish(args: &Args, servers: Servers) -> anyhow::Result<Vec<published::Figures>> {
+    let mut figures = Vec::new();
+    for (name, program) in &args.agents {
+        for crds in &args.crds {
+            say(name, &format!("publishing {crds:?}"));
+            figures.push(published::measure(name, program, servers, crds, Duration::from_secs(args.quiet)).await?);
+        }
+    }
+    Ok(figures)
 }
 
 /// All agents over all phases.

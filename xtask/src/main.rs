@@ -5,6 +5,7 @@
 //!        ├─ book        builds the documentation with mdBook
 //!        ├─ compare     asks Go and Carrick the same random questions
 //!        ├─ bench       measures what agents and servers cost
+//!        ├─ planted     plants bugs in the agent's core and sees that tests catch them
 //!        ├─ release     builds and checks what is shipped
 //!        ├─ languages   times the same work in Go and in Rust
 //!        └─ tools       where things are, how the two programs are built
@@ -14,6 +15,7 @@ mod bench;
 mod book;
 mod compare;
 mod languages;
+mod planted;
 mod reference;
 mod release;
 mod tools;
@@ -39,6 +41,7 @@ enum Command {
     BenchFigures(bench::Figures),
     BenchServers(bench::Servers),
     BenchLanguages(languages::Args),
+    Planted(planted::Args),
     Release(release::Args),
     ReleaseCheck(release::Check),
 }
@@ -52,6 +55,7 @@ fn main() -> anyhow::Result<()> {
         Command::BenchFigures(args) => bench::figures(&args),
         Command::BenchServers(args) => bench::servers(&args),
         Command::BenchLanguages(args) => languages::run(&args),
+        Command::Planted(args) => planted::run(&args),
         Command::Release(args) => release::build(&args),
         Command::ReleaseCheck(args) => release::check(&args),
     }

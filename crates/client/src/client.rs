@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 
 use crate::channel::{AnswerBody, Channel};
+use crate::compact::{Form, Payload};
 use crate::connect::{ConnectError, parse_url, show};
 use crate::error::{Error, Status, chain};
 use crate::object::Object;
@@ -24,7 +25,7 @@ use crate::transport::Host;
 /// How long a whole request may take, the body of the answer included. Watches have limits of their own.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 const PAGE_SIZE: u32 = 500;
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
@@ -39,6 +40,7 @@ struct Inner {
     channel: Channel,
     url: Arc<str>,
     default_namespace: Arc<str>,
+    form: Form,
     kube: Mutex<Option<Kept>>,
 }
 
@@ -77,7 +79,17 @@ pub(crate) struct Page {
 
 impl Client {
     pub(crate) fn on(channel: Channel, url: Arc<str>, default_namespace: Arc<str>) -> Self {
-        Self { inner: Arc::new(Inner { channel, url, default_namespace, kube: Mutex::default() }) }
+        let form = Form::Whole;
+        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, kube: Mutex::default() }) }
+    }
+
+    /// The same client, which is told nothing but the metadata of objects. Servers that cannot leave out the rest send it all.
+    #[must_use]
+    pub fn metadata_only(&self) -> Self {
+        let Inner { channel, url, default_namespace, .. } = &*self.inner;
+        let (channel, url, default_namespace) = (channel.clone(), url.clone(), default_namespace.clone());
+        let form = Form::Metadata;
+        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, kube: Mutex::default() }) }
     }
 
     /// The base URL, without a trailing slash.
@@ -329,14 +341,14 @@ impl Client {
             push_query(&mut query, "continue", token);
         }
         let path = format!("{}{query}", resource.list_path(namespace));
-        let body = self.bytes(Method::GET, &path, None).await?;
+        let body = self.bytes_as(self.inner.form.of_lists(), Method::GET, &path, None).await?;
         Page::parse(&body, resource).map_err(|problem| Error::Decode {
             request: self.describe(&Method::GET, &path),
             problem: problem.to_string(),
         })
     }
 
-    async fn json(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Error> {
+    async fn json(&self, method: Method, path: &str, body: Option<(&str, &dyn Payload)>) -> Result<Value, Error> {
         let request = self.describe(&method, path);
         let written = method != Method::GET;
         let answer = self.bytes(method, path, body).await?;
@@ -352,10 +364,25 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer.
-    async fn bytes(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Bytes, Error> {
+    pub(crate) async fn bytes(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &dyn Payload)>,
+    ) -> Result<Bytes, Error> {
+        self.bytes_as(self.inner.form.of_objects(), method, path, body).await
+    }
+
+    async fn bytes_as(
+        &self,
+        accept: &str,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &dyn Payload)>,
+    ) -> Result<Bytes, Error> {
         let request = self.describe(&method, path);
         let whole = async {
-            let answer = self.send(method, path, body).await?;
+            let answer = self.send_as(accept, method, path, body).await?;
             read(answer, &request).await
         };
         tokio::time::timeout(REQUEST_TIMEOUT, whole).await.unwrap_or_else(|_| {
@@ -369,7 +396,17 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        body: Option<(&str, &Value)>,
+        body: Option<(&str, &dyn Payload)>,
+    ) -> Result<Response<AnswerBody>, Error> {
+        self.send_as(self.inner.form.of_objects(), method, path, body).await
+    }
+
+    async fn send_as(
+        &self,
+        accept: &str,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &dyn Payload)>,
     ) -> Result<Response<AnswerBody>, Error> {
         let request = self.describe(&method, path);
         let failed = |problem: String| Error::Request { request: request.clone(), problem };
@@ -377,11 +414,11 @@ impl Client {
         let mut bytes = Bytes::new();
         if let Some((kind, value)) = body {
             content_type = Some(kind);
-            bytes = serde_json::to_vec(value).map_err(|error| failed(error.to_string()))?.into();
+            bytes = value.to_json().map_err(|error| failed(error.to_string()))?;
         }
         let message = || {
             let url = format!("{}{path}", self.inner.url);
-            let mut builder = Request::builder().method(&method).uri(url).header(ACCEPT, JSON);
+            let mut builder = Request::builder().method(&method).uri(url).header(ACCEPT, accept);
             if let Some(content_type) = content_type {
                 builder = builder.header(CONTENT_TYPE, content_type);
             }

@@ -20,6 +20,7 @@ pub mod watch;
 
 mod channel;
 mod client;
+mod compact;
 mod connect;
 mod error;
 mod object;

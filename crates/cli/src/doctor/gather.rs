@@ -184,7 +184,8 @@ impl Patient {
         workspace.url().clone_into(&mut facts.export_url);
         facts.export = self.get(&workspace, &resource(&API_EXPORT), None, &export).await;
         let (schemas, everything) = (resource(&API_RESOURCE_SCHEMA), ListOptions::default());
-        facts.schemas = self.within(workspace.list(&schemas, None, &everything)).await.unwrap_or_default();
+        facts.schemas =
+            self.within(workspace.metadata_only().list(&schemas, None, &everything)).await.unwrap_or_default();
 
         for url in urls {
             let (answer, bindings) = self.endpoint(kcp, &url).await;

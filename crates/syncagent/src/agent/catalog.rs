@@ -1,18 +1,23 @@
 //! The catalog: every PublishedResource with the CRD behind it and its compiled rules.
 //!
 //! ```text
-//!  watch of PublishedResources ─┐
-//!                               ├─▶ build (pure) ─▶ Catalog ─▶ schemas, export and object controllers
-//!  watch of CRDs ───────────────┤
-//!  discovery and OpenAPI ───────┘   for kinds without a CRD
+//!  watch of PublishedResources ──────────────────┐
+//!                                                ├─▶ build (pure) ─▶ Catalog ─▶ schemas, export and object controllers
+//!  watch of CRDs' metadata ─▶ read one by one ───┤
+//!  discovery and OpenAPI ────────────────────────┘   for kinds without a CRD
 //! ```
+//!
+//! Definitions are large, so none stays in memory: each is read when it or a PublishedResource of it changes, and dropped as soon as
+//! the name of its schema and the rules are known. Who needs it once more reads it again.
 //!
 //! Each PublishedResource stands for itself: what is wrong with one is noted beside it and changes nothing for the others. An edit that
 //! makes one invalid leaves its last valid entry in place.
 
 mod build;
 mod cache;
+mod definition;
 mod kinds;
+mod shelf;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -22,9 +27,11 @@ use crate::api::PublishedResource;
 use crate::rules::Rules;
 use crate::rules::crd::Crd;
 
-pub(crate) use build::Origin;
+pub use definition::Definition;
+
+pub(crate) use definition::fetch as fetch_crd;
 pub(crate) use kinds::describe;
-pub(crate) use watch::{Setup, fetch as fetch_crd, published_resources, run};
+pub(crate) use watch::{Setup, published_resources, run};
 
 /// Everything the agent was told to publish, at one moment.
 #[derive(Debug, Default)]
@@ -69,18 +76,16 @@ pub struct Refused {
 pub struct Entry {
     /// The PublishedResource, in its last valid generation.
     pub pr: Arc<PublishedResource>,
-    /// The CRD on the service cluster.
+    /// The CRD on the service cluster, without its schemas.
     pub crd: Arc<Crd>,
-    /// The CRD as it looks in kcp.
-    pub projected: Arc<Crd>,
+    /// Where it can be read with its schemas.
+    pub definition: Definition,
     /// Name of the APIResourceSchema.
     pub schema_name: String,
     /// Compiled rules for objects, or why there are none.
     pub rules: Result<Arc<Rules>, String>,
     /// Fields that rules name and objects cannot have, in words.
     pub doubts: Vec<String>,
-    /// What all this was made from.
-    pub(crate) origin: Origin,
 }
 
 impl Entry {

@@ -337,7 +337,8 @@ async fn describe(
     let schema_exists = match &schema {
         None => false,
         Some(schema) => {
-            let found = places.export.client.get(&connect::resource(&API_RESOURCE_SCHEMA), None, schema).await;
+            let schemas = connect::resource(&API_RESOURCE_SCHEMA);
+            let found = places.export.client.metadata_only().get(&schemas, None, schema).await;
             let what = || format!("APIResourceSchema {schema}");
             found.map_err(|source| ExplainError::Read { what: what(), source: Box::new(source) })?.is_some()
         }

@@ -29,7 +29,8 @@ use super::objects::Troubles;
 use super::rights::Granted;
 use crate::api::{AGENT_NAME, GROUP, PublishedResource, SOURCE_KIND, VERSION};
 use crate::rules::metadata::{annotation, label, set};
-use crate::rules::schema::{self, SchemaError};
+use crate::rules::projection::project;
+use crate::rules::schema::{ResourceSchema, SchemaError};
 use status::Syncing;
 
 /// Name of this controller in events and metrics.
@@ -55,7 +56,15 @@ enum SchemasError {
         /// What went wrong.
         source: Error,
     },
-    /// The PublishedResource changed in between; the watch is about to bring the newer one.
+    /// The CRD cannot be read.
+    #[error("cannot read CustomResourceDefinition {name}: {source}")]
+    Local {
+        /// Name of the CRD.
+        name: String,
+        /// What went wrong.
+        source: Error,
+    },
+    /// The PublishedResource or its CRD changed in between; the watch is about to bring the newer one.
     #[error("PublishedResource {0} has changed")]
     Stale(String),
     /// The status of the PublishedResource cannot be written.
@@ -73,7 +82,9 @@ impl SchemasError {
     /// on that PublishedResource alone.
     fn is_outage(&self) -> bool {
         match self {
-            Self::Kcp { source, .. } | Self::Status { source, .. } => source.is_transient() || lacks_right(source),
+            Self::Kcp { source, .. } | Self::Local { source, .. } | Self::Status { source, .. } => {
+                source.is_transient() || lacks_right(source)
+            }
             Self::Invalid(_) | Self::Schema(_) | Self::Stale(_) => false,
         }
     }
@@ -232,7 +243,7 @@ impl Schemas {
             None => Ok(None),
         };
         // An outage of kcp says nothing about the schema; the log and the probes tell of it.
-        if let Err(SchemasError::Kcp { source, .. }) = &published
+        if let Err(SchemasError::Kcp { source, .. } | SchemasError::Local { source, .. }) = &published
             && source.is_transient()
         {
             return published.map(drop);
@@ -275,18 +286,19 @@ impl Schemas {
         let kind = resource(&API_RESOURCE_SCHEMA);
         let name = &entry.schema_name;
         let failed = |action, source| SchemasError::Kcp { action, name: name.clone(), source };
-        let Some(mut existing) = self.export.get(&kind, None, name).await.map_err(|e| failed("get", e))? else {
+        // Only who made it is of interest; the schema itself may take megabytes.
+        let existing = self.export.metadata_only().get(&kind, None, name).await.map_err(|e| failed("get", e))?;
+        let Some(existing) = existing else {
+            let text = self.schema_of(entry).await?;
             tracing::info!(logger = CONTROLLER, name, "Creating APIResourceSchema…");
-            let mut object = schema::build(&entry.projected, &self.agent_name)?;
-            // Whoever finds the schema without its PublishedResource can still find the copies of its objects.
-            let source = &entry.crd.spec;
-            set(&mut object, "annotations", SOURCE_KIND, &format!("{}.{}", source.names.kind, source.group));
-            self.export.create(&kind, None, &object).await.map_err(|e| failed("create", e))?;
+            self.export.create_text(&kind, None, text).await.map_err(|e| failed("create", e))?;
             return Ok(());
         };
         let owner = Some(self.agent_name.as_str());
         if label(&existing, AGENT_NAME) != owner || annotation(&existing, AGENT_NAME) != owner {
             tracing::info!(logger = CONTROLLER, name, "Fixing incorrect agent metadata…");
+            let existing = self.export.get(&kind, None, name).await.map_err(|e| failed("get", e))?;
+            let Some(mut existing) = existing else { return Err(SchemasError::Stale(entry.pr.metadata.name.clone())) };
             set(&mut existing, "labels", AGENT_NAME, &self.agent_name);
             set(&mut existing, "annotations", AGENT_NAME, &self.agent_name);
             match self.export.replace(&kind, None, &existing).await {
@@ -298,6 +310,25 @@ impl Schemas {
             }
         }
         Ok(())
+    }
+
+    /// The JSON of the schema. Its CRD is read anew, and nothing but the text is left of it.
+    async fn schema_of(&self, entry: &catalog::Entry) -> Result<Vec<u8>, SchemasError> {
+        let (pr, stale) = (&entry.pr, || SchemasError::Stale(entry.pr.metadata.name.clone()));
+        let crd = entry.definition.read(&self.local).await;
+        let crd = crd.map_err(|source| SchemasError::Local { name: entry.crd.name.clone(), source })?;
+        // Whatever has changed since the catalog was made, a newer one is on its way.
+        let Some(Ok(crd)) = crd else { return Err(stale()) };
+        let projected = project(pr, &crd).map_err(|_| stale())?;
+        drop(crd);
+        let mut object = ResourceSchema::of(&projected, &self.agent_name)?;
+        if object.metadata["name"] != entry.schema_name {
+            return Err(stale());
+        }
+        // Whoever finds the schema without its PublishedResource can still find the copies of its objects.
+        let source = &entry.crd.spec;
+        object.metadata["annotations"][SOURCE_KIND] = format!("{}.{}", source.names.kind, source.group).into();
+        Ok(serde_json::to_vec(&object).map_err(SchemaError::Encode)?)
     }
 
     async fn write_status(&self, case: &Case, report: &status::Report<'_>) -> Result<(), SchemasError> {

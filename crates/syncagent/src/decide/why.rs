@@ -7,12 +7,15 @@ use super::edit::Edit;
 use super::holders::has_finalizer;
 use super::primary::{Copies, Seen};
 use super::step::{Place, Plan, Side, Step};
-use crate::api::FINALIZER;
+use crate::api::{APPLIED_STATE, FINALIZER, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules::metadata::is_deleting;
 use crate::rules::{Duty, Rules, Selection};
 
 /// Longest value that is shown whole.
 const LONGEST: usize = 60;
+
+/// What the agent notes on copies for itself.
+const MARKS: [&str; 3] = [APPLIED_STATE, REMOTE_RESOURCE, REMOTE_UID];
 
 /// A plan in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -101,7 +104,8 @@ fn changes(rules: &Rules, at: &Place, patch: &Value) -> String {
 /// The fields that edits change; without their values if those may come from a Secret.
 fn edited(rules: &Rules, at: &Place, edits: &[Edit]) -> String {
     let mut fields = Vec::new();
-    for edit in edits {
+    let is_mark = |edit: &&Edit| edit.path.last().is_some_and(|key| MARKS.contains(&key.as_str()));
+    for edit in edits.iter().filter(|edit| !is_mark(edit)) {
         let mut field = edit.path.join(".");
         match &edit.value {
             None => fields.push(format!("{field} goes")),

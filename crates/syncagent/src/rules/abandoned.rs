@@ -2,16 +2,49 @@
 //!
 //! Their schemas stay in the export, so consumers may still have objects of them, and those may still be held by the agent's finalizer.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use carrick_kcp::apis::split_schema_name;
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::metadata::{annotation, label};
+use super::crd::Names;
 use super::mutation::Mutation;
 use super::naming::{Naming, NamingError};
 use super::{Adoption, ApiKind, Duty, Rules};
 use crate::api::{self, AGENT_NAME, SOURCE_KIND};
+
+/// What is read of an APIResourceSchema: everything but the schemas.
+#[derive(Debug, Deserialize)]
+pub struct Schema {
+    metadata: SchemaMetadata,
+    spec: SchemaSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct SchemaMetadata {
+    name: String,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SchemaSpec {
+    group: String,
+    names: Names,
+    #[serde(default)]
+    scope: String,
+    #[serde(default)]
+    versions: Vec<SchemaVersion>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SchemaVersion {
+    name: String,
+    served: bool,
+    storage: bool,
+}
 
 /// A kind that is not published any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,32 +60,33 @@ pub struct Abandoned {
 }
 
 impl Abandoned {
-    /// Those of the exported schemas that belong to the agent and whose resource (`<plural>.<group>`) nobody takes care of.
-    pub fn find(schemas: &[Value], export: &Value, taken: &HashSet<String>, agent_name: &str) -> Vec<Self> {
+    /// Names of the exported schemas whose resource (`<plural>.<group>`) nobody takes care of.
+    pub fn names<'a>(schemas: impl Iterator<Item = &'a str>, export: &Value, taken: &HashSet<String>) -> Vec<&'a str> {
         let exported = export["spec"]["latestResourceSchemas"].as_array();
         let exported: HashSet<&str> = exported.into_iter().flatten().filter_map(Value::as_str).collect();
-        let ours = schemas.iter().filter(|schema| label(schema, AGENT_NAME) == Some(agent_name));
-        let abandoned = ours.filter_map(Self::of_schema);
-        abandoned.filter(|kind| exported.contains(&*kind.schema) && !taken.contains(&kind.remote.resource())).collect()
+        schemas.filter(|schema| exported.contains(schema) && !taken.contains(&resource_of(schema))).collect()
     }
 
-    fn of_schema(schema: &Value) -> Option<Self> {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let spec = &schema["spec"];
-        let served: Vec<&Value> = spec["versions"].as_array()?.iter().filter(|v| v["served"] == true).collect();
-        let version = served.iter().find(|version| version["storage"] == true).or(served.last())?;
+    /// The kind of a schema; none if the schema belongs to another agent, or is not served in any version.
+    pub fn of_schema(schema: &Schema, agent_name: &str) -> Option<Self> {
+        let Schema { metadata, spec } = schema;
+        let mark = |marks: &Option<BTreeMap<String, String>>, key: &str| marks.as_ref()?.get(key).cloned();
+        mark(&metadata.labels, AGENT_NAME).filter(|owner| owner == agent_name)?;
+        let served = || spec.versions.iter().filter(|version| version.served);
+        let version = served().find(|version| version.storage).or(served().last())?;
         let remote = ApiKind {
-            group: text(&spec["group"])?,
-            version: text(&version["name"])?,
-            kind: text(&spec["names"]["kind"])?,
-            plural: text(&spec["names"]["plural"])?,
-            namespaced: spec["scope"] != "Cluster",
+            group: spec.group.clone(),
+            version: version.name.clone(),
+            kind: spec.names.kind.clone(),
+            plural: spec.names.plural.clone(),
+            namespaced: spec.scope != "Cluster",
         };
         // Schemas of other agents do not tell; most kinds keep their names.
-        let local = annotation(schema, SOURCE_KIND).and_then(|kind| kind.split_once('.'));
+        let local = mark(&metadata.annotations, SOURCE_KIND);
+        let local = local.as_deref().and_then(|kind| kind.split_once('.'));
         let (local_kind, local_group) = local.unwrap_or((&remote.kind, &remote.group));
         let (local_kind, local_group) = (local_kind.to_owned(), local_group.to_owned());
-        Some(Self { schema: text(&schema["metadata"]["name"])?, remote, local_group, local_kind })
+        Some(Self { schema: metadata.name.clone(), remote, local_group, local_kind })
     }
 
     /// The rules for its objects; without a local kind their copies are out of reach.
@@ -92,17 +126,14 @@ mod tests {
 
     #[test]
     fn only_exported_schemas_of_our_own_that_nobody_publishes_are_abandoned() {
-        let schema = |plural: &str, agent: &str| {
-            let mut crd = crontab();
-            crd.spec.names.plural = plural.to_owned();
-            schema::build(&crd, agent).unwrap()
-        };
-        let schemas = [schema("kept", "me"), schema("left", "me"), schema("theirs", "other"), schema("unlisted", "me")];
-        let names: Vec<&Value> = schemas[..3].iter().map(|schema| &schema["metadata"]["name"]).collect();
-        let export = json!({"spec": {"latestResourceSchemas": names}});
-        let taken = HashSet::from([resource_of(names[0].as_str().unwrap())]);
-        let found = Abandoned::find(&schemas, &export, &taken, "me");
-        assert_eq!(found.iter().map(|kind| kind.remote.plural.as_str()).collect::<Vec<_>>(), ["left"]);
+        let schemas = ["v1.kept.example.com", "v1.left.example.com", "v1.unlisted.example.com"];
+        let export = json!({"spec": {"latestResourceSchemas": schemas[..2]}});
+        let taken = HashSet::from(["kept.example.com".to_owned()]);
+        assert_eq!(Abandoned::names(schemas.into_iter(), &export, &taken), [schemas[1]]);
+
+        let schema: Schema = serde_json::from_value(schema::build(&crontab(), "me").unwrap()).unwrap();
+        assert_eq!(Abandoned::of_schema(&schema, "me").unwrap().remote.plural, "crontabs");
+        assert_eq!(Abandoned::of_schema(&schema, "other"), None);
     }
 
     #[test]
@@ -116,7 +147,8 @@ mod tests {
             if let Some(source) = source {
                 schema["metadata"]["annotations"][SOURCE_KIND] = source.into();
             }
-            let found = Abandoned::of_schema(&schema).unwrap();
+            let schema: Schema = serde_json::from_value(schema.clone()).unwrap();
+            let found = Abandoned::of_schema(&schema, "me").unwrap();
             assert_eq!((found.local_kind.as_str(), found.local_group.as_str()), (kind, group));
             assert!(found.rules(Duty::LetGo, None, "me").unwrap().blind);
         }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::raw_json::RawJson;
@@ -407,6 +407,41 @@ impl Crd {
     pub fn is_namespaced(&self) -> bool {
         self.spec.scope != "Cluster"
     }
+
+    /// The same without schemas and all else that only users of the API are told: what rules for objects are made from.
+    #[must_use]
+    pub fn outline(&self) -> Self {
+        let versions = self.spec.versions.iter().map(|version| Version {
+            name: version.name.clone(),
+            served: version.served,
+            storage: version.storage,
+            subresources: version.subresources.clone(),
+            ..Version::default()
+        });
+        let spec = CrdSpec {
+            group: self.spec.group.clone(),
+            names: self.spec.names.clone(),
+            scope: self.spec.scope.clone(),
+            versions: versions.collect(),
+            preserve_unknown_fields: self.spec.preserve_unknown_fields,
+        };
+        Self { name: self.name.clone(), generation: self.generation, approved: self.approved.clone(), spec }
+    }
+
+    /// As JSON, from which [`Self::from_text`] makes the same again.
+    pub fn to_text(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Text<'a> {
+            metadata: Value,
+            spec: &'a CrdSpec,
+        }
+        let mut metadata = json!({ "name": self.name, "generation": self.generation });
+        if let Some(approved) = &self.approved {
+            metadata["annotations"] = json!({ API_APPROVED: approved });
+        }
+        // All keys are strings, so this cannot fail.
+        serde_json::to_vec(&Text { metadata, spec: &self.spec }).unwrap_or_default()
+    }
 }
 
 impl Version {
@@ -438,4 +473,27 @@ where
     T: Default + Deserialize<'de>,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::tests::crontab;
+
+    #[test]
+    fn text_makes_the_same_crd_again() {
+        let mut crd = crontab();
+        crd.approved = Some("https://example.com".to_owned());
+        let schema = crd.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
+        schema.default = Some(RawJson::new(r#"{"b": 1.50, "a": "<"}"#).unwrap());
+        assert_eq!(Crd::from_text(&crd.to_text()).unwrap(), crd);
+    }
+
+    #[test]
+    fn an_outline_has_everything_but_schemas() {
+        let crd = crontab();
+        let outline = crd.outline();
+        assert!(outline.spec.versions[0].schema.is_none());
+        assert_eq!((outline.spec.names, outline.spec.versions[0].storage), (crd.spec.names, true));
+    }
 }

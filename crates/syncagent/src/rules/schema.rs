@@ -1,14 +1,16 @@
 //! CRD → APIResourceSchema.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use carrick_json::go;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 use thiserror::Error;
 
-use super::crd::{API_APPROVED, Crd, Version};
+use super::crd::{API_APPROVED, Crd, Names, PrinterColumn, Schema, Subresources, Version};
 use super::hex;
 use super::openapi::is_protected;
 use crate::api::{AGENT_NAME, SOURCE_GENERATION};
@@ -55,52 +57,95 @@ pub fn name(projected: &Crd) -> Result<String, SchemaError> {
     Ok(format!("v{}.{crd_name}", &hex(&Sha1::digest(text.as_bytes()))[..8]))
 }
 
-/// The APIResourceSchema object.
-pub fn build(projected: &Crd, agent_name: &str) -> Result<Value, SchemaError> {
-    let spec = &projected.spec;
-    let versions: Vec<Value> = spec.versions.iter().map(version).collect::<Result<_, _>>()?;
-    let mut object = json!({
-        "apiVersion": API_RESOURCE_SCHEMA.api_version(),
-        "kind": API_RESOURCE_SCHEMA.kind,
-        "metadata": {
-            "name": name(projected)?,
-            "labels": { AGENT_NAME: agent_name },
-            "annotations": { AGENT_NAME: agent_name, SOURCE_GENERATION: projected.generation.to_string() },
-        },
-        "spec": { "group": spec.group, "names": spec.names, "scope": spec.scope, "versions": versions },
-    });
-    if let Some(approval) = projected.approved.as_deref().filter(|_| is_protected(&spec.group)) {
-        object["metadata"]["annotations"][API_APPROVED] = approval.into();
-    }
-    if versions.len() > 1 {
-        object["spec"]["conversion"] = json!({ "strategy": "None" });
-    }
-    Ok(object)
+/// The APIResourceSchema of a projected CRD, to be written as JSON without a copy of its schemas.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceSchema<'a> {
+    api_version: String,
+    kind: &'static str,
+    /// Its metadata.
+    pub metadata: Value,
+    spec: ResourceSchemaSpec<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct ResourceSchemaSpec<'a> {
+    group: &'a str,
+    names: &'a Names,
+    scope: &'a str,
+    versions: Vec<ResourceSchemaVersion<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversion: Option<Value>,
 }
 
 /// A version in the form of an APIResourceSchema: the bare schema and always an object of subresources.
-fn version(version: &Version) -> Result<Value, SchemaError> {
-    let schema = version.schema.as_ref().and_then(|s| s.open_api_v3_schema.as_deref()).cloned().unwrap_or_default();
-    let mut out = json!({
-        "name": version.name,
-        "served": version.served,
-        "storage": version.storage,
-        "schema": serde_json::to_value(schema)?,
-        "subresources": serde_json::to_value(version.subresources.clone().unwrap_or_default())?,
-    });
-    if version.deprecated {
-        out["deprecated"] = true.into();
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceSchemaVersion<'a> {
+    name: &'a str,
+    served: bool,
+    storage: bool,
+    schema: Cow<'a, Schema>,
+    subresources: Cow<'a, Subresources>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deprecated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deprecation_warning: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    additional_printer_columns: Vec<&'a PrinterColumn>,
+}
+
+impl<'a> ResourceSchema<'a> {
+    /// The APIResourceSchema of a projected CRD.
+    pub fn of(projected: &'a Crd, agent_name: &str) -> Result<Self, SchemaError> {
+        let spec = &projected.spec;
+        let mut metadata = json!({
+            "name": name(projected)?,
+            "labels": { AGENT_NAME: agent_name },
+            "annotations": { AGENT_NAME: agent_name, SOURCE_GENERATION: projected.generation.to_string() },
+        });
+        if let Some(approval) = projected.approved.as_deref().filter(|_| is_protected(&spec.group)) {
+            metadata["annotations"][API_APPROVED] = approval.into();
+        }
+        let conversion = (spec.versions.len() > 1).then(|| json!({ "strategy": "None" }));
+        let versions = spec.versions.iter().map(ResourceSchemaVersion::of).collect();
+        Ok(Self {
+            api_version: API_RESOURCE_SCHEMA.api_version(),
+            kind: API_RESOURCE_SCHEMA.kind,
+            metadata,
+            spec: ResourceSchemaSpec {
+                group: &spec.group,
+                names: &spec.names,
+                scope: &spec.scope,
+                versions,
+                conversion,
+            },
+        })
     }
-    if let Some(warning) = &version.deprecation_warning {
-        out["deprecationWarning"] = warning.as_str().into();
-    }
-    if !version.additional_printer_columns.is_empty() {
+}
+
+impl<'a> ResourceSchemaVersion<'a> {
+    fn of(version: &'a Version) -> Self {
+        let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_deref());
         // A CRD may have several of one name, and kcp refuses them. The name of the schema comes from the CRD as it is, so nothing else changes.
         let mut names = HashSet::new();
         let columns = version.additional_printer_columns.iter().filter(|column| names.insert(column.name.as_str()));
-        out["additionalPrinterColumns"] = serde_json::to_value(columns.collect::<Vec<_>>())?;
+        Self {
+            name: &version.name,
+            served: version.served,
+            storage: version.storage,
+            schema: schema.map_or_else(Cow::default, Cow::Borrowed),
+            subresources: version.subresources.as_ref().map_or_else(Cow::default, Cow::Borrowed),
+            deprecated: version.deprecated.then_some(true),
+            deprecation_warning: version.deprecation_warning.as_deref(),
+            additional_printer_columns: columns.collect(),
+        }
     }
-    Ok(out)
+}
+
+/// The APIResourceSchema object.
+pub fn build(projected: &Crd, agent_name: &str) -> Result<Value, SchemaError> {
+    Ok(serde_json::to_value(ResourceSchema::of(projected, agent_name)?)?)
 }
 
 /// Lower-case DNS labels joined by dots, at most 253 characters.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use carrick_kcp::apis::split_schema_name;
 
+use super::definition::Definition;
 use super::{Catalog, Entry, Problem};
 use crate::api::PublishedResource;
 use crate::rules::Rules;
-use crate::rules::crd::Crd;
+use crate::rules::crd::{Crd, CrdError};
 use crate::rules::{fields, projection, schema};
 
 /// A PublishedResource as it was read.
@@ -20,41 +21,72 @@ pub(super) struct Listed {
     pub(super) pr: Result<Arc<PublishedResource>, String>,
 }
 
-/// A CRD as it was read.
-#[derive(Debug, Clone)]
-pub(super) struct Known {
-    /// API group.
-    pub(super) group: String,
-    /// Kind.
-    pub(super) kind: String,
-    /// Version of the stored object.
-    pub(super) resource_version: String,
-    /// Its content, kept only while somebody publishes it; or why it cannot be read.
-    pub(super) crd: Option<Result<Arc<Crd>, Problem>>,
-}
-
 /// What an entry was made from: the same origin makes the same entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(super) struct Origin {
     uid: String,
     generation: i64,
-    crd_version: String,
+    version: String,
 }
 
-/// Builds the catalog; entries whose origin did not change are taken over from the previous one.
+impl Origin {
+    /// A PublishedResource, and the version of the definition behind it.
+    pub(super) fn of(pr: &PublishedResource, version: &str) -> Self {
+        Self { uid: pr.metadata.uid.clone(), generation: pr.metadata.generation, version: version.to_owned() }
+    }
+}
+
+/// The entry of a PublishedResource, or why there is none.
+pub(super) type Outcome = Result<Entry, Problem>;
+
+/// What was made of each PublishedResource, so that definitions are read only when something about them has changed.
+#[derive(Debug, Default)]
+pub(super) struct Made(BTreeMap<String, (Origin, Outcome)>);
+
+impl Made {
+    /// Whether there is nothing left to be made of a PublishedResource and this version of its definition.
+    pub(super) fn is_current(&self, pr: &PublishedResource, version: &str) -> bool {
+        self.0.get(&pr.metadata.name).is_some_and(|(origin, _)| *origin == Origin::of(pr, version))
+    }
+
+    /// What was made of a PublishedResource and this version of its definition.
+    pub(super) fn get(&self, pr: &Arc<PublishedResource>, version: &str) -> Option<Outcome> {
+        let (origin, outcome) = self.0.get(&pr.metadata.name)?;
+        let current = *origin == Origin::of(pr, version);
+        current.then(|| outcome.clone().map(|entry| Entry { pr: Arc::clone(pr), ..entry }))
+    }
+
+    /// Makes what can be made of a PublishedResource.
+    pub(super) fn make(
+        &mut self,
+        pr: &Arc<PublishedResource>,
+        version: &str,
+        crd: &Result<Crd, CrdError>,
+        definition: &Definition,
+        agent_name: &str,
+    ) {
+        let outcome = match crd {
+            Ok(crd) => entry(pr, crd, definition, agent_name),
+            Err(error) => Err(Problem { reason: "InvalidCRD", message: error.to_string() }),
+        };
+        self.0.insert(pr.metadata.name.clone(), (Origin::of(pr, version), outcome));
+    }
+
+    /// Forgets PublishedResources that are gone.
+    pub(super) fn retain(&mut self, exists: impl Fn(&str) -> bool) {
+        self.0.retain(|name, _| exists(name));
+    }
+}
+
+/// Builds the catalog from what was made of each PublishedResource.
 pub(super) fn build(
     previous: &Catalog,
     resources: &BTreeMap<String, Listed>,
-    crds: &BTreeMap<String, Known>,
-    agent_name: &str,
+    made: &BTreeMap<&str, Outcome>,
 ) -> Catalog {
     let mut catalog = Catalog::default();
     // Whoever is published under a name already keeps it, then the older one: restarts decide the same way.
     let mut order: Vec<_> = resources.iter().collect();
-    let made: BTreeMap<&str, _> = resources
-        .iter()
-        .map(|(name, listed)| (name.as_str(), entry(previous.entries.get(name), listed, crds, agent_name)))
-        .collect();
     order.sort_by_key(|(name, listed)| {
         let holds = match (&listed.pr, &made[name.as_str()]) {
             (Ok(pr), Ok(entry)) => same_resource(&pr.status.resource_schema_name, &entry.schema_name),
@@ -98,51 +130,40 @@ pub(super) fn build(
 }
 
 /// The entry for one PublishedResource, without a look at the others.
-fn entry(
-    previous: Option<&Entry>,
-    listed: &Listed,
-    crds: &BTreeMap<String, Known>,
-    agent_name: &str,
-) -> Result<Entry, Problem> {
-    let pr = listed.pr.clone().map_err(|problem| Problem {
+fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, agent_name: &str) -> Outcome {
+    let projected = projection::project(pr, crd).map_err(|error| Problem {
+        reason: "InvalidProjection",
+        message: format!("failed to apply projection rules: {error}"),
+    })?;
+    let schema_name = schema::name(&projected)
+        .map_err(|error| Problem { reason: "InvalidProjection", message: error.to_string() })?;
+    let outline = crd.outline();
+    let rules = Rules::compile(pr, &outline, agent_name).map(|rules| Rules { schema: schema_name.clone(), ..rules });
+    let rules = rules.map(Arc::new).map_err(|error| error.to_string());
+    // Only whole schemas tell which fields objects can have.
+    let doubts = fields::doubts(pr, crd);
+    Ok(Entry { pr: Arc::clone(pr), crd: Arc::new(outline), definition: definition.clone(), schema_name, rules, doubts })
+}
+
+/// A PublishedResource that cannot be read.
+pub(super) fn unreadable(problem: &str) -> Problem {
+    Problem {
         reason: "Unreadable",
         message: format!("{problem}; apply the current CRD of PublishedResources, or correct this one"),
-    })?;
+    }
+}
+
+/// Nothing defines the kind.
+pub(super) fn not_found(pr: &PublishedResource) -> Problem {
     let wanted = &pr.spec.resource;
-    let known = find(crds, &wanted.api_group, &wanted.kind).ok_or_else(|| Problem {
+    Problem {
         reason: "KindNotFound",
         message: format!(
             "failed to discover resource defined in PublishedResource: could not find {}.{} in APIs: \
              neither a CustomResourceDefinition nor an API server defines it; install its CRD, or correct spec.resource",
             wanted.kind, wanted.api_group
         ),
-    })?;
-    let crd = match &known.crd {
-        Some(Ok(crd)) => Arc::clone(crd),
-        Some(Err(problem)) => return Err(problem.clone()),
-        None => {
-            let message = format!("{}.{} is being read", wanted.kind, wanted.api_group);
-            return Err(Problem { reason: "Pending", message });
-        }
-    };
-    let origin = Origin {
-        uid: pr.metadata.uid.clone(),
-        generation: pr.metadata.generation,
-        crd_version: known.resource_version.clone(),
-    };
-    if let Some(previous) = previous.filter(|previous| previous.origin == origin) {
-        return Ok(Entry { pr, ..previous.clone() });
     }
-    let projected = projection::project(&pr, &crd).map_err(|error| Problem {
-        reason: "InvalidProjection",
-        message: format!("failed to apply projection rules: {error}"),
-    })?;
-    let schema_name = schema::name(&projected)
-        .map_err(|error| Problem { reason: "InvalidProjection", message: error.to_string() })?;
-    let rules = Rules::compile(&pr, &crd, agent_name).map(|rules| Rules { schema: schema_name.clone(), ..rules });
-    let rules = rules.map(Arc::new).map_err(|error| error.to_string());
-    let doubts = fields::doubts(&pr, &crd);
-    Ok(Entry { pr, crd, projected: Arc::new(projected), schema_name, rules, doubts, origin })
 }
 
 /// What happens while the rules are not valid.
@@ -156,9 +177,10 @@ fn until_then(entry: &Entry, old: Option<&Entry>) -> String {
     }
 }
 
-/// The CRD that defines a kind.
-fn find<'a>(crds: &'a BTreeMap<String, Known>, group: &str, kind: &str) -> Option<&'a Known> {
-    crds.values().find(|known| known.group == group && known.kind == kind)
+/// The definition is on its way.
+pub(super) fn pending(pr: &PublishedResource) -> Problem {
+    let wanted = &pr.spec.resource;
+    Problem { reason: "Pending", message: format!("{}.{} is being read", wanted.kind, wanted.api_group) }
 }
 
 fn conflict(entry: &Entry, holder: &str) -> Problem {
@@ -201,19 +223,33 @@ mod tests {
         (name.to_owned(), Listed { created: created.to_owned(), pr: Ok(Arc::new(pr)) })
     }
 
-    fn crds() -> BTreeMap<String, Known> {
-        let crd = crontab();
-        let known = Known {
-            group: crd.spec.group.clone(),
-            kind: crd.spec.names.kind.clone(),
-            resource_version: "1".to_owned(),
-            crd: Some(Ok(Arc::new(crd))),
-        };
-        BTreeMap::from([("crontabs.example.com".to_owned(), known)])
+    /// What there is if nothing but CronTabs are defined.
+    fn built(previous: &Catalog, resources: impl IntoIterator<Item = (String, Listed)>) -> Catalog {
+        built_with(&mut Made::default(), previous, resources)
     }
 
-    fn built(previous: &Catalog, resources: impl IntoIterator<Item = (String, Listed)>) -> Catalog {
-        build(previous, &resources.into_iter().collect(), &crds(), "agent")
+    fn built_with(
+        made: &mut Made,
+        previous: &Catalog,
+        resources: impl IntoIterator<Item = (String, Listed)>,
+    ) -> Catalog {
+        let (resources, crd) = (resources.into_iter().collect::<BTreeMap<_, _>>(), Ok(crontab()));
+        let definition = Definition::Crd("crontabs.example.com".to_owned());
+        let outcomes = resources.iter().map(|(name, listed)| {
+            let outcome = match &listed.pr {
+                Err(problem) => Err(unreadable(problem)),
+                Ok(pr) if pr.spec.resource.api_group != "example.com" => Err(not_found(pr)),
+                Ok(pr) => {
+                    if !made.is_current(pr, "1") {
+                        made.make(pr, "1", &crd, &definition, "agent");
+                    }
+                    made.get(pr, "1").unwrap()
+                }
+            };
+            (name.as_str(), outcome)
+        });
+        let outcomes = outcomes.collect();
+        build(previous, &resources, &outcomes)
     }
 
     fn reasons(catalog: &Catalog) -> Vec<(&str, &str)> {
@@ -265,11 +301,19 @@ mod tests {
 
     #[test]
     fn rules_are_compiled_once_per_generation() {
-        let first = built(&Catalog::default(), [listed("a", "1", 1, &json!({}))]);
-        let same = built(&first, [listed("a", "1", 1, &json!({}))]);
+        let mut made = Made::default();
+        let first = built_with(&mut made, &Catalog::default(), [listed("a", "1", 1, &json!({}))]);
+        let same = built_with(&mut made, &first, [listed("a", "1", 1, &json!({}))]);
         assert!(Arc::ptr_eq(rules_of(&first, "a"), rules_of(&same, "a")));
-        let edited = built(&same, [listed("a", "1", 2, &json!({}))]);
+        let edited = built_with(&mut made, &same, [listed("a", "1", 2, &json!({}))]);
         assert!(!Arc::ptr_eq(rules_of(&same, "a"), rules_of(&edited, "a")));
+    }
+
+    #[test]
+    fn no_schema_stays_in_memory() {
+        let catalog = built(&Catalog::default(), [listed("a", "1", 1, &json!({}))]);
+        let crd = &catalog.entries["a"].crd;
+        assert!(crd.spec.versions.iter().all(|version| version.schema.is_none()), "{crd:?}");
     }
 
     #[test]

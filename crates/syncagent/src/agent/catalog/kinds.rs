@@ -15,9 +15,7 @@ use futures::stream::FuturesUnordered;
 use sha1::{Digest, Sha1};
 use tokio::time::Instant;
 
-use super::Problem;
-use super::build::Known;
-use super::watch::crds;
+use super::definition::crds;
 use crate::agent::Timing;
 use crate::rules::crd::{Crd, Names};
 use crate::rules::hex;
@@ -41,9 +39,9 @@ struct Asked {
 }
 
 /// What the API server says about a kind.
-enum Answer {
+pub(super) enum Answer {
     /// It is served, and looks like this.
-    Served(Arc<Crd>),
+    Served(Described),
     /// It has a CRD, which the watch will bring.
     HasCrd,
     /// It is not served.
@@ -56,6 +54,14 @@ enum Answer {
 
 /// When a server that did not tell is asked again, if not sooner.
 const UNANSWERED: Duration = Duration::from_secs(4);
+
+/// A kind as the API server describes it.
+pub(super) struct Described {
+    /// The same description has the same version.
+    pub(super) version: String,
+    /// The description in the form of a CRD, as JSON.
+    pub(super) text: Arc<[u8]>,
+}
 
 impl Kinds {
     /// None yet. Those that are there are asked for less often: they change only when the API server is replaced.
@@ -114,22 +120,9 @@ impl Kinds {
         }
     }
 
-    /// What is known, in the form of CRDs.
-    pub(super) fn as_crds(&self) -> impl Iterator<Item = (String, Known)> {
-        self.known.iter().filter_map(|((group, kind), asked)| {
-            let (resource_version, crd) = match &asked.answer {
-                Some(Answer::Absent) => return None,
-                Some(Answer::HasCrd) | None => (String::new(), None),
-                Some(Answer::Served(crd)) => (fingerprint(crd), Some(Ok(Arc::clone(crd)))),
-                Some(Answer::Failed(problem) | Answer::Unanswered(problem)) => {
-                    let message = format!("failed to discover resource defined in PublishedResource: {problem}");
-                    (String::new(), Some(Err(Problem { reason: "DiscoveryFailed", message })))
-                }
-            };
-            let known = Known { group: group.clone(), kind: kind.clone(), resource_version, crd };
-            // Never the name of a CRD, which has no upper case.
-            Some((format!("{kind}.{group}"), known))
-        })
+    /// What was answered about a kind; nothing if it was not asked for, or was not answered yet.
+    pub(super) fn answer(&self, group: &str, kind: &str) -> Option<&Answer> {
+        self.known.get(&(group.to_owned(), kind.to_owned()))?.answer.as_ref()
     }
 }
 
@@ -147,7 +140,8 @@ async fn ask(local: &Client, group: &str, kind: &str) -> Answer {
 
 async fn read(local: &Client, group: &str, kind: &str) -> Result<Answer, Error> {
     let Some(found) = find_kind(local, group, kind).await? else { return Ok(Answer::Absent) };
-    if !group.is_empty() && local.get(&crds(), None, &format!("{}.{group}", found.plural)).await?.is_some() {
+    let crd = format!("{}.{group}", found.plural);
+    if !group.is_empty() && local.metadata_only().get(&crds(), None, &crd).await?.is_some() {
         return Ok(Answer::HasCrd);
     }
     read_served(local, found).await
@@ -164,7 +158,7 @@ pub(crate) async fn describe(local: &Client, found: Found) -> Result<Result<Crd,
 
 async fn read_served(local: &Client, found: Found) -> Result<Answer, Error> {
     Ok(match describe(local, found).await? {
-        Ok(crd) => Answer::Served(Arc::new(crd)),
+        Ok(crd) => Answer::Served(Described { version: fingerprint(&crd), text: crd.to_text().into() }),
         Err(problem) => Answer::Failed(problem),
     })
 }

@@ -13,7 +13,7 @@ use super::Context;
 use crate::agent::catalog::{Catalog, published_resources};
 use crate::agent::connect;
 use crate::api::AGENT_NAME;
-use crate::rules::abandoned::{Abandoned, resource_of};
+use crate::rules::abandoned::{Abandoned, Schema, resource_of};
 use crate::rules::metadata::is_deleting;
 use crate::rules::naming::NamingError;
 use crate::rules::{ApiKind, Duty, Rules};
@@ -43,15 +43,21 @@ pub(super) async fn look(context: &Context, catalog: &Catalog) -> Result<Vec<Arc
     let ours = ListOptions::labels(format!("{AGENT_NAME}={}", context.agent_name));
     let (schemas, exports) = (connect::resource(&API_RESOURCE_SCHEMA), connect::resource(&API_EXPORT));
     let (kcp, every) = (&context.export_workspace, ListOptions::default());
-    let schemas = kcp.list(&schemas, None, &ours).await.map_err(failed("APIResourceSchemas"))?;
+    // Schemas take megabytes: all are looked at by their names, and only those that nobody publishes are read.
+    let listed = kcp.metadata_only().list_compact(&schemas, None, &ours).await;
+    let listed = listed.map_err(failed("APIResourceSchemas"))?;
     let export = kcp.get(&exports, None, &context.export).await.map_err(failed("the APIExport"))?;
     let all = context.local.list(&published_resources(), None, &every).await.map_err(failed("PublishedResources"))?;
     let broken = catalog.broken();
     let (lost, kept): (Vec<&Value>, Vec<&Value>) = all.iter().partition(|pr| broken.contains(name_of(pr)));
     let taken: HashSet<String> = kept.into_iter().filter_map(|pr| resource_taken_care_of(pr, catalog)).collect();
     let waiting: HashSet<String> = lost.into_iter().filter(|pr| is_at_work(pr)).map(schema_resource).collect();
+    let (export, names) = (export.unwrap_or_default(), listed.iter().map(|schema| &*schema.name));
     let mut rules = Vec::new();
-    for kind in Abandoned::find(&schemas, &export.unwrap_or_default(), &taken, &context.agent_name) {
+    for name in Abandoned::names(names, &export, &taken) {
+        let schema = kcp.get_compact(&schemas, None, name).await.map_err(failed("an APIResourceSchema"))?;
+        let schema = schema.and_then(|schema| schema.decode::<Schema>().ok());
+        let Some(kind) = schema.and_then(|schema| Abandoned::of_schema(&schema, &context.agent_name)) else { continue };
         let local = local_kind(&context.local, &kind).await.map_err(failed(&kind.local_kind))?;
         let duty = if waiting.contains(&kind.remote.resource()) { Duty::End } else { Duty::LetGo };
         rules.push(Arc::new(kind.rules(duty, local, &context.agent_name)?));

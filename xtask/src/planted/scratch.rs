@@ -1,0 +1,114 @@
+//! The copy of the workspace, and the test programs built from it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use super::attempt::Program;
+use crate::tools;
+
+/// Where the copy is and where it is built.
+pub struct Scratch {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Scratch {
+    /// Below the folder where cargo builds.
+    pub fn new(target: Option<PathBuf>) -> Self {
+        let folder = tools::target().join("planted");
+        Self { root: folder.join("workspace"), target: target.unwrap_or_else(|| folder.join("target")) }
+    }
+
+    /// The root of the copy.
+    pub fn root(&self) -> PathBuf {
+        self.root.clone()
+    }
+
+    /// Copies what belongs to the repository, with other content for some files. What did not change stays as it is, so that little is
+    /// built anew.
+    pub fn copy(&self, changed: &BTreeMap<String, String>) -> anyhow::Result<()> {
+        let output = Command::new("git")
+            .current_dir(tools::root())
+            .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+            .output()
+            .context("cannot start git")?;
+        ensure!(output.status.success(), "git ended with {}", output.status);
+        let names = String::from_utf8(output.stdout)?;
+        for name in names.split('\0').filter(|name| !name.is_empty()) {
+            let from = tools::root().join(name);
+            // A file that is deleted and not committed yet is none.
+            if from.is_file() && !changed.contains_key(name) {
+                let to = self.write(name, &fs::read(&from)?)?;
+                fs::set_permissions(&to, fs::metadata(&from)?.permissions())?;
+            }
+        }
+        for (name, text) in changed {
+            self.write(name, text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> anyhow::Result<PathBuf> {
+        let path = self.root.join(name);
+        if fs::read(&path).ok().as_deref() != Some(content) {
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(path)
+    }
+
+    /// Builds all test programs that are needed.
+    pub fn build(&self, scenarios: bool, promises: bool) -> anyhow::Result<Vec<Program>> {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &self.target)
+            // The command line along with them, so that dependencies have the features they have everywhere else.
+            .args(["test", "--no-run", "-p", "carrick-syncagent", "-p", "carrick-e2e", "-p", "carrick", "--lib"])
+            .args(["--message-format", "json-render-diagnostics"])
+            .stdout(Stdio::piped());
+        if scenarios {
+            command.args(["--test", "embedded", "--bin", "api-syncagent"]);
+        }
+        if promises {
+            command.args(["--test", "promises"]);
+        }
+        let output = command.output().context("cannot start cargo")?;
+        ensure!(
+            output.status.success(),
+            "the edited code does not compile:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let mut programs = Vec::new();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+            let (Some(path), Some(name)) = (message["executable"].as_str(), message["target"]["name"].as_str()) else {
+                continue;
+            };
+            if message["profile"]["test"] != true {
+                continue;
+            }
+            let is_suite = ["embedded", "promises"].contains(&name);
+            if is_suite || name == "carrick_syncagent" {
+                let folder = if is_suite { "e2e" } else { "crates/syncagent" };
+                programs.push(Program {
+                    name: name.to_owned(),
+                    path: path.into(),
+                    folder: self.root.join(folder),
+                    target: self.target.clone(),
+                    is_suite,
+                });
+            }
+        }
+        programs.sort_by(|a, b| a.name.cmp(&b.name));
+        ensure!(programs.iter().any(|program| !program.is_suite), "there are no unit tests");
+        Ok(programs)
+    }
+}

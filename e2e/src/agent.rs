@@ -21,6 +21,7 @@ use crate::{logbook, ports};
 
 /// What may differ from one agent to another.
 #[derive(Debug, Clone, Copy, Default)]
+#[allow(clippy::struct_excessive_bools)] // one for each flag
 pub struct Setup {
     /// Who it is to both servers.
     pub user: User,

@@ -15,6 +15,7 @@
 //! `docs` runs the tutorials in docs/ as a reader would, and `bench` measures what agents cost on the same worlds.
 //!
 //! The operator's part, such as writing a status, is played by the scenarios themselves.
+#![allow(clippy::large_futures)] // whole flows are one future each, and there are few of them
 
 pub mod agent;
 pub mod bench;

@@ -68,7 +68,7 @@ async fn run(options: Options, traces: Option<(traces::Config, traces::Unsent)>)
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
     stop_on_signals(&stop)?;
     let sending = traces.map(|(config, unsent)| tokio::spawn(traces::send_all(config, unsent, end.clone())));
-    let result = agent::run(options.into_config()?, stop).await;
+    let result = Box::pin(agent::run(options.into_config()?, stop)).await;
     end.cancel();
     if let Some(sending) = sending {
         sending.await??;

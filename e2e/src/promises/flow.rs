@@ -10,6 +10,7 @@ use crate::stage::Stage;
 
 /// A story to be told again and again with different disturbances.
 #[derive(Clone)]
+#[allow(clippy::struct_excessive_bools)] // each says one thing about the flow
 pub struct Flow {
     /// What it is about.
     pub name: &'static str,

@@ -56,7 +56,7 @@ async fn run(
     lab.switch.reset();
     let Some(death) = death.or(late) else { return Ok(None) };
     let planes = [lab.world.kcp_plane().faults().clone(), lab.world.service_plane().faults().clone()];
-    let held: Vec<Ask> = planes.iter().flat_map(|faults| faults.held()).collect();
+    let held: Vec<Ask> = planes.iter().flat_map(carrick_plane::Faults::held).collect();
     // What creates something that is gone by then makes something that nobody asked for; no server can know that.
     let creates = held.iter().any(|ask| ask.verb == "create");
     let release = if creates { index } else { release };

@@ -45,7 +45,8 @@ pub async fn but_for_the_heartbeat() -> anyhow::Result<String> {
     lab.timing.heartbeat_old = PERIOD * 40;
     lab.flow.publish(&lab.stage).await?;
     lab.start_agent()?;
-    for step in lab.flow.steps[..2].to_vec() {
+    let begun = lab.flow.steps[..2].to_vec();
+    for step in begun {
         lab.play(&step).await?;
         lab.until(&format!("{:?} is done", step.name), None, step.done).await?;
     }

@@ -86,6 +86,7 @@ impl State {
 }
 
 /// Adds the fields that differ.
+#[allow(clippy::needless_pass_by_value)] // paths are made for it
 fn differ(path: String, expected: &Value, found: &Value, lines: &mut Vec<String>) {
     match (expected, found) {
         _ if expected == found => {}

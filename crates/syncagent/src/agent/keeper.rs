@@ -186,9 +186,9 @@ impl State {
         let blocked: Vec<String> =
             keeping.blocked.iter().map(|(resource, keeper)| rivalry(resource, keeper, &me)).collect();
         if blocked.is_empty() {
-            part.works()
+            part.works();
         } else {
-            part.fails(&blocked.join("; "))
+            part.fails(&blocked.join("; "));
         }
         let next = keeping.next.map(|next| Duration::from_millis(u64::try_from(next).unwrap_or_default()));
         Ok((keeping, next))

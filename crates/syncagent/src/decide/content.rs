@@ -91,13 +91,12 @@ impl Content<'_> {
         for (key, value) in self.link.iter().flat_map(|(link, _)| &link.marks) {
             set_field(&mut content, self.copy, &["metadata", "annotations", key], value);
         }
-        let guard = match self.is_marked {
-            true => {
-                set_field(&mut content, self.copy, &["metadata", "annotations", APPLIED_STATE], &desired_sum);
-                let uid = self.copy["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                Guard::Mark { key: APPLIED_STATE, value: mark.map(str::to_owned), uid }
-            }
-            false => Guard::Version(self.copy["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()),
+        let text = |field: &str| self.copy["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let guard = if self.is_marked {
+            set_field(&mut content, self.copy, &["metadata", "annotations", APPLIED_STATE], &desired_sum);
+            Guard::Mark { key: APPLIED_STATE, value: mark.map(str::to_owned), uid: text("uid") }
+        } else {
+            Guard::Version(text("resourceVersion"))
         };
         Change::Edit { edits: content, guard, certain }
     }

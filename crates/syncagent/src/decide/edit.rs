@@ -195,7 +195,12 @@ pub fn json_patch(edits: &[Edit], guard: &Guard, copy_has_annotations: bool) -> 
 }
 
 fn pointer<'a>(path: impl IntoIterator<Item = &'a str>) -> String {
-    path.into_iter().map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1"))).collect()
+    let mut pointer = String::new();
+    for key in path {
+        pointer.push('/');
+        pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+    }
+    pointer
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub(super) enum StatusFlow {
 }
 
 /// A source, its copy and what is to be observed between them.
+#[allow(clippy::struct_excessive_bools)] // each says one thing about the copy, and they are independent
 pub(super) struct Pair<'a> {
     pub source: &'a Value,
     pub source_at: Place,

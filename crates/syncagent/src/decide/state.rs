@@ -270,6 +270,7 @@ impl State {
     }
 
     /// The same with checksums instead of states.
+    #[must_use]
     pub fn sums(&self) -> Self {
         let of = |applied: &Applied| Applied::Sum(applied.sum());
         let entries = self.entries.iter().map(|(key, entry)| {

@@ -73,7 +73,7 @@ impl Abandoned {
         let mark = |marks: &Option<BTreeMap<String, String>>, key: &str| marks.as_ref()?.get(key).cloned();
         mark(&metadata.labels, AGENT_NAME).filter(|owner| owner == agent_name)?;
         let served = || spec.versions.iter().filter(|version| version.served);
-        let version = served().find(|version| version.storage).or(served().last())?;
+        let version = served().find(|version| version.storage).or(served().next_back())?;
         let remote = ApiKind {
             group: spec.group.clone(),
             version: version.name.clone(),

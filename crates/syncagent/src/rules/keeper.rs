@@ -216,7 +216,7 @@ mod tests {
     fn an_agent_of_another_name_or_cluster_waits_until_the_first_one_is_silent() {
         for rival in [me("b", "1"), me("b", "2"), me("a", "2")] {
             let first = entry("a", "1", 1_000, &["x"], &[]);
-            let (keeping, after) = decided(&[first.clone()], &rival, &["x"], false);
+            let (keeping, after) = decided(std::slice::from_ref(&first), &rival, &["x"], false);
             assert_eq!(keeping.blocked["x"], first);
             assert!(keeping.kept.is_empty());
             assert_eq!(keeping.next, Some(BEAT.renew));

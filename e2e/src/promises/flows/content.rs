@@ -134,7 +134,9 @@ fn settings(number: u64) -> Value {
 }
 
 fn settings_arrived(state: &crate::promises::state::State, number: u64) -> bool {
-    state.at("service configmaps team-a/one-settings")["data"]["number"] == number.to_string()
+    state.at("service configmaps team-a/one-settings")["data"]["number"]
+        .as_str()
+        .is_some_and(|text| text == number.to_string())
 }
 
 /// A long text that cannot be made much shorter.

@@ -46,12 +46,12 @@ async fn live_through_an_upgrade(world: Arc<dyn World>, running: bool) -> anyhow
     stage.operator_edits(&copy, json!({ "region": "eu" })).await?;
     stage.at_rest().await?;
 
-    if !running {
+    if running {
+        upgrade(&stage).await?;
+    } else {
         agent.stop().await?;
         upgrade(&stage).await?;
         agent = stage.start_agent()?;
-    } else {
-        upgrade(&stage).await?;
     }
     let newer = Resource::namespaced(&stage.group, "v2", "Bucket", "buckets");
     let there = (&team.client, &newer, Some(NAMESPACE), "bucket");

@@ -13,7 +13,10 @@ use crate::rules::{ApiKind, Rules};
 
 /// Where the primaries of each PublishedResource are found, and by which rules they are copied.
 #[derive(Default)]
-pub(super) struct AllPrimaries(Mutex<HashMap<String, (Arc<Rules>, FleetStore<Object>)>>);
+pub(super) struct AllPrimaries(Mutex<HashMap<String, Primaries>>);
+
+/// The rules of one PublishedResource, and its primaries.
+type Primaries = (Arc<Rules>, FleetStore<Object>);
 
 impl AllPrimaries {
     /// Adds the primaries of a PublishedResource.

@@ -1,4 +1,5 @@
 //! One object: see, decide, execute.
+#![allow(clippy::result_large_err)] // failures are rare, and told at once
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -127,8 +128,12 @@ impl ReconcileError {
                 source.is_forbidden()
             }
             Self::Step(error) => error.is_forbidden(),
-            Self::Related(_) | Self::Problems(..) | Self::Notices(_) | Self::Decide(_) => false,
-            Self::TooDeep { .. } | Self::Panic => false,
+            Self::Related(_)
+            | Self::Problems(..)
+            | Self::Notices(_)
+            | Self::Decide(_)
+            | Self::TooDeep { .. }
+            | Self::Panic => false,
         }
     }
 
@@ -144,8 +149,12 @@ impl ReconcileError {
                 source.is_transient()
             }
             Self::Step(error) => error.is_transient(),
-            Self::Related(_) | Self::Problems(..) | Self::Notices(_) | Self::Decide(_) => false,
-            Self::TooDeep { .. } | Self::Panic => false,
+            Self::Related(_)
+            | Self::Problems(..)
+            | Self::Notices(_)
+            | Self::Decide(_)
+            | Self::TooDeep { .. }
+            | Self::Panic => false,
         }
     }
 }

@@ -129,18 +129,18 @@ pub(super) struct Read {
     /// What cannot be cleaned up, because the consumer does not let us.
     pub lost: Vec<String>,
     /// Whether anything was read at all.
-    is_read: bool,
+    complete: bool,
 }
 
 impl Read {
     /// There was nothing to be read.
     fn nothing() -> Self {
-        Self { is_read: true, ..Self::default() }
+        Self { complete: true, ..Self::default() }
     }
 
     /// Whether nothing was read.
     pub fn is_empty(&self) -> bool {
-        !self.is_read
+        !self.complete
     }
 }
 
@@ -185,7 +185,7 @@ impl Reader<'_> {
     /// What the rules name.
     async fn named(&self, copy: &Value, live: bool) -> Read {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
-        let mut read = Read { is_read: true, ..Read::default() };
+        let mut read = Read { complete: true, ..Read::default() };
         let (interests, unseen) = (Mutex::default(), Mutex::default());
         for (entry, rules) in self.rules.related.iter().enumerate() {
             let reading = Reading { live, rules, interests: &interests, unseen: &unseen };

@@ -201,7 +201,9 @@ impl Syncer {
     /// Looks again at what failed, without waiting for the end of its pause.
     pub fn try_again(&self) {
         let failing: Vec<Key> = self.shared.failing.lock().iter().cloned().collect();
-        failing.into_iter().for_each(|key| self.shared.look_at(key));
+        for key in failing {
+            self.shared.look_at(key);
+        }
     }
 
     /// Stops watching and lets running work come to its end.

@@ -69,7 +69,7 @@ impl RunningAgent {
         let (sender, problem) = watch::channel(None);
         let told = stop.clone();
         let task = tokio::spawn(async move {
-            if let Err(error) = agent::run(config, told).await {
+            if let Err(error) = Box::pin(agent::run(config, told)).await {
                 sender.send_replace(Some(error.to_string()));
             }
         });

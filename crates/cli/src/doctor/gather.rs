@@ -36,7 +36,7 @@ pub async fn gather(options: &Options, patience: Duration) -> Facts {
         tokio::join!(patient.access(&options.kubeconfig, &local), patient.access(&options.kcp_kubeconfig, &kcp),);
     (facts.service, facts.kcp) = (service, kcp_access);
     if let (Ok(local), Answer::Works) = (&local, &facts.service.answer) {
-        patient.look_at_service(local, &options.published_resource_selector, &mut facts).await;
+        Box::pin(patient.look_at_service(local, &options.published_resource_selector, &mut facts)).await;
     }
     if let (Ok(kcp), Answer::Works, Ok(_)) = (&kcp, &facts.kcp.answer, carrick_kcp::url::workspace(&facts.kcp.url)) {
         patient.look_at_kcp(kcp, &mut facts).await;

@@ -57,7 +57,9 @@ pub fn run(args: &Args) -> Result<(), Complaint> {
         Ok::<_, Complaint>((answer.map_err(complain)?, toolkit::doubts(&client, &pr).await.map_err(complain)?))
     })?;
     // Not part of the answer, so that it can be piped on.
-    doubts.iter().for_each(|doubt| eprintln!("{doubt}"));
+    for doubt in &doubts {
+        eprintln!("{doubt}");
+    }
     super::print(&serde_saphyr::to_string(&answer).map_err(complain)?)
 }
 

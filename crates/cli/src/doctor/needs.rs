@@ -1,6 +1,6 @@
 //! Which rights an agent needs. Pure.
 
-use carrick_syncagent::rules::rights::{self, KEEP, READ};
+use carrick_syncagent::rules::rights::{self, READ};
 
 use super::facts::{Asked, Published};
 
@@ -159,6 +159,8 @@ mod tests {
 
     use carrick_syncagent::rules::crd::Crd;
     use serde_json::{Value, json};
+
+    use carrick_syncagent::rules::rights::KEEP;
 
     use super::*;
 

@@ -33,8 +33,8 @@ pub fn from_slice<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Err
         Err(error) => error,
     };
     match depth(json) {
-        ..=SHALLOW => Err(shallow),
-        ..=WRAPPED => {
+        levels if levels <= SHALLOW => Err(shallow),
+        levels if levels <= WRAPPED => {
             let mut reader = serde_json::Deserializer::from_slice(json);
             reader.disable_recursion_limit();
             let value = T::deserialize(&mut reader)?;

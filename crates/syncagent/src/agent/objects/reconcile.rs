@@ -69,7 +69,7 @@ pub(super) enum ReconcileError {
     Decide(#[from] DecideError),
     /// Something cannot be done for some related objects; everything else was done.
     #[error("{}", .0.join("; "))]
-    Problems(Vec<String>, #[source] Option<ReadError>),
+    Problems(Vec<String>, #[source] Option<Box<ReadError>>),
     /// The agent itself is broken.
     #[error("the agent panicked over this object; please report this")]
     Panic,
@@ -309,7 +309,7 @@ fn outcome(
     match failed {
         // A race is told only if nothing is worse: it is tried again at once and without a word.
         Some(error) if problems.is_empty() || !error.is_race() => Err(error.into()),
-        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems, cause)),
+        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems, cause.map(Box::new))),
         _ => Ok(next),
     }
 }

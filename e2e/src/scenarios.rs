@@ -163,7 +163,8 @@ pub fn all() -> Vec<Scenario> {
             work_goes_on_soon_after_a_long_outage_of_the_service_cluster
             work_goes_on_soon_after_a_long_outage_of_kcp
             work_begins_soon_after_kcp_comes
-            work_begins_soon_after_the_service_cluster_comes;
+            work_begins_soon_after_the_service_cluster_comes
+            the_first_change_after_a_restart_of_kcp_arrives_soon;
         renewals:
             a_token_file_that_was_replaced_is_used_soon
             a_right_to_write_that_was_granted_is_used_soon

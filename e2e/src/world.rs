@@ -15,6 +15,7 @@ pub(crate) mod servers;
 use std::time::Duration;
 
 use carrick_client::Server;
+use futures::future::BoxFuture;
 
 use crate::cable::Cable;
 
@@ -40,6 +41,9 @@ pub trait World: Send + Sync {
     fn kcp_cable(&self) -> &Cable;
     /// The cable between agents and the service cluster; for it the same is true.
     fn service_cable(&self) -> &Cable;
+    /// Ends kcp without a warning and starts it again; it may take a while until it answers. A plane only loses its connections. Only a
+    /// scenario that plays alone may do so.
+    fn restart_kcp(&self) -> BoxFuture<'_, anyhow::Result<()>>;
     /// How long things may take here.
     fn pace(&self) -> Pace;
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -31,7 +33,13 @@ pub(crate) enum Channel {
 
 impl Channel {
     /// Sends one request and waits for the head of its answer.
-    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
+    ///
+    /// Boxed, because this is inside of every future that asks something of a server.
+    pub(crate) fn send(&self, request: Request<Body>) -> BoxFuture<'_, Result<Response<AnswerBody>, BoxError>> {
+        self.send_inline(request).boxed()
+    }
+
+    async fn send_inline(&self, request: Request<Body>) -> Result<Response<AnswerBody>, BoxError> {
         match self {
             Self::ReadOnly(_) if request.method() != Method::GET => Err("this client only reads".into()),
             Self::Pool(transport) | Self::ReadOnly(transport) => {

@@ -438,7 +438,7 @@ impl Client {
         let code = answer.status().as_u16();
         let seconds = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let body = read(answer, &request).await.unwrap_or_default();
-        Err(Error::Api(Status::parse(code, seconds.map(Duration::from_secs), &request, &body)))
+        Err(Status::parse(code, seconds.map(Duration::from_secs), &request, &body).into())
     }
 
     /// Waits before something is tried again that failed: at most so long, and no longer than until the server is back or there are other

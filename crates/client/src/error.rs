@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub enum Error {
     /// The server answered with an error.
     #[error("{0}")]
-    Api(Status),
+    Api(Box<Status>),
     /// No answer came, or it broke off: network, TLS, credentials plugin or time limit.
     #[error("{request}: {problem}")]
     Transport {
@@ -156,6 +156,12 @@ impl Wire {
     }
 }
 
+impl From<Status> for Error {
+    fn from(status: Status) -> Self {
+        Self::Api(Box::new(status))
+    }
+}
+
 impl Error {
     /// One word for metrics: the server's reason or code where it answered, else what is wrong with the way there.
     pub fn reason(&self) -> String {
@@ -176,8 +182,8 @@ impl Error {
         }
     }
 
-    /// What this error has in common with others that end when this one does: two errors of which neither names a cause of its own, such as a
-    /// server that is away or a right that is missing. `None` if the request itself may be to blame.
+    /// In words, what other requests fail for as well and until it ends: a server that does not work, or a right that is missing. `None` if
+    /// the request itself may be to blame.
     pub fn shared_cause(&self) -> Option<String> {
         match self {
             Self::Transport { request, .. } => Some(format!("{} does not work", server(request))),
@@ -299,7 +305,7 @@ mod tests {
     use super::*;
 
     fn api(code: u16, body: &str) -> Error {
-        Error::Api(Status::parse(code, None, "GET /x", body.as_bytes()))
+        Status::parse(code, None, "GET /x", body.as_bytes()).into()
     }
 
     #[test]
@@ -371,7 +377,7 @@ mod tests {
     fn what_errors_have_in_common_is_told_without_the_object() {
         let at = |request: &str, code: u16, message: &str| {
             let body = format!(r#"{{"kind":"Status","message":{}}}"#, serde_json::json!(message));
-            Error::Api(Status::parse(code, None, request, body.as_bytes())).shared_cause()
+            Error::from(Status::parse(code, None, request, body.as_bytes())).shared_cause()
         };
         let away =
             |request: &str| Error::Transport { request: request.into(), problem: "refused".into() }.shared_cause();

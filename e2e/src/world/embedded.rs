@@ -7,6 +7,8 @@ use anyhow::Context;
 use carrick_client::Server;
 use carrick_plane::auth::{KCP_ADMIN, KUBE_ADMIN};
 use carrick_plane::{Config, Mode, Plane};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::kubeconfig::Access;
@@ -139,6 +141,14 @@ impl World for EmbeddedWorld {
 
     fn service_cable(&self) -> &Cable {
         &self.service.cable
+    }
+
+    fn restart_kcp(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        async {
+            self.kcp.cable.cut().await?;
+            self.kcp.cable.mend().await
+        }
+        .boxed()
     }
 
     fn pace(&self) -> Pace {

@@ -5,9 +5,13 @@ pub(crate) mod kube;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use anyhow::Context;
 use carrick_client::Server;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::kubeconfig::Access;
@@ -25,8 +29,8 @@ pub struct RealWorld {
     service: Server,
     service_access: Access,
     service_cable: Cable,
-    // In this order: the servers end before their folder is removed.
-    _processes: Vec<Process>,
+    // In this order: the servers end before their folder is removed. That of kcp comes first.
+    processes: Mutex<Vec<Process>>,
     _folder: Scratch,
 }
 
@@ -46,7 +50,7 @@ impl RealWorld {
             service: Server::from_kubeconfig_yaml(&service.access.kubeconfig(&service.url, User::Admin))?,
             service_access: service.access,
             service_cable,
-            _processes: kcp.processes.into_iter().chain(service.processes).collect(),
+            processes: Mutex::new(kcp.processes.into_iter().chain(service.processes).collect()),
             _folder: folder,
         })
     }
@@ -83,6 +87,14 @@ impl World for RealWorld {
 
     fn service_cable(&self) -> &Cable {
         &self.service_cable
+    }
+
+    fn restart_kcp(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        async {
+            let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+            processes.first_mut().context("there is no kcp")?.restart()
+        }
+        .boxed()
     }
 
     fn pace(&self) -> Pace {

@@ -39,6 +39,8 @@ pub(crate) struct Started {
 /// One running server.
 pub(crate) struct Process {
     name: &'static str,
+    binary: PathBuf,
+    args: Vec<String>,
     log: PathBuf,
     keeper: Child,
 }
@@ -47,17 +49,17 @@ impl Process {
     /// Starts a server; what it prints goes to a file in `folder`.
     pub(super) fn start(name: &'static str, binary: &Path, folder: &Path, args: &[String]) -> anyhow::Result<Self> {
         let log = folder.join(format!("{name}.log"));
-        let output = File::create(&log)?;
-        let keeper = Command::new("/bin/sh")
-            .args(["-c", KEEPER, name])
-            .arg(binary)
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .spawn()
-            .with_context(|| format!("cannot start {name}"))?;
-        Ok(Self { name, log, keeper })
+        File::create(&log)?;
+        let keeper = keep(name, binary, args, &log)?;
+        Ok(Self { name, binary: binary.to_owned(), args: args.to_vec(), log, keeper })
+    }
+
+    /// Kills the server and starts it again.
+    pub(super) fn restart(&mut self) -> anyhow::Result<()> {
+        drop(self.keeper.stdin.take());
+        self.keeper.wait()?;
+        self.keeper = keep(self.name, &self.binary, &self.args, &self.log)?;
+        Ok(())
     }
 
     /// An error with the end of the log if the server has ended.
@@ -92,6 +94,19 @@ impl Drop for Process {
         // Nothing can be done about a keeper that cannot be waited for; it ends by itself.
         let _ = self.keeper.wait();
     }
+}
+
+fn keep(name: &str, binary: &Path, args: &[String], log: &Path) -> anyhow::Result<Child> {
+    let output = File::options().append(true).open(log)?;
+    Command::new("/bin/sh")
+        .args(["-c", KEEPER, name])
+        .arg(binary)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()
+        .with_context(|| format!("cannot start {name}"))
 }
 
 /// A token that nobody can guess.

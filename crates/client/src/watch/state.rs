@@ -302,7 +302,7 @@ impl Watch {
             }
             "ERROR" => {
                 let status = Status::from_event(object.get()).map_err(|error| garbage(error.to_string()))?;
-                return Err(End::Error(Error::Api(status)));
+                return Err(End::Error(status.into()));
             }
             _ => {}
         }

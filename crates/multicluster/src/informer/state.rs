@@ -108,7 +108,7 @@ mod tests {
     use carrick_client::Status;
 
     fn failing() -> Event {
-        Event::Failing(Error::Api(Status { code: 503, ..Status::default() }))
+        Event::Failing(Error::from(Status { code: 503, ..Status::default() }))
     }
 
     #[tokio::test]

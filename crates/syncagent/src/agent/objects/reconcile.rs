@@ -77,7 +77,7 @@ pub(super) enum ReconcileError {
     Decide(#[from] DecideError),
     /// Something cannot be done for some related objects; everything else was done.
     #[error("{}", .0.join("; "))]
-    Problems(Vec<String>, #[source] Option<ReadError>),
+    Problems(Vec<String>, #[source] Option<Box<ReadError>>),
     /// Everything was done, but something is to be known; nothing is tried again until something changes.
     #[error("{}", .0.join("; "))]
     Notices(Vec<String>),
@@ -471,7 +471,7 @@ fn outcome(
     match failed {
         // A race is told only if nothing is worse: it is tried again at once and without a word.
         Some(error) if problems.is_empty() || !error.is_race() => Err(error.into()),
-        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems, cause)),
+        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems, cause.map(Box::new))),
         None if next == Next::OnChange && !notices.is_empty() => Err(ReconcileError::Notices(notices)),
         _ => Ok(next),
     }

@@ -529,7 +529,7 @@ mod tests {
         cache.apply("e", &Event::Begin, |_| true);
         cache.apply("e", &Event::Synced, |_| true);
         assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
-        let error = carrick_client::Error::Api(carrick_client::Status::default());
+        let error = carrick_client::Error::from(carrick_client::Status::default());
         cache.apply("e", &Event::Failing(error), |_| true);
         assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Blind);
         cache.apply("e", &Event::Recovered, |_| true);

@@ -74,6 +74,7 @@ pub fn all() -> Vec<Scenario> {
             a_crd_is_published_under_its_well_known_name_and_can_be_bound
             a_changed_crd_yields_a_new_schema_beside_the_old_one
             a_schema_of_another_kcp_is_not_exported
+            a_crd_with_two_columns_of_one_name_is_published
             kinds_that_come_with_kubernetes_are_published_without_a_crd;
         kubectl:
             kubectl_says_on_a_service_cluster_what_was_recorded

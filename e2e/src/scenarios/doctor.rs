@@ -200,10 +200,10 @@ pub(super) async fn what_consumers_and_rules_lack_is_told(world: Arc<dyn World>)
                 ask(&stage, &Flags { agent_name: "another".to_owned(), ..Flags::of(&stage, User::Admin) }).await?;
             let (red, amber) = (told.of("red"), told.of("amber"));
             ensure!(told.code == Some(2), "{:#}", told.report);
-            ensure!(red.len() == 1 && red[0].contains("could not find Nothing."), "{red:#?}");
-            for wanted in
-                ["Names of copies: ", "Consumers: APIBinding ", "Other agents: the export is kept by agent agent-"]
-            {
+            ensure!(red.len() == 2 && red[0].contains("could not find Nothing."), "{red:#?}");
+            let rival = format!("Other agents: agent {} at ", stage.agent_name());
+            ensure!(red[1].starts_with(&rival) && red[1].ends_with("this agent stays out of it"), "{red:#?}");
+            for wanted in ["Names of copies: ", "Consumers: APIBinding "] {
                 ensure!(amber.iter().any(|it| it.starts_with(wanted)), "{wanted}: {amber:#?}");
             }
             let unaccepted = "does not accept namespaces, secrets";

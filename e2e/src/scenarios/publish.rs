@@ -163,6 +163,28 @@ pub(super) async fn a_schema_of_another_kcp_is_not_exported(world: Arc<dyn World
     agent.stop().await
 }
 
+/// CRDs of Cluster API have such columns. Kubernetes takes them, kcp does not.
+pub(super) async fn a_crd_with_two_columns_of_one_name_is_published(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = Stage::bare(world).await?;
+    let column = |name: &str, path: &str| json!({ "name": name, "type": "string", "jsonPath": path });
+    let mut crd = fixtures::crd(&stage.group, "Bucket");
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([column("Region", ".spec.region"), column("Owner", ".spec.owner"), column("Region", ".status.region")]);
+    stage.install_crd(&crd).await?;
+    stage.create_export().await?;
+    stage.bind(&stage.team_a).await?;
+    stage.publish("Bucket", json!({})).await?;
+    let agent = stage.start_agent()?;
+    stage.order(&stage.team_a, "bucket", json!({ "size": 1 })).await?;
+    stage.copy_is("the copy is there", &stage.team_a, "bucket", |_| true).await?;
+    let name = schema_name(&stage, "").await?;
+    let schemas = kinds::kcp(&API_RESOURCE_SCHEMA);
+    let schema = stage.provider.client.get(&schemas, None, &name).await?.context("the schema is gone")?;
+    let columns = &schema["spec"]["versions"][0]["additionalPrinterColumns"];
+    ensure!(*columns == json!([column("Region", ".spec.region"), column("Owner", ".spec.owner")]), "{columns}");
+    agent.stop().await
+}
+
 /// The schema that represents Buckets, once it is another one than `other`.
 async fn schema_name(stage: &Stage, other: &str) -> anyhow::Result<String> {
     let name = stage.published_name("Bucket");

@@ -5,6 +5,20 @@ use serde_json::{Map, Value, json};
 use crate::agent::catalog::Problem;
 use crate::api::PublishedResource;
 
+/// Whether no other agent would serve it.
+const SERVED_BY_ONE: &str = "ServedByOne";
+/// Our conditions, in the order in which they are shown, whichever is known first.
+const ORDER: [&str; 8] = [
+    "RulesValid",
+    "SchemaPublished",
+    "ExportUpdated",
+    "Syncing",
+    "ObjectsSynced",
+    "RightsGranted",
+    "RulesPlausible",
+    SERVED_BY_ONE,
+];
+
 /// What came out of a reconcile.
 pub(super) struct Report<'a> {
     /// Name of the schema that exists now.
@@ -74,7 +88,6 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
     if conditions {
         let old: Vec<Value> = pr.status.conditions.iter().map(|condition| condition.0.clone()).collect();
         let ours = [
-            served_by_one(report, &old),
             Some(rules_valid(report)),
             Some(schema_published(report)),
             export_updated(report),
@@ -82,9 +95,10 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
             Some(objects_synced(report)),
             rights_granted(report),
             rules_plausible(report),
+            served_by_one(report, &old),
         ];
-        let told = if report.refused { 1 } else { ours.len() };
-        let wanted = merged(pr, old.clone(), ours.into_iter().take(told).flatten(), now);
+        let told = ours.into_iter().flatten().filter(|condition| !report.refused || condition.kind == SERVED_BY_ONE);
+        let wanted = merged(pr, old.clone(), told, now);
         if wanted != old {
             status.insert("conditions".to_owned(), json!(wanted));
             // Lists are replaced as a whole, so nobody may have changed it in between.
@@ -108,7 +122,7 @@ struct Condition {
 
 /// Only worth a condition if it was ever otherwise.
 fn served_by_one(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
-    let kind = "ServedByOne";
+    let kind = SERVED_BY_ONE;
     let (holds, reason, message) = match report.rivalry {
         Some(rivalry) => (false, "SeveralAgents", rivalry.to_owned()),
         None if old.iter().any(|condition| condition["type"] == kind) => {
@@ -221,7 +235,12 @@ fn merged(
         });
         match old {
             Some(at) => conditions[at] = new,
-            None => conditions.push(new),
+            None => {
+                let place = |kind: &Value| ORDER.iter().position(|it| kind == it);
+                let own = place(&new["type"]);
+                let next = conditions.iter().position(|it| place(&it["type"]).is_some_and(|other| Some(other) > own));
+                conditions.insert(next.unwrap_or(conditions.len()), new);
+            }
         }
     }
     conditions
@@ -340,6 +359,22 @@ mod tests {
             let reasons: Vec<_> = conditions.iter().map(|condition| condition["reason"].as_str().unwrap()).collect();
             assert_eq!(reasons[..5], wanted);
             assert_eq!(reasons[5..], ["Granted", "Plausible"]);
+        }
+    }
+
+    #[test]
+    fn conditions_are_in_the_same_order_whichever_is_known_first() {
+        let partly = [
+            Report { exported: None, ..good() },
+            Report { rights: None, doubts: None, ..good() },
+            Report { rivalry: Some("both"), rights: None, exported: None, ..good() },
+        ];
+        for first in partly {
+            let first = patch(&published(&json!([])), &first, true, "now").unwrap();
+            let all = Report { rivalry: Some("both"), ..good() };
+            let then = patch(&published(&first["status"]["conditions"]), &all, true, "now").unwrap();
+            let then = then["status"]["conditions"].as_array().unwrap();
+            assert_eq!(then.iter().map(|it| it["type"].as_str().unwrap()).collect::<Vec<_>>(), ORDER);
         }
     }
 

@@ -324,11 +324,13 @@ impl Context<'_> {
         progress
     }
 
-    /// An original that we hold and of which nothing is remembered. An object that is exactly what the rules make of it is its copy; any
-    /// other one in that place may belong to somebody else and stays.
+    /// An original of which nothing is remembered. An object that carries its marks is its copy, and so is one that is exactly what the
+    /// rules make of an original that we hold; any other one in that place may belong to somebody else and stays.
     fn forgotten<'b>(&self, known: &'b Known<'_>, named: &[&Record]) -> Held<'b> {
         let held = Held::seen(known, named);
-        let is_copy = has_finalizer(&known.seen.origin) && self.pair(known).is_exact();
+        let is_marked = |copy: &Value| known.rules.marks_copies() && self.provenance(known.rules).is_on(copy);
+        let is_copy = known.seen.destination.as_ref().is_some_and(is_marked)
+            || (has_finalizer(&known.seen.origin) && self.pair(known).is_exact());
         if is_copy { held } else { held.without_copy() }
     }
 

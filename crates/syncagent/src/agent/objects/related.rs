@@ -82,7 +82,7 @@ impl ReadError {
     fn of(identifier: &str, side: Side, gvr: &Gvr, source: Error) -> Self {
         let identifier = identifier.to_owned();
         if source.is_forbidden() {
-            return Self::Forbidden(Box::new(Forbidden { identifier, side, way_out: way_out(side, gvr), source }));
+            return Self::Forbidden(Box::new(Forbidden { identifier, way_out: way_out(side, gvr), source }));
         }
         Self::Server { identifier, source }
     }
@@ -94,8 +94,6 @@ impl ReadError {
 pub(super) struct Forbidden {
     /// Identifier of the entry.
     identifier: String,
-    /// On which side.
-    side: Side,
     /// What to do about it.
     way_out: String,
     /// What the server said.

@@ -505,6 +505,27 @@ fn marked_copies_of_which_nothing_is_remembered_are_pruned() {
 }
 
 #[test]
+fn a_copy_is_known_by_its_marks_although_nothing_is_remembered() {
+    for origin in ["kcp", "service"] {
+        for marked in [true, false] {
+            let rules = rules(json!([governed(origin, Some("OnPrimaryDeletion"))]));
+            let mut world = World::with(&rules, &[("a", "s")]);
+            world.secret(origin, "s");
+            world.settle(&rules, "a");
+            world.states.clear();
+            let edit = if marked { json!({}) } else { json!({"metadata": {"labels": null}}) };
+            world.edit(other_side(origin), "Secret", "s", edit);
+            world.edit(other_side(origin), "Secret", "s", json!({"data": {"more": "content"}}));
+            world.delete("kcp", "CronTab", "a");
+            world.settle(&rules, "a");
+            assert!(world.get("kcp", "CronTab", "a").is_none());
+            assert_eq!(world.get(other_side(origin), "Secret", "s").is_none(), marked, "{origin}");
+            assert!(!has_finalizer(world.get(origin, "Secret", "s").unwrap()), "{origin}");
+        }
+    }
+}
+
+#[test]
 fn nothing_is_pruned_that_is_not_marked_or_that_somebody_uses() {
     let rules = rules(json!([governed("service", Some("MatchOrigin"))]));
     let marked = |world: &mut World, name: &str, primary: &str, agent: &str, identifier: &str| {

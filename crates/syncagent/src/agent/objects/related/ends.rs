@@ -58,10 +58,17 @@ impl Reader<'_> {
         // A server that does not answer may hide what must be taken back. Rules that fail hide nothing: what was done is remembered.
         let may_hide = |problem: &ReadError| match problem {
             ReadError::Server { .. } => true,
-            ReadError::Forbidden(_) => !self.is_final(problem),
+            ReadError::Forbidden(_) => !self.is_final("resolve", problem),
             _ => false,
         };
-        if let Some(at) = read.problems.iter().position(may_hide) {
+        for (entry, rules) in self.rules.related.iter().enumerate() {
+            if !read.view.unknown.contains(&entry) {
+                self.is_granted("resolve", &rules.identifier);
+            }
+        }
+        // All of them are asked, so that their time begins to count.
+        let hiding: Vec<bool> = read.problems.iter().map(may_hide).collect();
+        if let Some(at) = hiding.into_iter().position(|hides| hides) {
             return Err(read.problems.swap_remove(at));
         }
         for (key, record) in unnamed(self.state, &self.rules.related, &read.view.seen) {
@@ -76,12 +83,13 @@ impl Reader<'_> {
             }
             match self.strays(entry, rules, &read.view.seen).await {
                 Ok(mut strays) => {
+                    self.is_granted("list", &rules.identifier);
                     strays.retain(|stray| self.can_reach(rules, &stray.at, &mut read.problems));
                     read.view.strays.append(&mut strays);
                 }
                 // There is no such kind, so there are no such copies.
                 Err(ReadError::NoKind { .. }) => {}
-                Err(problem) if self.is_final(&problem) => read.problems.push(problem),
+                Err(problem) if self.is_final("list", &problem) => read.problems.push(problem),
                 Err(problem) => return Err(problem),
             }
         }
@@ -225,7 +233,7 @@ impl Reader<'_> {
         problems: &mut Vec<ReadError>,
     ) -> Result<DroppedSeen, ReadError> {
         let mut reached = |at: &Place, answer| match answer {
-            Err(problem) if at.side == Side::Kcp && self.is_final(&problem) => {
+            Err(problem) if at.side == Side::Kcp && self.is_final("get", &problem) => {
                 problems.push(problem);
                 Ok(None)
             }
@@ -294,11 +302,16 @@ impl Reader<'_> {
     }
 
     /// Whether a right has been missing for so long that the end of a primary does not wait for it any more.
-    fn is_final(&self, problem: &ReadError) -> bool {
+    fn is_final(&self, deed: &str, problem: &ReadError) -> bool {
         let ReadError::Forbidden(problem) = problem else { return false };
-        let Forbidden { identifier, side, .. } = &**problem;
+        let Forbidden { identifier, .. } = &**problem;
         let (related, grace) = (&self.shared.related, self.shared.context.timing.grace);
-        related.refusals.one(&self.user, &format!("read {identifier} {side:?}"), Instant::now(), grace)
+        related.refusals.one(&self.user, &format!("{deed} {identifier}"), Instant::now(), grace)
+    }
+
+    /// Nothing was missing, so its time does not count any more.
+    fn is_granted(&self, deed: &str, identifier: &str) {
+        self.shared.related.refusals.forget_one(&self.user, &format!("{deed} {identifier}"));
     }
 
     /// Whether an object may be written, as far as is known. What may not be is told.

@@ -355,11 +355,15 @@ impl Context<'_> {
         progress
     }
 
-    /// An object that the rules name and that is to be let go. What is in the place of its copy goes only if it is the copy.
+    /// An object that the rules name and that is to be let go. What is in the place of its copy goes only if it is the copy: it carries
+    /// its marks, or we hold the original and the pair says so.
     fn seen<'b>(&'b self, known: &'b Known<'_>, named: &[&Record]) -> Held<'b> {
         let held = Held::seen(known, named, &self.agent);
         let is_held = self.state.knows(&known.key) || is_held_by(&known.seen.origin, &self.agent);
-        if is_held && self.pair(known).owns_copy() == Some(true) { held } else { held.without_copy() }
+        let is_marked = |copy: &Value| known.rules.marks_copies() && self.provenance(known.rules).is_on(copy);
+        let is_copy = known.seen.destination.as_ref().is_some_and(is_marked)
+            || (is_held && self.pair(known).owns_copy() == Some(true));
+        if is_copy { held } else { held.without_copy() }
     }
 
     /// The same for an object that the rules do not name any more. A copy is known by its UID; without one, the reference agent wrote it.

@@ -182,11 +182,12 @@ impl World {
             let (origin, copy, others) = (get(&record.origin), get(&record.copy), self.others(primary, &record));
             view.dropped.push(DroppedSeen { key, record, origin, copy, others });
         }
-        view.strays = self.strays(rules, primary, state, &view.seen);
+        view.strays = self.strays(rules, primary);
         view
     }
 
-    fn strays(&self, rules: &Rules, primary: &str, state: &State, seen: &[RelatedSeen]) -> Vec<Stray> {
+    /// Everything that could be a stray: which of it is one is for the decision to tell.
+    fn strays(&self, rules: &Rules, primary: &str) -> Vec<Stray> {
         let mut strays = Vec::new();
         for (entry, related) in rules.related.iter().enumerate() {
             let (to, side) = match related.origin {
@@ -194,17 +195,13 @@ impl World {
                 Origin::Service => ("kcp", Side::Kcp),
             };
             let kind = kind(&related.destination);
-            let marks = Provenance::of(&Self::key(primary), &rules.name, &related.identifier, &rules.agent_name);
             let prefix = format!("{to} {} ", kind.kind);
-            let all = self.objects.iter().filter(|(name, _)| name.starts_with(&prefix));
-            for (_, object) in all.filter(|(_, object)| marks.is_on(object)) {
+            for (_, object) in self.objects.iter().filter(|(name, _)| name.starts_with(&prefix)) {
                 let text = |key: &str| object["metadata"][key].as_str().unwrap().to_owned();
                 let (namespace, name) = (Some(text("namespace")), text("name"));
                 let at = Place { side, kind: kind.clone(), namespace, name };
                 let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
-                if is_stray(&at, state, &rules.related, seen) {
-                    strays.push(Stray { entry, at, object: object.clone(), others: self.others(primary, &record) });
-                }
+                strays.push(Stray { entry, at, object: object.clone(), others: self.others(primary, &record) });
             }
         }
         strays
@@ -516,6 +513,33 @@ fn marked_copies_of_which_nothing_is_remembered_are_pruned() {
                 assert_eq!(there(&world), !goes.1, "{case}");
                 assert!(world.get(origin, "Secret", "s").is_some(), "{case}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_copy_is_known_by_its_marks_although_nothing_is_remembered() {
+    for origin in ["kcp", "service"] {
+        for marked in [true, false] {
+            let rules = rules(json!([governed(origin, Some("OnPrimaryDeletion"))]));
+            let mut world = World::with(&rules, &[("a", "s")]);
+            world.secret(origin, "s");
+            world.settle(&rules, "a");
+            world.states.clear();
+            let edit = if marked { json!({}) } else { json!({"metadata": {"labels": null}}) };
+            world.edit(other_side(origin), "Secret", "s", edit);
+            world.edit(other_side(origin), "Secret", "s", json!({"data": {"more": "content"}}));
+            world.delete("kcp", "CronTab", "a");
+            world.settle(&rules, "a");
+            assert!(world.get("kcp", "CronTab", "a").is_none());
+            assert_eq!(world.get(other_side(origin), "Secret", "s").is_none(), marked, "{origin}");
+            let kinds: Vec<_> = world.deleted.iter().map(|(name, _)| name.contains("Secret")).collect();
+            assert_eq!(
+                kinds,
+                if marked { &[true, false][..] } else { &[false] },
+                "{origin}: it goes before the primary"
+            );
+            assert!(!has_finalizer(world.get(origin, "Secret", "s").unwrap()), "{origin}");
         }
     }
 }

@@ -53,15 +53,25 @@ impl Reader<'_> {
             None => Read::nothing(),
         };
         // A server that does not answer may hide what must be taken back. Rules that fail hide nothing: what was done is remembered.
-        for at in 0..read.problems.len() {
-            let may_hide = match &read.problems[at] {
+        for (entry, rules) in self.rules.related.iter().enumerate() {
+            if !read.view.unknown.contains(&entry) {
+                self.is_granted("resolve", &rules.identifier);
+            }
+        }
+        // All of them are asked, so that their time begins to count.
+        let mut hiding = None;
+        for (at, problem) in read.problems.iter().enumerate() {
+            let may_hide = match problem {
                 ReadError::Server { .. } => true,
-                problem @ ReadError::Forbidden(_) => !self.is_final(problem).await,
+                ReadError::Forbidden(_) => !self.is_final("resolve", problem).await,
                 _ => false,
             };
             if may_hide {
-                return Err(read.problems.swap_remove(at));
+                hiding = hiding.or(Some(at));
             }
+        }
+        if let Some(at) = hiding {
+            return Err(read.problems.swap_remove(at));
         }
         for (key, record) in unnamed(self.state, &self.rules.related, &read.view.seen) {
             let dropped = self.last_of_dropped(key, record, &mut read.problems).await?;
@@ -75,12 +85,13 @@ impl Reader<'_> {
             }
             match self.strays(entry, rules, &read.view.seen).await {
                 Ok(mut strays) => {
+                    self.is_granted("list", &rules.identifier);
                     strays.retain(|stray| self.can_reach(rules, &stray.at, &mut read.problems));
                     read.view.strays.append(&mut strays);
                 }
                 // There is no such kind, so there are no such copies.
                 Err(ReadError::NoKind { .. }) => {}
-                Err(problem) if self.is_final(&problem).await => read.problems.push(problem),
+                Err(problem) if self.is_final("list", &problem).await => read.problems.push(problem),
                 Err(problem) => return Err(problem),
             }
         }
@@ -230,7 +241,7 @@ impl Reader<'_> {
             [(&record.origin, self.original(&record).await), (&record.copy, self.object(&record, &record.copy).await)]
         {
             found.push(match answer {
-                Err(problem) if at.side == Side::Kcp && self.is_final(&problem).await => {
+                Err(problem) if at.side == Side::Kcp && self.is_final("get", &problem).await => {
                     problems.push(problem);
                     None
                 }
@@ -298,7 +309,7 @@ impl Reader<'_> {
     }
 
     /// Whether a right is missing so clearly, or has been for so long, that the end of a primary does not wait for it any more.
-    async fn is_final(&self, problem: &ReadError) -> bool {
+    async fn is_final(&self, deed: &str, problem: &ReadError) -> bool {
         let ReadError::Forbidden(problem) = problem else { return false };
         let Forbidden { identifier, side, gvr, source, .. } = &**problem;
         if *side == Side::Kcp {
@@ -306,7 +317,12 @@ impl Reader<'_> {
             return reach.is_lost(&place(*side, gvr, String::new(), identifier.clone()), source).await;
         }
         let (related, grace) = (&self.shared.related, self.shared.context.timing.grace);
-        related.refusals.one(&self.user, &format!("read {identifier} {side:?}"), Instant::now(), grace)
+        related.refusals.one(&self.user, &format!("{deed} {identifier}"), Instant::now(), grace)
+    }
+
+    /// Nothing was missing, so its time does not count any more.
+    fn is_granted(&self, deed: &str, identifier: &str) {
+        self.shared.related.refusals.forget_one(&self.user, &format!("{deed} {identifier}"));
     }
 
     /// Whether an object may be written, as far as is known. What may not be is told.

@@ -42,6 +42,17 @@ impl Patience {
         all.get(user).and_then(|things| things.get(thing)).is_some_and(|since| is_over(*since, now, grace))
     }
 
+    /// Something is not so any more for a primary.
+    pub fn forget_one(&self, user: &User, thing: &str) {
+        let mut all = self.0.lock();
+        if let Some(things) = all.get_mut(user) {
+            things.remove(thing);
+            if things.is_empty() {
+                all.remove(user);
+            }
+        }
+    }
+
     /// A primary is gone.
     pub fn forget(&self, user: &User) {
         self.0.lock().remove(user);
@@ -111,5 +122,10 @@ mod tests {
         assert!(!patience.one(&a, "x", start, GRACE) && !patience.one(&a, "y", start + GRACE / 2, GRACE));
         assert!(patience.one(&a, "x", start + GRACE, GRACE) && patience.has(&a, "x", start + GRACE, GRACE));
         assert!(!patience.has(&a, "y", start + GRACE, GRACE));
+        patience.forget_one(&a, "x");
+        assert!(!patience.one(&a, "x", start + GRACE * 2, GRACE), "its time begins anew");
+        patience.forget_one(&a, "x");
+        patience.forget_one(&a, "y");
+        assert!(patience.0.lock().is_empty());
     }
 }

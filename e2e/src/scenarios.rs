@@ -22,7 +22,7 @@ mod leaders;
 mod lifecycle;
 mod objects;
 mod outages;
-mod ownership;
+pub(crate) mod ownership;
 mod process;
 mod publish;
 mod related;

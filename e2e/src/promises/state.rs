@@ -213,6 +213,12 @@ impl Eyes {
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|key, _| !PASSING.contains(&key.as_str()));
+            if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+                labels.retain(|key, _| !key.starts_with(carrick_kcp::CLAIM_LABEL_PREFIX));
+                if labels.is_empty() {
+                    metadata.remove("labels");
+                }
+            }
             if let Some(deletion) = metadata.get_mut("deletionTimestamp") {
                 *deletion = "set".into();
             }

@@ -17,6 +17,7 @@ mod explaining;
 mod failures;
 mod fleet;
 mod init;
+mod keepers;
 mod kubectl;
 mod leaders;
 mod lifecycle;
@@ -170,6 +171,10 @@ pub fn all() -> Vec<Scenario> {
         leaders:
             of_two_agents_one_works_and_hands_over_at_once_when_it_stops
             the_lease_of_a_crashed_agent_is_taken_over_when_it_has_expired;
+        keepers:
+            an_agent_of_another_name_stays_out_and_takes_over_when_the_first_is_gone
+            an_agent_that_is_told_to_takes_over_at_once
+            agents_that_share_an_export_serve_their_own_kinds;
         collateral:
             what_others_have_on_the_service_cluster_stays_untouched
             a_place_taken_by_someone_else_is_left_to_them

@@ -184,7 +184,8 @@ impl Client {
         Ok(all)
     }
 
-    /// Creates an object and returns what the server made of it.
+    /// Creates an object and returns what the server made of it. As with all writes, of an answer that nests too deep to be read that is
+    /// apiVersion, kind and metadata.
     pub async fn create(&self, resource: &Resource, namespace: Option<&str>, object: &Value) -> Result<Value, Error> {
         self.json(Method::POST, &resource.list_path(namespace), Some((JSON, object))).await
     }
@@ -276,7 +277,7 @@ impl Client {
             body["propagationPolicy"] = json!(policy);
         }
         let path = resource.object_path(namespace, name, None);
-        self.json(Method::DELETE, &path, Some((JSON, &body))).await.map(drop)
+        self.bytes(Method::DELETE, &path, Some((JSON, &body))).await.map(drop)
     }
 
     /// The JSON at any path below the base URL, such as `/apis` or `/openapi/v2`.
@@ -337,8 +338,17 @@ impl Client {
 
     async fn json(&self, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Value, Error> {
         let request = self.describe(&method, path);
+        let written = method != Method::GET;
         let answer = self.bytes(method, path, body).await?;
-        carrick_json::from_slice(&answer).map_err(|problem| Error::Decode { request, problem: problem.to_string() })
+        carrick_json::from_slice(&answer).or_else(|problem| {
+            // What was written is written, however deep the rest of the object nests: its metadata is answer enough.
+            let head =
+                written.then(|| std::str::from_utf8(&answer).ok().and_then(|text| Object::parse(text, None).ok()));
+            match head.flatten().filter(|object| object.too_deep().is_some()) {
+                Some(object) => Ok(object.value()),
+                None => Err(Error::Decode { request, problem: problem.to_string() }),
+            }
+        })
     }
 
     /// Sends a request and reads the whole answer.

@@ -109,6 +109,7 @@ impl Lab {
         let audit = Audit::begin(&world, &stage, &flow);
         let timing = Timing {
             requeue: PERIOD,
+            grace: PERIOD,
             resync: PERIOD,
             absent_kind: PERIOD,
             known_kind: PERIOD,

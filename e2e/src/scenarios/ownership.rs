@@ -87,8 +87,14 @@ fn beside_names(prefix: &str) -> Value {
 /// An agent that looks again soon where it has to, and tells in numbers what it does.
 fn quick_agent(stage: &Stage) -> anyhow::Result<Agent> {
     let period = Duration::from_millis(100);
-    let timing =
-        Timing { requeue: period, resync: period, absent_kind: period, known_kind: period, ..Timing::default() };
+    let timing = Timing {
+        requeue: period,
+        grace: period,
+        resync: period,
+        absent_kind: period,
+        known_kind: period,
+        ..Timing::default()
+    };
     Agent::start(stage, Setup { probes: true, timing, ..Setup::default() })
 }
 

@@ -86,6 +86,23 @@ async fn a_missing_object_is_none_and_other_refusals_are_errors() {
 }
 
 #[tokio::test]
+async fn answers_that_nest_too_deep_are_refused_when_read_and_shortened_when_written() {
+    let mut deep = object("a", 2);
+    deep["spec"] = (0..carrick_json::DEEPEST + 50).fold(json!(1), |inside, _| Value::Array(vec![inside]));
+    let answers = || Answer::Json(200, deep.clone());
+    let server =
+        TestServer::start(vec![answers(), answers(), answers(), list(5, &[object("b", 1), deep.clone()])]).await;
+    let client = server.server().client();
+    let (r, ns) = (secrets(), Some("ns"));
+    let problem = client.get(&r, ns, "a").await.unwrap_err().to_string();
+    assert!(problem.contains("/secrets/a") && problem.contains("1051 levels deep"), "{problem}");
+    assert_eq!(client.merge_patch(&r, ns, "a", &json!({})).await.unwrap(), object("a", 2));
+    client.delete(&r, ns, "a", &DeleteOptions::default()).await.unwrap();
+    let problem = client.list(&r, ns, &ListOptions::default()).await.unwrap_err().to_string();
+    assert!(problem.contains("ns/a") && problem.contains("levels deep"), "{problem}");
+}
+
+#[tokio::test]
 async fn lists_are_joined_from_pages_and_survive_expired_ones() {
     let script = vec![
         page(5, "t", &[object("a", 1)]),

@@ -18,7 +18,7 @@ type Timer = (Instant, u64);
 /// How many keys of each priority are handed out in one round, while all have some.
 const SHARES: [u32; 3] = [8, 2, 1];
 /// How often a key is tried on its own before it waits together with others.
-const TRIES: u32 = 2;
+const TRIES: u32 = 4;
 /// Pauses between two keys of a group that are tried: the first one, doubled from try to try up to the longest.
 const FIRST_TRY: Duration = Duration::from_millis(100);
 const LONGEST_TRY: Duration = Duration::from_secs(2);

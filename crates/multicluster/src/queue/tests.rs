@@ -348,9 +348,9 @@ async fn gather(queue: &Queue, keys: usize, cause: &str) {
     for number in 0..keys {
         queue.add(key("a", &number.to_string()));
     }
-    for _ in 0..3 {
+    for _ in 0..5 {
         while fail(queue, cause).is_some() {}
-        pass(Duration::from_millis(20)).await;
+        pass(Duration::from_millis(40)).await;
     }
 }
 
@@ -358,7 +358,7 @@ async fn gather(queue: &Queue, keys: usize, cause: &str) {
 async fn a_failure_is_retried_at_once_before_it_is_taken_for_one_of_many() {
     let queue = Queue::default();
     queue.add(key("a", "1"));
-    for pause in [5, 10, 100, 200, 400, 800, 1600, 2000, 2000] {
+    for pause in [5, 10, 20, 40, 100, 200, 400, 800, 1600, 2000, 2000] {
         assert_eq!(fail(&queue, "away").as_deref(), Some("a/1"), "{pause}");
         assert_eq!(queue.stats().delayed, 1);
         pass(Duration::from_millis(pause - 1)).await;

@@ -37,7 +37,7 @@ async fn sequence(seed: u64) -> anyhow::Result<String> {
     let places = [two.a_namespace(), two.team().cluster.clone()];
     let witness = tokio::spawn(async move {
         while let Some(change) = changes.next().await {
-            if change.key.kind == kind && change.after.is_none() {
+            if change.key.kind.resource == kind.resource && change.after.is_none() {
                 let left = places.iter().filter(|namespace| service.has(&Key::new(&kind, "", namespace, "gadget")));
                 return left.cloned().collect::<Vec<_>>();
             }

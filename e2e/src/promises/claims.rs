@@ -69,6 +69,9 @@ async fn run(lab: &mut Lab, story: &Story, index: usize, write: u64) -> anyhow::
         }
     }
     lab.stage.accept(&team, EVERYTHING).await?;
+    // An agent tells what was left behind as long as it lives.
+    lab.kill_agent().await?;
+    lab.start_agent()?;
     lab.clear(&story.start).await?;
     ensure!(lab.agent()?.is_running(), "the agent has ended");
     Ok(())

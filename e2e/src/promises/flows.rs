@@ -14,7 +14,7 @@ use super::state::State;
 use crate::fixtures;
 
 pub use content::{closed, large};
-pub use shared::{both_ways, upheavals};
+pub use shared::{both_ways, razed, upheavals};
 
 /// What is planted in Secrets, and must never be seen elsewhere.
 pub const PLANTED: &str = "plAnted-hunter2-5eCret";
@@ -33,6 +33,7 @@ pub fn all() -> Vec<Flow> {
         cluster_wide(),
         held(),
         closed(),
+        razed(),
     ]
 }
 

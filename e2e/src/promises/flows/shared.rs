@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{beside_names, encoded, nothing, secret, source};
 use crate::promises::deed::Beside::{Copy, Order as Consumer};
-use crate::promises::deed::Deed::{Cancel, Change, Order, Put, Redefine, Republish, Touch};
+use crate::promises::deed::Deed::{Cancel, Change, Order, Put, Raze, Redefine, Republish, Touch};
 use crate::promises::deed::Team::A;
 use crate::promises::flow::{Flow, step};
 use crate::promises::state::State;
@@ -27,6 +27,32 @@ pub fn both_ways() -> Flow {
                 ),
                 step("its credentials", vec![Put(Copy(A), "secrets", "one-credentials", secret("1"))], |s| {
                     s.at("team-a secrets default/one-credentials")["data"]["password"] == encoded("1")
+                }),
+                step("the end", vec![Cancel(A, "one")], |s| nothing(s) && !has_keys(s)),
+            ],
+        )
+    }
+}
+
+/// The namespace of the copy goes, with all that is in it.
+pub fn razed() -> Flow {
+    Flow {
+        rules: |_| json!({ "naming": beside_names(), "related": [related("keys", "kcp")] }),
+        related: &["secrets"],
+        ..Flow::of_buckets(
+            "razed",
+            vec![
+                step(
+                    "an order with keys",
+                    vec![
+                        Put(Consumer(A), "secrets", "one-keys", secret("1")),
+                        Order(A, "one", json!({ "spec": { "size": 1 } })),
+                    ],
+                    |s| !s.copy("team-a", "one").is_null() && has_keys(s),
+                ),
+                step("the namespace goes", vec![Raze(A, "one")], |s| !s.copy("team-a", "one").is_null() && has_keys(s)),
+                step("a change", vec![Change(A, "one", json!({ "spec": { "size": 2 } }))], |s| {
+                    s.copy("team-a", "one")["spec"]["size"] == 2
                 }),
                 step("the end", vec![Cancel(A, "one")], |s| nothing(s) && !has_keys(s)),
             ],

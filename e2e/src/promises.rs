@@ -14,7 +14,9 @@
 //!
 //! A state is compared with that of the undisturbed run as a whole, so whatever is lost, left over or different fails a trial.
 
+mod agents;
 mod audit;
+mod claims;
 mod deed;
 mod flow;
 mod flows;
@@ -26,6 +28,7 @@ mod losses;
 mod meddling;
 mod publish;
 mod quiet;
+mod refusals;
 mod secrecy;
 pub(crate) mod seed;
 mod shards;
@@ -33,6 +36,7 @@ mod state;
 mod storms;
 mod story;
 mod switch;
+mod upheavals;
 
 use std::process::ExitCode;
 
@@ -56,6 +60,9 @@ pub fn run() -> ExitCode {
 fn trials() -> Vec<Trial> {
     let mut trials = vec![
         alone("convergence::publishing_killed_at_every_write", publish::killed_at_every_write),
+        alone("convergence::rules_and_kinds_changed_and_killed_at_every_write", upheavals::at_every_write),
+        alone("no_loss::orders_end_without_the_claims_of_their_binding", claims::revoked_at_every_write),
+        alone("no_collateral::two_agents_share_an_object", agents::share_an_object),
         alone("one_writer::a_leader_cut_off_from_the_lease_writes_nothing_more", leaders::cut_off_from_the_lease),
         alone("one_writer::the_lease_outlives_a_write_that_is_under_way", leaders::stopped_in_the_middle_of_a_write),
         alone("no_loss::a_lost_shard_deletes_nothing_and_harms_nobody_else", shards::lost_and_back),
@@ -74,6 +81,9 @@ fn trials() -> Vec<Trial> {
     }
     // Large objects cost time, and at rest they are like any other.
     trials.push(of_flow("convergence::killed_before_and_after_every_write", &flows::large(), kills::every_write));
+    for flow in [flows::short(), flows::both_ways()] {
+        trials.push(of_flow("convergence::one_write_refused_at_a_time", &flow, refusals::each_write));
+    }
     for flow in [flows::short(), flows::secret_up(), flows::map_down()] {
         trials.push(of_flow("order::a_late_write_undoes_nothing", &flow, late::every_write));
     }

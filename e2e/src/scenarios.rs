@@ -23,7 +23,7 @@ mod leaders;
 mod lifecycle;
 mod objects;
 mod outages;
-mod ownership;
+pub(crate) mod ownership;
 mod process;
 mod publish;
 mod related;

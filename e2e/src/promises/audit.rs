@@ -55,8 +55,7 @@ struct Changes {
 struct Scene {
     kcp: Arc<Store>,
     service: Arc<Store>,
-    group: String,
-    sources: Kind,
+    sources: String,
     related: &'static [&'static str],
     drops_related: bool,
 }
@@ -69,8 +68,7 @@ impl Audit {
         let scene = Scene {
             kcp: store(world.kcp_plane()),
             service: store(world.service_plane()),
-            group: stage.group.clone(),
-            sources: Kind::new(&source.group, &source.plural),
+            sources: source.plural.to_string(),
             related: flow.related,
             drops_related: flow.drops_related,
         };
@@ -229,23 +227,28 @@ impl Scene {
             return None;
         }
         // Copies of what is in kcp are in namespaces called after clusters.
-        let (store, cluster, original) = match server {
+        let (store, cluster, (there, namespace)) = match server {
             Mode::Kube => (&self.kcp, &ask.namespace, (ask.namespace.as_str(), NAMESPACE)),
             Mode::Kcp => (&self.service, &ask.cluster_name, ("", ask.cluster_name.as_str())),
         };
-        let group = if ["secrets", "configmaps"].contains(&ask.resource.as_str()) { "" } else { &self.group };
         let name = ask.name.strip_prefix("my-").unwrap_or(&ask.name);
-        let key = Key::new(&Kind::new(group, &ask.resource), original.0, original.1, name);
-        let lives = |object: &Value| object["metadata"]["deletionTimestamp"].is_null();
-        let original_lives = store.get(&key).is_some_and(|stored| lives(&stored.object));
-        let (_, orders) = self.kcp.list(&self.sources, Some(cluster), None);
-        let order_lives = orders.iter().any(|(key, object)| {
-            (name.starts_with(&format!("{}-", key.name)) || ask.name.starts_with("my-")) && lives(&object.value())
-        });
+        let original_lives =
+            living(store, there, &ask.resource).iter().any(|key| &*key.namespace == namespace && &*key.name == name);
+        let order_lives = living(&self.kcp, cluster, &self.sources)
+            .iter()
+            .any(|key| name.starts_with(&format!("{}-", key.name)) || ask.name.starts_with("my-"));
         (original_lives && order_lives).then(|| {
             format!("a related copy was deleted while it was needed: {}", described(ask, &format!("{server:?}")))
         })
     }
+}
+
+/// The objects of a cluster that are not on their way out, by the plural of their kind.
+fn living(store: &Store, cluster: &str, plural: &str) -> Vec<Key> {
+    let kinds: Vec<Kind> = store.kinds(cluster).into_iter().filter(|kind| &*kind.resource == plural).collect();
+    let objects = kinds.iter().flat_map(|kind| store.list(kind, Some(cluster), None).1);
+    let lives = |object: &Value| object["metadata"]["deletionTimestamp"].is_null();
+    objects.filter(|(_, object)| lives(&object.value())).map(|(key, _)| key).collect()
 }
 
 fn text(value: &Value) -> String {

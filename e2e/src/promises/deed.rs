@@ -65,10 +65,8 @@ pub enum Deed {
     Republish(Value),
     /// The provider changes the CRD.
     Redefine(fn(&mut Value)),
-    /// A consumer accepts the claims about these plurals, and no others.
-    Accept(Team, &'static [&'static str]),
-    /// Somebody deletes the namespace of a consumer's copies, with all that is in it.
-    Raze(Team),
+    /// Somebody deletes the namespace of an order's copy, with all that is in it.
+    Raze(Team, &'static str),
 }
 
 impl Deed {
@@ -127,15 +125,14 @@ impl Deed {
                 Ok(())
             }
             Self::Redefine(change) => lab.redefine(*change).await,
-            Self::Accept(team, claims) => lab.stage.accept(team.of(lab), claims).await,
-            Self::Raze(team) => lab.delete_namespace(&team.of(lab).cluster).await,
+            Self::Raze(team, _) => lab.delete_namespace(&team.of(lab).cluster).await,
         }
     }
 
     /// The order that a deed needs a copy of before it can be done.
     pub fn needs_copy(&self) -> Option<(Team, &'static str)> {
         match self {
-            Self::Report(team, name, _) | Self::Touch(team, name, _) => Some((*team, name)),
+            Self::Report(team, name, _) | Self::Touch(team, name, _) | Self::Raze(team, name) => Some((*team, name)),
             _ => None,
         }
     }

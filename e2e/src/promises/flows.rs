@@ -1,6 +1,7 @@
 //! The flows: every kind of rule that a PublishedResource can have is in one of them.
 
 mod content;
+mod shared;
 
 use carrick_client::Resource;
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use super::state::State;
 use crate::fixtures;
 
 pub use content::{closed, large};
+pub use shared::{both_ways, razed, upheavals};
 
 /// What is planted in Secrets, and must never be seen elsewhere.
 pub const PLANTED: &str = "plAnted-hunter2-5eCret";
@@ -31,6 +33,7 @@ pub fn all() -> Vec<Flow> {
         cluster_wide(),
         held(),
         closed(),
+        razed(),
     ]
 }
 

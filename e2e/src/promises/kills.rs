@@ -195,7 +195,7 @@ impl Case {
 
 impl Lab {
     /// Plays all steps before one; returns the order as it is then.
-    async fn play_to(&mut self, story: &Story, index: usize) -> anyhow::Result<serde_json::Value> {
+    pub async fn play_to(&mut self, story: &Story, index: usize) -> anyhow::Result<serde_json::Value> {
         for (step, after) in self.flow.steps.clone()[..index].iter().zip(&story.after) {
             self.play(step).await?;
             self.becomes("the step is done", after).await.with_context(|| format!("step {:?}", step.name))?;
@@ -205,7 +205,7 @@ impl Lab {
     }
 
     /// Waits until the agent is dead, or the state is reached without that.
-    async fn dies_or(&self, expected: &State) -> anyhow::Result<()> {
+    pub async fn dies_or(&self, expected: &State) -> anyhow::Result<()> {
         let wait = async {
             loop {
                 let revisions = self.eyes.revisions();

@@ -1,16 +1,15 @@
-//! A kcp of several shards loses one: the others do not notice, nothing is deleted, and all is well when it is back.
-
-use std::collections::BTreeMap;
+//! A kcp of several shards loses one: the others do not notice, nothing is deleted, and all is well when it is back. Meanwhile there are
+//! related objects in both directions, and an order on its way out.
 
 use anyhow::{Context, ensure};
 use carrick_kcp::kinds::LOGICAL_CLUSTER;
 use serde_json::json;
 
-use super::deed::Deed::{Change, Order};
+use super::deed::Deed::Change;
 use super::deed::Team;
 use super::flows;
 use super::lab::Lab;
-use super::state::State;
+use super::losses::{finish, furnish, sizes};
 use crate::kinds;
 use crate::stage::Workspace;
 use crate::world::EmbeddedWorld;
@@ -21,13 +20,8 @@ const SHARDS: usize = 5;
 /// Loses the shard of a consumer, then that of the provider, then the first one; each time with an agent that goes on and one that is
 /// started meanwhile.
 pub async fn lost_and_back() -> anyhow::Result<String> {
-    let mut lab = Lab::open_on(EmbeddedWorld::with_shards(SHARDS).await?, flows::plain()).await?;
-    for team in Team::BOTH {
-        Order(team, "one", json!({ "spec": { "size": 1 } })).act(&lab).await?;
-    }
-    lab.until("both orders are placed", None, |state| sizes(state) == [1, 1]).await?;
-    lab.rest().await?;
-    let copies = copies(&lab);
+    let mut lab = Lab::open_on(EmbeddedWorld::with_shards(SHARDS).await?, flows::both_ways()).await?;
+    let before = furnish(&mut lab).await?;
     let mut size = 1;
     let mut lost = Vec::new();
     let home = shard(&lab.stage.team_b).await?;
@@ -35,10 +29,11 @@ pub async fn lost_and_back() -> anyhow::Result<String> {
         for restart in [false, true] {
             let told = format!("shard {shard} is lost, team-b's is {home}, restart {restart}");
             lab_loses(&mut lab, shard, restart, &mut size).await.with_context(|| told.clone())?;
-            ensure!(self::copies(&lab) == copies, "{told}: other copies than before");
+            ensure!(lab.eyes.inventory() == before, "{told}: {:?} instead of {before:?}", lab.eyes.inventory());
             lost.push(shard);
         }
     }
+    finish(&mut lab).await?;
     lab.close().await?;
     Ok(format!("shards lost: {lost:?}"))
 }
@@ -46,7 +41,7 @@ pub async fn lost_and_back() -> anyhow::Result<String> {
 async fn lab_loses(lab: &mut Lab, shard: usize, restart: bool, size: &mut i64) -> anyhow::Result<()> {
     let endpoints = lab.world.kcp_plane().endpoints().to_vec();
     let endpoint = endpoints.iter().find(|endpoint| endpoint.shard() == Some(shard)).context("no such shard")?;
-    let before = copies(lab);
+    let before = lab.eyes.inventory();
     endpoint.stop().await;
     if restart {
         lab.kill_agent().await?;
@@ -62,7 +57,7 @@ async fn lab_loses(lab: &mut Lab, shard: usize, restart: bool, size: &mut i64) -
     }
     // By now the agent has seen what it can see, and must not draw wrong conclusions.
     lab.rest().await?;
-    ensure!(copies(lab) == before, "copies were deleted or replaced");
+    ensure!(lab.eyes.inventory() == before, "something was deleted or replaced: {:?}", lab.audit.last(12));
 
     endpoint.start().await?;
     let wanted = *size;
@@ -75,19 +70,6 @@ async fn lab_loses(lab: &mut Lab, shard: usize, restart: bool, size: &mut i64) -
     }
     lab.until("everybody is served again", None, |state| sizes(state) == [wanted, wanted]).await?;
     lab.ready().await
-}
-
-/// Names and UIDs of all copies.
-pub(super) fn copies(lab: &Lab) -> BTreeMap<String, String> {
-    let kind = carrick_plane::Kind::new(&lab.stage.group, "buckets");
-    let (_, copies) = lab.world.service_plane().api().store.list(&kind, None, None);
-    let uid = |object: &serde_json::Value| object["metadata"]["uid"].to_string();
-    copies.into_iter().map(|(key, stored)| (key.name.to_string(), uid(&stored.value()))).collect()
-}
-
-/// The sizes of both teams' copies.
-pub(super) fn sizes(state: &State) -> [i64; 2] {
-    ["team-a", "team-b"].map(|team| state.copy(team, "one")["spec"]["size"].as_i64().unwrap_or_default())
 }
 
 /// The number of the shard that a workspace is on.

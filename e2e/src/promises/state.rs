@@ -172,6 +172,25 @@ impl Eyes {
         State(state)
     }
 
+    /// The UIDs of everything that belongs to orders: sources, copies, and related objects on both sides.
+    pub fn inventory(&self) -> BTreeMap<String, String> {
+        let teams = self.clusters.iter().filter(|(_, name)| name.starts_with("team-"));
+        let sides = teams.map(|(cluster, name)| (&self.kcp, cluster.as_str(), name.as_str()));
+        let mut inventory = BTreeMap::new();
+        for (store, cluster, name) in sides.chain([(&self.service, "", "service")]) {
+            for kind in store.kinds(cluster).iter().filter(|kind| self.matters(kind)) {
+                for (key, stored) in store.list(kind, Some(cluster), None).1 {
+                    let place = self.alias(&format!("{name} {} {}/{}", kind.resource, key.namespace, key.name));
+                    let of_order = name != "service" || place.contains(" team-");
+                    if of_order && !place.ends_with("/kube-root-ca.crt") && &*kind.resource != "namespaces" {
+                        inventory.insert(place, stored.value()["metadata"]["uid"].to_string());
+                    }
+                }
+            }
+        }
+        inventory
+    }
+
     fn look_at(&self, store: &Store, cluster: &str, name: &str, state: &mut BTreeMap<String, Arc<Value>>) {
         let mut known = self.known.lock();
         for kind in store.kinds(cluster).iter().filter(|kind| self.matters(kind)) {
@@ -207,6 +226,10 @@ impl Eyes {
     fn normal(&self, object: &Value) -> Value {
         let mut object: Value = serde_json::from_str(&self.alias(&object.to_string())).unwrap_or_default();
         // Texts for people name UIDs.
+        // They come in the order in which they became known.
+        if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+            conditions.sort_by_key(|condition| condition["type"].to_string());
+        }
         for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
             if let Some(message) = condition["message"].as_str() {
                 condition["message"] = self.uids.replace_all(message, "uid").into();
@@ -214,6 +237,12 @@ impl Eyes {
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|key, _| !PASSING.contains(&key.as_str()));
+            if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+                labels.retain(|key, _| !key.starts_with(carrick_kcp::CLAIM_LABEL_PREFIX));
+                if labels.is_empty() {
+                    metadata.remove("labels");
+                }
+            }
             if let Some(deletion) = metadata.get_mut("deletionTimestamp") {
                 *deletion = "set".into();
             }

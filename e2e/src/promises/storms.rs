@@ -37,10 +37,12 @@ enum Mischief {
     WatchExpired,
     WatchStalled,
     Stale,
+    Forbidden,
+    Late,
 }
 
 impl Mischief {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 16] = [
         Self::Conflict,
         Self::Gone,
         Self::NotFound,
@@ -55,6 +57,8 @@ impl Mischief {
         Self::WatchExpired,
         Self::WatchStalled,
         Self::Stale,
+        Self::Forbidden,
+        Self::Late,
     ];
 
     /// Which of the agent's requests are hit, what happens to them, and how many of a thousand.
@@ -79,6 +83,12 @@ impl Mischief {
             Self::WatchCut => (any(), Effect::CutWatch(choices.below(3)), 500),
             Self::WatchExpired => (any(), Effect::ExpireWatch(choices.below(3)), 500),
             Self::WatchStalled => (any(), Effect::StallWatch(choices.below(4)), 300),
+            Self::Forbidden => (writes(), refuse(403), 200),
+            // Not what creates something: that would come to life again when everybody has forgotten it.
+            Self::Late => {
+                let changes = writes().filter(|ask| ask.verb != "create" && ask.resource != "events");
+                (changes, Effect::ApplyLate { millis: Some(50 + choices.below(400)), code: None }, 250)
+            }
             // Lists that begin a watch may be old. What is asked for once, such as related objects in a namespace, is read from the store
             // itself, and the agent relies on that.
             Self::Stale => {

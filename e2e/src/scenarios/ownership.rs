@@ -24,7 +24,7 @@ use crate::world::World;
 use crate::{fixtures, kinds};
 
 pub(super) use adoption::*;
-pub(super) use agents::*;
+pub(crate) use agents::*;
 pub(super) use claims::*;
 pub(super) use content::*;
 pub(super) use ends::*;

@@ -14,14 +14,14 @@ use crate::world::World;
 use crate::{fixtures, kinds};
 
 /// Agent A publishes Gadgets, agent B Buckets that bring Gadgets along.
-struct Two {
-    a: Stage,
-    b: Stage,
-    gadgets: Resource,
+pub(crate) struct Two {
+    pub(crate) a: Stage,
+    pub(crate) b: Stage,
+    pub(crate) gadgets: Resource,
 }
 
 impl Two {
-    async fn set(world: Arc<dyn World>) -> anyhow::Result<Self> {
+    pub(crate) async fn set(world: Arc<dyn World>) -> anyhow::Result<Self> {
         let a = Stage::bare(Arc::clone(&world)).await?;
         a.install_crd(&fixtures::crd(&a.group, "Gadget")).await?;
         a.create_export().await?;
@@ -43,12 +43,12 @@ impl Two {
         Ok(Self { a, b, gadgets })
     }
 
-    fn team(&self) -> &Workspace {
+    pub(crate) fn team(&self) -> &Workspace {
         &self.b.team_a
     }
 
     /// Accepts what the export of B claims, once it claims Gadgets.
-    async fn accept(&self) -> anyhow::Result<()> {
+    pub(crate) async fn accept(&self) -> anyhow::Result<()> {
         let exports = kinds::kcp(&API_EXPORT);
         let at = (&self.b.provider.client, &exports, None, self.b.export_name());
         let claims = |export: &Value| export["spec"]["permissionClaims"].as_array().cloned().unwrap_or_default();
@@ -71,7 +71,7 @@ impl Two {
     }
 
     /// A Gadget that both agents have copies of, and a Bucket that names it.
-    async fn order(&self, name: &'static str) -> anyhow::Result<()> {
+    pub(crate) async fn order(&self, name: &'static str) -> anyhow::Result<()> {
         let team = self.team();
         self.b.order_kind(&self.gadgets, team, name, json!({ "size": 1 })).await?;
         self.b.order(team, name, json!({ "size": 1, "owner": name })).await?;
@@ -81,7 +81,7 @@ impl Two {
         Ok(())
     }
 
-    fn a_namespace(&self) -> String {
+    pub(crate) fn a_namespace(&self) -> String {
         format!("gadgets-{}", self.team().cluster)
     }
 
@@ -101,6 +101,14 @@ impl Two {
         Ok(self.team().client.delete(&self.gadgets, Some(NAMESPACE), name, &DeleteOptions::default()).await?)
     }
 
+    /// Waits until a Gadget is gone, and its copies, and the Bucket that names it.
+    pub(crate) async fn ended(&self, name: &str) -> anyhow::Result<()> {
+        self.b.gone("the Gadget goes", self.original(name)).await?;
+        self.b.gone("the copy of A goes", self.of_a(name, &self.a_namespace())).await?;
+        self.b.gone("the copy of B goes", self.of_b(name)).await?;
+        self.b.all_gone(self.team(), name).await
+    }
+
     /// The Gadget as it is, which must be held.
     async fn held(&self, name: &str) -> anyhow::Result<Value> {
         let (client, kind, namespace, name) = self.original(name);
@@ -109,6 +117,11 @@ impl Two {
         ensure!(finalizers.iter().any(|name| name == api::FINALIZER), "nobody holds it: {}", shown(&gadget));
         Ok(gadget)
     }
+}
+
+/// The consumer deletes the Gadget, or cancels the order that names it.
+pub(crate) async fn deed(two: &Two, what: &str) -> anyhow::Result<()> {
+    if what == "delete" { two.delete("gadget").await } else { two.b.cancel(two.team(), "gadget").await }
 }
 
 pub(crate) async fn what_is_the_primary_of_one_agent_is_held_for_it_whatever_another_one_does(

@@ -1,5 +1,7 @@
 //! One object as a cache keeps it: a few header fields and compact bytes.
 
+mod pack;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +13,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::resource::Resource;
+use pack::Packed;
+
+pub use pack::Packer;
 
 /// One object: its key and version decoded, the rest as JSON bytes without `managedFields`.
 ///
 /// A `serde_json::Value` of a small object takes more than ten times the room, so caches hold this and decode on use.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Object {
     /// Logical cluster, from annotation `kcp.io/cluster`; empty on servers that have none.
     pub cluster: Arc<str>,
@@ -30,7 +35,14 @@ pub struct Object {
     /// `metadata.generation`; 0 if the kind has none.
     pub generation: i64,
     deleting: bool,
-    body: Bytes,
+    body: Body,
+}
+
+/// The JSON of an object.
+#[derive(Clone)]
+enum Body {
+    Plain(Bytes),
+    Packed(Packed),
 }
 
 /// Why some JSON is no object.
@@ -93,24 +105,27 @@ impl Object {
             resource_version: (*header.resource_version).into(),
             generation: header.generation,
             deleting: header.deletion_timestamp.is_some(),
-            body: Bytes::from(body.into_bytes().into_boxed_slice()),
+            body: Body::Plain(Bytes::from(body.into_bytes().into_boxed_slice())),
         })
     }
 
     /// The whole object, decoded.
     pub fn value(&self) -> Value {
         // The bytes were valid JSON when the object was made, so this cannot fail.
-        serde_json::from_slice(&self.body).unwrap_or_default()
+        serde_json::from_slice(&self.bytes()).unwrap_or_default()
     }
 
     /// The object decoded into a type.
     pub fn decode<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.body)
+        serde_json::from_slice(&self.bytes())
     }
 
     /// The object as JSON, without `managedFields`.
-    pub fn bytes(&self) -> &Bytes {
-        &self.body
+    pub fn bytes(&self) -> Bytes {
+        match &self.body {
+            Body::Plain(bytes) => bytes.clone(),
+            Body::Packed(packed) => packed.unpack(),
+        }
     }
 
     /// All labels.
@@ -138,15 +153,34 @@ impl Object {
         self.deleting
     }
 
+    /// How many bytes its JSON takes in memory.
+    #[cfg(test)]
+    fn room(&self) -> usize {
+        match &self.body {
+            Body::Plain(bytes) => bytes.len(),
+            Body::Packed(packed) => packed.room(),
+        }
+    }
+
     fn metadata(&self) -> Metadata {
         #[derive(Default, Deserialize)]
         struct Outer {
             #[serde(default)]
             metadata: Metadata,
         }
-        serde_json::from_slice::<Outer>(&self.body).unwrap_or_default().metadata
+        serde_json::from_slice::<Outer>(&self.bytes()).unwrap_or_default().metadata
     }
 }
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        let header = |it: &Self| (it.cluster.clone(), it.namespace.clone(), it.name.clone(), it.uid.clone());
+        let version = |it: &Self| (it.resource_version.clone(), it.generation, it.deleting);
+        header(self) == header(other) && version(self) == version(other) && self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Object {}
 
 impl kube::runtime::reflector::Lookup for Object {
     type DynamicType = Resource;

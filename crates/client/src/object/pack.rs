@@ -17,8 +17,8 @@ use super::{Body, Object};
 const SMALLEST: usize = 256;
 /// The longest dictionary. It is looked through for every object that is packed.
 const DICTIONARY: usize = 8 << 10;
-/// After so many objects in a row that have little in common with the dictionary, another one is taken; then twice as many, and so on.
-const PATIENCE: u32 = 32;
+/// After so many objects another dictionary is tried, in case that others came to be stored; then after twice as many, and so on.
+const TRIAL: u64 = 32;
 
 /// Packs objects of one kind.
 #[derive(Default)]
@@ -26,9 +26,12 @@ pub struct Packer(Mutex<State>);
 
 struct State {
     dictionary: Option<Arc<Vec<u8>>>,
-    /// How many objects in a row had little in common with the dictionary.
-    strangers: u32,
-    patience: u32,
+    /// Another dictionary, which the next object is packed with as well.
+    candidate: Option<Arc<Vec<u8>>>,
+    /// How many objects were packed.
+    count: u64,
+    /// When the next candidate is chosen.
+    trial_at: u64,
     /// Names of clusters and namespaces, each held once.
     names: HashSet<Arc<str>>,
     /// When names that nobody uses any more are dropped.
@@ -37,7 +40,8 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        Self { dictionary: None, strangers: 0, patience: PATIENCE, names: HashSet::new(), sweep_at: 1024 }
+        let (names, sweep_at) = (HashSet::new(), 1024);
+        Self { dictionary: None, candidate: None, count: 0, trial_at: TRIAL, names, sweep_at }
     }
 }
 
@@ -49,6 +53,11 @@ pub(super) struct Packed {
 }
 
 impl Packed {
+    fn new(plain: &[u8], dictionary: Arc<Vec<u8>>) -> Self {
+        let bytes = compress_prepend_size_with_dict(plain, &dictionary).into_boxed_slice();
+        Self { bytes, dictionary }
+    }
+
     /// The body as it was.
     pub(super) fn unpack(&self) -> Bytes {
         // The bytes were packed with this very dictionary, so this cannot fail.
@@ -76,33 +85,32 @@ impl Packer {
         if plain.len() < SMALLEST {
             return body.clone();
         }
-        let Some(dictionary) = self.0.lock().dictionary(plain) else { return body.clone() };
-        let bytes = compress_prepend_size_with_dict(plain, &dictionary).into_boxed_slice();
-        let is_stranger = bytes.len() > plain.len() / 4 * 3;
-        self.0.lock().met(is_stranger, plain);
-        if bytes.len() < plain.len() { Body::Packed(Packed { bytes, dictionary }) } else { body.clone() }
+        let (dictionary, candidate) = self.0.lock().dictionaries(plain);
+        let mut packed = Packed::new(plain, dictionary);
+        if let Some(candidate) = candidate {
+            let other = Packed::new(plain, candidate);
+            // Worth it only if it makes a difference: the old one stays in memory as long as objects need it.
+            if other.bytes.len() * 5 < packed.bytes.len() * 4 {
+                self.0.lock().dictionary = Some(other.dictionary.clone());
+                packed = other;
+            }
+        }
+        if packed.bytes.len() < plain.len() { Body::Packed(packed) } else { body.clone() }
     }
 }
 
 impl State {
-    /// The dictionary; the first object becomes it.
-    fn dictionary(&mut self, plain: &Bytes) -> Option<Arc<Vec<u8>>> {
-        if self.dictionary.is_none() {
-            self.take(plain);
+    /// The dictionary for an object, and another one to try.
+    fn dictionaries(&mut self, plain: &Bytes) -> (Arc<Vec<u8>>, Option<Arc<Vec<u8>>>) {
+        let own = || Arc::new(plain[..plain.len().min(DICTIONARY)].to_vec());
+        let dictionary = self.dictionary.get_or_insert_with(own).clone();
+        let candidate = self.candidate.take();
+        self.count += 1;
+        if self.count == self.trial_at {
+            self.candidate = Some(own());
+            self.trial_at = self.trial_at.saturating_mul(2);
         }
-        self.dictionary.clone()
-    }
-
-    fn met(&mut self, is_stranger: bool, plain: &Bytes) {
-        self.strangers = if is_stranger { self.strangers + 1 } else { 0 };
-        if self.strangers >= self.patience {
-            self.take(plain);
-            (self.strangers, self.patience) = (0, self.patience.saturating_mul(2));
-        }
-    }
-
-    fn take(&mut self, plain: &Bytes) {
-        self.dictionary = Some(Arc::new(plain[..plain.len().min(DICTIONARY)].to_vec()));
+        (dictionary, candidate)
     }
 
     /// The same name, held once.

@@ -52,6 +52,9 @@ pub struct Args {
     /// How many objects are there before an agent starts.
     #[arg(long, default_value_t = 400)]
     objects: usize,
+    /// How many bytes the spec of each of them takes beyond a few fields; half of it is what all have in common.
+    #[arg(long, default_value_t = 0)]
+    bytes: usize,
     /// In how many workspaces.
     #[arg(long, default_value_t = 40)]
     workspaces: usize,
@@ -207,7 +210,8 @@ async fn all_phases(args: &Args, servers: Servers, name: &str, program: &Path) -
     say(name, "preparing");
     let field = Field::prepare(servers, args.workspaces).await?;
     let sight = field.publish(program).await?;
-    let trial = Trial { program, field: &field, sight: &sight, quiet: Duration::from_secs(args.quiet) };
+    let trial =
+        Trial { program, field: &field, sight: &sight, quiet: Duration::from_secs(args.quiet), bytes: args.bytes };
     say(name, "catching up");
     let (agent, catch_up) = trial.catch_up(args.objects).await?;
     say(name, &format!("{:.1} objects/s", catch_up.rate()));
@@ -251,7 +255,13 @@ async fn grow(args: &Args, servers: Servers) -> anyhow::Result<Vec<Report>> {
             say(name, &format!("preparing {objects} objects in {workspaces} workspaces"));
             let field = Field::prepare(servers, *workspaces).await?;
             let sight = field.publish(program).await?;
-            let trial = Trial { program, field: &field, sight: &sight, quiet: Duration::from_secs(args.quiet) };
+            let trial = Trial {
+                program,
+                field: &field,
+                sight: &sight,
+                quiet: Duration::from_secs(args.quiet),
+                bytes: args.bytes,
+            };
             say(name, "catching up");
             let (agent, catch_up) = trial.catch_up(*objects).await?;
             say(name, &format!("{:.1} objects/s", catch_up.rate()));

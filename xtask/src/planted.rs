@@ -78,10 +78,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let scratch = Scratch::new(args.target.clone());
     scratch.copy(&plant::plant(&tools::root(), &bugs)?)?;
     say(&format!("{} bugs planted in {}", bugs.len(), scratch.root().display()));
-    let programs = scratch.build(!args.quick, !args.quick && !args.no_promises)?;
     if args.check {
-        return Ok(());
+        return scratch.check(&bugs);
     }
+    let programs = scratch.build(&bugs, !args.quick, !args.quick && !args.no_promises)?;
     let wanted =
         |bug: &&(usize, &Bug)| args.names.is_empty() || args.names.iter().any(|name| bug.1.name.contains(name));
     let chosen: Vec<(usize, &Bug)> = bugs.iter().enumerate().collect();

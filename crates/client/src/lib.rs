@@ -33,7 +33,7 @@ mod writes;
 pub use client::{Client, DeleteOptions, ListOptions};
 pub use connect::{ConnectError, Overrides};
 pub use error::{Error, Status, StatusCause, StatusDetails};
-pub use object::Object;
+pub use object::{Object, Packer};
 pub use requests::{Answers, Asked};
 pub use resource::Resource;
 pub use server::Server;

@@ -1,5 +1,7 @@
 //! One object as a cache keeps it: a few header fields and compact bytes.
 
+mod pack;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -14,11 +16,14 @@ use serde_json::value::RawValue;
 
 use crate::error::Error;
 use crate::resource::Resource;
+use pack::Packed;
+
+pub use pack::Packer;
 
 /// One object: its key and version decoded, the rest as JSON bytes without `managedFields`.
 ///
 /// A `serde_json::Value` of a small object takes more than ten times the room, so caches hold this and decode on use.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Object {
     /// Logical cluster, from annotation `kcp.io/cluster`; empty on servers that have none.
     pub cluster: Arc<str>,
@@ -35,7 +40,14 @@ pub struct Object {
     deleting: bool,
     /// How deep it nests, if that is too deep; small, because there are many objects.
     too_deep: Option<NonZeroU32>,
-    body: Bytes,
+    body: Body,
+}
+
+/// The JSON of an object.
+#[derive(Clone)]
+enum Body {
+    Plain(Bytes),
+    Packed(Packed),
 }
 
 /// Why some JSON is no object.
@@ -105,14 +117,14 @@ impl Object {
             generation: header.generation,
             deleting: header.deletion_timestamp.is_some(),
             too_deep,
-            body: Bytes::from(body.into_bytes().into_boxed_slice()),
+            body: Body::Plain(Bytes::from(body.into_bytes().into_boxed_slice())),
         })
     }
 
     /// The object, decoded; of one that nests too deep only apiVersion, kind and metadata. Whoever needs the whole calls [`Object::read`].
     pub fn value(&self) -> Value {
         // The bytes were valid JSON when the object was made, and not too deep, so this cannot fail.
-        carrick_json::from_slice(&self.body).unwrap_or_default()
+        carrick_json::from_slice(&self.bytes()).unwrap_or_default()
     }
 
     /// The whole object, decoded, or why it cannot be.
@@ -121,7 +133,7 @@ impl Object {
         if let Some(too_deep) = self.too_deep() {
             return Err(failed(too_deep.to_string()));
         }
-        carrick_json::from_slice(&self.body).map_err(|error| failed(error.to_string()))
+        carrick_json::from_slice(&self.bytes()).map_err(|error| failed(error.to_string()))
     }
 
     /// How deep the object nests, if that is too deep to be read.
@@ -133,13 +145,16 @@ impl Object {
     pub fn decode<T: serde::de::DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         match self.too_deep() {
             Some(too_deep) => Err(serde::de::Error::custom(too_deep)),
-            None => carrick_json::from_slice(&self.body),
+            None => carrick_json::from_slice(&self.bytes()),
         }
     }
 
     /// The object as JSON, without `managedFields`; of one that nests too deep only what [`Object::value`] has.
-    pub fn bytes(&self) -> &Bytes {
-        &self.body
+    pub fn bytes(&self) -> Bytes {
+        match &self.body {
+            Body::Plain(bytes) => bytes.clone(),
+            Body::Packed(packed) => packed.unpack(),
+        }
     }
 
     /// All labels.
@@ -167,15 +182,34 @@ impl Object {
         self.deleting
     }
 
+    /// How many bytes its JSON takes in memory.
+    #[cfg(test)]
+    fn room(&self) -> usize {
+        match &self.body {
+            Body::Plain(bytes) => bytes.len(),
+            Body::Packed(packed) => packed.room(),
+        }
+    }
+
     fn metadata(&self) -> Metadata {
         #[derive(Default, Deserialize)]
         struct Outer {
             #[serde(default)]
             metadata: Metadata,
         }
-        serde_json::from_slice::<Outer>(&self.body).unwrap_or_default().metadata
+        serde_json::from_slice::<Outer>(&self.bytes()).unwrap_or_default().metadata
     }
 }
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        let header = |it: &Self| (it.cluster.clone(), it.namespace.clone(), it.name.clone(), it.uid.clone());
+        let version = |it: &Self| (it.resource_version.clone(), it.generation, it.deleting);
+        header(self) == header(other) && version(self) == version(other) && self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Object {}
 
 impl kube::runtime::reflector::Lookup for Object {
     type DynamicType = Resource;

@@ -15,8 +15,8 @@ mod state;
 use std::fmt;
 use std::sync::Arc;
 
-use carrick_client::Object;
 use carrick_client::watch::Event;
+use carrick_client::{Object, Packer};
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -116,7 +116,8 @@ impl<K: DeserializeOwned + 'static> FleetStore<K> {
 impl FleetStore<Object> {
     /// An empty store of objects that are kept as compact bytes and decoded on use.
     pub fn compact() -> Self {
-        Self::with(|object| Ok(object.clone()))
+        let packer = Packer::default();
+        Self::with(move |object| Ok(packer.pack(object)))
     }
 }
 

@@ -104,7 +104,7 @@ async fn definition(local: &Client, pr: &PublishedResource) -> Result<Crd, Toolk
     let found = find_kind(local, group, kind).await.map_err(failed)?;
     let found = found.ok_or_else(|| ToolkitError::Missing { kind: kind.clone(), group: group.clone() })?;
     if let Some(object) = fetch_crd(local, &format!("{}.{group}", found.plural)).await.map_err(failed)? {
-        return Ok(Crd::from_text(object.bytes())?);
+        return Ok(Crd::from_text(&object.bytes())?);
     }
     describe(local, found).await.map_err(failed)?.map_err(ToolkitError::OpenApi)
 }

@@ -106,11 +106,15 @@ impl Field {
     }
 
     /// Orders one object of each name, in the workspaces in turn; returns when each was acknowledged.
-    pub async fn order(&self, names: &[String], teams: &[Workspace]) -> anyhow::Result<Vec<Instant>> {
+    pub async fn order(&self, names: &[String], teams: &[Workspace], bytes: usize) -> anyhow::Result<Vec<Instant>> {
         let orders = names.iter().zip(teams.iter().cycle()).enumerate();
         stream::iter(orders)
             .map(|(i, (name, team))| async move {
-                self.stage.order(team, name, json!({ "region": "eu", "size": i })).await?;
+                let mut spec = json!({ "region": "eu", "size": i });
+                if bytes > 0 {
+                    spec["owner"] = filling(i, bytes).into();
+                }
+                self.stage.order(team, name, spec).await?;
                 anyhow::Ok(Instant::now())
             })
             .buffered(IN_FLIGHT)
@@ -131,6 +135,34 @@ impl Field {
             self.service.kubeconfig(&world.service_kubeconfig(User::Admin))?,
         ])
     }
+}
+
+/// A text of so many bytes: words that all objects have in common, and as many that are this one's own.
+fn filling(number: usize, bytes: usize) -> String {
+    const COMMON: [&str; 8] = [
+        "storageClass=",
+        "replicas=",
+        "passwordSecretRef=",
+        "memory=",
+        "schedule=",
+        "hostname=",
+        "database=",
+        "retention=",
+    ];
+    let mut seed = number as u64 + 1;
+    let mut text = String::with_capacity(bytes + 32);
+    let mut turn = 0;
+    while text.len() < bytes {
+        let common = COMMON[turn % COMMON.len()];
+        text.push_str(common);
+        for _ in 0..common.len() {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            text.push(char::from(b'a' + (seed >> 60) as u8));
+        }
+        turn += 1;
+    }
+    text.truncate(bytes);
+    text
 }
 
 /// The folder with the servers written in Go, which are built if need be.

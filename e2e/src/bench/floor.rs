@@ -29,7 +29,7 @@ pub async fn floor(field: &Field, objects: usize) -> anyhow::Result<(CatchUp, La
         service: Server::from_kubeconfig_yaml(&service)?.client(),
     };
     let names: Vec<String> = (0..objects + IN_A_ROW).map(|i| format!("order-{i}")).collect();
-    field.order(&names, &field.teams).await?;
+    field.order(&names, &field.teams, 0).await?;
     for team in &field.teams {
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": team.cluster } });
         hands.service.create(&kinds::namespaces(), None, &namespace).await?;

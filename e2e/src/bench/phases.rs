@@ -29,13 +29,15 @@ pub struct Trial<'a> {
     pub sight: &'a Sight,
     /// For how long nothing may be asked before an agent counts as being at rest.
     pub quiet: Duration,
+    /// How many bytes the spec of an object takes beyond a few fields.
+    pub bytes: usize,
 }
 
 impl Trial<'_> {
     /// Objects are there before the agent starts; ends when all are placed and the agent rests.
     pub async fn catch_up(&self, objects: usize) -> anyhow::Result<(Process, CatchUp)> {
         let names: Vec<String> = (0..objects).map(|i| format!("order-{i}")).collect();
-        self.field.order(&names, &self.field.teams).await?;
+        self.field.order(&names, &self.field.teams, self.bytes).await?;
         let before = self.sight.look(Seen::placed);
         self.forget_requests();
         let started = Instant::now();
@@ -125,7 +127,7 @@ impl Trial<'_> {
         let names: Vec<String> = (0..backlog).map(|i| format!("crowd-{i}")).collect();
         let (alone, others) = self.field.teams.split_at(1);
         let others = if others.is_empty() { alone } else { others };
-        self.field.order(&names, others).await?;
+        self.field.order(&names, others, self.bytes).await?;
         let before = self.sight.look(Seen::placed);
         let agent = self.field.start(self.program)?;
         self.placed("the first of the crowd is placed", before + 1).await?;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
 use super::attempt::Program;
+use super::list::Bug;
 use crate::tools;
 
 /// Where the copy is and where it is built.
@@ -64,30 +65,34 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Builds all test programs that are needed.
-    pub fn build(&self, scenarios: bool, promises: bool) -> anyhow::Result<Vec<Program>> {
+    /// Sees whether the edited code compiles.
+    pub fn check(&self, bugs: &[Bug]) -> anyhow::Result<()> {
+        let mut command = self.cargo("check");
+        output(command.arg("--lib"), bugs).map(drop)
+    }
+
+    fn cargo(&self, verb: &str) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).arg(verb);
+        // The command line along with them, so that dependencies have the features they have everywhere else.
+        command.args(["-p", "carrick-syncagent", "-p", "carrick-e2e", "-p", "carrick"]);
+        command.args(["--message-format", "json-render-diagnostics"]);
         command
-            .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", &self.target)
-            // The command line along with them, so that dependencies have the features they have everywhere else.
-            .args(["test", "--no-run", "-p", "carrick-syncagent", "-p", "carrick-e2e", "-p", "carrick", "--lib"])
-            .args(["--message-format", "json-render-diagnostics"])
-            .stdout(Stdio::piped());
+    }
+
+    /// Builds all test programs that are needed.
+    pub fn build(&self, bugs: &[Bug], scenarios: bool, promises: bool) -> anyhow::Result<Vec<Program>> {
+        let mut command = self.cargo("test");
+        command.args(["--no-run", "--lib"]);
         if scenarios {
             command.args(["--test", "embedded", "--bin", "api-syncagent"]);
         }
         if promises {
             command.args(["--test", "promises"]);
         }
-        let output = command.output().context("cannot start cargo")?;
-        ensure!(
-            output.status.success(),
-            "the edited code does not compile:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let told = output(&mut command, bugs)?;
         let mut programs = Vec::new();
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
+        for line in told.lines() {
             let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
             let (Some(path), Some(name)) = (message["executable"].as_str(), message["target"]["name"].as_str()) else {
                 continue;
@@ -111,4 +116,19 @@ impl Scratch {
         ensure!(programs.iter().any(|program| !program.is_suite), "there are no unit tests");
         Ok(programs)
     }
+}
+
+/// Runs cargo and returns what it prints. If the edited code does not compile, the error names the bugs.
+fn output(command: &mut Command, bugs: &[Bug]) -> anyhow::Result<String> {
+    let output = command.output().context("cannot start cargo")?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut errors =
+        told.split("\n\n").filter(|part| part.trim_start().starts_with("error")).collect::<Vec<_>>().join("\n\n");
+    for (number, bug) in bugs.iter().enumerate() {
+        errors = errors.replace(&format!("planted::on({number})"), &format!("planted::on(\"{}\")", bug.name));
+    }
+    bail!("the edited code does not compile:\n{errors}")
 }

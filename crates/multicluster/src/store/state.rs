@@ -261,14 +261,19 @@ impl<K> State<K> {
         index: &str,
         value: &'a str,
     ) -> impl Iterator<Item = &'a Arc<K>> {
-        let found = self.indexes.get(index).into_iter().flat_map(move |index| index.of(value, Some(cluster)));
-        found.filter_map(|[_, cluster, namespace, name]| self.get(cluster, namespace, name))
+        let index = self.indexes.get(index);
+        let found =
+            index.into_iter().flat_map(move |index| index.of(value, Some(cluster)).map(move |entry| (index, entry)));
+        found.filter_map(move |(index, (_, [cluster, namespace, name]))| {
+            self.get(cluster, namespace, name).filter(|item| index.has(item, value))
+        })
     }
 
     pub(super) fn by_index_all<'a>(&'a self, index: &str, value: &'a str) -> impl Iterator<Item = (Key, Arc<K>)> {
-        let found = self.indexes.get(index).into_iter().flat_map(move |index| index.of(value, None));
-        found.filter_map(|[_, cluster, namespace, name]| {
-            let item = self.get(cluster, namespace, name)?;
+        let index = self.indexes.get(index);
+        let found = index.into_iter().flat_map(move |index| index.of(value, None).map(move |entry| (index, entry)));
+        found.filter_map(move |(index, (_, [cluster, namespace, name]))| {
+            let item = self.get(cluster, namespace, name).filter(|item| index.has(item, value))?;
             let key = Key::new(ClusterName::new(cluster.clone()).ok()?, namespace.clone(), name.clone());
             Some((key, item.clone()))
         })

@@ -19,7 +19,7 @@ impl Definition {
     /// The whole definition as it is now; `None` if it is gone.
     pub(crate) async fn read(&self, local: &Client) -> Result<Option<Result<Crd, CrdError>>, Error> {
         match self {
-            Self::Crd(name) => Ok(fetch(local, name).await?.map(|object| Crd::from_text(object.bytes()))),
+            Self::Crd(name) => Ok(fetch(local, name).await?.map(|object| Crd::from_text(&object.bytes()))),
             Self::Served(text) => Ok(Some(Crd::from_text(text))),
         }
     }

@@ -156,7 +156,7 @@ impl Shelf {
             concerned.cloned().collect()
         };
         if !concerned.is_empty() {
-            let crd = Crd::from_text(object.bytes());
+            let crd = Crd::from_text(&object.bytes());
             let definition = Definition::Crd(name.to_owned());
             for pr in concerned {
                 self.made.make(&pr, &version, &crd, &definition, &self.agent_name);

@@ -69,19 +69,28 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
 
 /// Decodes JSON and notes duplicate fields, or tells what is wrong with it.
 pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value, String> {
+    if carrick_json::depth(content) > deepest() {
+        return Err("exceeded max depth".to_owned());
+    }
     let told = |error: serde_json::Error| gojson::complaint(content).unwrap_or_else(|| error.to_string());
     let mut reader = serde_json::Deserializer::from_slice(content);
-    // Nodes count for themselves.
+    // It was looked at above.
     reader.disable_recursion_limit();
-    let value = Node { path: "", depth: 0, duplicates }.deserialize(&mut reader).map_err(told)?;
+    let value = Node { path: "", duplicates }.deserialize(&mut reader).map_err(told)?;
     reader.end().map_err(told)?;
     Ok(value)
+}
+
+/// How deep a body may nest on this thread. Whoever embeds the plane chooses the stack of its threads, and no request may exhaust it.
+fn deepest() -> usize {
+    /// What walking through an object takes for every level, without optimisation and with room to spare.
+    const LEVEL: usize = 4 << 10;
+    stacker::remaining_stack().map_or(128, |left| left / LEVEL).min(gojson::MAX_DEPTH)
 }
 
 /// Builds a value like `serde_json` does, and notes duplicate keys.
 struct Node<'a> {
     path: &'a str,
-    depth: usize,
     duplicates: &'a mut Vec<String>,
 }
 
@@ -89,9 +98,6 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        if self.depth > gojson::MAX_DEPTH {
-            return Err(D::Error::custom("exceeded max depth"));
-        }
         deserializer.deserialize_any(self)
     }
 }
@@ -135,7 +141,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut items = Vec::new();
         loop {
             let path = format!("{}[{}]", self.path, items.len());
-            let below = Node { path: &path, depth: self.depth + 1, duplicates: &mut *self.duplicates };
+            let below = Node { path: &path, duplicates: &mut *self.duplicates };
             match list.next_element_seed(below)? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
@@ -153,7 +159,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             if map.contains_key(&key) {
                 self.duplicates.push(path.clone());
             }
-            let below = Node { path: &path, depth: self.depth + 1, duplicates: &mut *self.duplicates };
+            let below = Node { path: &path, duplicates: &mut *self.duplicates };
             let value = entries.next_value_seed(below)?;
             map.insert(key, value);
         }

@@ -121,7 +121,7 @@ async fn what_is_deep_is_kept_as_it_is_unless_it_is_too_deep() {
         )
     };
     let spec = |levels: usize| json!({"size": 1, "free": {"deep": deep(levels)}});
-    for (name, levels) in [("shallow", 100), ("deep", 200), ("deepest", 480)] {
+    for (name, levels) in [("shallow", 100), ("deep", 200), ("deepest", 400)] {
         world.admin.post(WIDGETS, widget(name, spec(levels))).await.expect(201);
         let headers = [("content-type", "application/merge-patch+json")];
         let path = format!("{WIDGETS}/{name}");

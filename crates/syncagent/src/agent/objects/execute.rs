@@ -81,6 +81,11 @@ impl StepError {
         }
     }
 
+    /// Whether something else is in the place of the copy, and stays there until its owner does something about it.
+    pub fn is_taken(&self) -> bool {
+        matches!(self, Self::Foreign { .. } | Self::Refused(_))
+    }
+
     /// Whether a server knows us and says no.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.is_forbidden())
@@ -128,6 +133,8 @@ pub(super) struct Executor<'a> {
     pub namespaces: &'a Namespaces,
     pub recorder: &'a Recorder,
     pub rules: &'a Rules,
+    /// Whether another object was in the place of the copy when it was last looked at.
+    pub was_taken: bool,
     pub key: &'a SourceKey,
     /// The primary.
     pub source: &'a Value,
@@ -300,17 +307,25 @@ impl Executor<'_> {
     async fn create(&mut self, at: Place, object: Value) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let client = self.client(at.side);
-        let created = client.create(&kind, namespace, &object).await;
-        let Err(refused) = &created else { return self.wrote("create", at, created) };
-        if refused.is_not_found() {
-            // The namespace may have been deleted since it was last seen.
-            self.namespaces.0.lock().clear();
+        let get = async || client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source));
+        // Where the place was taken before, it probably is so still: that is no reason to write again and again.
+        let mut existing = if self.was_taken { get().await? } else { None };
+        if existing.is_none() {
+            let created = client.create(&kind, namespace, &object).await;
+            let Err(refused) = &created else { return self.wrote("create", at, created) };
+            if refused.is_not_found() {
+                // The namespace may have been deleted since it was last seen.
+                self.namespaces.0.lock().clear();
+            }
+            if !refused.is_already_exists() {
+                return self.wrote("create", at, created);
+            }
+            existing = get().await?;
+            if existing.is_none() {
+                return self.wrote("create", at, created);
+            }
         }
-        if !refused.is_already_exists() {
-            return self.wrote("create", at, created);
-        }
-        let existing = client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source))?;
-        let Some(existing) = existing else { return self.wrote("create", at, created) };
+        let existing = existing.unwrap_or_default();
         match adopt(&existing, &object, self.rules.adoption, &self.rules.subresources) {
             // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew with
             // the copy in sight.

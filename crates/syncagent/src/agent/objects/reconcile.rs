@@ -121,6 +121,11 @@ impl ReconcileError {
         format!("Failed to process object: {detail}")
     }
 
+    /// Whether something else is in the place of the copy.
+    fn is_taken(&self) -> bool {
+        matches!(self, Self::Step(error) if error.is_taken())
+    }
+
     /// Whether a server knows us and says no.
     pub fn is_forbidden(&self) -> bool {
         match self {
@@ -170,6 +175,7 @@ pub(super) async fn reconcile(
     let Some(source) = source else {
         shared.related.forget(&shared.user(request));
         shared.reach.forget(request);
+        shared.note_taken(request, None);
         shared.note_orphan(request, orphan(shared, &source_key(request)).as_ref());
         shared.context.metrics.hops.forget(request);
         return Ok(Next::OnChange);
@@ -180,9 +186,12 @@ pub(super) async fn reconcile(
     // A panic is a defect, but one object must not take the others down with it.
     let result = AssertUnwindSafe(process(shared, request, cluster, (&source, too_deep), since)).catch_unwind().await;
     let result = result.unwrap_or(Err(ReconcileError::Panic));
+    let taken = result.as_ref().err().filter(|error| error.is_taken());
+    let is_news = shared.note_taken(request, taken.map(ToString::to_string)) || taken.is_none();
     if let (Err(error), Some(explained)) = (&result, &shared.context.explained) {
         explained.tell(&shared.rules().name, request, Err(error.to_string()));
     } else if let Err(error) = &result
+        && is_news
         && !error.is_race()
         && !matches!(error, ReconcileError::Notices(_))
     {
@@ -316,6 +325,7 @@ async fn process(
         namespaces: &shared.namespaces,
         recorder: &shared.context.recorder,
         rules: &rules,
+        was_taken: shared.was_taken(request),
         key: &key,
         source,
         rivals: &rivals,

@@ -70,6 +70,8 @@ pub(super) struct Shared {
     orphaned: Mutex<HashSet<Key>>,
     /// Objects that failed when they were last looked at.
     failing: Mutex<HashSet<Key>>,
+    /// What was told about objects in the place of whose copy another object is.
+    taken: Mutex<HashMap<Key, String>>,
     rules: watch::Sender<Arc<Rules>>,
     /// Objects to look at although they have not changed themselves.
     looks: mpsc::UnboundedSender<Key>,
@@ -115,6 +117,7 @@ impl Syncer {
             let_go: Mutex::default(),
             orphaned: Mutex::default(),
             failing: Mutex::default(),
+            taken: Mutex::default(),
             rules: watch::Sender::new(rules),
             looks,
         });
@@ -225,6 +228,18 @@ impl Shared {
     /// Whether an object was let go.
     pub fn was_let_go(&self, key: &Key) -> bool {
         self.let_go.lock().contains(key)
+    }
+
+    /// Whether another object was in the place of the copy when it was last looked at.
+    pub fn was_taken(&self, key: &Key) -> bool {
+        self.taken.lock().contains_key(key)
+    }
+
+    /// Notes what is to be told about a place that is taken, or that it is not, and says whether it is news.
+    pub fn note_taken(&self, key: &Key, problem: Option<String>) -> bool {
+        let mut all = self.taken.lock();
+        let Some(problem) = problem else { return all.remove(key).is_some() };
+        all.insert(key.clone(), problem.clone()).is_none_or(|before| before != problem)
     }
 
     /// Notes that an object was let go, or is taken care of again.

@@ -42,6 +42,8 @@ pub struct Flow {
     pub takes_over: bool,
     /// Whether Gadgets, a second kind, are published as a schema only.
     pub has_gadgets: bool,
+    /// Whether the agent writes copies by server-side apply.
+    pub apply: bool,
 }
 
 /// Some deeds, and what they lead to.
@@ -74,7 +76,13 @@ impl Flow {
             passes_on: false,
             takes_over: false,
             has_gadgets: false,
+            apply: false,
         }
+    }
+
+    /// The same by server-side apply.
+    pub fn applied(self, name: &'static str) -> Self {
+        Self { name, apply: true, ..self }
     }
 
     /// Publishes it, to both teams.

@@ -128,7 +128,7 @@ impl Lab {
 
     /// Starts an agent.
     pub fn start_agent(&mut self) -> anyhow::Result<()> {
-        let setup = Setup { probes: true, timing: self.timing, ..Setup::default() };
+        let setup = Setup { probes: true, timing: self.timing, apply: self.flow.apply, ..Setup::default() };
         self.agent = Some(Agent::start(&self.stage, setup)?);
         Ok(())
     }

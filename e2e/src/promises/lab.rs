@@ -224,6 +224,8 @@ impl Lab {
 
     /// Waits until nothing has been written for a given time, and returns what is there then.
     pub async fn rest_for(&self, calm: Duration) -> anyhow::Result<State> {
+        // Between two writes of large objects it is calm, too.
+        let calm = if self.flow.heavy { calm * 4 } else { calm };
         let started = Instant::now();
         loop {
             let before = (self.eyes.revisions(), self.switch.writes());

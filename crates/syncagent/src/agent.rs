@@ -119,6 +119,7 @@ impl Default for Timing {
 
 /// What one agent runs with.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools)] // one per flag
 pub struct AgentConfig {
     /// The service cluster.
     pub local: Server,

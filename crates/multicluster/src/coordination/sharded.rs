@@ -42,6 +42,10 @@ use view::{Step, View};
 
 /// The clusters are divided into slots, and the slots among all processes of a group.
 ///
+/// A process watches an endpoint only if that serves a cluster of its share: with one endpoint per cluster, each process has the watches
+/// and the memory for its share only, and reads a cluster when it gets it. Of kcp's endpoints, which serve many clusters, all processes
+/// watch nearly all.
+///
 /// All processes of a group must use the same number of slots; one that does not waits until the others are gone. Rights needed:
 /// `get`, `list`, `watch`, `create`, `patch` and `delete` on Leases of the namespace.
 ///
@@ -185,8 +189,12 @@ impl Sharded {
         let Member { group, id, slots, .. } = &self.member;
         tracing::info!(group = &**group, process = &**id, slots = count, of = slots, "Sharing the clusters.");
         let (deadline, slots) = (deadline.clone(), *slots);
+        let working = Arc::new(working);
+        let watched = working.clone();
         let owns = move |cluster: &ClusterName| working[slot_of(cluster, slots)] && deadline.is_ahead();
-        self.ownership.send_replace(Ownership::new(version, owns));
+        // A deadline that lapses is no reason to stop watching: most are met again.
+        let watches = move |cluster: &ClusterName| watched[slot_of(cluster, slots)];
+        self.ownership.send_replace(Ownership::new(version, owns).watching(watches));
     }
 }
 

@@ -67,6 +67,11 @@ pub(super) fn duration(lease: &Value) -> Option<Duration> {
     lease["spec"]["leaseDurationSeconds"].as_u64().map(Duration::from_secs)
 }
 
+/// A duration as a Lease can hold it: at least a second, at most what fits into 32 bits.
+pub(super) fn whole_seconds(duration: Duration) -> Duration {
+    Duration::from_secs(duration.as_secs().clamp(1, i32::MAX.unsigned_abs().into()))
+}
+
 /// The version of the object. API servers number their changes, so that a later one is a larger number.
 pub(super) fn version(lease: &Value) -> u64 {
     lease["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or_default()

@@ -109,7 +109,7 @@ impl Sharded {
     /// How long a process that died keeps its clusters, in whole seconds: 15 unless said otherwise.
     #[must_use]
     pub fn duration(mut self, duration: Duration) -> Self {
-        self.member.duration = Duration::from_secs(duration.as_secs().max(1));
+        self.member.duration = lease::whole_seconds(duration);
         self
     }
 

@@ -2,11 +2,15 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use carrick_multicluster::{
-    Action, ClusterKey, Config, Context, Endpoint, Fleet, FleetEvent, MultiClusterController, Request,
+    Action, ClusterKey, Config, Context, Endpoint, Fleet, FleetEvent, MultiClusterController, Provider, Request,
 };
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use kube::core::{ApiResource, GroupVersionKind};
@@ -290,4 +294,37 @@ async fn a_dead_cluster_of_another_fleet_does_not_stop_those_that_live() {
     dead.put("configmaps", "dead", "default", "x", &data("x"));
     dead.set_down(false);
     seen.hear("a/x").await;
+}
+
+/// A provider that tells another fleet each time it is asked, and panics the first time.
+struct Shaky(Arc<AtomicUsize>, Fake);
+
+impl Provider for Shaky {
+    fn events(&self) -> BoxStream<'static, FleetEvent> {
+        let first = self.0.fetch_add(1, Ordering::Relaxed) == 0;
+        let script = Script::with("e", &self.1, &["a", if first { "b" } else { "c" }]);
+        if first {
+            script.up("gone", &self.1);
+        }
+        let told = script.events().take(if first { 5 } else { 4 });
+        let end = futures::stream::poll_fn(move |_| if first { panic!("out of clusters") } else { Poll::Pending });
+        told.chain(end).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_panics_is_told_and_asked_anew() {
+    let (fake, _) = two_clusters();
+    fake.put("configmaps", "c", "default", "x", &data("x"));
+    let fleet = Fleet::from(Shaky(Arc::default(), fake));
+    let seen = Words::default();
+    let controller = MultiClusterController::<ConfigMap>::on(&fleet, config());
+    let (_task, errors) = poll(controller.run(named, policy, Arc::new(seen.clone())));
+    seen.hear("a/x").await;
+    seen.hear("c/x").await;
+    eventually(|| fleet.cluster("b").is_err(), || "the end of a cluster that is not told any more".to_owned()).await;
+    eventually(|| fleet.health().is_live(), || fleet.health().to_string()).await;
+    assert_eq!(fleet.health().endpoints.len(), 1);
+    assert!(errors.all()[0].starts_with("cannot follow the provider: "), "{:?}", errors.all());
+    assert!(errors.all()[0].contains("out of clusters"), "{:?}", errors.all());
 }

@@ -47,16 +47,11 @@ fn convert(action: &KubeAction, shown: &str) -> Action {
     if *action == KubeAction::await_change() {
         return Action::AwaitChange;
     }
-    match requeue_after(shown).filter(|after| *action == KubeAction::requeue(*after)) {
-        Some(after) => Action::Requeue(after),
-        None => {
-            tracing::warn!(
-                shown,
-                "An action of kube is not understood, so its object is looked at with growing pauses."
-            );
-            Action::Backoff
-        }
+    if let Some(after) = requeue_after(shown).filter(|after| *action == KubeAction::requeue(*after)) {
+        return Action::Requeue(after);
     }
+    tracing::warn!(shown, "An action of kube is not understood, so its object is looked at with growing pauses.");
+    Action::Backoff
 }
 
 fn requeue_after(text: &str) -> Option<Duration> {

@@ -61,8 +61,8 @@ fn note_drained(drained: &watch::Sender<u64>, version: u64) {
 
 /// A predicate over cluster names, with a version that grows with every change.
 ///
-/// What is not owned is not worked on, and if an endpoint serves nothing that is owned it is not watched either, unless
-/// [`Ownership::watching`] asks for it.
+/// What is not owned is not worked on. An endpoint that serves one cluster only ([`ClusterKey::Fixed`](crate::ClusterKey::Fixed)) is not
+/// watched either, unless the cluster is owned or [`Ownership::watching`] asks for it. Endpoints of many clusters are watched by all.
 #[derive(Clone)]
 pub struct Ownership {
     version: u64,

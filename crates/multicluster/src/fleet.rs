@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
 use crate::coordination::{Coordinator, Ownership};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{ClusterKey, Endpoint};
 use crate::error::ClusterError;
 use crate::event::FleetEvent;
 use crate::guard::Panicked;
@@ -66,7 +66,7 @@ struct State {
     roster: Roster,
     ownership: Ownership,
     informers: HashMap<InformerKey, Weak<dyn AnyInformer>>,
-    /// Endpoints that are watched: those with clusters that concern this process.
+    /// Endpoints that are watched: those that concern this process.
     watched: HashSet<EndpointId>,
     subscribers: Vec<mpsc::UnboundedSender<FleetEvent>>,
     controllers: HashMap<u64, Controller>,
@@ -424,7 +424,11 @@ impl State {
     /// Whether an endpoint concerns this process.
     fn is_wanted(&self, id: &EndpointId) -> bool {
         let ownership = &self.ownership;
-        ownership.watches_all() || self.roster.clusters_at(id).any(|cluster| ownership.watches(cluster))
+        // Whoever owns one of many clusters has to watch all of them, and whoever takes over another one then knows it, and its deletions.
+        let is_shared = |endpoint: &Endpoint| !matches!(endpoint.key, ClusterKey::Fixed(_));
+        ownership.watches_all()
+            || self.roster.endpoint(id).is_some_and(is_shared)
+            || self.roster.clusters_at(id).any(|cluster| ownership.watches(cluster))
     }
 
     /// Begins to watch an endpoint, if it concerns this process and is not watched yet.

@@ -197,7 +197,7 @@ where
                 }
                 turn.into_iter().collect()
             }
-            News::Fleet(FleetEvent::EndpointDown(id)) => {
+            News::Fleet(FleetEvent::EndpointDown(id)) | News::Unwatched(id) => {
                 self.gate.endpoint_down(&id);
                 Vec::new()
             }
@@ -206,10 +206,6 @@ where
                 Vec::new()
             }
             News::Fleet(_) => Vec::new(),
-            News::Unwatched(id) => {
-                self.gate.endpoint_down(&id);
-                Vec::new()
-            }
             News::WatchFails { resource, endpoint, error } => {
                 self.reports.push_back(Err(Error::Watch { endpoint, resource, error }));
                 Vec::new()

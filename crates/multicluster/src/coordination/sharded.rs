@@ -42,9 +42,9 @@ use view::{Step, View};
 
 /// The clusters are divided into slots, and the slots among all processes of a group.
 ///
-/// A process watches an endpoint only if that serves a cluster of its share: with one endpoint per cluster, each process has the watches
-/// and the memory for its share only, and reads a cluster when it gets it. Of kcp's endpoints, which serve many clusters, all processes
-/// watch nearly all.
+/// Where every cluster has an endpoint of its own, a process has watches and memory for its share only, and reads a cluster when it gets it.
+/// What was deleted there before that, and not reconciled by the process before, is seen by nobody: use finalizers, or
+/// [`Sharded::watch_everything`]. Endpoints that serve many clusters, such as kcp's, are watched by all processes, and no deletion is lost.
 ///
 /// All processes of a group must use the same number of slots; one that does not waits until the others are gone. Rights needed:
 /// `get`, `list`, `watch`, `create`, `patch` and `delete` on Leases of the namespace.
@@ -60,6 +60,7 @@ pub struct Sharded {
     stop: CancellationToken,
     /// Set while [`Coordinator::run`] runs.
     view: Arc<Mutex<Option<View>>>,
+    watch_everything: bool,
 }
 
 impl Sharded {
@@ -82,6 +83,7 @@ impl Sharded {
             drained: channel::Sender::new(0),
             stop: CancellationToken::new(),
             view: Arc::default(),
+            watch_everything: false,
         }
     }
 
@@ -110,6 +112,13 @@ impl Sharded {
     #[must_use]
     pub fn duration(mut self, duration: Duration) -> Self {
         self.member.duration = lease::whole_seconds(duration);
+        self
+    }
+
+    /// Watches all clusters, those of other processes too: it takes over at once, and knows what was deleted there.
+    #[must_use]
+    pub fn watch_everything(mut self) -> Self {
+        self.watch_everything = true;
         self
     }
 
@@ -193,7 +202,8 @@ impl Sharded {
         let watched = working.clone();
         let owns = move |cluster: &ClusterName| working[slot_of(cluster, slots)] && deadline.is_ahead();
         // A deadline that lapses is no reason to stop watching: most are met again.
-        let watches = move |cluster: &ClusterName| watched[slot_of(cluster, slots)];
+        let everything = self.watch_everything;
+        let watches = move |cluster: &ClusterName| everything || watched[slot_of(cluster, slots)];
         self.ownership.send_replace(Ownership::new(version, owns).watching(watches));
     }
 }

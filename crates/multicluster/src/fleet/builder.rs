@@ -15,17 +15,16 @@ use super::roster::Roster;
 use super::{Fleet, Inner, State};
 use crate::cluster::Cluster;
 use crate::coordination::{All, Coordinator, Ownership};
-use crate::event::{FleetEvent, Gone};
-use crate::guard::{caught, words};
+use crate::event::FleetEvent;
+use crate::guard::words;
 use crate::informer::Habits;
-use crate::name::{ClusterName, EndpointId};
-use crate::provider::Provider;
+use crate::provider::{Provider, steady};
 
 const MOVE_GRACE: Duration = Duration::from_secs(5);
 /// How long a cluster keeps a client that nobody asks for.
 const IDLE: Duration = Duration::from_mins(5);
 
-/// Pauses before a provider or coordinator that panicked is tried again: the first one, doubled from try to try up to the longest.
+/// Pauses before a coordinator that panicked is tried again: the first one, doubled from try to try up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -95,37 +94,13 @@ impl FleetBuilder {
     }
 }
 
-/// What fails when a provider, or a coordinator, panics.
-const PROVIDER: &str = "the provider";
+/// What fails when a coordinator panics.
 const COORDINATOR: &str = "the coordinator";
 
-/// Follows the provider. One that panics is told as failing and asked anew: its next stream tells the whole fleet, and what it leaves out has
-/// left meanwhile.
 async fn follow_provider(inner: Arc<Inner>, provider: Arc<dyn Provider>) {
-    let mut before = Before::default();
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let message = match caught(|| provider.events()) {
-            Ok(events) => {
-                let mut events = AssertUnwindSafe(events).catch_unwind();
-                loop {
-                    match events.next().await {
-                        Some(Ok(event)) => {
-                            for event in before.told(event) {
-                                inner.event(event);
-                            }
-                        }
-                        Some(Err(panic)) => break words(&*panic),
-                        None => return,
-                    }
-                }
-            }
-            Err(message) => message,
-        };
-        inner.event(fails(PROVIDER, &message));
-        before.note(&inner.state.lock().roster);
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+    let mut events = steady(provider);
+    while let Some(event) = events.next().await {
+        inner.event(event);
     }
 }
 
@@ -136,49 +111,12 @@ async fn coordinate(inner: Arc<Inner>, coordinator: Arc<dyn Coordinator>) {
         // Called inside, so that a panic before its first await is caught as well.
         let run = AssertUnwindSafe(async { coordinator.clone().run().await }).catch_unwind();
         let Err(panic) = run.await else { return };
-        inner.event(fails(COORDINATOR, &words(&*panic)));
+        let problem = format!("it panicked: {}", words(&*panic));
+        let error = Error::Request { request: COORDINATOR.to_owned(), problem };
+        inner.event(FleetEvent::Failing { source: COORDINATOR.into(), error });
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
         inner.event(FleetEvent::Recovered { source: COORDINATOR.into() });
-    }
-}
-
-fn fails(what: &str, message: &str) -> FleetEvent {
-    let error = Error::Request { request: format!("{what} of the fleet"), problem: format!("it panicked: {message}") };
-    FleetEvent::Failing { source: what.into(), error }
-}
-
-/// What a provider told before it panicked.
-#[derive(Default)]
-struct Before {
-    clusters: HashMap<ClusterName, u64>,
-    endpoints: HashSet<EndpointId>,
-    panicked: bool,
-}
-
-impl Before {
-    fn note(&mut self, roster: &Roster) {
-        self.clusters = roster.clusters().map(|cluster| (cluster.name().clone(), cluster.epoch())).collect();
-        self.endpoints = roster.endpoints().map(|endpoint| endpoint.id.clone()).collect();
-        self.panicked = true;
-    }
-
-    /// What an event of the stream after that means.
-    fn told(&mut self, event: FleetEvent) -> Vec<FleetEvent> {
-        match &event {
-            FleetEvent::EndpointUp(endpoint) => drop(self.endpoints.remove(&endpoint.id)),
-            FleetEvent::Engage(cluster) => drop(self.clusters.remove(cluster.name())),
-            FleetEvent::Synced if std::mem::take(&mut self.panicked) => {
-                let leave = |(name, epoch)| FleetEvent::Disengage { name, epoch, why: Gone::Removed };
-                let mut events: Vec<FleetEvent> = self.clusters.drain().map(leave).collect();
-                events.extend(self.endpoints.drain().map(FleetEvent::EndpointDown));
-                events.push(FleetEvent::Recovered { source: PROVIDER.into() });
-                events.push(event);
-                return events;
-            }
-            _ => {}
-        }
-        vec![event]
     }
 }
 

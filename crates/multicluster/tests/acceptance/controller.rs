@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use carrick_multicluster::{
-    Action, Cluster, ClusterError, Config, Context, Coordinator, Fleet, FleetEvent, MultiClusterController, Ownership,
-    Request,
+    Action, Cluster, ClusterError, ClusterKey, Config, Context, Coordinator, Endpoint, Fleet, FleetEvent,
+    MultiClusterController, Ownership, Request,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::controller::Action as KubeAction;
@@ -297,7 +297,7 @@ async fn deletions_outlast_a_hand_over() {
     fails.store(true, Ordering::Relaxed);
     fake.delete("configmaps", "a", "default", "failed");
     seen.hear("-a/failed").await;
-    ownership.send_replace(Ownership::new(2, |name| *name == "b").watching_all());
+    ownership.send_replace(Ownership::new(2, |name| *name == "b"));
     fake.put("configmaps", "b", "default", "sign", &data("x"));
     seen.hear("+b/sign").await;
     // Deleted while somebody else works on the cluster.
@@ -320,9 +320,13 @@ async fn clusters_of_others_are_not_watched_where_each_has_its_own_endpoint() {
     let (a, b) = (Fake::default(), Fake::default());
     a.put("configmaps", "a", "default", "x", &data("x"));
     b.put("configmaps", "b", "default", "x", &data("x"));
-    let script = Script::with("a", &a, &["a"]);
-    script.up("b", &b);
-    script.engage("b", "b", &b);
+    let script = Script::default();
+    for (name, fake) in [("a", &a), ("b", &b)] {
+        let key = ClusterKey::Fixed(name.parse().unwrap());
+        script.send(FleetEvent::EndpointUp(Endpoint::new(name, fake.client(), key)));
+        script.engage(name, name, fake);
+    }
+    script.send(FleetEvent::Synced);
     let (ownership, drained) = (watch::Sender::new(Ownership::new(1, |name| *name == "a")), Arc::default());
     let coordinator = Manual { ownership: ownership.clone(), drained: Arc::clone(&drained) };
     let fleet = Fleet::builder(script.clone()).coordinator(coordinator).build();

@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::fake::Fake;
-use crate::world::{Script, Words, data, eventually, poll};
+use crate::world::{Script, Warnings, Words, data, eventually, poll};
 
 fn config() -> watcher::Config {
     watcher::Config::default()
@@ -327,4 +327,53 @@ async fn a_provider_that_panics_is_told_and_asked_anew() {
     assert_eq!(fleet.health().endpoints.len(), 1);
     assert!(errors.all()[0].starts_with("cannot follow the provider: "), "{:?}", errors.all());
     assert!(errors.all()[0].contains("out of clusters"), "{:?}", errors.all());
+}
+
+#[tokio::test]
+async fn every_outage_and_every_bad_function_has_one_warning() {
+    for quiet in [false, true] {
+        let warnings = Warnings::default();
+        let _guard = tracing::subscriber::set_default(warnings.clone());
+        let (fake, script) = two_clusters();
+        let fleet = Fleet::builder(script.clone());
+        let fleet = if quiet { fleet.quiet().build() } else { fleet.build() };
+        let seen = Words::default();
+        let run = || {
+            let controller = MultiClusterController::<ConfigMap>::on(&fleet, config());
+            let controller =
+                controller.watches(config(), |_, _: &Secret| -> Vec<ObjectRef<ConfigMap>> { panic!("bad") });
+            poll(controller.run(named, policy, Arc::new(seen.clone())))
+        };
+        let (first, second) = (run(), run());
+        seen.hear_many(4).await;
+        fleet.store::<ConfigMap>().unwrap().index("bad", |_| panic!("bad"));
+        warnings.0.take();
+        // Both controllers report, and each warns of its own mapper; what they share is warned of once.
+        for number in 0..3 {
+            fake.put("secrets", "a", "default", &number.to_string(), &json!({}));
+            fake.put("configmaps", "a", "default", &number.to_string(), &data("x"));
+        }
+        seen.hear_many(10).await;
+        fake.set_down(true);
+        let failing = || fleet.health().endpoints["e"].watches.iter().all(|watch| watch.state.as_str() == "failing");
+        eventually(failing, || fleet.health().to_string()).await;
+        let error = carrick_client::Error::Request { request: "watch".into(), problem: "no way".into() };
+        script.send(FleetEvent::Failing { source: "hub".into(), error });
+        for (_, errors) in [&first, &second] {
+            let count = |words: &str| errors.all().iter().filter(|error| error.starts_with(words)).count();
+            eventually(|| count("cannot follow hub") == 1, || format!("{:?}", errors.all())).await;
+            eventually(|| count("cannot watch ") == 2, || format!("{:?}", errors.all())).await;
+            assert_eq!((count("the mapper panicked"), count("the index \"bad\" panicked")), (3, 3));
+        }
+        let mut wanted = vec!["A function panicked; told once."; 3];
+        if !quiet {
+            wanted = [
+                &["A function panicked; told once."; 3][..],
+                &["A watch fails; trying on."; 2],
+                &["The fleet cannot be followed; trying on."],
+            ]
+            .concat();
+        }
+        assert_eq!(warnings.0.sorted(), wanted, "quiet: {quiet}");
+    }
 }

@@ -3,10 +3,12 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use carrick_go::semver::Version;
+
 use crate::budget::Budget;
 use crate::expression::EvalError;
 use crate::functions::time::Time;
-use crate::functions::{Cidr, Format, Ip, Quantity, Semver, Url};
+use crate::functions::{Cidr, Format, Ip, Quantity, Url};
 use crate::key::{Key, Map};
 use crate::types::Type;
 
@@ -32,7 +34,7 @@ pub(crate) enum Value {
     Quantity(Arc<Quantity>),
     Ip(Ip),
     Cidr(Cidr),
-    Semver(Arc<Semver>),
+    Semver(Arc<Version>),
     Format(&'static Format),
     /// Text that was compiled to a pattern, because it is a literal.
     Pattern(Arc<regex::Regex>),
@@ -184,7 +186,7 @@ impl Value {
             (Self::Quantity(a), Self::Quantity(b)) => a.cmp(b) == Ordering::Equal,
             (Self::Ip(a), Self::Ip(b)) => a == b,
             (Self::Cidr(a), Self::Cidr(b)) => a == b,
-            (Self::Semver(a), Self::Semver(b)) => a.cmp(b) == Ordering::Equal,
+            (Self::Semver(a), Self::Semver(b)) => a.compare(b) == Ordering::Equal,
             (Self::Format(a), Self::Format(b)) => a.name == b.name,
             _ => false,
         })

@@ -23,7 +23,6 @@ mod schema;
 mod shown;
 mod spec;
 mod structural;
-mod text;
 mod url;
 #[cfg(test)]
 mod vectors;

@@ -11,7 +11,6 @@ mod date;
 mod decimal;
 mod defaults;
 mod dicts;
-mod duration;
 mod encode;
 mod json;
 mod lists;

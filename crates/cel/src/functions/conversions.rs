@@ -1,5 +1,7 @@
 //! Conversions between types.
 
+use carrick_go::{duration, float};
+
 use crate::budget::Budget;
 use crate::eval::{Outcome, overload};
 use crate::expression::EvalError;
@@ -106,7 +108,7 @@ fn to_uint(arguments: &[Value], _: &Budget) -> Outcome {
 fn to_duration(arguments: &[Value], _: &Budget) -> Outcome {
     match arguments {
         [duration @ Value::Duration(_)] => Ok(duration.clone()),
-        [Value::String(text)] => time::parse_duration(text).map(Value::Duration).ok_or_else(|| failed("duration")),
+        [Value::String(text)] => duration::parse(text).map(Value::Duration).ok_or_else(|| failed("duration")),
         _ => Err(overload("duration", arguments)),
     }
 }
@@ -137,8 +139,8 @@ pub(crate) fn text(value: &Value, budget: &Budget) -> Result<Option<String>, Eva
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) => double_text(*value),
-        Value::Duration(nanos) => time::seconds_text(*nanos),
+        Value::Double(value) => float::format(*value, 'g', None),
+        Value::Duration(nanos) => duration::format_seconds(*nanos),
         Value::Timestamp(time) => time.text(),
         Value::Bytes(bytes) => {
             budget.bytes(bytes.len())?;
@@ -147,24 +149,6 @@ pub(crate) fn text(value: &Value, budget: &Budget) -> Result<Option<String>, Eva
         Value::Type(name) => name.to_string(),
         _ => return Ok(None),
     }))
-}
-
-/// A double as Go prints it in its shortest form: `1e+06`, `0.5`, `+Inf`.
-pub(crate) fn double_text(value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".to_owned();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let scientific = format!("{value:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if !(-4..6).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{digits}e{sign}{:02}", exponent.abs());
-    }
-    format!("{value}")
 }
 
 /// Parses a double as Go does: digits may be parted by `_`, `0x1p4` is 16, `inf` and `nan` have no case.

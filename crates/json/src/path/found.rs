@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use carrick_go::float;
 use serde_json::Value;
 
 use super::scan::{self, Members, Start, Token};
 use super::{component, text};
-use crate::go;
 
 /// The result of reading a path; gjson's `Result`.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,7 +182,7 @@ impl<'a> Found<'a> {
             Kind::Number => {
                 let digits = self.raw.strip_prefix('-').unwrap_or(&self.raw);
                 let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-                if plain { self.raw.to_string() } else { go::plain_float(self.num()) }
+                if plain { self.raw.to_string() } else { float::format(self.num(), 'f', None) }
             }
         }
     }

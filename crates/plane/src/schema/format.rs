@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use carrick_go::duration;
 use data_encoding::BASE64;
 
 /// Whether a text has a format; unknown formats always fit.
@@ -19,7 +20,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "hostname" => is_hostname(text),
         "uri" => is_uri(text),
         "mac" => text.split([':', '-']).count() == 6 && text.split([':', '-']).all(is_hex_byte),
-        "duration" => is_duration(text),
+        "duration" => duration::parse_format(text).is_some(),
         _ => true,
     }
 }
@@ -60,26 +61,4 @@ fn is_uri(text: &str) -> bool {
 
 fn is_hex_byte(text: &str) -> bool {
     text.len() == 2 && text.chars().all(|c| c.is_ascii_hexdigit())
-}
-
-/// A Go duration such as `1h30m`, `-1.5s` or `0`.
-fn is_duration(text: &str) -> bool {
-    let mut rest = text.trim_start_matches(['-', '+']);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        if digits == 0 {
-            return false;
-        }
-        rest = &rest[digits..];
-        let unit = ["ns", "us", "µs", "ms", "s", "m", "h"].into_iter().filter(|unit| rest.starts_with(unit));
-        let Some(unit) = unit.max_by_key(|unit| unit.len()) else { return false };
-        rest = &rest[unit.len()..];
-    }
-    true
 }

@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use carrick_go::semver::Version;
+use carrick_go::url::Url;
 
 use crate::budget::Budget;
 use crate::expression::EvalError;
 use crate::functions::time::Time;
-use crate::functions::{Cidr, Format, Ip, Quantity, Url};
+use crate::functions::{Cidr, Format, Ip, Quantity};
 use crate::key::{Key, Map};
 use crate::types::Type;
 
@@ -182,7 +183,7 @@ impl Value {
                 (a, b) => a.is_none() && b.is_none(),
             },
             (Self::Type(a), Self::Type(b)) => a == b,
-            (Self::Url(a), Self::Url(b)) => a == b,
+            (Self::Url(a), Self::Url(b)) => a.to_bytes() == b.to_bytes(),
             (Self::Quantity(a), Self::Quantity(b)) => a.cmp(b) == Ordering::Equal,
             (Self::Ip(a), Self::Ip(b)) => a == b,
             (Self::Cidr(a), Self::Cidr(b)) => a == b,

@@ -13,8 +13,10 @@
 
 pub mod duration;
 pub mod float;
+pub mod json;
 pub mod labels;
 pub mod names;
 pub mod quote;
 pub mod runes;
 pub mod semver;
+pub mod url;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use carrick_go::duration;
+use carrick_go::url::Url;
 use data_encoding::BASE64;
 
 /// Whether a text has a format; unknown formats always fit.
@@ -18,7 +19,7 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "cidr" => is_cidr(text),
         "email" => is_email(text),
         "hostname" => is_hostname(text),
-        "uri" => is_uri(text),
+        "uri" => Url::parse_request(text.as_bytes()).is_ok(),
         "mac" => text.split([':', '-']).count() == 6 && text.split([':', '-']).all(is_hex_byte),
         "duration" => duration::parse_format(text).is_some(),
         _ => true,
@@ -52,11 +53,6 @@ fn is_hostname(text: &str) -> bool {
             && !part.ends_with('-')
     };
     text.len() <= 255 && text.trim_end_matches('.').split('.').all(label)
-}
-
-fn is_uri(text: &str) -> bool {
-    // The same as a request URI: absolute, or a rooted path.
-    text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty())
 }
 
 fn is_hex_byte(text: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use carrick_go::regex::GoRegex;
 use carrick_go::semver::Version;
 use carrick_go::url::Url;
 
@@ -38,7 +39,7 @@ pub(crate) enum Value {
     Semver(Arc<Version>),
     Format(&'static Format),
     /// Text that was compiled to a pattern, because it is a literal.
-    Pattern(Arc<regex::Regex>),
+    Pattern(Arc<GoRegex>),
 }
 
 /// A list and how it is compared and added to.

@@ -4,11 +4,19 @@
 //! is read by Go's libraries. Whoever checks, evaluates or prints the same things has to do it in the same way, to the last message.
 //!
 //! ```text
-//!              ┌── duration   1h30m, 3 days          ──▶ nanoseconds, and back
-//!              ├── semver     v1.2-beta, ^1.2 || ~3  ──▶ Version, Constraints
-//!   text ──────┘
-//!   number ─────── float      1e+06, 0x1p-2          ◀── f64
+//!            ┌── regex      ^(.*):latest$            ──▶ GoRegex, or what Go says about it
+//!            ├── url        https://me@host:1/a%20b  ──▶ Url, or what Go says about it, and back
+//!            ├── duration   1h30m, 3 days            ──▶ nanoseconds, and back
+//!   text ────┼── semver     v1.2-beta, ^1.2 || ~3    ──▶ Version, Constraints
+//!            ├── labels     a=b,c in (d),!e          ──▶ Selector ── uses names
+//!            ├── names      example.com/team         ──▶ what Kubernetes says about it
+//!            └── json       {"a":}                   ──▶ what Go says about it
+//!   f64 ──────── float      ──▶ 1e+06, 0x1p-02
+//!   below all: quote (Go's %q), runes (characters of bytes)
 //! ```
+//!
+//! Errors have Go's words, because people look for those. Where they quote what was given, they can also be told without: it may be a
+//! secret.
 #![forbid(unsafe_code)]
 
 pub mod duration;
@@ -17,6 +25,12 @@ pub mod json;
 pub mod labels;
 pub mod names;
 pub mod quote;
+pub mod regex;
 pub mod runes;
 pub mod semver;
 pub mod url;
+
+/// The examples there are run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

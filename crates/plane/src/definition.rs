@@ -17,7 +17,6 @@ mod fields;
 mod formats;
 mod lists;
 mod path;
-mod pattern;
 mod rules;
 mod schema;
 mod shown;

@@ -21,7 +21,6 @@ mod paths;
 mod random;
 mod reflect;
 mod regex;
-mod regex_syntax;
 mod search;
 mod strings;
 mod url;
@@ -33,8 +32,6 @@ use crate::{
     heap::{Heap, Outcome},
     value::{Str, Value},
 };
-
-pub(crate) use regex::Compiled;
 
 /// A value as Go's encoding/json writes it.
 pub(crate) fn json(heap: &Heap, value: &Value) -> Outcome<Str> {

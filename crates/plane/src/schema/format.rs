@@ -58,3 +58,28 @@ fn is_hostname(text: &str) -> bool {
 fn is_hex_byte(text: &str) -> bool {
     text.len() == 2 && text.chars().all(|c| c.is_ascii_hexdigit())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_uris_are_those_of_the_api_server() {
+        for (format, text, fine) in [
+            ("duration", "1h30m", true),
+            ("duration", "-1.5s", true),
+            ("duration", "3 days", true),
+            ("duration", "+-5s", true),
+            ("duration", "1.2.3", false),
+            ("duration", "soon", false),
+            ("uri", "https://example.com/a", true),
+            ("uri", "/a", true),
+            ("uri", "mailto:", true),
+            ("uri", "a/b", false),
+            ("uri", "http://a b/", false),
+            ("uri", "/%zz", false),
+        ] {
+            assert_eq!(fits(format, text), fine, "{format} {text}");
+        }
+    }
+}

@@ -1,6 +1,10 @@
-//! Floats as Go's `strconv` and `encoding/json` print them.
+//! Floats as Go's `strconv` reads and prints them, and `encoding/json`.
 //!
 //! Where two shortest forms are equally close to a float, Go takes the even digit and Rust's standard library the upper one.
+
+mod read;
+
+pub use read::{FloatError, parse};
 
 /// More digits than a float has; further ones are zeros.
 const MOST_DIGITS: usize = 1100;

@@ -135,3 +135,73 @@ fn a_status_that_the_consumer_wrote_as_a_field_does_not_come_back_to_him() {
     assert_eq!(model.copy.unwrap()["status"], json!({"by": "me"}));
     assert_eq!(model.source.unwrap()["status"], json!({"by": "me"}));
 }
+
+#[test]
+fn a_status_that_is_null_is_none() {
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules(json!({})));
+    model.source.as_mut().unwrap()["status"] = json!({"ready": true});
+    model.copy.as_mut().unwrap()["status"] = Value::Null;
+    let plan = model.plan(&rules(json!({})));
+    let Some(Step::WriteStatus { object, .. }) = plan.strands.iter().flatten().next() else { panic!("{plan:?}") };
+    assert_eq!(object.get("status"), None);
+}
+
+#[test]
+fn another_version_of_the_kind_in_kcp_is_no_change_of_the_copy() {
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    model.settle(&rules(json!({})));
+    model.source.as_mut().unwrap()["apiVersion"] = "example.com/v2".into();
+    assert!(model.plan(&rules(json!({}))).is_settled());
+    model.set_spec(json!({"replicas": 2}));
+    let plan = model.plan(&rules(json!({})));
+    let edits = plan.steps.iter().find_map(|step| if let Step::Edit { edits, .. } = step { Some(edits) } else { None });
+    assert!(edits.unwrap().iter().all(|edit| edit.path[0] != "apiVersion"), "{edits:?}");
+}
+
+#[test]
+fn a_copy_that_is_handed_over_becomes_what_its_new_source_says() {
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    model.settle(&rules(json!({})));
+    model.copy.as_mut().unwrap()["spec"]["replicas"] = 5.into();
+    model.source.as_mut().unwrap()["metadata"]["uid"] = "another".into();
+    model.settle(&rules(json!({"adoption": "TakeOver"})));
+    assert_eq!(model.copy.unwrap()["spec"], json!({"replicas": 1}));
+}
+
+#[test]
+fn related_objects_wait_until_both_primaries_agree() {
+    let mut model = Model::with_source(json!({}));
+    model.origin = Some(json!({"metadata": {"name": "creds", "namespace": "c1", "uid": "o"}, "data": {"k": "v"}}));
+    model.settle(&secret_rules());
+    model.set_spec(json!({"replicas": 2}));
+    model.origin.as_mut().unwrap()["data"] = json!({"k": "w"});
+    assert!(model.plan(&secret_rules()).strands.is_empty());
+    model.settle(&secret_rules());
+    assert_eq!(model.destination.unwrap()["data"], json!({"k": "w"}));
+}
+
+#[test]
+fn a_change_waits_for_all_that_is_remembered() {
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    model.settle(&rules(json!({})));
+    model.state = model.state.sums();
+    assert!(model.plan(&rules(json!({}))).is_settled(), "checksums tell that nothing has changed");
+    model.set_spec(json!({"replicas": 2}));
+    let plan = model.plan(&rules(json!({})));
+    assert!(plan.needs_memory && plan.is_settled(), "{plan:?}");
+}
+
+#[test]
+fn a_related_object_named_like_its_primary_is_told_apart_by_checksums_too() {
+    let rules = rules(json!({"related": [{"identifier": "twin", "origin": "kcp", "kind": "Secret",
+        "object": {"template": {"template": "my-cron"}}}]}));
+    let mut model = Model::with_source(json!({}));
+    model.settle(&rules);
+    model.state = model.state.sums();
+    model.destination =
+        Some(json!({"metadata": {"name": "my-cron", "namespace": "default", "uid": "o"}, "data": {"k": "v"}}));
+    let plan = model.plan(&rules);
+    let [Step::Track { records }] = plan.steps.as_slice() else { panic!("{plan:?}") };
+    assert_ne!(records[0].0, entry_key("c1", "default", "my-cron"));
+}

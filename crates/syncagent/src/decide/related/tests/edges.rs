@@ -94,3 +94,106 @@ fn whose_an_object_is_waits_for_all_that_is_remembered() {
     let plan = world.plan(&rules, "a");
     assert!(!plan.needs_memory && plan.problems.len() == 1, "{plan:?}");
 }
+
+#[test]
+fn an_original_that_another_order_remembers_is_left_to_that_one() {
+    let rules = rules(json!([referred("kcp")]));
+    let mut world = settled(&rules, "kcp");
+    let source = json!({"apiVersion": "example.com/v1", "kind": "CronTab", "spec": {"image": "s"},
+        "metadata": {"name": "b", "namespace": "default", "uid": "b"}});
+    world.put("kcp", "CronTab", "default", source);
+    world.settle(&rules, "b");
+    let state = world.states.get_mut("b").unwrap();
+    let keys: Vec<String> = state.records().map(|(key, _)| key.to_owned()).collect();
+    keys.iter().for_each(|key| state.drop_entry(key));
+    world.delete("kcp", "Secret", "s");
+    let plan = world.plan(&rules, "b");
+    assert!(plan.is_settled(), "{plan:?}");
+    world.settle(&rules, "a");
+    assert!(world.get("kcp", "Secret", "s").is_none() && world.get("service", "Secret", "s").is_none());
+}
+
+#[test]
+fn without_valid_rules_copies_of_the_services_objects_stay() {
+    let valid = rules(json!([referred("service")]));
+    let mut world = settled(&valid, "service");
+    let broken = published(json!({"naming": {"name": "{{"}}));
+    let broken = Rules::afterwards(crate::rules::Duty::End, &broken, &crontab(), "agent").unwrap();
+    world.delete("kcp", "CronTab", "a");
+    world.settle(&broken, "a");
+    assert!(world.get("kcp", "CronTab", "a").is_none());
+    assert!(world.get("kcp", "Secret", "s").is_some(), "nobody can tell whether it was to go");
+}
+
+#[test]
+fn objects_of_different_kinds_and_one_name_have_a_memory_each() {
+    let mut map = referred("kcp");
+    (map["identifier"], map["kind"]) = ("map".into(), "ConfigMap".into());
+    let rules = rules(json!([referred("kcp"), map]));
+    let mut world = World::with(&rules, &[("a", "s")]);
+    world.secret("kcp", "s");
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s", "uid": "m"}, "data": {"x": "y"}});
+    world.put("kcp", "ConfigMap", "default", map);
+    world.settle(&rules, "a");
+    assert_eq!(world.states["a"].records().count(), 2);
+    world.edit("kcp", "Secret", "s", json!({"data": {"k": null}}));
+    world.settle(&rules, "a");
+    assert_eq!(world.get("service", "Secret", "s").unwrap()["data"], json!({}));
+    assert_eq!(world.get("service", "ConfigMap", "s").unwrap()["data"], json!({"x": "y"}));
+}
+
+#[test]
+fn the_reference_agent_finds_what_is_remembered_of_the_services_objects() {
+    let world = settled(&rules(json!([referred("service")])), "service");
+    assert!(world.states["a"].entry(&entry_key("", CLUSTER, "s")).is_some());
+}
+
+#[test]
+fn an_original_is_no_stray_whatever_marks_it_carries() {
+    let rules = rules(json!([governed("kcp", Some("MatchOrigin"))]));
+    let world = settled(&rules, "kcp");
+    let source = world.get("kcp", "CronTab", "a").unwrap();
+    let view = world.view(&rules, "a", source, &State::default());
+    let record = view.seen[0].record(&rules.related[0]);
+    for at in [&record.origin, &record.copy] {
+        assert!(!is_stray(at, &State::default(), &rules.related, &view.seen), "named: {at}");
+        assert!(!is_stray(at, &world.states["a"], &rules.related, &[]), "remembered: {at}");
+        assert!(is_stray(at, &State::default(), &rules.related, &[]));
+    }
+}
+
+#[test]
+fn what_is_being_deleted_is_not_announced_any_more() {
+    let rules = rules(json!([referred("service")]));
+    let mut world = settled(&rules, "service");
+    let announced = |world: &World| {
+        world.get("kcp", "CronTab", "a").unwrap()["metadata"]["annotations"].to_string().contains(RELATED_PREFIX)
+    };
+    assert!(announced(&world));
+    world.edit("service", "Secret", "s", json!({"metadata": {"finalizers": ["operator"]}}));
+    world.delete("service", "Secret", "s");
+    world.settle(&rules, "a");
+    assert!(!announced(&world) && world.get("service", "Secret", "s").is_some());
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_keeps_its_copies_and_annotations() {
+    let rules = rules(json!([governed("service", Some("MatchOrigin"))]));
+    let world = settled(&rules, "service");
+    let (source, copy) = (world.get("kcp", "CronTab", "a").unwrap(), world.copy("a").unwrap());
+    let view = RelatedView { unknown: HashSet::from([0]), ..RelatedView::default() };
+    let seen = Seen {
+        key: &World::key("a"),
+        workspace_path: None,
+        source: Some(source),
+        namespace: None,
+        copies: Copies::One(copy),
+        state: &world.states["a"],
+        related: Some(&view),
+        others: &[],
+        let_go: false,
+    };
+    let plan = decide(&rules, seen).unwrap();
+    assert!(plan.is_settled(), "{plan:?}");
+}

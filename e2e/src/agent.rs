@@ -41,6 +41,10 @@ pub struct Setup {
     pub share: Option<&'static str>,
     /// Whether it takes over what another one keeps.
     pub take_over: bool,
+    /// What it does with objects in the place of copies.
+    pub adoption: carrick_syncagent::rules::Adoption,
+    /// Whether it writes copies by server-side apply.
+    pub apply: bool,
 }
 
 /// A running agent. It has a runtime and connections of its own, so that a crash leaves nothing of it behind.
@@ -104,6 +108,8 @@ impl Agent {
                 slice,
                 selector,
                 take_over: setup.take_over,
+                adoption: setup.adoption,
+                apply: setup.apply,
                 disabled: BTreeSet::new(),
                 leader_election: setup.leader_election,
                 metrics_address: metrics.map(|address| address.to_string()),

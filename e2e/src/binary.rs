@@ -70,6 +70,13 @@ impl Binary {
         Ok(Self { path, folder, arguments, environment: Vec::new() })
     }
 
+    /// The same with another argument.
+    #[must_use]
+    pub fn and(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
     /// Lets it send traces to a collector.
     pub fn send_traces(&mut self, collector: &Collector) {
         self.environment.push(("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url().to_owned()));

@@ -93,9 +93,7 @@ fn trials() -> Vec<Trial> {
         if seed::is_wide() || ![Meddling::RevertsSpec, Meddling::EditsCopy].contains(&meddling) {
             flows.extend([flows::secret_up(), flows::map_down()]);
         }
-        for mut flow in flows {
-            // By default a new order does not inherit what was made for the old one.
-            flow.takes_over = meddling == Meddling::RecreatesSource;
+        for flow in flows {
             let name = format!("convergence::killed_at_every_write_while_somebody_{}::{}", meddling.words(), flow.name);
             trials.push(trial(name, Box::new(move || Box::pin(kills::every_write_and_meddling(flow, meddling)))));
         }

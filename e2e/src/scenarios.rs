@@ -1,6 +1,7 @@
 //! What must be true on every world, one sentence each.
 
 mod any_json;
+mod applying;
 mod broken;
 mod chart;
 mod collateral;
@@ -177,6 +178,10 @@ pub fn all() -> Vec<Scenario> {
             an_agent_of_another_name_stays_out_and_takes_over_when_the_first_is_gone
             an_agent_that_is_told_to_takes_over_at_once
             agents_that_share_an_export_serve_their_own_kinds;
+        applying:
+            a_change_arrives_and_the_server_remembers_it
+            it_can_be_switched_on_and_off_without_a_write_to_copies
+            related_objects_are_applied_too;
         collateral:
             what_others_have_on_the_service_cluster_stays_untouched
             a_place_taken_by_someone_else_is_left_to_them

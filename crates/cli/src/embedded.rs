@@ -57,6 +57,8 @@ impl RunningAgent {
             slice: work.export.into(),
             selector: work.selector,
             take_over: false,
+            adoption: carrick_syncagent::rules::Adoption::default(),
+            apply: false,
             disabled: std::collections::BTreeSet::new(),
             leader_election: false,
             metrics_address: None,

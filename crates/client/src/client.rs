@@ -1,5 +1,6 @@
 //! A client of one base URL: JSON verbs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,8 @@ struct Inner {
     url: Arc<str>,
     default_namespace: Arc<str>,
     form: Form,
+    /// Who writes, as servers note it with each field.
+    manager: Option<Arc<str>>,
     kube: Mutex<Option<Kept>>,
 }
 
@@ -79,8 +82,8 @@ pub(crate) struct Page {
 
 impl Client {
     pub(crate) fn on(channel: Channel, url: Arc<str>, default_namespace: Arc<str>) -> Self {
-        let form = Form::Whole;
-        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, kube: Mutex::default() }) }
+        let (form, manager) = (Form::Whole, None);
+        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, manager, kube: Mutex::default() }) }
     }
 
     /// The same client, which is told nothing but the metadata of objects. Servers that cannot leave out the rest send it all.
@@ -88,8 +91,17 @@ impl Client {
     pub fn metadata_only(&self) -> Self {
         let Inner { channel, url, default_namespace, .. } = &*self.inner;
         let (channel, url, default_namespace) = (channel.clone(), url.clone(), default_namespace.clone());
-        let form = Form::Metadata;
-        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, kube: Mutex::default() }) }
+        let (form, manager) = (Form::Metadata, None);
+        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, manager, kube: Mutex::default() }) }
+    }
+
+    /// The same client, whose writes are noted in objects under this name. Otherwise that is the program's, as with other clients.
+    #[must_use]
+    pub fn writing_as(&self, manager: &str) -> Self {
+        let Inner { channel, url, default_namespace, form, .. } = &*self.inner;
+        let (channel, url, default_namespace) = (channel.clone(), url.clone(), default_namespace.clone());
+        let (form, manager) = (*form, Some(manager.into()));
+        Self { inner: Arc::new(Inner { channel, url, default_namespace, form, manager, kube: Mutex::default() }) }
     }
 
     /// The base URL, without a trailing slash.
@@ -262,9 +274,30 @@ impl Client {
         object: &Value,
         manager: &str,
     ) -> Result<Value, Error> {
+        self.apply_with(resource, namespace, object, &[("fieldManager", manager), ("fieldValidation", "Strict")]).await
+    }
+
+    /// The same, but fields that the server does not know are dropped, as with other writes.
+    pub async fn apply_as(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        object: &Value,
+        manager: &str,
+    ) -> Result<Value, Error> {
+        self.apply_with(resource, namespace, object, &[("fieldManager", manager)]).await
+    }
+
+    async fn apply_with(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        object: &Value,
+        options: &[(&str, &str)],
+    ) -> Result<Value, Error> {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let mut query = String::new();
-        for (key, value) in [("fieldManager", manager), ("force", "true"), ("fieldValidation", "Strict")] {
+        for (key, value) in options.iter().chain(&[("force", "true")]) {
             push_query(&mut query, key, value);
         }
         let target = format!("{}{query}", resource.object_path(namespace, name, None));
@@ -351,7 +384,14 @@ impl Client {
     async fn json(&self, method: Method, path: &str, body: Option<(&str, &dyn Payload)>) -> Result<Value, Error> {
         let request = self.describe(&method, path);
         let written = method != Method::GET;
-        let answer = self.bytes(method, path, body).await?;
+        let noted =
+            self.inner.manager.as_deref().filter(|_| written && method != Method::DELETE && !path.contains('?'));
+        let path = noted.map_or(Cow::Borrowed(path), |manager| {
+            let mut query = String::new();
+            push_query(&mut query, "fieldManager", manager);
+            Cow::Owned(format!("{path}{query}"))
+        });
+        let answer = self.bytes(method, &path, body).await?;
         carrick_json::from_slice(&answer).or_else(|problem| {
             // What was written is written, however deep the rest of the object nests: its metadata is answer enough.
             let head =

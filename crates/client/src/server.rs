@@ -42,6 +42,13 @@ impl Server {
         Self::open(Source::Inferred(kubeconfig.map(Path::to_owned), overrides.clone()))
     }
 
+    /// Goes over to the credentials in another kubeconfig, if that one leads to the same place: same URL, certificate authority, proxy and
+    /// namespace. All clients of the server then send new requests with the new credentials; running watches go on. False, and nothing
+    /// changes, if the kubeconfig leads elsewhere.
+    pub fn renew_from_kubeconfig_yaml(&self, text: &str) -> Result<bool, ConnectError> {
+        self.inner.transport.renew_from(Source::Text(text.to_owned()))
+    }
+
     /// The server of a configuration, as kube makes it from whatever it finds.
     pub fn from_config(config: kube::Config) -> Result<Self, ConnectError> {
         Self::open(Source::Config(Box::new(config)))

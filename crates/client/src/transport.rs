@@ -48,6 +48,8 @@ struct Shared {
     looking: tokio::sync::Mutex<()>,
     /// Where the server was in the beginning. Clients keep this address for ever.
     first: Uri,
+    /// Where requests go, and whom they trust there.
+    place: Place,
     files: Files,
     requests: Requests,
     writes: Arc<Writes>,
@@ -92,6 +94,7 @@ impl Transport {
             hosts: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             first: loaded.config.cluster_url.clone(),
+            place: Place::of(&loaded.config),
             files: Files::new(source, loaded),
             requests: Requests::default(),
             writes: Arc::default(),
@@ -198,6 +201,18 @@ impl Transport {
         }
     }
 
+    /// Goes over to the credentials of another source, if it leads to the same place; false if it does not. Running watches stay on the old
+    /// pool until they end.
+    pub(crate) fn renew_from(&self, source: Source) -> Result<bool, ConnectError> {
+        let loaded = source.load()?;
+        if Place::of(&loaded.config) != self.shared.place {
+            return Ok(false);
+        }
+        self.shared.reopen(&loaded)?;
+        self.shared.files.replace(source, &loaded);
+        Ok(true)
+    }
+
     /// Opens a new pool whether files have changed or not, if that brings other credentials: those of a plugin.
     async fn renew_by_plugin(&self) {
         self.reopen_with(Files::again_by_plugin).await;
@@ -206,8 +221,8 @@ impl Transport {
     async fn reopen_with(&self, load: fn(&Files) -> Option<Loaded>) {
         let shared = Arc::clone(&self.shared);
         let renewed = tokio::task::spawn_blocking(move || {
-            if let Some(loaded) = load(&shared.files) {
-                shared.reopen(&loaded);
+            if let Some(Err(error)) = load(&shared.files).map(|loaded| shared.reopen(&loaded)) {
+                tracing::warn!(%error, "renewed credentials cannot be used, keeping the old ones");
             }
         });
         if let Err(error) = renewed.await {
@@ -218,15 +233,38 @@ impl Transport {
 
 impl Shared {
     /// Goes over to other credentials.
-    fn reopen(&self, loaded: &Loaded) {
+    fn reopen(&self, loaded: &Loaded) -> Result<(), ConnectError> {
         let number = self.pool.read().unwrap_or_else(PoisonError::into_inner).number + 1;
         // This may run a plugin, so nobody waits for it.
-        match Pool::open(loaded, number) {
-            Ok(renewed) => *self.pool.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed),
-            Err(error) => return tracing::warn!(%error, "renewed credentials cannot be used, keeping the old ones"),
-        }
+        let renewed = Pool::open(loaded, number)?;
+        *self.pool.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed);
         for host in self.hosts.lock().unwrap_or_else(PoisonError::into_inner).values() {
             host.hope();
+        }
+        Ok(())
+    }
+}
+
+/// All of a configuration but its credentials.
+#[derive(PartialEq)]
+struct Place {
+    url: Uri,
+    namespace: String,
+    authorities: Option<Vec<Vec<u8>>>,
+    trusts_anybody: bool,
+    server_name: Option<String>,
+    proxy: Option<Uri>,
+}
+
+impl Place {
+    fn of(config: &Config) -> Self {
+        Self {
+            url: config.cluster_url.clone(),
+            namespace: config.default_namespace.clone(),
+            authorities: config.root_cert.clone(),
+            trusts_anybody: config.accept_invalid_certs,
+            server_name: config.tls_server_name.clone(),
+            proxy: config.proxy_url.clone(),
         }
     }
 }

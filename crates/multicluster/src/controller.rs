@@ -16,11 +16,12 @@ mod run;
 mod source;
 mod work;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use carrick_client::{Object, Resource};
 use futures::future::BoxFuture;
-use futures::stream::{BoxStream, SelectAll};
+use futures::stream::SelectAll;
 use futures::{FutureExt, Stream, StreamExt};
 use kube::runtime::Predicate;
 use kube::runtime::reflector::{Lookup, ObjectRef};
@@ -28,11 +29,12 @@ use serde::de::DeserializeOwned;
 
 use crate::cluster::Cluster;
 use crate::fleet::Fleet;
+use crate::guard::words;
 use crate::informer::{Informer, WatchConfig};
 use crate::name::ClusterName;
 use crate::request::{Key, Request};
 use crate::store::FleetStore;
-use driver::Filter;
+use driver::{Filter, Trigger};
 use inlet::Inlet;
 use source::{Foreign, Mapped, Owners, Property, Scope, Source};
 
@@ -43,6 +45,10 @@ pub use context::Context;
 type Setup = Box<dyn FnOnce(usize, &Arc<Inlet>) -> Arc<dyn Source> + Send>;
 
 /// Reconciles objects of kind `K` in all clusters of a fleet: the counterpart of [`kube::runtime::Controller`].
+///
+/// Functions handed in here may panic: mappers, predicates, filters, triggers, decoders, indexes and reconcilers. Only the object at hand
+/// suffers, the stream of the controller reports it, and everything else goes on. Failing watches and providers are reported there too, once
+/// per outage.
 pub struct MultiClusterController<K: Lookup + 'static> {
     fleet: Fleet,
     informer: Informer<K>,
@@ -52,8 +58,9 @@ pub struct MultiClusterController<K: Lookup + 'static> {
     properties: Vec<Property<K>>,
     filters: Vec<Filter>,
     setups: Vec<Setup>,
-    triggers: SelectAll<BoxStream<'static, Request<K>>>,
+    triggers: SelectAll<Trigger<K>>,
     shutdown: Vec<BoxFuture<'static, ()>>,
+    force: Option<BoxFuture<'static, ()>>,
 }
 
 impl<K> MultiClusterController<K>
@@ -108,6 +115,7 @@ where
             setups: Vec::new(),
             triggers: SelectAll::new(),
             shutdown: Vec::new(),
+            force: None,
         }
     }
 
@@ -233,7 +241,9 @@ where
     /// Watches a kind in the clusters of another provider or fleet: the function says which objects of any cluster of
     /// this controller's fleet to reconcile when one changes.
     ///
-    /// Nothing is reconciled before everything of that kind is known.
+    /// Nothing is reconciled before everything of that kind is known. Clusters of that fleet that fail are reported and
+    /// [waited for](Config::wait_for_failing) for a while, then work begins without them, and what they have counts as soon as they are
+    /// there. If all of them fail nothing is known, so nothing is reconciled.
     #[must_use]
     pub fn watches_from<O, I>(
         self,
@@ -271,7 +281,8 @@ where
     /// Reconciles whatever a stream says. Requests of clusters that the controller does not work on are dropped.
     #[must_use]
     pub fn trigger(mut self, requests: impl Stream<Item = Request<K>> + Send + 'static) -> Self {
-        self.triggers.push(requests.boxed());
+        let requests = AssertUnwindSafe(requests).catch_unwind();
+        self.triggers.push(requests.map(|request| request.map_err(|panic| words(&*panic))).boxed());
         self
     }
 
@@ -290,16 +301,20 @@ where
         self
     }
 
-    /// Stops when the future ends: nothing new is started, running reconciles come to their end, then the stream ends.
+    /// Stops when the future ends: nothing new is started, running reconciles hear of it through [`Context::stop`] and come to their end,
+    /// then the stream ends. Those that have not ended after [`Config::shutdown_grace`] are aborted and reported as [`Error::Aborted`].
+    ///
+    /// [`Error::Aborted`]: crate::Error::Aborted
     #[must_use]
     pub fn graceful_shutdown_on(mut self, trigger: impl Future<Output = ()> + Send + 'static) -> Self {
         self.shutdown.push(trigger.boxed());
         self
     }
 
-    /// Stops when the process is asked to end: by Ctrl-C, or by SIGTERM.
+    /// Stops when the process is asked to end: by Ctrl-C, or by SIGTERM. Asked again, it aborts what runs.
     #[must_use]
-    pub fn shutdown_on_signal(self) -> Self {
+    pub fn shutdown_on_signal(mut self) -> Self {
+        self.force = Some(asked_to_end().boxed());
         self.graceful_shutdown_on(asked_to_end())
     }
 

@@ -21,6 +21,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
+use crate::guard::caught;
 use crate::name::ClusterName;
 
 pub use election::{Election, Leadership, Lost, Report};
@@ -59,21 +60,49 @@ fn note_drained(drained: &watch::Sender<u64>, version: u64) {
 }
 
 /// A predicate over cluster names, with a version that grows with every change.
+///
+/// What is not owned is not worked on. An endpoint that serves one cluster only ([`ClusterKey::Fixed`](crate::ClusterKey::Fixed)) is not
+/// watched either, unless the cluster is owned or [`Ownership::watching`] asks for it. Endpoints of many clusters are watched by all.
 #[derive(Clone)]
 pub struct Ownership {
     version: u64,
-    owns: Arc<dyn Fn(&ClusterName) -> bool + Send + Sync>,
+    owns: Names,
+    watches: Watches,
+}
+
+type Names = Arc<dyn Fn(&ClusterName) -> bool + Send + Sync>;
+
+/// What is watched.
+#[derive(Clone)]
+enum Watches {
+    All,
+    Owned,
+    These(Names),
 }
 
 impl Ownership {
     /// A predicate. Each one a coordinator publishes has a higher version than the one before.
     pub fn new(version: u64, owns: impl Fn(&ClusterName) -> bool + Send + Sync + 'static) -> Self {
-        Self { version, owns: Arc::new(owns) }
+        Self { version, owns: Arc::new(owns), watches: Watches::Owned }
     }
 
     /// Everything is owned.
     pub fn all(version: u64) -> Self {
-        Self::new(version, |_| true)
+        Self::new(version, |_| true).watching_all()
+    }
+
+    /// Watches these clusters, whether they are owned or not.
+    #[must_use]
+    pub fn watching(mut self, watches: impl Fn(&ClusterName) -> bool + Send + Sync + 'static) -> Self {
+        self.watches = Watches::These(Arc::new(watches));
+        self
+    }
+
+    /// Watches everything, whether it is owned or not: whoever stands by can begin at once, and has seen every deletion.
+    #[must_use]
+    pub fn watching_all(mut self) -> Self {
+        self.watches = Watches::All;
+        self
     }
 
     /// Nothing is owned.
@@ -86,9 +115,23 @@ impl Ownership {
         self.version
     }
 
-    /// Whether a cluster is owned.
+    /// Whether a cluster is owned. It is not if that cannot be said because the function panics.
     pub fn owns(&self, cluster: &ClusterName) -> bool {
-        (self.owns)(cluster)
+        caught(|| (self.owns)(cluster)).unwrap_or(false)
+    }
+
+    /// Whether a cluster is watched.
+    pub fn watches(&self, cluster: &ClusterName) -> bool {
+        match &self.watches {
+            Watches::All => true,
+            Watches::Owned => self.owns(cluster),
+            Watches::These(watches) => caught(|| watches(cluster)).unwrap_or(false),
+        }
+    }
+
+    /// Whether every cluster is watched.
+    pub(crate) fn watches_all(&self) -> bool {
+        matches!(self.watches, Watches::All)
     }
 }
 

@@ -2,16 +2,23 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
+use carrick_client::Resource;
 use kube::runtime::reflector::Lookup;
 
+use crate::cluster::Cluster;
+use crate::guard::Panicked;
+use crate::name::EndpointId;
 use crate::request::Request;
 use crate::store::Undecodable;
 
 /// Why there is no such cluster.
 ///
-/// A reconciler may just pass it on: the runtime finds it among the sources of any error. [`ClusterError::Gone`] ends a
-/// request quietly; the others are tried again after a short while and count as no failure.
+/// A reconciler may just pass it on: the runtime finds it among the sources of any error. [`ClusterError::Unknown`] and
+/// [`ClusterError::NotSynced`] are tried again after a short while and count as no failure. [`ClusterError::Gone`] ends a request
+/// quietly if it is the request's own cluster that has left; the end of another cluster is a failure like any other, which the error
+/// policy decides on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterError {
     /// The fleet is complete, and the cluster is not part of it.
@@ -36,6 +43,7 @@ pub enum ClusterError {
 
 /// What a controller reports about something that failed. Whatever it is, the controller goes on.
 #[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum Error<K: Lookup, E: StdError + 'static> {
     /// The reconciler failed; it is called again as the error policy says.
     #[error("cannot reconcile {request}: {error}")]
@@ -57,6 +65,36 @@ pub enum Error<K: Lookup, E: StdError + 'static> {
     /// An object cannot be read as its kind; it is left out until it changes.
     #[error(transparent)]
     Undecodable(Undecodable),
+    /// A function that the user has handed in panicked; all but the object at hand goes on.
+    #[error(transparent)]
+    Callback(Panicked),
+    /// A reconcile did not end in the time that a controller has to stop, and was aborted. What it wrote last may arrive yet.
+    #[error("the reconcile of {request} was aborted: it did not end before the controller had to")]
+    Aborted {
+        /// Which object.
+        request: Request<K>,
+    },
+    /// A watch fails; told once per outage. What was known is kept, and the watch goes on trying.
+    #[error("cannot watch {resource} at endpoint {endpoint}: {error}; trying on")]
+    Watch {
+        /// Where.
+        endpoint: EndpointId,
+        /// What.
+        resource: Resource,
+        /// Why.
+        #[source]
+        error: Arc<carrick_client::Error>,
+    },
+    /// The provider cannot see changes of its fleet; told once per outage of each thing it follows. What was known is kept, and the provider
+    /// goes on trying.
+    #[error("cannot follow {what}: {error}; trying on")]
+    Provider {
+        /// What fails: a URL, a file, an endpoint.
+        what: Arc<str>,
+        /// Why.
+        #[source]
+        error: carrick_client::Error,
+    },
 }
 
 impl<K: Lookup, E: StdError + 'static> fmt::Debug for Error<K, E> {
@@ -68,7 +106,7 @@ impl<K: Lookup, E: StdError + 'static> fmt::Debug for Error<K, E> {
 /// What an error of a reconciler means for its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// A cluster has left: nothing more to do.
+    /// The cluster of the request has left: nothing more to do.
     Gone,
     /// A cluster may still come: to be tried again soon.
     Later,
@@ -78,13 +116,15 @@ pub(crate) enum Verdict {
     Failure,
 }
 
-/// Walks an error and its sources.
-pub(crate) fn verdict(error: &(dyn StdError + 'static)) -> Verdict {
+/// Walks an error of a request of a cluster, and its sources.
+pub(crate) fn verdict(own: &Cluster, error: &(dyn StdError + 'static)) -> Verdict {
+    let is_own = |name: &str| *own.name() == *name || own.path().is_some_and(|path| *path == *name);
     let mut forbidden = false;
     let mut next = Some(error);
     while let Some(error) = next {
         match error.downcast_ref::<ClusterError>() {
-            Some(ClusterError::Gone { .. }) => return Verdict::Gone,
+            Some(ClusterError::Gone { cluster }) if is_own(cluster) => return Verdict::Gone,
+            Some(ClusterError::Gone { .. }) => return Verdict::Failure,
             Some(ClusterError::Unknown { .. } | ClusterError::NotSynced { .. }) => return Verdict::Later,
             None => {}
         }
@@ -124,6 +164,7 @@ fn is_forbidden(error: &(dyn StdError + 'static)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::unreachable;
 
     #[derive(Debug, thiserror::Error)]
     #[error("wrapped")]
@@ -133,8 +174,9 @@ mod tests {
         Wrapped(Box::new(Wrapped(Box::new(error))))
     }
 
-    #[test]
-    fn errors_are_told_by_their_sources() {
+    #[tokio::test]
+    async fn errors_are_told_by_their_sources() {
+        let own = Cluster::new("c".parse().unwrap(), "e".into(), unreachable()).with_path("root:c");
         let cluster = || "c".to_owned();
         let kube = |code: u16| {
             let status = serde_json::json!({"status": "Failure", "code": code, "reason": "r", "message": "m"});
@@ -143,6 +185,8 @@ mod tests {
         };
         let cases = [
             (wrapped(ClusterError::Gone { cluster: cluster() }), Verdict::Gone),
+            (wrapped(ClusterError::Gone { cluster: "root:c".to_owned() }), Verdict::Gone),
+            (wrapped(ClusterError::Gone { cluster: "other".to_owned() }), Verdict::Failure),
             (wrapped(ClusterError::Unknown { cluster: cluster() }), Verdict::Later),
             (wrapped(ClusterError::NotSynced { cluster: cluster() }), Verdict::Later),
             (wrapped(kube(403)), Verdict::Forbidden),
@@ -150,7 +194,7 @@ mod tests {
             (wrapped(std::fmt::Error), Verdict::Failure),
         ];
         for (error, wanted) in cases {
-            assert_eq!(verdict(&error), wanted, "{error:?}");
+            assert_eq!(verdict(&own, &error), wanted, "{error:?}");
         }
     }
 }

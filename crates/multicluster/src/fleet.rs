@@ -14,12 +14,12 @@ mod health;
 mod roster;
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use carrick_client::{Object, Resource};
+use carrick_client::{Error, Object, Resource};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use kube::runtime::reflector::Lookup;
@@ -30,9 +30,11 @@ use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
 use crate::coordination::{Coordinator, Ownership};
+use crate::endpoint::{ClusterKey, Endpoint};
 use crate::error::ClusterError;
 use crate::event::FleetEvent;
-use crate::informer::{AnyInformer, Informer, Inner as InformerInner, WatchConfig, resource_of};
+use crate::guard::Panicked;
+use crate::informer::{AnyInformer, Habits, Informer, Inner as InformerInner, WatchConfig, resource_of};
 use crate::name::EndpointId;
 use crate::provider::Provider;
 use crate::stats::ControllerStats;
@@ -54,7 +56,7 @@ pub struct Fleet {
 
 struct Inner {
     coordinator: Arc<dyn Coordinator>,
-    move_grace: Duration,
+    habits: Habits,
     state: Mutex<State>,
     /// Grows with every change, for those who wait for one.
     changes: watch::Sender<u64>,
@@ -64,6 +66,8 @@ struct State {
     roster: Roster,
     ownership: Ownership,
     informers: HashMap<InformerKey, Weak<dyn AnyInformer>>,
+    /// Endpoints that are watched: those that concern this process.
+    watched: HashSet<EndpointId>,
     subscribers: Vec<mpsc::UnboundedSender<FleetEvent>>,
     controllers: HashMap<u64, Controller>,
     next_controller: u64,
@@ -97,6 +101,20 @@ pub(crate) enum News {
     ForeignReady { source: usize },
     /// An object cannot be read.
     Undecodable(Undecodable),
+    /// A function of the user has panicked.
+    Panicked(Panicked),
+    /// A watch fails.
+    WatchFails { resource: Resource, endpoint: EndpointId, error: Arc<Error> },
+    /// The provider of another fleet fails.
+    ProviderFails { what: Arc<str>, error: Error },
+    /// An endpoint is not watched any more, though it is there.
+    Unwatched(EndpointId),
+}
+
+impl News {
+    pub(crate) fn watch_fails(resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>) -> Self {
+        Self::WatchFails { resource: resource.clone(), endpoint: endpoint.clone(), error: error.clone() }
+    }
 }
 
 impl Fleet {
@@ -214,9 +232,14 @@ impl Fleet {
         self.inner.changes.subscribe()
     }
 
-    /// The endpoints that are up.
-    pub(crate) fn endpoints(&self) -> Vec<EndpointId> {
-        self.inner.state.lock().roster.endpoints().map(|endpoint| endpoint.id.clone()).collect()
+    /// The endpoints that are up and watched.
+    pub(crate) fn watched(&self) -> Vec<EndpointId> {
+        self.inner.state.lock().watched.iter().cloned().collect()
+    }
+
+    /// Whether the provider cannot see all changes.
+    pub(crate) fn is_failing(&self) -> bool {
+        !self.inner.state.lock().roster.failing().is_empty()
     }
 
     /// Gives up everything this process owns, after its controllers have ended, so that others can take over at once.
@@ -251,11 +274,11 @@ impl Fleet {
         if let Some(informer) = state.informers.get(&key).and_then(downcast::<K>) {
             return informer;
         }
-        let informer = Informer::new(resource, config, store(), self.inner.move_grace);
+        let informer = Informer::new(resource, config, store(), self.inner.habits);
         for cluster in state.roster.clusters() {
             informer.inner().engage(cluster);
         }
-        for endpoint in state.roster.endpoints() {
+        for endpoint in state.roster.endpoints().filter(|endpoint| state.watched.contains(&endpoint.id)) {
             informer.inner().endpoint_up(endpoint);
         }
         let erased: Arc<dyn AnyInformer> = informer.inner().clone();
@@ -331,11 +354,22 @@ impl Inner {
     fn event(&self, event: FleetEvent) {
         let mut state = self.state.lock();
         for event in state.roster.apply(event) {
-            builder::log(&event);
+            builder::log(&event, self.habits.quiet);
+            match &event {
+                // One that is watched already begins anew with another client.
+                FleetEvent::EndpointUp(endpoint) => drop(state.watched.remove(&endpoint.id)),
+                FleetEvent::EndpointDown(id) => drop(state.watched.remove(id)),
+                _ => {}
+            }
+            if let FleetEvent::EndpointUp(Endpoint { id, .. }) = &event {
+                state.watch_if_wanted(id);
+            }
+            if let FleetEvent::Engage(cluster) = &event {
+                state.watch_if_wanted(cluster.endpoint());
+            }
             let informers = state.informers();
             for informer in &informers {
                 match &event {
-                    FleetEvent::EndpointUp(endpoint) => informer.endpoint_up(endpoint),
                     FleetEvent::EndpointDown(id) => informer.endpoint_down(id),
                     FleetEvent::Engage(cluster) => informer.engage(cluster),
                     FleetEvent::Disengage { name, .. } => informer.disengage(name),
@@ -362,7 +396,13 @@ impl Inner {
             let _ = controller.news.send(News::Ownership(ownership.clone()));
         }
         state.ownership = ownership;
+        let endpoints: Vec<EndpointId> = state.roster.endpoints().map(|endpoint| endpoint.id.clone()).collect();
+        for id in &endpoints {
+            state.watch_if_wanted(id);
+        }
         self.tell_drained(&mut state);
+        drop(state);
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// Tells the coordinator what all controllers have drained.
@@ -373,10 +413,50 @@ impl Inner {
             state.drained = drained;
             self.coordinator.drained(drained);
         }
+        // Not before: what still runs may look into the stores.
+        if drained >= current {
+            state.unwatch_others();
+        }
     }
 }
 
 impl State {
+    /// Whether an endpoint concerns this process.
+    fn is_wanted(&self, id: &EndpointId) -> bool {
+        let ownership = &self.ownership;
+        // Whoever owns one of many clusters has to watch all of them, and whoever takes over another one then knows it, and its deletions.
+        let is_shared = |endpoint: &Endpoint| !matches!(endpoint.key, ClusterKey::Fixed(_));
+        ownership.watches_all()
+            || self.roster.endpoint(id).is_some_and(is_shared)
+            || self.roster.clusters_at(id).any(|cluster| ownership.watches(cluster))
+    }
+
+    /// Begins to watch an endpoint, if it concerns this process and is not watched yet.
+    fn watch_if_wanted(&mut self, id: &EndpointId) {
+        if self.watched.contains(id) || !self.is_wanted(id) {
+            return;
+        }
+        let Some(endpoint) = self.roster.endpoint(id).cloned() else { return };
+        self.watched.insert(id.clone());
+        for informer in self.informers() {
+            informer.endpoint_up(&endpoint);
+        }
+    }
+
+    /// Ends the watches of endpoints that do not concern this process.
+    fn unwatch_others(&mut self) {
+        let unwanted: Vec<EndpointId> = self.watched.iter().filter(|id| !self.is_wanted(id)).cloned().collect();
+        for id in unwanted {
+            self.watched.remove(&id);
+            for informer in self.informers() {
+                informer.endpoint_down(&id);
+            }
+            for controller in self.controllers.values() {
+                let _ = controller.news.send(News::Unwatched(id.clone()));
+            }
+        }
+    }
+
     /// The informers that are in use.
     fn informers(&mut self) -> Vec<Arc<dyn AnyInformer>> {
         self.informers.retain(|_, informer| informer.strong_count() > 0);

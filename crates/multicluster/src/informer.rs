@@ -12,13 +12,13 @@ mod pump;
 mod state;
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use carrick_client::Resource;
 use carrick_client::watch::{Event, WatchOptions};
+use carrick_client::{Error, Resource};
 use kube::runtime::reflector::Lookup;
 use kube::runtime::watcher::{Config, InitialListStrategy};
 use parking_lot::{Mutex, RwLock};
@@ -27,6 +27,7 @@ use tokio::time::Instant;
 
 use crate::cluster::Cluster;
 use crate::endpoint::Endpoint;
+use crate::guard::{Callback, Panicked, caught};
 use crate::name::{ClusterName, EndpointId};
 use crate::store::{FleetStore, Undecodable, Update};
 use pump::Pump;
@@ -80,6 +81,10 @@ pub(crate) trait Route<K>: Send + Sync {
     fn listed(&self, endpoint: &EndpointId);
     /// An object cannot be read.
     fn undecodable(&self, object: &Undecodable);
+    /// A function of the user has panicked.
+    fn panicked(&self, panic: &Panicked);
+    /// The watch of an endpoint fails; told once per outage.
+    fn failing(&self, resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>);
 }
 
 /// What a fleet does with an informer of any kind.
@@ -96,6 +101,15 @@ pub(crate) trait AnyInformer: Any + Send + Sync {
     fn apis_changed(&self, endpoint: &EndpointId);
     /// How the watches are doing.
     fn health(&self) -> Vec<(EndpointId, WatchHealth)>;
+}
+
+/// How all informers of a fleet behave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    /// How long objects of a cluster that has moved may take to follow.
+    pub(crate) move_grace: Duration,
+    /// Whether to keep quiet about failures, because others tell of them.
+    pub(crate) quiet: bool,
 }
 
 /// How one watch is doing.
@@ -124,19 +138,25 @@ pub(crate) struct Shared<K> {
     store: FleetStore<K>,
     /// How long objects of a cluster that has moved may take to follow.
     move_grace: Duration,
+    /// Whether to keep quiet about failures, because others tell of them.
+    quiet: bool,
     routes: RwLock<Vec<Weak<dyn Route<K>>>>,
+    /// Functions whose panics have been told.
+    warned: Mutex<HashSet<Callback>>,
     /// Grows with every change of a state.
     changes: watch::Sender<u64>,
 }
 
 impl<K: Send + Sync + 'static> Informer<K> {
-    pub(crate) fn new(resource: Resource, config: WatchConfig, store: FleetStore<K>, move_grace: Duration) -> Self {
+    pub(crate) fn new(resource: Resource, config: WatchConfig, store: FleetStore<K>, habits: Habits) -> Self {
         let shared = Shared {
             resource,
             options: config.0,
             store,
-            move_grace,
+            move_grace: habits.move_grace,
+            quiet: habits.quiet,
             routes: RwLock::default(),
+            warned: Mutex::default(),
             changes: watch::Sender::new(0),
         };
         Self(Arc::new(Inner { shared: Arc::new(shared), pumps: Mutex::default() }))
@@ -162,7 +182,7 @@ impl<K: Send + Sync + 'static> Informer<K> {
         self.0.shared.changes.subscribe()
     }
 
-    /// Adds a route, which is then told the endpoints that have been listed before. It gets no word about objects that
+    /// Adds a route, which is then told the endpoints that have been listed before, and those that fail. It gets no word about objects that
     /// are in the store already.
     pub(crate) fn add_route(&self, route: &Arc<dyn Route<K>>) {
         let shared = &self.0.shared;
@@ -173,6 +193,11 @@ impl<K: Send + Sync + 'static> Informer<K> {
         let endpoints: Vec<EndpointId> = self.0.pumps.lock().keys().cloned().collect();
         for endpoint in endpoints.iter().filter(|endpoint| shared.store.is_synced(endpoint)) {
             route.listed(endpoint);
+        }
+        for (endpoint, watch) in self.health() {
+            if let WatchState::Failing { error, .. } = &watch.state {
+                route.failing(&shared.resource, &endpoint, error);
+            }
         }
     }
 
@@ -247,20 +272,34 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
 }
 
 impl<K: Send + Sync> Shared<K> {
-    /// Takes in one event of one watch, unless that has ended.
+    /// Takes in one event of one watch, whatever it leads to: the watch goes on.
     fn take(&self, endpoint: &Endpoint, progress: &Mutex<Progress>, event: Event) {
+        // Functions of users are called one by one and caught where they are; this is for what nobody has thought of.
+        if let Err(message) = caught(|| self.take_in(endpoint, progress, event)) {
+            tracing::error!(endpoint = %endpoint.id, resource = %self.resource, message, "An event could not be taken in.");
+        }
+    }
+
+    /// Takes in one event of one watch, unless that has ended.
+    fn take_in(&self, endpoint: &Endpoint, progress: &Mutex<Progress>, event: Event) {
         let mut progress = progress.lock();
         if progress.ended {
             return;
         }
         let listed = matches!(event, Event::Synced);
+        let failed = progress.is_failing();
         let changed = progress.take(&event, Instant::now());
         let applied = self.store.apply(&endpoint.id, &endpoint.key, event);
         let state = changed.then(|| progress.state.clone());
         drop(progress);
-        if let Some(state) = state {
-            self.log(endpoint, &state);
+        if let Some(state) = &state {
+            self.log(endpoint, state, failed);
             self.changed();
+        }
+        for panic in &applied.panics {
+            if self.warned.lock().insert(panic.callback.clone()) {
+                tracing::warn!(resource = %self.resource, %panic, "A function panicked; told once.");
+            }
         }
         if applied.unkeyed {
             tracing::debug!(endpoint = %endpoint.id, resource = %self.resource, "skipping an object of no cluster");
@@ -276,17 +315,29 @@ impl<K: Send + Sync> Shared<K> {
             if let Some(object) = &applied.undecodable {
                 route.undecodable(object);
             }
+            for panic in &applied.panics {
+                route.panicked(panic);
+            }
+            if let Some(WatchState::Failing { error, .. }) = &state {
+                route.failing(&self.resource, &endpoint.id, error);
+            }
             if listed {
                 route.listed(&endpoint.id);
             }
         }
     }
 
-    fn log(&self, endpoint: &Endpoint, state: &WatchState) {
+    fn log(&self, endpoint: &Endpoint, state: &WatchState, failed: bool) {
         let (endpoint, resource) = (&endpoint.id, &self.resource);
         match state {
-            WatchState::Failing { error, .. } => {
+            WatchState::Failing { error, .. } if self.quiet => {
                 tracing::debug!(%endpoint, %resource, %error, "watch fails, trying on");
+            }
+            WatchState::Failing { error, .. } => {
+                tracing::warn!(%endpoint, %resource, %error, "A watch fails; trying on.");
+            }
+            WatchState::Live if failed && !self.quiet => {
+                tracing::info!(%endpoint, %resource, "A watch works again.");
             }
             state => tracing::debug!(%endpoint, %resource, state = state.as_str(), "watch"),
         }

@@ -12,6 +12,7 @@
 //!
 //! Cost follows the number of endpoints (connections) and objects (memory), never the number of workspaces. A workspace with
 //! thousands of waiting objects does not delay another one's single object, and an endpoint that is down delays only its own clusters.
+//! What is promised beyond that, whatever users' code and servers do, is in [`guarantees`].
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -67,9 +68,11 @@ mod endpoint;
 mod error;
 mod event;
 mod fleet;
+mod guard;
 mod informer;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+mod moment;
 mod name;
 mod pace;
 mod priority;
@@ -82,6 +85,8 @@ mod store;
 #[cfg(test)]
 mod testing;
 
+#[doc = include_str!("../docs/guarantees.md")]
+pub mod guarantees {}
 #[doc = include_str!("../docs/coming-from-go.md")]
 pub mod coming_from_go {}
 #[doc = include_str!("../docs/coming-from-kube.md")]
@@ -95,6 +100,7 @@ pub use endpoint::{ClusterKey, Endpoint, KeyFn};
 pub use error::{ClusterError, Error};
 pub use event::{FleetEvent, Gone};
 pub use fleet::{EndpointHealth, Fleet, FleetBuilder, Health};
+pub use guard::{Callback, Panicked};
 pub use informer::{Informer, WatchConfig, WatchHealth, WatchState};
 pub use name::{ClusterName, EmptyName, EndpointId};
 pub use pace::Pace;

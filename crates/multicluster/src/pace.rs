@@ -34,7 +34,7 @@ const EXPECTED: Duration = Duration::from_secs(1);
 /// What servers bear is learned from how long they take to answer, which is what [`Pace::answered`] and [`Pace::refused`]
 /// are for. With that many in flight most gets done, but every single answer takes long. So whatever is less urgent than
 /// a change ([`Priority::Low`]: first lists, relists) makes room as soon as somebody creates, changes or deletes an object, and
-/// fewer run until nobody does any more. Controllers with the same pace share its limit. Cloning is cheap.
+/// fewer run until nobody does any more; a little is always left to it. Controllers with the same pace share its limit. Cloning is cheap.
 ///
 /// ```
 /// use std::time::Duration;
@@ -203,8 +203,9 @@ impl Course {
     fn admission(&self, now: Instant) -> Admission {
         let limit = self.limit();
         let until = self.busy_until.filter(|until| *until > now);
-        let for_all = if until.is_some() { (limit / BACKGROUND).max(1) } else { limit };
-        let lowest = if self.running < for_all {
+        let background = self.running - self.urgent;
+        let for_all = if until.is_some() { background < (limit / BACKGROUND).max(1) } else { self.running < limit };
+        let lowest = if for_all {
             Some(Priority::Low)
         } else if self.urgent < (limit / URGENT).max(self.fewest()) {
             Some(Priority::Normal)
@@ -275,7 +276,9 @@ fn whole(limit: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::Reason;
     use crate::request::Key;
+    use futures::FutureExt;
 
     /// A server that answers a request in `at_rest` seconds and can do so many at once; the rest wait in line.
     fn settle(course: &mut Course, at_rest: f64, at_once: f64) -> usize {
@@ -356,6 +359,32 @@ mod tests {
         course.begin(Priority::Low, now);
         assert_eq!(lowest(&course, now), Some(Priority::Normal), "one is enough while somebody waits for others");
         assert_eq!(lowest(&course, now + EXPECTED), Some(Priority::Low), "nobody does any more");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn steady_urgent_work_leaves_a_little_to_the_rest() {
+        let (pace, queue) = (Pace::between(4, 128), Queue::default());
+        let key = |cluster: &str, name: usize| Key::new(cluster.parse().unwrap(), "", name.to_string());
+        for number in 0..20 {
+            queue.add_with(key("calm", number), Priority::Low, Reason::Listed);
+        }
+        // Some urgent key always runs, and another one always waits.
+        let (mut running, mut low) = (std::collections::VecDeque::new(), 0);
+        for number in 0..200 {
+            queue.add_with(key("busy", number), Priority::High, Reason::Changed);
+            let Some(Some(lease)) = pace.next(&queue).now_or_never() else {
+                running.pop_front();
+                continue;
+            };
+            let turn = pace.begin(lease.priority());
+            if lease.priority() == Priority::Low {
+                low += 1;
+            } else {
+                running.push_back((turn, lease));
+            }
+        }
+        assert!(low > 5, "{low} of 20 were served");
+        assert!(!running.is_empty());
     }
 
     #[tokio::test]

@@ -1,10 +1,14 @@
 //! Where clusters come from.
 
+mod steady;
+
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
 
 use crate::event::FleetEvent;
+
+pub(crate) use steady::steady;
 
 /// A source of clusters.
 ///
@@ -16,6 +20,8 @@ use crate::event::FleetEvent;
 /// - [`FleetEvent::Synced`] is told once, after everything that existed at the start;
 /// - outages are told with [`FleetEvent::Failing`] and end nothing: an unreachable server does not disengage clusters;
 /// - every stream tells the whole fleet from the beginning; it ends only when nothing will ever change again.
+///
+/// A stream that panics is reported as failing and asked for anew; the clusters it told stay meanwhile.
 pub trait Provider: Send + Sync + 'static {
     /// The fleet as it is, then every change.
     fn events(&self) -> BoxStream<'static, FleetEvent>;

@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::moment::after;
 use crate::name::ClusterName;
 use crate::priority::Priority;
 use crate::request::HasCluster;
@@ -141,15 +142,16 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
         if delay.is_zero() {
             return self.add_with(key, Priority::Normal, Reason::Requeued);
         }
-        self.shared.state.lock().add_at(key, Instant::now() + delay, Reason::Requeued);
+        self.shared.state.lock().add_at(key, after(Instant::now(), delay), Reason::Requeued);
         self.shared.wake.notify_one();
     }
 
-    /// Queues a key after a delay that doubles with every retry since the last success, and returns the delay.
+    /// Queues a key after a delay that doubles with every retry since the last success, and returns the delay. A retry
+    /// that was pending is replaced: however often a key fails, it comes again once.
     pub fn retry(&self, key: K) -> Duration {
         let mut state = self.shared.state.lock();
         let delay = state.count_failure(&key);
-        state.add_at(key, Instant::now() + delay, Reason::Retried);
+        state.retry_at(key, after(Instant::now(), delay));
         drop(state);
         self.shared.wake.notify_one();
         delay
@@ -160,9 +162,10 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
         self.shared.state.lock().forget(key);
     }
 
-    /// Drops all waiting keys, timers and retry counts of a cluster. Keys that run end as usual.
-    pub fn purge(&self, cluster: &str) {
-        self.shared.state.lock().purge(cluster);
+    /// Drops all waiting keys, timers and retry counts of a cluster, and returns the keys about which something was known, those that
+    /// run included. Keys that run end as usual.
+    pub fn purge(&self, cluster: &str) -> Vec<K> {
+        self.shared.state.lock().purge(cluster)
     }
 
     /// The next key to work on, as soon as there is one; `None` after [`Queue::close`].
@@ -184,7 +187,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
                 if let Some(run) = state.next(Instant::now(), lowest) {
                     // Wake-ups do not add up, so the one who takes a key passes the word on while there are more.
                     baton.held = state.has_more();
-                    return Some(Lease { shared: self.shared.clone(), run, done: false });
+                    return Some(Lease { shared: self.shared.clone(), run, end: End::Open });
                 }
                 state.next_timer()
             };
@@ -247,7 +250,18 @@ impl Drop for Baton<'_> {
 pub struct Lease<K: HasCluster + Eq + Hash + Clone> {
     shared: Arc<Shared<K>>,
     run: Run<K>,
-    done: bool,
+    end: End,
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Nobody says: timers stay.
+    Open,
+    /// With success: retries are forgotten, older timers dropped.
+    Done,
+    /// The key comes again by itself: what was to bring it again before is dropped.
+    Again,
 }
 
 impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
@@ -278,25 +292,36 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
 
     /// Ends the work with success: retries are forgotten, and timers set before this run are dropped.
     pub fn done(mut self) {
-        self.done = true;
+        self.end = End::Done;
     }
 
-    /// Ends the work with failure: the key comes again after this delay.
-    pub fn retry_after(self, delay: Duration) {
+    /// Ends the work with neither success nor failure: the key comes again after this delay, and not besides at the times that were set
+    /// before.
+    pub fn again_after(mut self, delay: Duration) {
+        self.end = End::Again;
+        Queue { shared: self.shared.clone() }.add_after(self.run.key.clone(), delay);
+    }
+
+    /// Ends the work with failure: the key comes again after this delay, and not besides at the times that were set before.
+    pub fn retry_after(mut self, delay: Duration) {
+        self.end = End::Again;
         let mut state = self.shared.state.lock();
         state.count_failure(&self.run.key);
-        state.add_at(self.run.key.clone(), Instant::now() + delay, Reason::Retried);
+        state.retry_at(self.run.key.clone(), after(Instant::now(), delay));
     }
 
     /// Ends the work with failure: the key waits together with all that failed for the same cause, such as a server that is away or a right
     /// that is missing. After a few attempts of its own, one key of them all is tried now and then; when the cause is gone for one, the
     /// others follow.
-    pub fn wait_for(self, cause: &str) {
+    pub fn wait_for(mut self, cause: &str) {
+        self.end = End::Again;
         self.shared.state.lock().wait_for(&self.run.key, cause, Instant::now());
     }
 
-    /// Ends the work with failure: the key comes again after a growing delay, which is returned.
-    pub fn retry(self) -> Duration {
+    /// Ends the work with failure: the key comes again after a growing delay, which is returned, and not besides at the times that were
+    /// set before.
+    pub fn retry(mut self) -> Duration {
+        self.end = End::Again;
         let queue = Queue { shared: self.shared.clone() };
         queue.retry(self.run.key.clone())
     }
@@ -304,7 +329,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
 
 impl<K: HasCluster + Eq + Hash + Clone> Drop for Lease<K> {
     fn drop(&mut self) {
-        self.shared.state.lock().finish(&self.run, self.done, Instant::now());
+        self.shared.state.lock().finish(&self.run, self.end, Instant::now());
         self.shared.wake.notify_one();
     }
 }

@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use crate::endpoint::ClusterKey;
+use crate::guard::{Callback, Panicked, caught};
 use crate::name::{ClusterName, EndpointId};
 use crate::priority::Priority;
 use crate::request::Key;
@@ -82,11 +83,13 @@ pub struct Applied<K> {
     pub undecodable: Option<Undecodable>,
     /// Whether the object belongs to no cluster and was left out.
     pub unkeyed: bool,
+    /// Functions of the user that panicked: those of indexes, and the one that tells clusters.
+    pub panics: Vec<Panicked>,
 }
 
 impl<K> Default for Applied<K> {
     fn default() -> Self {
-        Self { updates: Vec::new(), undecodable: None, unkeyed: false }
+        Self { updates: Vec::new(), undecodable: None, unkeyed: false, panics: Vec::new() }
     }
 }
 
@@ -130,7 +133,7 @@ impl<K> FleetStore<K> {
     /// Takes in one event of the watch of an endpoint and says what changed.
     ///
     /// A list that leaves an object out deletes it, so deletions missed between two watches are found. An object
-    /// that comes again as it was is no change. Of an object that cannot be decoded the last good version is kept.
+    /// that comes again as it was is no change. Of an object that cannot be decoded, or whose decoder panics, the last good version is kept.
     pub fn apply(&self, endpoint: &EndpointId, key: &ClusterKey, event: Event) -> Applied<K> {
         let mut applied = Applied::default();
         match event {
@@ -138,13 +141,12 @@ impl<K> FleetStore<K> {
             Event::Synced => applied.updates = self.state.write().finish(endpoint),
             Event::Listed(object) => self.upsert(endpoint, key, object, true, &mut applied),
             Event::Applied(object) => self.upsert(endpoint, key, object, false, &mut applied),
-            Event::Deleted(object) => match keyed(key, object) {
-                Some((key, object)) => {
-                    let last = (self.decode)(&object).ok().map(Arc::new);
+            Event::Deleted(object) => {
+                if let Some((key, object)) = keyed(endpoint, key, object, &mut applied) {
+                    let last = self.decoded(&object).ok().map(Arc::new);
                     applied.updates.extend(self.state.write().remove(endpoint, key, last));
                 }
-                None => applied.unkeyed = true,
-            },
+            }
             Event::Failing(_) | Event::Recovered => {}
         }
         self.events.send_modify(|events| *events += 1);
@@ -162,19 +164,25 @@ impl<K> FleetStore<K> {
     }
 
     fn upsert(&self, endpoint: &EndpointId, key: &ClusterKey, object: Object, listed: bool, applied: &mut Applied<K>) {
-        let Some((key, object)) = keyed(key, object) else {
-            applied.unkeyed = true;
-            return;
-        };
+        let Some((key, object)) = keyed(endpoint, key, object, applied) else { return };
         // Decoding is the expensive part; it must not hold up readers.
-        match (self.decode)(&object) {
+        match self.decoded(&object) {
             Ok(item) => {
-                applied.updates.extend(self.state.write().upsert(endpoint, key, &object, Arc::new(item), listed));
+                let mut state = self.state.write();
+                applied.updates.extend(state.upsert(endpoint, key, &object, Arc::new(item), listed));
+                applied.panics.append(&mut state.take_panics());
             }
             Err(problem) => {
                 self.state.write().touch(endpoint, &key);
-                applied.undecodable = Some(Undecodable { key, problem: problem.to_string() });
+                applied.undecodable = Some(Undecodable { key, problem });
             }
+        }
+    }
+
+    fn decoded(&self, object: &Object) -> Result<K, String> {
+        match caught(|| (self.decode)(object)) {
+            Ok(decoded) => decoded.map_err(|problem| problem.to_string()),
+            Err(message) => Err(format!("the decoder panicked: {message}")),
         }
     }
 
@@ -264,9 +272,16 @@ impl<K> FleetStore<K> {
 
     /// Keeps an index under a name; objects already there are indexed now. An index of that name is replaced.
     ///
-    /// The function must always give the same values for the same object, and must not use the store.
+    /// The function must always give the same values for the same object, and must not use the store. An object over which it panics is
+    /// not found by the index; all others are.
     pub fn index(&self, name: impl Into<String>, values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) {
-        self.state.write().add_index(name.into(), Box::new(values));
+        let mut state = self.state.write();
+        state.add_index(name.into(), Box::new(values));
+        let panics = state.take_panics();
+        drop(state);
+        if let Some(first) = panics.first() {
+            tracing::warn!(objects = panics.len(), %first, "An index cannot hold all objects.");
+        }
     }
 
     /// The objects of one cluster with a value in an index; none if there is no such index.
@@ -287,8 +302,21 @@ impl<K> fmt::Debug for FleetStore<K> {
 }
 
 /// The key of an object, and the object with the right cluster in it.
-fn keyed(key: &ClusterKey, mut object: Object) -> Option<(Key, Object)> {
-    let cluster = key.of(&object)?;
+fn keyed<K>(
+    endpoint: &EndpointId,
+    key: &ClusterKey,
+    mut object: Object,
+    applied: &mut Applied<K>,
+) -> Option<(Key, Object)> {
+    let cluster = caught(|| key.of(&object)).unwrap_or_else(|message| {
+        let over = format!("{}/{} at endpoint {endpoint}", object.namespace, object.name);
+        applied.panics.push(Panicked { callback: Callback::ClusterKey, over: Some(over), message });
+        None
+    });
+    let Some(cluster) = cluster else {
+        applied.unkeyed = true;
+        return None;
+    };
     object.cluster = cluster.to_arc();
     Some((Key::new(cluster, object.namespace.clone(), object.name.clone()), object))
 }

@@ -22,3 +22,5 @@ mod moving;
 mod outages;
 #[path = "acceptance/sources.rs"]
 mod sources;
+#[path = "acceptance/survival.rs"]
+mod survival;

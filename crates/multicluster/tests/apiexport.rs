@@ -102,3 +102,43 @@ async fn an_endpoint_that_leaves_the_slice_is_not_watched_any_more() {
     }
     assert_eq!(told, ["up ex", "engaged one at ex", "synced", "disengaged one", "down ex"]);
 }
+
+#[tokio::test]
+async fn a_filter_that_panics_over_one_binding_is_told_and_judges_the_others() {
+    let server = TestServer::start(vec![]).await;
+    let client = server.server().at_path("/clusters/root:prov");
+    let url = client.url().replace("/clusters/root:prov", "/ex");
+    let (met, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let provider = ApiExport::new(client, "s").grace(Duration::MAX).filter(|binding| {
+        assert!(binding.metadata.labels.is_some(), "no label");
+        true
+    });
+    let provider = provider.hooks(move |cluster, _, _| {
+        assert!(*cluster.name() != "two", "not that one");
+        let _ = met.send(cluster.name().to_string());
+        async {}
+    });
+    let mut fleet = provider.events();
+    let labelled = |cluster: &str| {
+        let mut binding = binding(cluster);
+        binding["metadata"]["labels"] = json!({"a": "b"});
+        binding
+    };
+    let slices = Answer::Watch(vec![event("ADDED", &slice(&[&url])), end_of_list(5)], Then::Hold);
+    server.then(Answer::For("apiexportendpointslices", Box::new(slices)));
+    let bindings = vec![
+        event("ADDED", &binding("one")),
+        event("ADDED", &labelled("two")),
+        end_of_list(8),
+        event("MODIFIED", &labelled("one")),
+    ];
+    server.then(Answer::For("apibindings", Box::new(Answer::Watch(bindings, Then::Hold))));
+    let mut told = Vec::new();
+    for _ in 0..6 {
+        told.push(next(&mut fleet).await);
+    }
+    assert!(told[1].starts_with("failing ex ") && told[1].contains("panicked: no label"), "{told:?}");
+    assert_eq!(told[0], "up ex");
+    assert_eq!(told[2..], ["engaged two at ex", "synced", "recovered ex", "engaged one at ex"]);
+    assert_eq!(heard.recv().await.as_deref(), Some("one"), "hooks go on");
+}

@@ -148,7 +148,7 @@ async fn a_leader_whose_work_was_cut_off_does_not_let_the_next_begin() {
     let fleet = fleet.build();
     let (stop, begun) = (CancellationToken::new(), Arc::new(tokio::sync::Notify::new()));
     let controller = MultiClusterController::<ConfigMap>::on(&fleet, watcher::Config::default().labels("work=true"))
-        .with_config(carrick_multicluster::Config::default().grace(Duration::from_millis(50)))
+        .with_config(carrick_multicluster::Config::default().shutdown_grace(Duration::from_millis(50)))
         .graceful_shutdown_on(stop.clone().cancelled_owned());
     let hang = |_: Arc<ConfigMap>, context: Context<tokio::sync::Notify>| async move {
         context.data.notify_one();

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use carrick_client::{Client, DeleteOptions, Resource, Server};
@@ -16,6 +18,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
+use parking_lot::Mutex;
 use serde_json::json;
 
 async fn plane() -> (Plane, Client) {
@@ -232,4 +235,136 @@ async fn several_providers_are_one_fleet_with_one_store() {
     .await
     .unwrap();
     assert!(fleet.cluster("a#x").is_ok());
+}
+
+/// A kubeconfig as it is minted anew at every look: the same server, another token.
+fn with_token(kubeconfig: &str, token: &str) -> String {
+    let mut config = kube::config::Kubeconfig::from_yaml(kubeconfig).unwrap();
+    config.auth_infos[0].auth_info = Some(serde_json::from_value(json!({"token": token})).unwrap());
+    serde_json::to_string(&config).unwrap()
+}
+
+#[tokio::test]
+async fn minted_kubeconfigs_bring_new_credentials_and_no_new_lists() {
+    let (plane, hub) = plane().await;
+    let maps = Resource::namespaced("", "v1", "ConfigMap", "configmaps");
+    let object = json!({"metadata": {"name": "m", "labels": {"fleet": "true"}}});
+    hub.create(&maps, Some("default"), &object).await.unwrap();
+    let good = plane.kubeconfig("admin", None).unwrap();
+    let handed_out = Arc::new(Mutex::new(good.clone()));
+    let minted = Arc::new(AtomicUsize::new(0));
+    let (counting, handing) = (minted.clone(), handed_out.clone());
+    let provider = FromObjects::new(hub.clone(), move |_: ConfigMap, _| {
+        counting.fetch_add(1, Ordering::Relaxed);
+        let kubeconfig = handing.lock().clone();
+        async move { Ok(kubeconfig) }
+    });
+    let provider = provider.labels("fleet=true").refresh(Duration::from_secs(1));
+    let mut told = Told::by(&provider);
+    told.until("synced").await;
+    let cluster = told.engaged.last().unwrap().clone();
+    let engaged = told.engaged.len();
+    // What is told meanwhile would be a new watch, hence a new list. The provider goes on while somebody listens.
+    let more = Arc::new(Mutex::new(Vec::new()));
+    let listening = tokio::spawn({
+        let more = more.clone();
+        async move {
+            while let Some(event) = told.events.next().await {
+                more.lock().push(format!("{event:?}"));
+            }
+        }
+    });
+    assert!(has_namespace(&cluster, "default").await);
+    *handed_out.lock() = with_token(&good, "nobody");
+    let refused = async {
+        while Api::<Namespace>::all(cluster.client()).get_opt("default").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), refused).await.expect("the new credentials are not used");
+    *handed_out.lock() = good;
+    let accepted = async {
+        while Api::<Namespace>::all(cluster.client()).get_opt("default").await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), accepted).await.expect("the new credentials are not used");
+    assert!(minted.load(Ordering::Relaxed) >= 3 && engaged == 1);
+    assert!(more.lock().is_empty(), "{:?}", more.lock());
+    listening.abort();
+    assert!(!cluster.gone().is_cancelled());
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_cannot_be_used_yet_is_tried_again_and_its_new_token_is_taken_over() {
+    let (plane, _client) = plane().await;
+    let folder: PathBuf = std::env::temp_dir().join(format!("carrick-later-{}", uuid::Uuid::new_v4()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut config = kube::config::Kubeconfig::from_yaml(&plane.kubeconfig("admin", None).unwrap()).unwrap();
+    let authority = folder.join("ca.pem");
+    let cluster = config.clusters[0].cluster.as_mut().unwrap();
+    let data = cluster.certificate_authority_data.take().unwrap();
+    cluster.certificate_authority = Some(authority.display().to_string());
+    let path = folder.join("kubeconfig");
+    std::fs::write(&path, serde_json::to_string(&config).unwrap()).unwrap();
+
+    let mut told = Told::by(&KubeconfigFiles::new([folder.clone()]).interval(Duration::from_millis(20)));
+    let start = told.until("synced").await;
+    assert!(start.len() == 2 && start[0].starts_with("failing "), "{start:?}");
+    // The kubeconfig stays as it is; what it refers to comes later.
+    std::fs::write(&authority, BASE64.decode(data.as_bytes()).unwrap()).unwrap();
+    let name = format!("{}+{}", path.display(), config.current_context.clone().unwrap());
+    let mended = told.until(&format!("engage {name}")).await;
+    assert_eq!(mended, [format!("recovered {name}"), format!("up {name}"), format!("engage {name}")]);
+    let cluster = told.engaged[0].clone();
+    assert!(has_namespace(&cluster, "default").await);
+
+    // Another token in the file is another token, not another cluster.
+    config.auth_infos[0].auth_info = Some(serde_json::from_value(json!({"token": "nobody"})).unwrap());
+    std::fs::write(&path, serde_json::to_string(&config).unwrap()).unwrap();
+    let refused = async {
+        while Api::<Namespace>::all(cluster.client()).get_opt("default").await.is_ok() {
+            // Looks at the files go on while somebody listens.
+            let _ = tokio::time::timeout(Duration::from_millis(50), told.events.next())
+                .await
+                .map(|event| panic!("{event:?}"));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), refused).await.expect("the new credentials are not used");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
+async fn functions_of_a_provider_that_panic_harm_one_object_only() {
+    let (plane, hub) = plane().await;
+    let maps = Resource::namespaced("", "v1", "ConfigMap", "configmaps");
+    for name in ["early", "good", "late", "unready"] {
+        let object = json!({"metadata": {"name": name, "labels": {"fleet": "true"}}});
+        hub.create(&maps, Some("default"), &object).await.unwrap();
+    }
+    let kubeconfig = plane.kubeconfig("admin", None).unwrap();
+    let provider = FromObjects::new(hub.clone(), move |map: ConfigMap, _| {
+        let name = map.metadata.name.unwrap_or_default();
+        assert!(name != "early", "no kubeconfig");
+        let kubeconfig = kubeconfig.clone();
+        async move {
+            assert!(name != "late", "still no kubeconfig");
+            Ok(kubeconfig)
+        }
+    });
+    let provider = provider.labels("fleet=true").bare_names().ready(|map: &ConfigMap| {
+        assert!(map.metadata.name.as_deref() != Some("unready"), "who knows");
+        true
+    });
+    let mut told = Told::by(&provider);
+    let mut start = told.until("synced").await;
+    start.sort();
+    assert_eq!(start.len(), 6, "{start:?}");
+    assert_eq!(start[0], "engage good");
+    for (event, (name, words)) in
+        start[1..4].iter().zip([("early", "no kubeconfig"), ("late", "still no kubeconfig"), ("unready", "who knows")])
+    {
+        assert!(event.starts_with(&format!("failing ConfigMap default/{name}: ")) && event.contains(words), "{event}");
+    }
+    assert!(has_namespace(&told.engaged[0], "default").await);
 }

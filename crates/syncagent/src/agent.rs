@@ -50,6 +50,8 @@ use http::{HttpError, Pages};
 use metrics::Metrics;
 use rights::Granted;
 
+use crate::rules::{Adoption, AgentDefaults};
+
 /// How long running work may take to come to its end after a stop.
 const GRACE: Duration = Duration::from_secs(8);
 /// How long writes that are under way after that may take to be answered.
@@ -117,6 +119,7 @@ impl Default for Timing {
 
 /// What one agent runs with.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools)] // one per flag
 pub struct AgentConfig {
     /// The service cluster.
     pub local: Server,
@@ -132,6 +135,10 @@ pub struct AgentConfig {
     pub selector: String,
     /// Whether to take over what another agent keeps in the same APIExport.
     pub take_over: bool,
+    /// What happens to objects in the place of copies where a PublishedResource says nothing about it.
+    pub adoption: Adoption,
+    /// Whether copies are written by server-side apply.
+    pub apply: bool,
     /// Controllers not to run.
     pub disabled: BTreeSet<Controller>,
     /// Whether to work only while holding a lease.
@@ -146,6 +153,13 @@ pub struct AgentConfig {
     pub exit_on_startup_error: bool,
     /// How often to look at what no watch reports.
     pub timing: Timing,
+}
+
+impl AgentConfig {
+    /// What holds for all PublishedResources.
+    fn defaults(&self) -> AgentDefaults {
+        AgentDefaults { agent_name: self.agent_name.clone(), adoption: self.adoption, apply: self.apply }
+    }
 }
 
 /// Why an agent ended.
@@ -335,7 +349,7 @@ impl Agent {
             catalog::Setup {
                 local: local.clone(),
                 selector: config.selector.clone(),
-                agent_name: config.agent_name.clone(),
+                defaults: config.defaults(),
                 timing: config.timing,
             },
             Arc::clone(&self.health),

@@ -23,6 +23,8 @@ pub const GROUP: &str = "syncagent.kcp.io";
 pub const VERSION: &str = "v1alpha1";
 /// Finalizer on consumers' objects while a copy may exist.
 pub const FINALIZER: &str = "syncagent.kcp.io/cleanup";
+/// Who writes copies, as servers note it; for those of orders the agent's name follows.
+pub const FIELD_MANAGER: &str = "api-syncagent";
 /// Annotation of consumers on their objects: how copies are deleted, `background`, `foreground` or `orphan`.
 pub const DELETION_PROPAGATION: &str = "syncagent.kcp.io/deletion-propagation-policy";
 /// Label on copies, annotation and label on schemas and exports: which agent owns them.

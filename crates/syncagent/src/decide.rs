@@ -15,6 +15,7 @@ mod claim;
 mod content;
 pub mod edit;
 mod holders;
+pub mod ownership;
 mod pair;
 mod primary;
 mod record;

@@ -17,6 +17,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use crate::agent::connect::SliceRef;
 use crate::agent::{AgentConfig, Controller, Timing};
 use crate::logging::Format;
+use crate::rules::Adoption;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,6 +73,14 @@ pub struct Options {
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
     pub take_over: bool,
+    /// What happens to an object that is in the place of a copy already, where spec.adoption of the PublishedResource says nothing: Refuse
+    /// leaves it alone, TakeOver gives it the content of the source, Link takes it as it is, as the reference agent does
+    #[arg(long, value_name = "POLICY", value_parser = adoption, default_value = "Refuse")]
+    pub adoption: Adoption,
+    /// Write copies by server-side apply, so that the state Secrets hold no content
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
+          default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
+    pub enable_server_side_apply: bool,
     /// Work only while holding a lease, so that several replicas can run
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
@@ -232,6 +241,8 @@ impl Options {
             },
             selector: self.published_resource_selector,
             take_over: self.take_over,
+            adoption: self.adoption,
+            apply: self.enable_server_side_apply,
             disabled: self.disabled_controllers.iter().filter_map(|name| Controller::named(name)).collect(),
             leader_election: self.enable_leader_election,
             metrics_address: metrics_address(&self.metrics_address),
@@ -246,6 +257,10 @@ impl Options {
 /// What an agent is called if nobody says otherwise, given the name of its APIExportEndpointSlice.
 pub fn default_agent_name(slice: &str) -> String {
     format!("{slice}-syncagent")
+}
+
+fn adoption(word: &str) -> Result<Adoption, String> {
+    Adoption::parse(word).ok_or_else(|| "must be one of Refuse, TakeOver, Link".to_owned())
 }
 
 fn non_empty(text: String) -> Option<String> {

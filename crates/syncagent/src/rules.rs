@@ -29,7 +29,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::api::PublishedResource;
+use crate::api::{FIELD_MANAGER, PublishedResource};
 use crd::{Crd, Version};
 use metadata::is_deleting;
 use mutation::{Mutation, MutationError};
@@ -150,6 +150,17 @@ impl Adoption {
     }
 }
 
+/// What holds for all PublishedResources of an agent.
+#[derive(Debug, Clone, Default)]
+pub struct AgentDefaults {
+    /// Name that marks what the agent owns.
+    pub agent_name: String,
+    /// What happens to objects in the place of copies where a PublishedResource says nothing about it.
+    pub adoption: Adoption,
+    /// Whether copies are written by server-side apply.
+    pub apply: bool,
+}
+
 /// Everything a PublishedResource says about its objects, compiled.
 #[derive(Debug, Clone)]
 pub struct Rules {
@@ -181,6 +192,8 @@ pub struct Rules {
     pub related: Vec<Related>,
     /// What happens to objects that are in the place of a copy.
     pub adoption: Adoption,
+    /// Whether copies are written by server-side apply.
+    pub apply: bool,
     /// Name of the schema of the kind in kcp; empty if it does not matter.
     pub schema: String,
 }
@@ -230,8 +243,23 @@ impl Rules {
             local,
             remote,
             adoption: Adoption::parse(&pr.spec.adoption).unwrap_or_default(),
+            apply: false,
             schema: String::new(),
         })
+    }
+
+    /// The same with what the agent does where the PublishedResource says nothing. Without a status subresource nobody can tell by ownership
+    /// whose a status is, so such kinds are not applied.
+    #[must_use]
+    pub fn with_defaults(self, pr: &PublishedResource, defaults: &AgentDefaults) -> Self {
+        let adoption = if pr.spec.adoption.is_empty() { defaults.adoption } else { self.adoption };
+        Self { adoption, apply: defaults.apply && self.has_status(), ..self }
+    }
+
+    /// As whom copies are written, so that servers know whose their fields are: those of orders, and those of related objects. The reference
+    /// agent has the same names.
+    pub fn field_manager(&self, primary: bool) -> String {
+        if primary { format!("{FIELD_MANAGER}/{}", self.agent_name) } else { FIELD_MANAGER.to_owned() }
     }
 
     /// Whether copies have a status subresource, so that their status can travel back.

@@ -49,27 +49,20 @@ async fn sequence(seed: u64) -> anyhow::Result<String> {
     let mut deeds = vec!["delete", "cancel"];
     let mut story = Vec::new();
     while !deeds.is_empty() {
-        match choices.below(4) {
-            number @ (0 | 1) => {
-                let agent = &mut agents[usize::try_from(number)?];
-                story.push(format!(
-                    "{} {}",
-                    if agent.is_some() { "stop" } else { "start" },
-                    ["A", "B"][usize::try_from(number)?]
-                ));
-                *agent = match agent.take() {
-                    Some(agent) => {
-                        agent.stop().await?;
-                        None
-                    }
-                    None => Some(if number == 0 { two.a.start_agent()? } else { two.b.start_agent()? }),
-                };
-            }
-            _ => {
-                let chosen = deeds.remove(usize::try_from(choices.below(deeds.len() as u64))?);
-                story.push(chosen.to_owned());
-                deed(&two, chosen).await?;
-            }
+        let number = usize::try_from(choices.below(4))?;
+        if let Some(agent) = agents.get_mut(number) {
+            story.push(format!("{} {}", if agent.is_some() { "stop" } else { "start" }, ["A", "B"][number]));
+            *agent = match agent.take() {
+                Some(agent) => {
+                    agent.stop().await?;
+                    None
+                }
+                None => Some(if number == 0 { two.a.start_agent()? } else { two.b.start_agent()? }),
+            };
+        } else {
+            let chosen = deeds.remove(usize::try_from(choices.below(deeds.len() as u64))?);
+            story.push(chosen.to_owned());
+            deed(&two, chosen).await?;
         }
         if choices.below(2) == 0 {
             two.b.at_rest().await?;

@@ -232,11 +232,17 @@ impl Scene {
             Mode::Kcp => (&self.service, &ask.cluster_name, ("", ask.cluster_name.as_str())),
         };
         let name = ask.name.strip_prefix("my-").unwrap_or(&ask.name);
-        let original_lives =
-            living(store, there, &ask.resource).iter().any(|key| &*key.namespace == namespace && &*key.name == name);
-        let order_lives = living(&self.kcp, cluster, &self.sources)
+        let orders = living(&self.kcp, cluster, &self.sources);
+        // Some are chosen by a label that names the order they are for.
+        let is_meant = |object: &Value| match object["metadata"]["labels"]["for"].as_str() {
+            Some(order) => orders.iter().any(|(key, _)| &*key.name == order),
+            None => true,
+        };
+        let original_lives = living(store, there, &ask.resource)
             .iter()
-            .any(|key| name.starts_with(&format!("{}-", key.name)) || ask.name.starts_with("my-"));
+            .any(|(key, object)| &*key.namespace == namespace && &*key.name == name && is_meant(object));
+        let order_lives =
+            orders.iter().any(|(key, _)| name.starts_with(&format!("{}-", key.name)) || ask.name.starts_with("my-"));
         (original_lives && order_lives).then(|| {
             format!("a related copy was deleted while it was needed: {}", described(ask, &format!("{server:?}")))
         })
@@ -244,11 +250,11 @@ impl Scene {
 }
 
 /// The objects of a cluster that are not on their way out, by the plural of their kind.
-fn living(store: &Store, cluster: &str, plural: &str) -> Vec<Key> {
+fn living(store: &Store, cluster: &str, plural: &str) -> Vec<(Key, Arc<Value>)> {
     let kinds: Vec<Kind> = store.kinds(cluster).into_iter().filter(|kind| &*kind.resource == plural).collect();
     let objects = kinds.iter().flat_map(|kind| store.list(kind, Some(cluster), None).1);
     let lives = |object: &Value| object["metadata"]["deletionTimestamp"].is_null();
-    objects.filter(|(_, object)| lives(&object.value())).map(|(key, _)| key).collect()
+    objects.map(|(key, object)| (key, object.value())).filter(|(_, object)| lives(object)).collect()
 }
 
 fn text(value: &Value) -> String {

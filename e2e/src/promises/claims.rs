@@ -43,7 +43,7 @@ async fn run(lab: &mut Lab, story: &Story, index: usize, write: u64) -> anyhow::
         lab.stage.accept(&team, EVENTS).await?;
         lab.play(&step).await?;
     } else {
-        lab.switch.arm(write, if write % 2 == 0 { Moment::Before } else { Moment::After });
+        lab.switch.arm(write, if write.is_multiple_of(2) { Moment::Before } else { Moment::After });
         lab.play(&step).await?;
         lab.dies_or(&story.after[index]).await?;
         lab.kill_agent().await?;

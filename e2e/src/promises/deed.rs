@@ -41,7 +41,6 @@ pub enum Beside {
 
 /// One thing that somebody does.
 #[derive(Debug, Clone)]
-#[allow(dead_code)] // some deeds are played on request only
 pub enum Deed {
     /// A consumer orders something.
     Order(Team, &'static str, Value),

@@ -38,10 +38,10 @@ pub struct Flow {
     pub drops_related: bool,
     /// Whether deeds hand copies from one source to another.
     pub passes_on: bool,
-    /// Whether objects in the place of copies are taken over.
-    pub takes_over: bool,
     /// Whether Gadgets, a second kind, are published as a schema only.
     pub has_gadgets: bool,
+    /// Whether the agent writes copies by server-side apply.
+    pub apply: bool,
 }
 
 /// Some deeds, and what they lead to.
@@ -72,9 +72,14 @@ impl Flow {
             heavy: false,
             drops_related: false,
             passes_on: false,
-            takes_over: false,
             has_gadgets: false,
+            apply: false,
         }
+    }
+
+    /// The same by server-side apply.
+    pub fn applied(self, name: &'static str) -> Self {
+        Self { name, apply: true, ..self }
     }
 
     /// Publishes it, to both teams.
@@ -86,11 +91,7 @@ impl Flow {
         }
         stage.create_export().await?;
         futures::try_join!(stage.bind(&stage.team_a), stage.bind(&stage.team_b))?;
-        let mut rules = (self.rules)(stage);
-        if self.takes_over {
-            rules["adoption"] = "TakeOver".into();
-        }
-        stage.publish("Bucket", rules).await?;
+        stage.publish("Bucket", (self.rules)(stage)).await?;
         Ok(())
     }
 }

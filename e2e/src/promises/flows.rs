@@ -34,6 +34,10 @@ pub fn all() -> Vec<Flow> {
         held(),
         closed(),
         razed(),
+        plain().applied("plain_applied"),
+        secret_up().applied("secret_up_applied"),
+        map_down().applied("map_down_applied"),
+        closed().applied("closed_applied"),
     ]
 }
 

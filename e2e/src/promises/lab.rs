@@ -128,7 +128,7 @@ impl Lab {
 
     /// Starts an agent.
     pub fn start_agent(&mut self) -> anyhow::Result<()> {
-        let setup = Setup { probes: true, timing: self.timing, ..Setup::default() };
+        let setup = Setup { probes: true, timing: self.timing, apply: self.flow.apply, ..Setup::default() };
         self.agent = Some(Agent::start(&self.stage, setup)?);
         Ok(())
     }
@@ -224,6 +224,8 @@ impl Lab {
 
     /// Waits until nothing has been written for a given time, and returns what is there then.
     pub async fn rest_for(&self, calm: Duration) -> anyhow::Result<State> {
+        // Between two writes of large objects it is calm, too.
+        let calm = if self.flow.heavy { calm * 4 } else { calm };
         let started = Instant::now();
         loop {
             let before = (self.eyes.revisions(), self.switch.writes());

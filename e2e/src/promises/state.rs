@@ -11,7 +11,7 @@ use carrick_syncagent::rules::provenance::owner;
 use data_encoding::BASE64;
 use parking_lot::Mutex;
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::stage::{NAMESPACE, Stage, Workspace};
 use crate::world::EmbeddedWorld;
@@ -202,7 +202,11 @@ impl Eyes {
                     None => Arc::new(self.normal(&stored.value())),
                 };
                 known.insert(place.clone(), (stored.revision(), object.clone()));
-                state.insert(place, object);
+                // One that may not be deleted is emptied.
+                let is_empty = place.contains("/obj-state-") && object["data"].as_object().is_none_or(Map::is_empty);
+                if !is_empty {
+                    state.insert(place, object);
+                }
             }
         }
     }
@@ -225,14 +229,14 @@ impl Eyes {
 
     fn normal(&self, object: &Value) -> Value {
         let mut object: Value = serde_json::from_str(&self.alias(&object.to_string())).unwrap_or_default();
-        // Texts for people name UIDs.
-        // They come in the order in which they became known.
-        if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+        if let Some(conditions) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+            // They come in the order in which they became known.
             conditions.sort_by_key(|condition| condition["type"].to_string());
-        }
-        for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
-            if let Some(message) = condition["message"].as_str() {
-                condition["message"] = self.uids.replace_all(message, "uid").into();
+            for condition in conditions {
+                // Texts for people name UIDs.
+                if let Some(message) = condition["message"].as_str() {
+                    condition["message"] = self.uids.replace_all(message, "uid").into();
+                }
             }
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -271,6 +275,8 @@ impl Eyes {
         for (_, value) in data.as_object_mut().into_iter().flatten() {
             let bytes = value.as_str().and_then(|text| BASE64.decode(text.as_bytes()).ok());
             let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+            // In which way a state was written does not matter.
+            let text = text.strip_prefix("applied-").map_or_else(|| text.clone(), str::to_owned);
             *value = serde_json::from_str(&self.alias(&text)).unwrap_or(Value::String(text));
             without(&["uid"], value);
         }

@@ -47,6 +47,13 @@ impl Suite {
         Binary::as_in_the_reference_tests(&self.stage, &launch).await?.start()
     }
 
+    /// Starts the agent so that it takes objects in the place of copies as they are, as the reference agent always does.
+    pub(super) async fn start_linking(&self) -> anyhow::Result<Running> {
+        let (workspace, slice) = (self.stage.provider.cluster.as_str(), self.stage.export_name());
+        let launch = Launch { user: User::Agent, workspace, slice };
+        Binary::as_in_the_reference_tests(&self.stage, &launch).await?.and("--adoption=Link").start()
+    }
+
     /// The API group in kcp.
     pub(super) fn kcp_group(&self) -> String {
         format!("kcp.{}", self.stage.group)

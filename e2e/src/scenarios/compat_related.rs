@@ -140,7 +140,7 @@ pub(super) async fn an_array_of_names_leads_to_several_secrets(world: Arc<dyn Wo
             });
             stage.service.create(&secrets, Some(&namespace), &secret).await?;
         }
-        let _agent = suite.start().await?;
+        let _agent = suite.start_linking().await?;
         suite.bound(&stage.team_a, &suite.remote("Backup")).await?;
         stage.order_kind(&suite.remote("Backup"), &stage.team_a, "order", items(theirs)).await?;
         for (name, from) in copied {

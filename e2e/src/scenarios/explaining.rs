@@ -150,6 +150,8 @@ async fn ask(stage: &Stage, question: Question) -> anyhow::Result<Report> {
         slice: stage.export_name().into(),
         selector: stage.selector(),
         take_over: false,
+        adoption: carrick_syncagent::rules::Adoption::default(),
+        apply: false,
         disabled: std::collections::BTreeSet::new(),
         leader_election: false,
         metrics_address: None,

@@ -93,7 +93,7 @@ pub fn on_the_service_cluster(asked: &Asked, published: &[Published]) -> Vec<Nee
     ];
     for one in published {
         let (Some(pr), Some(crd)) = (&one.pr, &one.crd) else { continue };
-        for need in rights::needs(pr, crd) {
+        for need in rights::needs(pr, crd, false) {
             let why = format!("{} of PublishedResource {}", need.why.trim_start_matches("needed "), one.name);
             let kept = need.verbs.contains(&"update") && !need.resource.contains('/');
             let place =

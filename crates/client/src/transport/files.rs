@@ -10,14 +10,14 @@ use crate::connect::{Loaded, Source};
 
 /// The files a connection was made from, and what they were like.
 pub(super) struct Files {
-    source: Source,
     url: http::Uri,
-    /// Whether a program is asked for credentials.
-    plugin: bool,
     state: Mutex<State>,
 }
 
 struct State {
+    source: Source,
+    /// Whether a program is asked for credentials.
+    plugin: bool,
     looked: Instant,
     paths: Vec<PathBuf>,
     seen: Vec<u64>,
@@ -25,11 +25,12 @@ struct State {
 
 impl Files {
     pub(super) fn new(source: Source, loaded: &Loaded) -> Self {
-        let paths = loaded.files.clone();
-        let seen = fingerprints(&paths);
-        let state = Mutex::new(State { looked: Instant::now(), paths, seen });
-        let plugin = loaded.config.auth_info.exec.is_some();
-        Self { source, url: loaded.config.cluster_url.clone(), plugin, state }
+        Self { url: loaded.config.cluster_url.clone(), state: Mutex::new(State::new(source, loaded)) }
+    }
+
+    /// Goes over to another source.
+    pub(super) fn replace(&self, source: Source, loaded: &Loaded) {
+        *self.state() = State::new(source, loaded);
     }
 
     /// Whether to look at the files now, because nobody did for that long.
@@ -45,20 +46,21 @@ impl Files {
     /// Reads everything again if a program is asked for credentials. Blocks.
     pub(super) fn again_by_plugin(&self) -> Option<Loaded> {
         // What is wrong with the files is told when they change.
-        self.plugin.then(|| self.source.load().ok()).flatten()
+        let source = Some(self.state()).filter(|state| state.plugin).map(|state| state.source.clone());
+        source.and_then(|source| source.load().ok())
     }
 
     /// Reads everything again if a file has changed. Blocks.
     pub(super) fn changed(&self) -> Option<Loaded> {
-        let (paths, seen) = {
+        let (source, paths, seen) = {
             let state = self.state();
-            (state.paths.clone(), state.seen.clone())
+            (state.source.clone(), state.paths.clone(), state.seen.clone())
         };
         let now = fingerprints(&paths);
         if now == seen {
             return None;
         }
-        let loaded = self.source.load();
+        let loaded = source.load();
         let mut state = self.state();
         state.seen = now;
         match loaded {
@@ -87,6 +89,15 @@ impl Files {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn new(source: Source, loaded: &Loaded) -> Self {
+        let paths = loaded.files.clone();
+        let seen = fingerprints(&paths);
+        let plugin = loaded.config.auth_info.exec.is_some();
+        Self { source, plugin, looked: Instant::now(), paths, seen }
     }
 }
 

@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use crate::pace::Pace;
 
+/// Pods are killed 30 s after they were asked to end.
+const FAREWELL: Duration = Duration::from_secs(25);
+
 /// How a controller runs.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) concurrency: usize,
     pub(crate) per_cluster: usize,
     pub(crate) grace: Duration,
+    pub(crate) shutdown_grace: Option<Duration>,
+    pub(crate) patience: Duration,
     pub(crate) first_retry: Duration,
     pub(crate) longest_retry: Duration,
     pub(crate) later: Duration,
@@ -24,6 +29,8 @@ impl Default for Config {
             concurrency: 64,
             per_cluster: 8,
             grace: Duration::from_secs(4),
+            shutdown_grace: None,
+            patience: Duration::from_secs(10),
             first_retry: Duration::from_millis(5),
             longest_retry: Duration::from_secs(1000),
             later: Duration::from_millis(500),
@@ -54,12 +61,33 @@ impl Config {
         self
     }
 
-    /// How long running reconciles of a cluster that leaves, or of a controller that stops, may take before they are
-    /// aborted.
+    /// How long running reconciles of a cluster that leaves, or that another process takes over, may take before they are aborted; 4 s if
+    /// not set.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
+    }
+
+    /// How long running reconciles may take before they are aborted when the controller shall stop. If not set, 25 s: a little less than
+    /// Kubernetes gives a pod; or [`Config::grace`], if that is longer.
+    #[must_use]
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.shutdown_grace = Some(grace);
+        self
+    }
+
+    /// How long clusters of [another fleet](crate::MultiClusterController::watches_from) that fail are waited for before work begins without
+    /// them; 10 s if not set.
+    #[must_use]
+    pub fn wait_for_failing(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How long a stopping controller waits for what runs.
+    pub(crate) fn farewell(&self) -> Duration {
+        self.shutdown_grace.unwrap_or_else(|| self.grace.max(FAREWELL))
     }
 
     /// The pauses of [`crate::Action::Backoff`]: the first one, doubled from try to try up to the longest.

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::error::Error as StdError;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, SelectAll};
+use futures::{FutureExt, StreamExt};
 use kube::runtime::reflector::Lookup;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -23,6 +24,8 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::event::FleetEvent;
 use crate::fleet::{Fleet, News, Registration};
+use crate::guard::{Callback, Panicked, caught};
+use crate::moment::after;
 use crate::name::ClusterName;
 use crate::pace::Turn;
 use crate::priority::Priority;
@@ -33,6 +36,9 @@ use crate::store::FleetStore;
 
 /// Decides whether a cluster concerns the controller at all.
 pub(crate) type Filter = Box<dyn Fn(&Cluster) -> bool + Send + Sync>;
+
+/// Requests of the user, or what the stream of them panicked with.
+pub(crate) type Trigger<K> = BoxStream<'static, Result<Request<K>, String>>;
 
 /// What a controller reports.
 pub(crate) type Report<K, E> = Result<(Request<K>, Action), Error<K, E>>;
@@ -49,8 +55,10 @@ pub(crate) struct Parts<K: Lookup, E> {
     pub(crate) inlet: Arc<Inlet>,
     pub(crate) news: mpsc::UnboundedReceiver<News>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
-    pub(crate) triggers: SelectAll<BoxStream<'static, Request<K>>>,
+    pub(crate) triggers: SelectAll<Trigger<K>>,
     pub(crate) shutdown: BoxFuture<'static, ()>,
+    /// When it ends, a controller that is stopping waits for nothing any more.
+    pub(crate) force: BoxFuture<'static, ()>,
     pub(crate) stats: Arc<ControllerStats>,
     pub(crate) work: Work<K, E>,
     /// Told when a cluster is closed.
@@ -69,8 +77,10 @@ pub(crate) struct Driver<K: Lookup, E: StdError + 'static> {
     closing: HashMap<ClusterName, Instant>,
     /// When whatever still runs is aborted, once the controller shall stop.
     stop_at: Option<Instant>,
-    /// Waits for sources of other fleets.
+    /// Waits for sources of other fleets, and tells of their troubles.
     _waiting: JoinSet<()>,
+    /// Functions whose panics have been told in the log.
+    warned: HashSet<Callback>,
     drained: u64,
     reports: VecDeque<Report<K, E>>,
 }
@@ -83,7 +93,7 @@ struct Opening {
 }
 
 struct Running {
-    cluster: ClusterName,
+    key: Key,
     opening: u64,
     abort: AbortHandle,
     _turn: Option<Turn>,
@@ -98,7 +108,10 @@ where
         let mut waiting = JoinSet::new();
         let (mut same, mut foreign) = (HashSet::new(), HashSet::new());
         for (number, source) in parts.sources.iter().enumerate() {
-            let Some(ready) = source.ready() else {
+            if let Some(troubles) = source.troubles() {
+                waiting.spawn(troubles);
+            }
+            let Some(ready) = source.ready(parts.config.patience) else {
                 same.insert(number);
                 continue;
             };
@@ -119,6 +132,7 @@ where
             closing: HashMap::new(),
             stop_at: None,
             _waiting: waiting,
+            warned: HashSet::new(),
             drained: 0,
             reports: VecDeque::new(),
         }
@@ -152,13 +166,15 @@ where
         tokio::select! {
             biased;
             () = &mut self.parts.shutdown, if !stopping => self.stop(),
+            () = &mut self.parts.force, if stopping => self.hurry(),
             // News first: nothing shall start in a cluster that has just left.
             Some(news) = self.parts.news.recv() => self.hear(news),
             Some(joined) = self.workers.join_next_with_id() => self.joined(joined),
             () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => self.abort_late(),
-            Some(request) = self.parts.triggers.next() => {
-                self.parts.inlet.push(request.key(), Priority::Normal, Reason::Triggered);
-            }
+            Some(request) = self.parts.triggers.next() => match request {
+                Ok(request) => self.parts.inlet.push(request.key(), Priority::Normal, Reason::Triggered),
+                Err(message) => self.panicked(Panicked { callback: Callback::Trigger, over: None, message }),
+            },
             Some(lease) = next, if may_start => self.start(lease),
         }
         self.tell_drained();
@@ -167,17 +183,37 @@ where
     fn hear(&mut self, news: News) {
         let turns = match news {
             News::Fleet(FleetEvent::Engage(cluster)) => {
-                let accepted = self.parts.filters.iter().all(|filter| filter(&cluster));
-                self.gate.engage(cluster, accepted).into_iter().collect()
+                let (name, accepted) = (cluster.name().clone(), self.accepts(&cluster));
+                let turn = self.gate.engage(cluster, accepted);
+                if accepted {
+                    self.parts.inlet.expect(name);
+                }
+                turn.into_iter().collect()
             }
             News::Fleet(FleetEvent::Disengage { name, epoch, .. }) => {
-                self.gate.disengage(&name, epoch).into_iter().collect()
+                let turn = self.gate.disengage(&name, epoch);
+                if !self.gate.takes_part(&name) {
+                    self.parts.inlet.forget(&name);
+                }
+                turn.into_iter().collect()
             }
-            News::Fleet(FleetEvent::EndpointDown(id)) => {
+            News::Fleet(FleetEvent::EndpointDown(id)) | News::Unwatched(id) => {
                 self.gate.endpoint_down(&id);
                 Vec::new()
             }
+            News::Fleet(FleetEvent::Failing { source: what, error }) | News::ProviderFails { what, error } => {
+                self.reports.push_back(Err(Error::Provider { what, error }));
+                Vec::new()
+            }
             News::Fleet(_) => Vec::new(),
+            News::WatchFails { resource, endpoint, error } => {
+                self.reports.push_back(Err(Error::Watch { endpoint, resource, error }));
+                Vec::new()
+            }
+            News::Panicked(panic) => {
+                self.panicked(panic);
+                Vec::new()
+            }
             News::Ownership(ownership) => self.gate.own(ownership),
             // An endpoint may have left, and even come back, since this was said.
             News::Listed { source, endpoint } if !self.parts.sources[source].is_listed(&endpoint) => Vec::new(),
@@ -203,6 +239,24 @@ where
         self.parts.stats.set_open(self.open.len());
     }
 
+    fn accepts(&mut self, cluster: &Cluster) -> bool {
+        let accepted = caught(|| self.parts.filters.iter().all(|filter| filter(cluster)));
+        accepted.unwrap_or_else(|message| {
+            let over = Some(format!("cluster {}", cluster.name()));
+            self.panicked(Panicked { callback: Callback::ClusterFilter, over, message });
+            false
+        })
+    }
+
+    fn panicked(&mut self, panic: Panicked) {
+        // Panics of indexes and the like are told by whoever watches, once for all controllers.
+        let is_mine = !matches!(panic.callback, Callback::Index(_) | Callback::ClusterKey);
+        if is_mine && self.warned.insert(panic.callback.clone()) {
+            tracing::warn!(controller = self.parts.stats.name(), %panic, "A function panicked; told once.");
+        }
+        self.reports.push_back(Err(Error::Callback(panic)));
+    }
+
     fn open(&mut self, cluster: Cluster) {
         let name = cluster.name().clone();
         tracing::debug!(cluster = %name, "working on a cluster");
@@ -218,13 +272,17 @@ where
 
     fn close(&mut self, name: &ClusterName) {
         tracing::debug!(cluster = %name, "leaving a cluster alone");
-        self.parts.inlet.close(name);
+        if self.gate.takes_part(name) {
+            self.parts.inlet.close(name, |key| self.parts.store.lookup(key).is_some());
+        } else {
+            self.parts.inlet.forget(name);
+        }
         if let Some(opening) = self.open.remove(name) {
             opening.stop.cancel();
         }
         (self.parts.closed)(name);
-        if self.running.values().any(|running| running.cluster == *name) {
-            self.closing.insert(name.clone(), Instant::now() + self.parts.config.grace);
+        if self.running.values().any(|running| running.key.cluster == *name) {
+            self.closing.insert(name.clone(), after(Instant::now(), self.parts.config.grace));
         }
     }
 
@@ -233,7 +291,7 @@ where
         let Some(opening) = self.open.get(&key.cluster) else { return };
         if !self.gate.may_begin(&opening.cluster) {
             // News will come: it drops this, or the cluster goes on.
-            self.parts.queue.add_after(key, self.parts.config.later);
+            lease.again_after(self.parts.config.later);
             return;
         }
         self.parts.stats.waited.record(lease.waited());
@@ -247,10 +305,10 @@ where
             stop: opening.stop.clone(),
             key,
         };
-        let (cluster, opening, priority) = (task.key.cluster.clone(), opening.number, lease.priority());
+        let (key, opening, priority) = (task.key.clone(), opening.number, lease.priority());
         let abort = self.workers.spawn(perform(self.parts.work.clone(), task, lease, opening));
         let turn = self.parts.config.pace.as_ref().map(|pace| pace.begin(priority));
-        self.running.insert(abort.id(), Running { cluster, opening, abort, _turn: turn });
+        self.running.insert(abort.id(), Running { key, opening, abort, _turn: turn });
     }
 
     fn joined(&mut self, joined: Result<(Id, Done<E>), JoinError>) {
@@ -258,11 +316,16 @@ where
             Ok((id, _)) => *id,
             Err(error) => error.id(),
         };
-        let Some(Running { cluster, .. }) = self.running.remove(&id) else { return };
-        // Aborted tasks have nothing to say: their clusters have left, and their leases ended with them.
-        if let Ok((_, done)) = joined {
-            self.finish(done);
+        let Some(Running { key, opening, .. }) = self.running.remove(&id) else { return };
+        match joined {
+            Ok((_, done)) => self.finish(done),
+            // Of clusters that have left nobody wants to know; otherwise the controller had to stop.
+            Err(_) if self.open.get(&key.cluster).is_some_and(|open| open.number == opening) => {
+                self.reports.push_back(Err(Error::Aborted { request: self.request(&key) }));
+            }
+            Err(_) => {}
         }
+        let cluster = key.cluster;
         if self.closing.contains_key(&cluster) && !self.has_leftovers(&cluster) {
             self.closing.remove(&cluster);
         }
@@ -314,8 +377,7 @@ where
                 Ended::Gone
             }
             Outcome::Later => {
-                queue.add_after(key, self.parts.config.later);
-                drop(lease);
+                lease.again_after(self.parts.config.later);
                 Ended::Later
             }
             Outcome::Failed { error, action, cause } => {
@@ -323,7 +385,7 @@ where
                     (Action::AwaitChange, _) => drop(lease),
                     (Action::Requeue(after), _) => lease.retry_after(after),
                     (Action::Backoff, Some(cause)) => lease.wait_for(&cause),
-                    (Action::Backoff, None) => drop(lease.retry()),
+                    (Action::Backoff, None) => _ = lease.retry(),
                 }
                 self.reports.push_back(Err(Error::Reconcile { request: self.request(&key), error }));
                 Ended::Error
@@ -339,10 +401,17 @@ where
 
     /// Begins to stop: nothing new is started, and what runs has some time.
     fn stop(&mut self) {
-        self.stop_at = Some(Instant::now() + self.parts.config.grace);
+        self.stop_at = Some(after(Instant::now(), self.parts.config.farewell()));
         for opening in self.open.values() {
             opening.stop.cancel();
         }
+    }
+
+    /// Waits no longer for what runs.
+    fn hurry(&mut self) {
+        self.parts.force = futures::future::pending().boxed();
+        self.stop_at = Some(Instant::now());
+        self.abort_late();
     }
 
     /// Aborts what had its time.
@@ -350,7 +419,7 @@ where
         let now = Instant::now();
         let stopping = self.stop_at.is_some_and(|at| at <= now);
         for running in self.running.values() {
-            let late = self.closing.get(&running.cluster).is_some_and(|at| *at <= now) && self.is_leftover(running);
+            let late = self.closing.get(&running.key.cluster).is_some_and(|at| *at <= now) && self.is_leftover(running);
             if stopping || late {
                 running.abort.abort();
             }
@@ -360,19 +429,19 @@ where
             }
         }
         // Aborted tasks end at once; they must not keep the timer firing until they are joined.
-        let pause = now + self.parts.config.grace.max(std::time::Duration::from_secs(1));
+        let pause = after(now, self.parts.config.grace.max(Duration::from_secs(1)));
         for at in self.closing.values_mut().chain(&mut self.stop_at).filter(|at| **at <= now) {
             *at = pause;
         }
     }
 
     fn has_leftovers(&self, cluster: &ClusterName) -> bool {
-        self.running.values().any(|running| running.cluster == *cluster && self.is_leftover(running))
+        self.running.values().any(|running| running.key.cluster == *cluster && self.is_leftover(running))
     }
 
     /// Whether a run belongs to an opening that has ended.
     fn is_leftover(&self, running: &Running) -> bool {
-        self.open.get(&running.cluster).is_none_or(|opening| opening.number != running.opening)
+        self.open.get(&running.key.cluster).is_none_or(|opening| opening.number != running.opening)
     }
 
     fn tell_drained(&mut self) {

@@ -74,9 +74,14 @@ impl Gate {
         if self.foreign.remove(&source) && self.foreign.is_empty() { self.decide_all(|_| true) } else { Vec::new() }
     }
 
-    /// An endpoint is gone; its clusters have been disengaged before.
+    /// An endpoint is gone, or not watched any more; its clusters have been disengaged, or are not owned, since before.
     pub(crate) fn endpoint_down(&mut self, endpoint: &EndpointId) {
         self.listed.remove(endpoint);
+    }
+
+    /// Whether a cluster takes part and concerns the controller, whoever works on it.
+    pub(crate) fn takes_part(&self, name: &ClusterName) -> bool {
+        self.clusters.get(name).is_some_and(|entry| entry.accepted)
     }
 
     /// The version of the ownership that is followed.

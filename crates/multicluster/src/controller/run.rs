@@ -60,10 +60,14 @@ where
             }
             .boxed()
         };
-        self.drive(Arc::new(work), |_| {})
+        self.drive(Arc::new(work), false, |_| {})
     }
 
     /// Reconciles requests: the reconciler is called with `None` after an object was deleted.
+    ///
+    /// Deletions outlast broken watches and hand-overs: a process that watches a cluster which another one works on remembers what was
+    /// deleted meanwhile, up to 10 000 objects, and is called for all of it when it takes over. It may be called for deletions that the other
+    /// process has seen to. What is deleted while no process watches is not seen by anybody: use finalizers where that matters.
     ///
     /// Nothing happens unless the stream is polled; dropping it aborts what runs.
     pub fn run_keyed<C, R, A, E>(
@@ -96,7 +100,7 @@ where
             }
             .boxed()
         };
-        self.drive(Arc::new(work), |_| {})
+        self.drive(Arc::new(work), true, |_| {})
     }
 
     /// Runs an unchanged reconciler of kube in every cluster, each with a context of its own.
@@ -132,12 +136,13 @@ where
             }
             .boxed()
         };
-        self.drive(Arc::new(work), move |cluster| drop(closed.made.lock().remove(cluster)))
+        self.drive(Arc::new(work), false, move |cluster| drop(closed.made.lock().remove(cluster)))
     }
 
     fn drive<E: StdError + Send + 'static>(
         self,
         work: Work<K, E>,
+        sees_deletions: bool,
         closed: impl Fn(&ClusterName) + Send + Sync + 'static,
     ) -> impl Stream<Item = Report<K, E>> + Send + 'static {
         let config = self.config;
@@ -150,7 +155,7 @@ where
         let stats = Arc::new(ControllerStats::new(name, queue.clone()));
         let (sender, news) = mpsc::unbounded_channel();
         let registration = self.fleet.register(sender.clone(), stats.clone());
-        let inlet = Arc::new(Inlet::new(queue.clone(), sender));
+        let inlet = Arc::new(Inlet::new(queue.clone(), sender, sees_deletions));
         let store = self.informer.store().clone();
         let mut sources = vec![Primary::attach(0, inlet.clone(), self.informer, self.properties)];
         for setup in self.setups {
@@ -174,6 +179,7 @@ where
             sources,
             triggers: self.triggers,
             shutdown,
+            force: self.force.unwrap_or_else(|| futures::future::pending().boxed()),
             stats,
             work,
             closed: Box::new(closed),

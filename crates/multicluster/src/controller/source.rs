@@ -10,11 +10,14 @@ mod owner;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use carrick_client::{Error, Resource};
 use futures::future::BoxFuture;
 
 use crate::controller::inlet::Inlet;
 use crate::fleet::News;
+use crate::guard::{Callback, Panicked, caught};
 use crate::informer::{Informer, Route};
 use crate::name::{ClusterName, EndpointId};
 use crate::priority::Priority;
@@ -33,8 +36,15 @@ pub(crate) trait Source: Send + Sync {
     /// Whether everything at an endpoint is known.
     fn is_listed(&self, endpoint: &EndpointId) -> bool;
 
-    /// Ends when everything is known, if the source watches another fleet.
-    fn ready(&self) -> Option<BoxFuture<'static, ()>> {
+    /// Ends when everything is known that can be known, if the source watches another fleet. Clusters of it that fail are waited for that
+    /// long.
+    fn ready(&self, patience: Duration) -> Option<BoxFuture<'static, ()>> {
+        let _ = patience;
+        None
+    }
+
+    /// Tells the controller of the troubles of another fleet, if the source watches one.
+    fn troubles(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
 }
@@ -62,11 +72,17 @@ impl<K: Send + Sync + 'static> Primary<K> {
         source
     }
 
-    /// Whether a change counts: for every property there is, one that has none or a new value.
-    fn counts(&self, old: &K, new: &K) -> bool {
+    /// Whether a change counts: for every property there is, one that has none or a new value, or cannot be had.
+    fn counts(&self, key: &Key, old: &K, new: &K) -> bool {
         self.properties.iter().all(|property| {
-            let new = property(new);
-            new.is_none() || new != property(old)
+            let counts = caught(|| {
+                let new = property(new);
+                new.is_none() || new != property(old)
+            });
+            counts.unwrap_or_else(|message| {
+                self.inlet.tell_panic(Callback::Predicate, key, message);
+                true
+            })
         })
     }
 }
@@ -86,7 +102,7 @@ impl<K: Send + Sync + 'static> Source for Primary<K> {
 impl<K: Send + Sync + 'static> Route<K> for Primary<K> {
     fn update(&self, update: &Update<K>) {
         let reason = match &update.change {
-            Change::Changed { old, new } if !self.counts(old, new) => return,
+            Change::Changed { old, new } if !self.counts(&update.key, old, new) => return,
             Change::Deleted(_) => Reason::Deleted,
             _ if update.priority == Priority::Low => Reason::Listed,
             _ => Reason::Changed,
@@ -100,6 +116,14 @@ impl<K: Send + Sync + 'static> Route<K> for Primary<K> {
 
     fn undecodable(&self, object: &Undecodable) {
         self.inlet.tell(News::Undecodable(object.clone()));
+    }
+
+    fn panicked(&self, panic: &Panicked) {
+        self.inlet.tell(News::Panicked(panic.clone()));
+    }
+
+    fn failing(&self, resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>) {
+        self.inlet.tell(News::watch_fails(resource, endpoint, error));
     }
 }
 
@@ -119,12 +143,19 @@ impl<O: Send + Sync + 'static> Mapped<O> {
         attach(&source.informer, &source);
         source
     }
+
+    fn map(&self, key: &Key, object: &O) -> Vec<Key> {
+        caught(|| (self.map)(key, object)).unwrap_or_else(|message| {
+            self.inlet.tell_panic(Callback::Mapper, key, message);
+            Vec::new()
+        })
+    }
 }
 
 impl<O: Send + Sync + 'static> Source for Mapped<O> {
     fn replay(&self, cluster: &ClusterName) {
         for (key, object) in self.informer.store().entries(cluster) {
-            for concerned in (self.map)(&key, &object) {
+            for concerned in self.map(&key, &object) {
                 self.inlet.push(concerned, Priority::Low, Reason::Engaged);
             }
         }
@@ -137,7 +168,7 @@ impl<O: Send + Sync + 'static> Source for Mapped<O> {
 
 impl<O: Send + Sync + 'static> Route<O> for Mapped<O> {
     fn update(&self, update: &Update<O>) {
-        let map = |object: &O| (self.map)(&update.key, object);
+        let map = |object: &O| self.map(&update.key, object);
         let concerned: HashSet<Key> = match &update.change {
             // An object that concerns another one from now on concerns the old one too.
             Change::Changed { old, new } => map(old).into_iter().chain(map(new)).collect(),
@@ -155,6 +186,14 @@ impl<O: Send + Sync + 'static> Route<O> for Mapped<O> {
 
     fn undecodable(&self, object: &Undecodable) {
         self.inlet.tell(News::Undecodable(object.clone()));
+    }
+
+    fn panicked(&self, panic: &Panicked) {
+        self.inlet.tell(News::Panicked(panic.clone()));
+    }
+
+    fn failing(&self, resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>) {
+        self.inlet.tell(News::watch_fails(resource, endpoint, error));
     }
 }
 

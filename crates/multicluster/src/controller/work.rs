@@ -1,6 +1,5 @@
 //! One reconcile: from a request to its outcome.
 
-use std::any::Any;
 use std::error::Error as StdError;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::controller::context::Context;
 use crate::error::{Verdict, shared_cause, verdict};
 use crate::fleet::Fleet;
+use crate::guard::words;
 use crate::queue::{Lease, Reason};
 use crate::request::Key;
 
@@ -128,7 +128,7 @@ pub(crate) async fn judge<E: StdError + 'static>(
     error: E,
     policy: impl FnOnce(&E) -> Action,
 ) -> Outcome<E> {
-    let refused = match verdict(&error) {
+    let refused = match verdict(cluster, &error) {
         Verdict::Gone => return Outcome::Gone,
         Verdict::Later => return Outcome::Later,
         Verdict::Forbidden => true,
@@ -140,9 +140,4 @@ pub(crate) async fn judge<E: StdError + 'static>(
     }
     let (action, cause) = (policy(&error), shared_cause(cluster.endpoint().as_str(), &error));
     Outcome::Failed { error, action, cause }
-}
-
-fn words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

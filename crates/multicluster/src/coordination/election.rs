@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::time::Instant;
 
-use super::lease::{Deadline, Leases, duration, holder, host, now};
+use super::lease::{Deadline, Leases, duration, holder, host, now, whole_seconds};
 
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 
@@ -100,7 +100,7 @@ impl Election {
     /// given up when two thirds of it have passed without success.
     #[must_use]
     pub fn duration(mut self, duration: Duration) -> Self {
-        self.duration = Duration::from_secs(duration.as_secs().max(1));
+        self.duration = whole_seconds(duration);
         self
     }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::election::Election;
 use super::{Coordinator, Ownership, note_drained};
 
-/// The holder of a Lease works on all clusters.
+/// The holder of a Lease works on all clusters. The others watch all of them too, so that they can go on at once.
 ///
 /// A leader that cannot renew its Lease begins nothing new after two thirds of the Lease's duration; what still runs must end within
 /// the last third, because another process may start then.
@@ -34,7 +34,7 @@ impl Leader {
     pub fn elect(election: Election) -> Self {
         Self {
             election: Arc::new(Mutex::new(election)),
-            ownership: watch::Sender::new(Ownership::none(0)),
+            ownership: watch::Sender::new(Ownership::none(0).watching_all()),
             drained: watch::Sender::new(0),
             stop: CancellationToken::new(),
         }
@@ -42,7 +42,7 @@ impl Leader {
 
     fn publish(&self, ownership: impl FnOnce(u64) -> Ownership) -> u64 {
         let version = self.ownership.borrow().version() + 1;
-        self.ownership.send_replace(ownership(version));
+        self.ownership.send_replace(ownership(version).watching_all());
         version
     }
 

@@ -64,7 +64,12 @@ pub(super) fn holder(lease: &Value) -> &str {
 
 /// After which time without change the Lease counts as given up.
 pub(super) fn duration(lease: &Value) -> Option<Duration> {
-    lease["spec"]["leaseDurationSeconds"].as_u64().map(Duration::from_secs)
+    lease["spec"]["leaseDurationSeconds"].as_u64().map(|seconds| whole_seconds(Duration::from_secs(seconds)))
+}
+
+/// A duration as a Lease can hold it: at least a second, at most what fits into 32 bits.
+pub(super) fn whole_seconds(duration: Duration) -> Duration {
+    Duration::from_secs(duration.as_secs().clamp(1, i32::MAX.unsigned_abs().into()))
 }
 
 /// The version of the object. API servers number their changes, so that a later one is a larger number.

@@ -42,6 +42,10 @@ use view::{Step, View};
 
 /// The clusters are divided into slots, and the slots among all processes of a group.
 ///
+/// Where every cluster has an endpoint of its own, a process has watches and memory for its share only, and reads a cluster when it gets it.
+/// What was deleted there before that, and not reconciled by the process before, is seen by nobody: use finalizers, or
+/// [`Sharded::watch_everything`]. Endpoints that serve many clusters, such as kcp's, are watched by all processes, and no deletion is lost.
+///
 /// All processes of a group must use the same number of slots; one that does not waits until the others are gone. Rights needed:
 /// `get`, `list`, `watch`, `create`, `patch` and `delete` on Leases of the namespace.
 ///
@@ -56,6 +60,7 @@ pub struct Sharded {
     stop: CancellationToken,
     /// Set while [`Coordinator::run`] runs.
     view: Arc<Mutex<Option<View>>>,
+    watch_everything: bool,
 }
 
 impl Sharded {
@@ -78,6 +83,7 @@ impl Sharded {
             drained: channel::Sender::new(0),
             stop: CancellationToken::new(),
             view: Arc::default(),
+            watch_everything: false,
         }
     }
 
@@ -105,7 +111,14 @@ impl Sharded {
     /// How long a process that died keeps its clusters, in whole seconds: 15 unless said otherwise.
     #[must_use]
     pub fn duration(mut self, duration: Duration) -> Self {
-        self.member.duration = Duration::from_secs(duration.as_secs().max(1));
+        self.member.duration = lease::whole_seconds(duration);
+        self
+    }
+
+    /// Watches all clusters, those of other processes too: it takes over at once, and knows what was deleted there.
+    #[must_use]
+    pub fn watch_everything(mut self) -> Self {
+        self.watch_everything = true;
         self
     }
 
@@ -185,8 +198,13 @@ impl Sharded {
         let Member { group, id, slots, .. } = &self.member;
         tracing::info!(group = &**group, process = &**id, slots = count, of = slots, "Sharing the clusters.");
         let (deadline, slots) = (deadline.clone(), *slots);
+        let working = Arc::new(working);
+        let watched = working.clone();
         let owns = move |cluster: &ClusterName| working[slot_of(cluster, slots)] && deadline.is_ahead();
-        self.ownership.send_replace(Ownership::new(version, owns));
+        // A deadline that lapses is no reason to stop watching: most are met again.
+        let everything = self.watch_everything;
+        let watches = move |cluster: &ClusterName| everything || watched[slot_of(cluster, slots)];
+        self.ownership.send_replace(Ownership::new(version, owns).watching(watches));
     }
 }
 

@@ -1,10 +1,12 @@
 //! How a fleet is made, and the tasks that keep it going.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use carrick_client::Error;
+use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -14,22 +16,29 @@ use super::{Fleet, Inner, State};
 use crate::cluster::Cluster;
 use crate::coordination::{All, Coordinator, Ownership};
 use crate::event::FleetEvent;
-use crate::provider::Provider;
+use crate::guard::words;
+use crate::informer::Habits;
+use crate::provider::{Provider, steady};
 
 const MOVE_GRACE: Duration = Duration::from_secs(5);
 /// How long a cluster keeps a client that nobody asks for.
 const IDLE: Duration = Duration::from_mins(5);
 
+/// Pauses before a coordinator that panicked is tried again: the first one, doubled from try to try up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
 /// Prepares a [`Fleet`].
 pub struct FleetBuilder {
     provider: Arc<dyn Provider>,
     coordinator: Arc<dyn Coordinator>,
-    move_grace: Duration,
+    habits: Habits,
 }
 
 impl FleetBuilder {
     pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
-        Self { provider, coordinator: Arc::new(All::default()), move_grace: MOVE_GRACE }
+        let habits = Habits { move_grace: MOVE_GRACE, quiet: false };
+        Self { provider, coordinator: Arc::new(All::default()), habits }
     }
 
     /// Shares the clusters with other processes.
@@ -43,7 +52,15 @@ impl FleetBuilder {
     /// not there by then counts as deleted.
     #[must_use]
     pub fn move_grace(mut self, grace: Duration) -> Self {
-        self.move_grace = grace;
+        self.habits.move_grace = grace;
+        self
+    }
+
+    /// Keeps failures of the provider and of watches out of the log, which otherwise has one warning for each outage: for programs that tell
+    /// of them in their own words. [`Fleet::health`], [`Fleet::subscribe`] and the streams of controllers tell them in any case.
+    #[must_use]
+    pub fn quiet(mut self) -> Self {
+        self.habits.quiet = true;
         self
     }
 
@@ -54,6 +71,7 @@ impl FleetBuilder {
             roster: Roster::default(),
             ownership: ownership.borrow().clone(),
             informers: HashMap::new(),
+            watched: HashSet::new(),
             subscribers: Vec::new(),
             controllers: HashMap::new(),
             next_controller: 0,
@@ -63,7 +81,7 @@ impl FleetBuilder {
         let coordinator = self.coordinator;
         let inner = Arc::new(Inner {
             coordinator: coordinator.clone(),
-            move_grace: self.move_grace,
+            habits: self.habits,
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
         });
@@ -71,15 +89,34 @@ impl FleetBuilder {
         tasks.spawn(follow_provider(inner.clone(), self.provider));
         tasks.spawn(follow_ownership(inner.clone(), ownership));
         tasks.spawn(drop_idle_clients(inner.clone()));
-        tasks.spawn(coordinator.run());
+        tasks.spawn(coordinate(inner.clone(), coordinator));
         Fleet { inner, _tasks: Arc::new(tasks) }
     }
 }
 
+/// What fails when a coordinator panics.
+const COORDINATOR: &str = "the coordinator";
+
 async fn follow_provider(inner: Arc<Inner>, provider: Arc<dyn Provider>) {
-    let mut events = provider.events();
+    let mut events = steady(provider);
     while let Some(event) = events.next().await {
         inner.event(event);
+    }
+}
+
+/// Runs the coordinator; again if it panics. What it owns lapses meanwhile, as if the process were cut off.
+async fn coordinate(inner: Arc<Inner>, coordinator: Arc<dyn Coordinator>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        // Called inside, so that a panic before its first await is caught as well.
+        let run = AssertUnwindSafe(async { coordinator.clone().run().await }).catch_unwind();
+        let Err(panic) = run.await else { return };
+        let problem = format!("it panicked: {}", words(&*panic));
+        let error = Error::Request { request: COORDINATOR.to_owned(), problem };
+        inner.event(FleetEvent::Failing { source: COORDINATOR.into(), error });
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        inner.event(FleetEvent::Recovered { source: COORDINATOR.into() });
     }
 }
 
@@ -107,8 +144,8 @@ async fn drop_idle_clients(inner: Arc<Inner>) {
     }
 }
 
-/// Says what happens, for those who look closely.
-pub(super) fn log(event: &FleetEvent) {
+/// Says what happens: failures to everybody, the rest to those who look closely.
+pub(super) fn log(event: &FleetEvent, quiet: bool) {
     match event {
         FleetEvent::EndpointUp(endpoint) => tracing::debug!(endpoint = %endpoint.id, "endpoint up"),
         FleetEvent::EndpointDown(endpoint) => tracing::debug!(%endpoint, "endpoint down"),
@@ -117,8 +154,14 @@ pub(super) fn log(event: &FleetEvent) {
             tracing::debug!(cluster = %cluster.name(), path = path.as_deref(), endpoint = %cluster.endpoint(), "cluster engaged");
         }
         FleetEvent::Disengage { name, why, .. } => tracing::debug!(cluster = %name, %why, "cluster disengaged"),
-        FleetEvent::Failing { source, error } => tracing::debug!(source = &**source, %error, "cannot follow the fleet"),
-        FleetEvent::Recovered { source } => tracing::debug!(source = &**source, "following the fleet again"),
+        FleetEvent::Failing { source, error } if quiet => {
+            tracing::debug!(source = &**source, %error, "cannot follow the fleet");
+        }
+        FleetEvent::Failing { source, error } => {
+            tracing::warn!(source = &**source, %error, "The fleet cannot be followed; trying on.");
+        }
+        FleetEvent::Recovered { source } if quiet => tracing::debug!(source = &**source, "following the fleet again"),
+        FleetEvent::Recovered { source } => tracing::info!(source = &**source, "The fleet can be followed again."),
         FleetEvent::Path { .. } | FleetEvent::ApisChanged { .. } | FleetEvent::Synced => {}
     }
 }

@@ -1,6 +1,6 @@
 //! Who belongs to the fleet: decided from events alone.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use carrick_client::Error;
@@ -19,6 +19,8 @@ pub(super) struct Roster {
     clusters: BTreeMap<ClusterName, Cluster>,
     paths: HashMap<Arc<str>, ClusterName>,
     endpoints: BTreeMap<EndpointId, Endpoint>,
+    /// Which clusters each endpoint serves.
+    served: HashMap<EndpointId, BTreeSet<ClusterName>>,
     /// Names and paths of clusters that have left, oldest first.
     left: VecDeque<Arc<str>>,
     /// What the provider cannot see at the moment, and why.
@@ -39,12 +41,9 @@ impl Roster {
                     return Vec::new();
                 }
                 self.failing.remove(id.as_str());
-                let stranded: Vec<(ClusterName, u64)> = self
-                    .clusters
-                    .values()
-                    .filter(|cluster| *cluster.endpoint() == id)
-                    .map(|cluster| (cluster.name().clone(), cluster.epoch()))
-                    .collect();
+                let stranded = self.clusters_at(&id).filter_map(|name| self.clusters.get(name));
+                let stranded: Vec<(ClusterName, u64)> =
+                    stranded.map(|cluster| (cluster.name().clone(), cluster.epoch())).collect();
                 let leave = |(name, epoch)| self.disengage(name, epoch, Gone::EndpointDown);
                 let mut events: Vec<FleetEvent> = stranded.into_iter().filter_map(leave).collect();
                 events.push(FleetEvent::EndpointDown(id));
@@ -54,11 +53,13 @@ impl Roster {
                 let name = cluster.name().clone();
                 if let Some(old) = self.clusters.insert(name.clone(), cluster.clone()) {
                     old.gone().cancel();
+                    self.serve_no_more(&old);
                     // The path belongs to the cluster, not to the endpoint.
                     if let (None, Some(path)) = (cluster.path(), old.path()) {
                         cluster.set_path(path);
                     }
                 }
+                self.served.entry(cluster.endpoint().clone()).or_default().insert(name.clone());
                 self.left.retain(|left| **left != *name);
                 if let Some(path) = cluster.path() {
                     self.paths.insert(path, name);
@@ -134,6 +135,15 @@ impl Roster {
         self.endpoints.values()
     }
 
+    pub(super) fn endpoint(&self, id: &EndpointId) -> Option<&Endpoint> {
+        self.endpoints.get(id)
+    }
+
+    /// Names of the clusters that an endpoint serves.
+    pub(super) fn clusters_at(&self, id: &EndpointId) -> impl Iterator<Item = &ClusterName> {
+        self.served.get(id).into_iter().flatten()
+    }
+
     pub(super) fn failing(&self) -> &BTreeMap<Arc<str>, Error> {
         &self.failing
     }
@@ -148,12 +158,22 @@ impl Roster {
         }
         let cluster = self.clusters.remove(&name)?;
         cluster.gone().cancel();
+        self.serve_no_more(&cluster);
         self.remember(name.to_arc());
         if let Some(path) = cluster.path() {
             self.drop_path(&path, &name);
             self.remember(path);
         }
         Some(FleetEvent::Disengage { name, epoch, why })
+    }
+
+    fn serve_no_more(&mut self, cluster: &Cluster) {
+        if let Some(served) = self.served.get_mut(cluster.endpoint()) {
+            served.remove(cluster.name());
+            if served.is_empty() {
+                self.served.remove(cluster.endpoint());
+            }
+        }
     }
 
     fn drop_path(&mut self, path: &str, name: &ClusterName) {

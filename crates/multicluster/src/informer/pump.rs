@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::Shared;
 use super::state::{Progress, WatchState};
 use crate::endpoint::Endpoint;
+use crate::moment::after;
 
 /// A running pump; it ends when this is dropped.
 pub(super) struct Pump {
@@ -69,13 +70,13 @@ impl Pump {
     /// Opens a new watch, which lists everything, after a while. Wishes that come meanwhile are served along.
     pub(super) fn relist_in(&self, delay: Duration) {
         self.order(|orders| {
-            orders.always.get_or_insert_with(|| Instant::now() + delay);
+            orders.always.get_or_insert_with(|| after(Instant::now(), delay));
         });
     }
 
     /// Lists everything once no cluster has moved here for a while.
     pub(super) fn compare_in(&self, delay: Duration) {
-        self.order(|orders| orders.arrived = Some(Instant::now() + delay));
+        self.order(|orders| orders.arrived = Some(after(Instant::now(), delay)));
     }
 
     fn order(&self, give: impl FnOnce(&mut Orders)) {

@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_client::Server;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
-use super::teller::{Teller, unusable};
+use super::teller::{Servers, Teller, unusable};
 use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::{FleetEvent, Gone};
 use crate::name::{ClusterName, EndpointId};
@@ -24,8 +23,8 @@ use contexts::{Contexts, Step};
 /// Every context of the kubeconfigs in files and folders is a cluster, called `<path>+<context>`.
 ///
 /// Of folders, these files count: `kubeconfig`, `kubeconfig.yaml`, `kubeconfig.yml`, and names that end in `.kubeconfig`, `.kubeconfig.yaml`
-/// or `.kubeconfig.yml`. A path that does not exist is waited for. A file that cannot be used is told with [`FleetEvent::Failing`]; the
-/// clusters it had before stay.
+/// or `.kubeconfig.yml`. A path that does not exist is waited for. A file or context that cannot be used is told with [`FleetEvent::Failing`]
+/// and tried again at every look; the clusters it had before stay. Other credentials for the same server are taken over without a new list.
 #[derive(Clone, Debug)]
 pub struct KubeconfigFiles {
     paths: Vec<PathBuf>,
@@ -60,6 +59,7 @@ impl Provider for KubeconfigFiles {
             provider: self.clone(),
             contexts: Contexts::default(),
             teller: Teller::default(),
+            servers: Servers::default(),
             failing: HashMap::new(),
             told: VecDeque::new(),
             first: true,
@@ -76,10 +76,18 @@ struct State {
     provider: KubeconfigFiles,
     contexts: Contexts,
     teller: Teller,
-    /// Clusters whose kubeconfig was read and cannot be used, with what is wrong.
-    failing: HashMap<ClusterName, String>,
+    servers: Servers,
+    /// Clusters whose kubeconfig was read and cannot be used.
+    failing: HashMap<ClusterName, Unusable>,
     told: VecDeque<FleetEvent>,
     first: bool,
+}
+
+/// A kubeconfig that cannot be used, or not yet: a file it refers to may be missing.
+struct Unusable {
+    kubeconfig: Arc<str>,
+    /// What is wrong, as it was told.
+    problem: String,
 }
 
 impl State {
@@ -94,8 +102,41 @@ impl State {
             let paths = self.provider.paths.clone();
             // The one way for this to fail is a panic, and then the next look may do better.
             let Ok(found) = tokio::task::spawn_blocking(move || contexts::read(&paths)).await else { continue };
+            // Those whose kubeconfig changes now are tried in its new form only.
+            let failing: Vec<ClusterName> = self.failing.keys().cloned().collect();
             for step in self.contexts.on_found(found) {
                 self.act(step);
+            }
+            for name in failing {
+                if let Some(Unusable { kubeconfig, .. }) = self.failing.get(&name) {
+                    let kubeconfig = kubeconfig.clone();
+                    self.engage(name, kubeconfig);
+                }
+            }
+        }
+    }
+
+    fn engage(&mut self, name: ClusterName, kubeconfig: Arc<str>) {
+        match self.servers.open(&name, &kubeconfig) {
+            Ok(server) => {
+                if self.failing.remove(&name).is_some() {
+                    self.told.push_back(FleetEvent::Recovered { source: name.to_arc() });
+                }
+                let Some(server) = server else { return };
+                let (client, id) = (server.client(), EndpointId::new(name.to_arc()));
+                let key = ClusterKey::Fixed(name.clone());
+                let up = Endpoint { id: id.clone(), client: client.clone(), key };
+                self.told.push_back(FleetEvent::EndpointUp(up));
+                let engaged = self.teller.engage(name, id, client, None);
+                self.told.push_back(engaged);
+            }
+            Err(error) => {
+                let error = unusable(&name, &error);
+                let problem = error.to_string();
+                let known = self.failing.insert(name.clone(), Unusable { kubeconfig, problem: problem.clone() });
+                if known.is_none_or(|known| known.problem != problem) {
+                    self.told.push_back(FleetEvent::Failing { source: name.to_arc(), error });
+                }
             }
         }
     }
@@ -104,30 +145,14 @@ impl State {
         match step {
             Step::Engage { path, context, kubeconfig } => {
                 let Some(name) = name(&path, &context) else { return };
-                match Server::from_kubeconfig_yaml(&kubeconfig) {
-                    Ok(server) => {
-                        if self.failing.remove(&name).is_some() {
-                            self.told.push_back(FleetEvent::Recovered { source: name.to_arc() });
-                        }
-                        let (client, id) = (server.client(), EndpointId::new(name.to_arc()));
-                        let key = ClusterKey::Fixed(name.clone());
-                        let up = Endpoint { id: id.clone(), client: client.clone(), key };
-                        self.told.push_back(FleetEvent::EndpointUp(up));
-                        let engaged = self.teller.engage(name, id, client, None);
-                        self.told.push_back(engaged);
-                    }
-                    Err(error) => {
-                        let error = unusable(&name, &error);
-                        self.told.push_back(FleetEvent::Failing { source: name.to_arc(), error: error.clone() });
-                        self.failing.insert(name, error.to_string());
-                    }
-                }
+                self.engage(name, kubeconfig);
             }
             Step::Disengage { path, context } => {
                 let Some(name) = name(&path, &context) else { return };
                 if self.failing.remove(&name).is_some() {
                     self.told.push_back(FleetEvent::Recovered { source: name.to_arc() });
                 }
+                self.servers.forget(&name);
                 if let Some(event) = self.teller.disengage(&name, Gone::Removed) {
                     self.told.push_back(event);
                     self.told.push_back(FleetEvent::EndpointDown(EndpointId::new(name.to_arc())));

@@ -11,6 +11,7 @@ mod progress;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +24,11 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::roll::{Id, Roll};
-use super::teller::{Teller, unusable};
+use super::teller::{Servers, Teller, unusable};
 use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::{FleetEvent, Gone};
+use crate::guard::{caught, words};
+use crate::moment::after;
 use crate::name::{ClusterName, EndpointId};
 use crate::provider::Provider;
 use progress::{Progress, Step};
@@ -40,8 +43,9 @@ type KubeconfigFn<K> = Arc<dyn Fn(K, kube::Client) -> BoxFuture<'static, Result<
 /// Every object of a kind on a hub cluster stands for a cluster: its kubeconfig comes from a function.
 ///
 /// Clusters are called `<namespace>/<name>` after their objects, or just by name. One whose kubeconfig cannot be had or used harms
-/// nobody else: it is told with [`FleetEvent::Failing`] and tried again. An object that was ready once stays engaged until it is deleted;
-/// another kubeconfig engages it anew.
+/// nobody else: it is told with [`FleetEvent::Failing`] and tried again; the same goes for one over which a function panics. An object that was
+/// ready once stays engaged until it is deleted. A kubeconfig of another server engages it anew; other credentials for the same server, such as
+/// a token that is minted at every look, are taken over without a new list.
 ///
 /// ```
 /// # use carrick_multicluster::providers::FromObjects;
@@ -164,6 +168,7 @@ impl<K: DeserializeOwned + Send + 'static> Provider for FromObjects<K> {
             roll: Roll::default(),
             progress: Progress::new(self.refresh),
             teller: Teller::default(),
+            servers: Servers::default(),
             told: VecDeque::new(),
         };
         futures::stream::unfold(state, |mut state| async move {
@@ -185,6 +190,7 @@ struct State<K> {
     roll: Roll,
     progress: Progress,
     teller: Teller,
+    servers: Servers,
     told: VecDeque<FleetEvent>,
 }
 
@@ -194,7 +200,7 @@ impl<K: DeserializeOwned + Send + 'static> State<K> {
             if let Some(event) = self.told.pop_front() {
                 return Some(event);
             }
-            let look = self.progress.next_look().map(|at| self.start + at);
+            let look = self.progress.next_look().map(|at| after(self.start, at));
             let steps = tokio::select! {
                 event = self.objects.next() => self.take_in(event?),
                 Some((id, number, answer)) = self.asking.next() => {
@@ -215,9 +221,10 @@ impl<K: DeserializeOwned + Send + 'static> State<K> {
             Event::Recovered => self.told.push_back(FleetEvent::Recovered { source: source() }),
             event => {
                 let ready = self.provider.ready.clone();
-                // An object that cannot be read is asked about anyway: that tells what is wrong with it.
+                // An object that cannot be read, or makes the function panic, is asked about anyway: that tells what is wrong with it.
                 let ready = |object: &Object| {
-                    object.decode::<K>().is_ok_and(|object| ready(&object)) || object.decode::<K>().is_err()
+                    let answer = caught(|| object.decode::<K>().map(|object| ready(&object)));
+                    !matches!(answer, Ok(Ok(false)))
                 };
                 let entries = self.roll.take_in(event);
                 return entries.into_iter().flat_map(|entry| self.progress.on_entry(entry, ready)).collect();
@@ -234,8 +241,10 @@ impl<K: DeserializeOwned + Send + 'static> State<K> {
             }
             Step::Engage { id, kubeconfig } => {
                 let Some(name) = self.name(&id) else { return };
-                match Server::from_kubeconfig_yaml(&kubeconfig) {
-                    Ok(server) => {
+                match self.servers.open(&name, &kubeconfig) {
+                    // The same server with other credentials, which are in use by now.
+                    Ok(None) => {}
+                    Ok(Some(server)) => {
                         let (client, endpoint) = (server.client(), EndpointId::new(name.to_arc()));
                         let key = ClusterKey::Fixed(name.clone());
                         let up = Endpoint { id: endpoint.clone(), client: client.clone(), key };
@@ -244,11 +253,17 @@ impl<K: DeserializeOwned + Send + 'static> State<K> {
                         self.told.push_back(engaged);
                     }
                     // Checked before, unless a file it names has changed in between.
-                    Err(error) => self.fail(&id, &error.to_string()),
+                    Err(error) => {
+                        let now = self.start.elapsed();
+                        if let Some(step) = self.progress.on_unusable(&id, error.to_string(), now) {
+                            self.act(step);
+                        }
+                    }
                 }
             }
             Step::Disengage { id } => {
                 let Some(name) = self.name(&id) else { return };
+                self.servers.forget(&name);
                 if let Some(event) = self.teller.disengage(&name, Gone::Removed) {
                     self.told.push_back(event);
                     self.told.push_back(FleetEvent::EndpointDown(EndpointId::new(name.to_arc())));
@@ -278,15 +293,22 @@ impl<K: DeserializeOwned + Send + 'static> State<K> {
 }
 
 /// Asks for the kubeconfig of an object and sees whether it can be used.
-fn ask<K: DeserializeOwned + 'static>(
+fn ask<K: DeserializeOwned + Send + 'static>(
     provider: &FromObjects<K>,
     object: &Object,
 ) -> impl Future<Output = Result<Arc<str>, String>> + Send + 'static {
-    let question = object.decode::<K>().map(|object| (provider.kubeconfig)(object, provider.hub.kube()));
+    let (ready, kubeconfig, hub) = (provider.ready.clone(), provider.kubeconfig.clone(), provider.hub.kube());
+    let object = caught(|| object.decode::<K>().map_err(|error| format!("cannot be read: {error}")));
     async move {
-        let question = question.map_err(|error| format!("cannot be read: {error}"))?;
+        let object = object.map_err(|message| format!("cannot be read: its decoder panicked: {message}"))??;
+        caught(|| ready(&object))
+            .map_err(|message| format!("the function that tells whether it is ready panicked: {message}"))?;
+        // Called inside, so that a panic before its first await is caught as well.
+        let question = AssertUnwindSafe(async move { kubeconfig(object, hub).await }).catch_unwind();
         let answer = tokio::time::timeout(PATIENCE, question).await;
         let answer = answer.map_err(|_| format!("no kubeconfig within {} s", PATIENCE.as_secs()))?;
+        let answer =
+            answer.map_err(|panic| format!("the function that gets its kubeconfig panicked: {}", words(&*panic)))?;
         let kubeconfig = answer.map_err(|error| error.to_string())?;
         Server::from_kubeconfig_yaml(&kubeconfig).map_err(|error| error.to_string())?;
         Ok(kubeconfig.into())

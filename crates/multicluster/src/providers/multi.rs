@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::event::FleetEvent;
-use crate::provider::Provider;
+use crate::provider::{Provider, steady};
 use merge::Merge;
 
 /// Named providers, added and removed at any time. Cloning shares it.
@@ -91,7 +91,7 @@ impl Provider for Multi {
         let mut streams =
             Streams { changes, events: SelectAll::new(), handles: HashMap::new(), merge: Merge::default() };
         for (name, (id, provider)) in &inner.providers {
-            streams.add(name, *id, &**provider);
+            streams.add(name, *id, provider.clone());
         }
         inner.listeners.push(listener);
         drop(inner);
@@ -113,8 +113,8 @@ struct Streams {
 }
 
 impl Streams {
-    fn add(&mut self, name: &str, id: u64, provider: &dyn Provider) {
-        let (events, handle) = abortable(provider.events().map(move |event| (id, event)));
+    fn add(&mut self, name: &str, id: u64, provider: Arc<dyn Provider>) {
+        let (events, handle) = abortable(steady(provider).map(move |event| (id, event)));
         self.events.push(events.boxed());
         self.handles.insert(id, handle);
         self.merge.add(id, name);
@@ -124,7 +124,7 @@ impl Streams {
         tokio::select! {
             Some(change) = self.changes.recv() => Some(match change {
                 Change::Added(name, id, provider) => {
-                    self.add(&name, id, &*provider);
+                    self.add(&name, id, provider);
                     Vec::new()
                 }
                 Change::Removed(id) => {
@@ -161,6 +161,25 @@ mod tests {
         let wanted = ["engage a#x at a#x", "engage b#x at b#x", "synced", "up a#x", "up b#x"];
         assert_eq!(all(multi).await, wanted);
         assert_eq!(all(Multi::new()).await, ["synced"]);
+    }
+
+    /// A provider that panics at the first question.
+    struct Shaky(std::sync::atomic::AtomicBool);
+
+    impl Provider for Shaky {
+        fn events(&self) -> BoxStream<'static, FleetEvent> {
+            assert!(self.0.swap(true, std::sync::atomic::Ordering::Relaxed), "not yet");
+            Single::new("x", idle_client()).events()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_panics_is_asked_anew_and_the_others_do_not_notice() {
+        let multi = Multi::new().with("a", Single::new("x", idle_client())).with("b", Shaky(false.into()));
+        let told = all(multi).await;
+        let count = |event: &str| told.iter().filter(|told| *told == event).count();
+        assert_eq!((count("up a#x"), count("engage a#x at a#x"), count("engage b#x at b#x")), (1, 1, 1), "{told:?}");
+        assert_eq!((count("failing b#the provider"), count("recovered b#the provider")), (1, 1), "{told:?}");
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use carrick_client::{Client, Error};
+use carrick_client::{Client, ConnectError, Error, Server};
 
 use crate::cluster::Cluster;
 use crate::event::{FleetEvent, Gone};
@@ -37,6 +37,29 @@ impl Teller {
 
     pub(super) fn is_engaged(&self, name: &ClusterName) -> bool {
         self.epochs.contains_key(name)
+    }
+}
+
+/// The servers that clusters were engaged with, by kubeconfigs.
+#[derive(Default)]
+pub(super) struct Servers(HashMap<ClusterName, Server>);
+
+impl Servers {
+    /// The server of a cluster's kubeconfig. Nothing if it is the one that is known: it has got the new credentials, and nobody needs to
+    /// connect anew. Some kubeconfigs have a new token at every look.
+    pub(super) fn open(&mut self, name: &ClusterName, kubeconfig: &str) -> Result<Option<Server>, ConnectError> {
+        if let Some(known) = self.0.get(name)
+            && known.renew_from_kubeconfig_yaml(kubeconfig)?
+        {
+            return Ok(None);
+        }
+        let server = Server::from_kubeconfig_yaml(kubeconfig)?;
+        self.0.insert(name.clone(), server.clone());
+        Ok(Some(server))
+    }
+
+    pub(super) fn forget(&mut self, name: &ClusterName) {
+        self.0.remove(name);
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{QueueConfig, QueueStats, Reason};
+use super::{End, QueueConfig, QueueStats, Reason};
+use crate::moment::after;
 use crate::name::ClusterName;
 use crate::priority::Priority;
 use crate::request::HasCluster;
@@ -217,11 +218,23 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         self.timers.insert(timer, Due::Key(key, reason));
     }
 
+    /// Has a key that failed come again at that time, and not besides when an earlier failure wanted it to.
+    pub(super) fn retry_at(&mut self, key: K, at: Instant) {
+        let pending = std::mem::take(&mut self.entry(&key).timers);
+        let is_retry = |timer: &Timer| matches!(self.timers.get(timer), Some(Due::Key(_, Reason::Retried)));
+        let (retries, others): (Vec<Timer>, Vec<Timer>) = pending.into_iter().partition(is_retry);
+        for retry in retries {
+            self.timers.remove(&retry);
+        }
+        self.entry(&key).timers = others;
+        self.add_at(key, at, Reason::Retried);
+    }
+
     /// Has a key that failed wait together with all that failed for the same cause. The first failures are retried alone: most are over soon.
     pub(super) fn wait_for(&mut self, key: &K, cause: &str, now: Instant) {
         if self.entry(key).failures < TRIES {
             let pause = self.count_failure(key);
-            return self.add_at(key.clone(), now + pause, Reason::Retried);
+            return self.retry_at(key.clone(), after(now, pause));
         }
         let place = self.next_number();
         let cause = match self.groups.get_key_value(cause) {
@@ -254,13 +267,14 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         self.tidy(key);
     }
 
-    pub(super) fn purge(&mut self, cluster: &str) {
+    pub(super) fn purge(&mut self, cluster: &str) -> Vec<K> {
         let members = self.lanes.get(cluster).into_iter().flat_map(|lane| &lane.entries);
         let members: Vec<K> = members.filter(|(_, entry)| entry.wait.is_some()).map(|(key, _)| key.clone()).collect();
         for key in members {
             self.leave_group(&key);
         }
-        let Some(lane) = self.lanes.get_mut(cluster) else { return };
+        let Some(lane) = self.lanes.get_mut(cluster) else { return Vec::new() };
+        let known = lane.entries.keys().cloned().collect();
         self.queued -= lane.queued;
         lane.queued = 0;
         lane.waiting = Default::default();
@@ -278,6 +292,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         if lane.entries.is_empty() {
             self.lanes.remove(cluster);
         }
+        known
     }
 
     /// Hands out the next key, if one is due and its cluster may run more.
@@ -306,16 +321,18 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         }
     }
 
-    /// Ends a run; with success if `done`.
-    pub(super) fn finish(&mut self, run: &Run<K>, done: bool, now: Instant) {
+    /// Ends a run.
+    pub(super) fn finish(&mut self, run: &Run<K>, end: End, now: Instant) {
         self.running -= 1;
         self.settle_group(run, now);
         let cluster = run.key.cluster();
         let Some(lane) = self.lanes.get_mut(cluster) else { return };
         lane.running -= 1;
         let Some(entry) = lane.entries.get_mut(&run.key) else { return };
-        if done {
+        if end == End::Done {
             entry.failures = 0;
+        }
+        if end != End::Open {
             entry.timers.retain(|timer| {
                 let set_in_this_run = timer.1 > run.started;
                 if !set_in_this_run {
@@ -450,7 +467,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         let number = self.next_number();
         let Some(group) = self.groups.get_mut(cause) else { return };
         if group.timer.is_none() && !group.waiting.is_empty() {
-            let timer = (now + group.pause, number);
+            let timer = (after(now, group.pause), number);
             group.timer = Some(timer);
             self.timers.insert(timer, Due::Group(Arc::clone(cause)));
         }

@@ -430,3 +430,62 @@ async fn a_cluster_that_leaves_takes_its_keys_out_of_their_group() {
     pass(10 * SECOND).await;
     assert!(now(&queue).is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_event_of_a_failing_key_replaces_its_retry() {
+    for fail in [
+        |lease: Lease<Key>| _ = lease.retry(),
+        |lease: Lease<Key>| lease.retry_after(SECOND),
+        |lease: Lease<Key>| lease.wait_for("server away"),
+    ] {
+        let queue = Queue::default();
+        for _ in 0..10 {
+            queue.add(key("a", "1"));
+            fail(now(&queue).unwrap());
+            // Less than any pause, so that every failure comes at another time.
+            pass(Duration::from_micros(10)).await;
+        }
+        assert_eq!(queue.stats().delayed, 1, "one retry, whatever the number of events");
+    }
+    let queue = Queue::default();
+    for _ in 0..10 {
+        queue.retry(key("a", "1"));
+        pass(Duration::from_micros(10)).await;
+    }
+    assert_eq!(queue.stats().delayed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_without_end_never_comes() {
+    let config = QueueConfig { first_retry: Duration::MAX, longest_retry: Duration::MAX, per_cluster: 0 };
+    let queue = Queue::new(config);
+    queue.add_after(key("a", "1"), Duration::MAX);
+    queue.retry(key("a", "2"));
+    for name in ["3", "4", "5"] {
+        queue.add(key("a", name));
+    }
+    now(&queue).unwrap().retry_after(Duration::MAX);
+    let _ = now(&queue).unwrap().retry();
+    now(&queue).unwrap().wait_for("cause");
+    assert_eq!(queue.stats(), QueueStats { queued: 0, running: 0, delayed: 5 });
+    pass(Duration::from_hours(24 * 365)).await;
+    assert!(now(&queue).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn steady_urgent_work_leaves_a_share_to_the_rest() {
+    for lowest in [Priority::Low, Priority::Normal] {
+        let queue = Queue::default();
+        queue.add_with(key("calm", "low"), Priority::Low, Reason::Listed);
+        queue.add_with(key("calm", "normal"), Priority::Normal, Reason::Changed);
+        let mut served = Vec::new();
+        for number in 0..20 {
+            // There is never more than one urgent key, and never none.
+            queue.add_with(key("busy", &number.to_string()), Priority::High, Reason::Changed);
+            let lease = queue.next_above(lowest).now_or_never().flatten().unwrap();
+            served.push(name(&lease));
+        }
+        assert!(served.contains(&"calm/normal".to_owned()), "{served:?}");
+        assert_eq!(served.contains(&"calm/low".to_owned()), lowest == Priority::Low, "{served:?}");
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use crate::guard::caught;
 use crate::request::Key;
 
 pub(super) type Values<K> = dyn Fn(&K) -> Vec<String> + Send + Sync;
@@ -24,13 +25,24 @@ impl<K> Index<K> {
         Self { values, entries: BTreeSet::new() }
     }
 
-    pub(super) fn add(&mut self, key: &Key, item: &K) {
-        self.entries.extend((self.values)(item).iter().map(|value| entry(value, key)));
+    /// Adds an object; an error says what the function panicked with.
+    pub(super) fn add(&mut self, key: &Key, item: &K) -> Result<(), String> {
+        let values = caught(|| (self.values)(item))?;
+        self.entries.extend(values.iter().map(|value| entry(value, key)));
+        Ok(())
     }
 
     pub(super) fn remove(&mut self, key: &Key, item: &K) {
-        for value in (self.values)(item) {
-            self.entries.remove(&entry(&value, key));
+        match caught(|| (self.values)(item)) {
+            Ok(values) => {
+                for value in values {
+                    self.entries.remove(&entry(&value, key));
+                }
+            }
+            // It panicked when the object was added as well, most probably. Slow, but nothing stays behind.
+            Err(_) => self.entries.retain(|(_, [cluster, namespace, name])| {
+                **cluster != *key.cluster || *namespace != key.namespace || *name != key.name
+            }),
         }
     }
 
@@ -48,7 +60,7 @@ impl<K> Index<K> {
 
     /// Whether an object has a value.
     pub(super) fn has(&self, item: &K, value: &str) -> bool {
-        (self.values)(item).iter().any(|found| found == value)
+        caught(|| (self.values)(item)).is_ok_and(|values| values.iter().any(|found| found == value))
     }
 }
 

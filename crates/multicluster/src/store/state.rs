@@ -1,7 +1,7 @@
 //! The store without locks and decoding.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use carrick_client::Object;
 
 use super::index::{Index, Values};
 use super::{Change, Update};
+use crate::guard::{Callback, Panicked};
 use crate::name::{ClusterName, EndpointId};
 use crate::priority::Priority;
 use crate::request::Key;
@@ -22,8 +23,24 @@ pub(super) struct State<K> {
     homes: HashMap<ClusterName, Home>,
     endpoints: HashMap<EndpointId, Endpoint>,
     slots: Slot,
+    /// What each endpoint has to do with: nobody looks through all clusters because of one endpoint.
+    concerns: HashMap<Slot, Concerns>,
     indexes: HashMap<String, Index<K>>,
     len: usize,
+    /// What functions of indexes panicked with, until somebody asks.
+    panics: Vec<Panicked>,
+    /// Objects looked at to find those that are gone.
+    #[cfg(test)]
+    pub(super) visited: std::sync::atomic::AtomicUsize,
+}
+
+/// The clusters that an endpoint has to do with.
+#[derive(Default)]
+struct Concerns {
+    /// Those that have settled there.
+    settled: HashSet<ClusterName>,
+    /// Those with objects that it delivered last, and how many these are.
+    delivered: HashMap<ClusterName, usize>,
 }
 
 /// The endpoint that serves a cluster.
@@ -64,8 +81,12 @@ impl<K> Default for State<K> {
             homes: HashMap::new(),
             endpoints: HashMap::new(),
             slots: 0,
+            concerns: HashMap::new(),
             indexes: HashMap::new(),
             len: 0,
+            panics: Vec::new(),
+            #[cfg(test)]
+            visited: std::sync::atomic::AtomicUsize::default(),
         }
     }
 }
@@ -81,7 +102,7 @@ impl<K> State<K> {
         let endpoint = self.endpoint(endpoint);
         endpoint.synced = true;
         let (slot, list) = (endpoint.slot, endpoint.list);
-        let gone = self.find(|home, stored| match home {
+        let gone = self.find(slot, |home, stored| match home {
             Some(home) if home.slot != slot => false,
             // What an endpoint delivered before the cluster moved away from it has had time to arrive here.
             Some(home) if stored.endpoint != slot => {
@@ -121,9 +142,8 @@ impl<K> State<K> {
             MapEntry::Vacant(place) => {
                 place.insert(new);
                 self.len += 1;
-                for index in self.indexes.values_mut() {
-                    index.add(&key, &item);
-                }
+                self.deliver(&key.cluster, None, Some(slot));
+                self.add_to_indexes(&key, &item);
                 let priority = if listed { Priority::Low } else { Priority::High };
                 Some(Update { key, change: Change::Added(item), priority })
             }
@@ -132,14 +152,17 @@ impl<K> State<K> {
                 let urgent = place.get().generation != new.generation || place.get().deleting != new.deleting;
                 if same {
                     let stored = place.get_mut();
-                    (stored.endpoint, stored.list) = (slot, list);
+                    let before = std::mem::replace(&mut stored.endpoint, slot);
+                    stored.list = list;
+                    self.deliver(&key.cluster, Some(before), Some(slot));
                     return None;
                 }
-                let old = place.insert(new).item;
+                let Stored { item: old, endpoint: before, .. } = place.insert(new);
+                self.deliver(&key.cluster, Some(before), Some(slot));
                 for index in self.indexes.values_mut() {
                     index.remove(&key, &old);
-                    index.add(&key, &item);
                 }
+                self.add_to_indexes(&key, &item);
                 let priority = if urgent { Priority::High } else { Priority::Normal };
                 Some(Update { key, change: Change::Changed { old, new: item }, priority })
             }
@@ -151,7 +174,9 @@ impl<K> State<K> {
         let Some((slot, list)) = self.speaker(endpoint, &key.cluster) else { return };
         let names = self.clusters.get_mut(&key.cluster).and_then(|namespaces| namespaces.get_mut(&key.namespace));
         if let Some(stored) = names.and_then(|names| names.get_mut(&key.name)) {
-            (stored.endpoint, stored.list) = (slot, list);
+            let before = std::mem::replace(&mut stored.endpoint, slot);
+            stored.list = list;
+            self.deliver(&key.cluster, Some(before), Some(slot));
         }
     }
 
@@ -175,33 +200,39 @@ impl<K> State<K> {
         left.dedup();
         left.retain(|other| *other != slot);
         let moved = !left.is_empty();
-        if let Some(old) = self.homes.remove(cluster) {
+        if let Some(old) = self.leave_home(cluster) {
             left.extend(old.left.into_iter().chain([old.slot]).filter(|other| *other != slot));
         }
         self.homes.insert(cluster.clone(), Home { slot, left, complete_from: None });
+        self.concerns.entry(slot).or_default().settled.insert(cluster.clone());
         moved
     }
 
     pub(super) fn expect_everything(&mut self, endpoint: &EndpointId) {
         let &mut Endpoint { slot, list, .. } = self.endpoint(endpoint);
-        for home in self.homes.values_mut().filter(|home| home.slot == slot) {
-            home.complete_from.get_or_insert(list + 1);
+        for cluster in self.concerns.get(&slot).into_iter().flat_map(|concerns| &concerns.settled) {
+            if let Some(home) = self.homes.get_mut(cluster) {
+                home.complete_from.get_or_insert(list + 1);
+            }
         }
     }
 
     pub(super) fn unsettle(&mut self, cluster: &ClusterName) {
-        self.homes.remove(cluster);
+        self.leave_home(cluster);
     }
 
     pub(super) fn forget_endpoint(&mut self, endpoint: &EndpointId) -> usize {
         let Some(Endpoint { slot, .. }) = self.endpoints.remove(endpoint) else { return 0 };
-        let gone = self.find(|home, stored| stored.endpoint == slot && home.is_none_or(|home| home.slot == slot));
-        self.homes.retain(|_, home| home.slot != slot);
+        let gone = self.find(slot, |home, stored| stored.endpoint == slot && home.is_none_or(|home| home.slot == slot));
+        let settled = self.concerns.get(&slot).into_iter().flat_map(|concerns| concerns.settled.iter().cloned());
+        for cluster in settled.collect::<Vec<_>>() {
+            self.leave_home(&cluster);
+        }
         gone.iter().filter_map(|key| self.take(key)).count()
     }
 
     pub(super) fn forget_cluster(&mut self, cluster: &str) -> usize {
-        self.homes.remove(cluster);
+        self.leave_home(cluster);
         let Some((name, _)) = self.clusters.get_key_value(cluster) else { return 0 };
         let name = name.clone();
         let keys: Vec<Key> = self
@@ -249,9 +280,13 @@ impl<K> State<K> {
 
     pub(super) fn add_index(&mut self, name: String, values: Box<Values<K>>) {
         let mut index = Index::new(values);
+        let mut panics = Vec::new();
         for (key, item) in self.all() {
-            index.add(&key, &item);
+            if let Err(message) = index.add(&key, &item) {
+                panics.push(panicked(&name, &key, message));
+            }
         }
+        self.panics.append(&mut panics);
         self.indexes.insert(name, index);
     }
 
@@ -293,12 +328,66 @@ impl<K> State<K> {
         self.homes.get(cluster).is_none_or(|home| !home.left.contains(&slot)).then_some((slot, list))
     }
 
-    /// Keys of all objects that match; the function gets the home of their cluster too.
-    fn find(&self, wanted: impl Fn(Option<&Home>, &Stored<K>) -> bool) -> Vec<Key> {
+    /// What functions of indexes have panicked with since the last time.
+    pub(super) fn take_panics(&mut self) -> Vec<Panicked> {
+        std::mem::take(&mut self.panics)
+    }
+
+    fn add_to_indexes(&mut self, key: &Key, item: &K) {
+        for (name, index) in &mut self.indexes {
+            if let Err(message) = index.add(key, item) {
+                self.panics.push(panicked(name, key, message));
+            }
+        }
+    }
+
+    /// Notes that an object of a cluster comes from another endpoint than before.
+    fn deliver(&mut self, cluster: &ClusterName, before: Option<Slot>, now: Option<Slot>) {
+        if before == now {
+            return;
+        }
+        if let Some(now) = now {
+            *self.concerns.entry(now).or_default().delivered.entry(cluster.clone()).or_default() += 1;
+        }
+        if let Some(before) = before
+            && let Some(concerns) = self.concerns.get_mut(&before)
+            && let Some(count) = concerns.delivered.get_mut(cluster)
+        {
+            *count -= 1;
+            if *count == 0 {
+                concerns.delivered.remove(cluster);
+            }
+            self.tidy(before);
+        }
+    }
+
+    fn leave_home(&mut self, cluster: &str) -> Option<Home> {
+        let home = self.homes.remove(cluster)?;
+        if let Some(concerns) = self.concerns.get_mut(&home.slot) {
+            concerns.settled.remove(cluster);
+        }
+        self.tidy(home.slot);
+        Some(home)
+    }
+
+    fn tidy(&mut self, slot: Slot) {
+        let is_empty = |concerns: &Concerns| concerns.settled.is_empty() && concerns.delivered.is_empty();
+        if self.concerns.get(&slot).is_some_and(is_empty) {
+            self.concerns.remove(&slot);
+        }
+    }
+
+    /// Keys of all objects that match, of the clusters that an endpoint has to do with; the function gets the home of their cluster too.
+    fn find(&self, slot: Slot, wanted: impl Fn(Option<&Home>, &Stored<K>) -> bool) -> Vec<Key> {
         let mut keys = Vec::new();
-        for (cluster, namespaces) in &self.clusters {
+        let Some(Concerns { settled, delivered }) = self.concerns.get(&slot) else { return keys };
+        let others = delivered.keys().filter(|cluster| !settled.contains(*cluster));
+        for cluster in settled.iter().chain(others) {
+            let Some(namespaces) = self.clusters.get(cluster) else { continue };
             let home = self.homes.get(cluster);
             for (namespace, names) in namespaces {
+                #[cfg(test)]
+                self.visited.fetch_add(names.len(), std::sync::atomic::Ordering::Relaxed);
                 for (name, _) in names.iter().filter(|(_, stored)| wanted(home, stored)) {
                     keys.push(Key::new(cluster.clone(), namespace.clone(), name.clone()));
                 }
@@ -319,7 +408,7 @@ impl<K> State<K> {
     fn take(&mut self, key: &Key) -> Option<Arc<K>> {
         let namespaces = self.clusters.get_mut(&key.cluster)?;
         let names = namespaces.get_mut(&key.namespace)?;
-        let item = names.remove(&key.name)?.item;
+        let Stored { item, endpoint, .. } = names.remove(&key.name)?;
         if names.is_empty() {
             namespaces.remove(&key.namespace);
         }
@@ -327,11 +416,16 @@ impl<K> State<K> {
             self.clusters.remove(&key.cluster);
         }
         self.len -= 1;
+        self.deliver(&key.cluster, Some(endpoint), None);
         for index in self.indexes.values_mut() {
             index.remove(key, &item);
         }
         Some(item)
     }
+}
+
+fn panicked(index: &str, key: &Key, message: String) -> Panicked {
+    Panicked { callback: Callback::Index(index.to_owned()), over: Some(key.to_string()), message }
 }
 
 fn digest(object: &Object) -> u64 {
@@ -340,4 +434,57 @@ fn digest(object: &Object) -> u64 {
     object.resource_version.hash(&mut hasher);
     object.bytes().hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The list of an endpoint: an object of each of these clusters.
+    fn list(state: &mut State<()>, endpoint: &EndpointId, clusters: &[String]) -> usize {
+        state.begin(endpoint);
+        for cluster in clusters {
+            let object = Object::from_value(&json!({"metadata": {"name": "x", "uid": cluster}})).unwrap();
+            let key = Key::new(cluster.parse().unwrap(), "", "x");
+            state.upsert(endpoint, key, &object, Arc::new(()), true);
+        }
+        state.finish(endpoint).len()
+    }
+
+    #[test]
+    fn a_finished_list_looks_at_nothing_but_what_its_endpoint_has_to_do_with() {
+        let mut state = State::default();
+        let endpoint = |number: usize| EndpointId::from(&*format!("e{number}"));
+        let cluster = |number: usize| [format!("c{number}")];
+        for number in 0..1_000 {
+            state.settle(&cluster(number)[0].parse().unwrap(), &endpoint(number));
+            list(&mut state, &endpoint(number), &cluster(number));
+        }
+        *state.visited.get_mut() = 0;
+        for number in 0..10 {
+            assert_eq!(list(&mut state, &endpoint(number), &cluster(number)), 0);
+        }
+        assert_eq!(*state.visited.get_mut(), 10, "ten objects were listed");
+        assert_eq!(list(&mut state, &endpoint(7), &[]), 1, "what a list leaves out is gone");
+        *state.visited.get_mut() = 0;
+        assert_eq!(state.forget_endpoint(&endpoint(8)), 1);
+        assert_eq!(*state.visited.get_mut(), 1);
+        assert_eq!(state.len(), 998);
+    }
+
+    #[test]
+    fn nothing_is_remembered_about_endpoints_without_clusters() {
+        let mut state = State::default();
+        let (a, b) = (EndpointId::from("a"), EndpointId::from("b"));
+        let c = "c".parse().unwrap();
+        state.settle(&c, &a);
+        list(&mut state, &a, &["c".to_owned(), "unsettled".to_owned()]);
+        assert!(state.settle(&c, &b), "objects of another endpoint are there");
+        state.expect_everything(&b);
+        assert_eq!(list(&mut state, &b, &[]), 1, "what did not move along is gone");
+        assert_eq!(list(&mut state, &a, &[]), 1, "clusters that settled nowhere count too");
+        state.unsettle(&c);
+        assert!(state.concerns.is_empty() && state.len() == 0);
+    }
 }

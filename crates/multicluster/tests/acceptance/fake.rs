@@ -105,6 +105,11 @@ impl Fake {
         self.0.lock().forbidden.push(cluster.to_owned());
     }
 
+    /// Whether anybody watches.
+    pub fn is_watched(&self) -> bool {
+        self.0.lock().watchers.iter().any(|(_, watcher)| !watcher.is_closed())
+    }
+
     /// How often a kind was asked for.
     pub fn requests(&self, plural: &str) -> Requests {
         self.0.lock().requests.get(plural).copied().unwrap_or_default()

@@ -79,7 +79,8 @@ async fn a_dead_endpoint_delays_only_its_own_clusters_and_recovers_by_itself() {
     dead.set_down(false);
     seen.hear("+d/o").await;
     eventually(|| fleet.health().is_live(), || fleet.health().to_string()).await;
-    assert!(errors.all().is_empty());
+    assert_eq!(errors.all().len(), 1, "told once: {:?}", errors.all());
+    assert!(errors.all()[0].starts_with("cannot watch configmaps.v1 at endpoint dead: "), "{:?}", errors.all());
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ use super::objects::explain::{Looked, look};
 use super::{AgentConfig, Timing, keeper, objects};
 use crate::api::{AGENT_NAME, KEEPER};
 use crate::decide::Explanation;
+use crate::rules::AgentDefaults;
 use crate::rules::export::apply;
 use crate::rules::keeper::{Keeper, Keeping, decide};
 use crate::rules::metadata::annotation;
@@ -162,7 +163,7 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
     let setup = catalog::Setup {
         local: local.client(),
         selector: config.selector.clone(),
-        agent_name: config.agent_name.clone(),
+        defaults: config.defaults(),
         timing: config.timing,
     };
     let mut catalog = read_catalog(setup, &health, question.patience).await?;
@@ -237,7 +238,7 @@ pub async fn catalog(
     let setup = catalog::Setup {
         local: local.read_only().client(),
         selector: selector.to_owned(),
-        agent_name: agent_name.to_owned(),
+        defaults: AgentDefaults { agent_name: agent_name.to_owned(), ..AgentDefaults::default() },
         timing: Timing::default(),
     };
     read_catalog(setup, &Arc::new(Health::default()), patience).await

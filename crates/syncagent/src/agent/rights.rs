@@ -111,7 +111,8 @@ impl Wanted {
         });
         entries
             .map(|(name, entry)| {
-                (name.clone(), Self { needs: needs(&entry.pr, &entry.crd), served: served(&entry.pr) })
+                let apply = entry.rules.as_ref().is_ok_and(|rules| rules.apply);
+                (name.clone(), Self { needs: needs(&entry.pr, &entry.crd, apply), served: served(&entry.pr) })
             })
             .collect()
     }
@@ -311,7 +312,7 @@ mod tests {
 
     fn wanted(spec: Value) -> BTreeMap<String, Wanted> {
         let pr = published(spec);
-        let wanted = Wanted { needs: needs(&pr, &crontab()), served: served(&pr) };
+        let wanted = Wanted { needs: needs(&pr, &crontab(), false), served: served(&pr) };
         BTreeMap::from([("a".to_owned(), wanted)])
     }
 

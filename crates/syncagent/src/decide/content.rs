@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::edit::{Edit, Guard, edits, set as set_field};
-use super::state::{Applied, Entry, sum};
+use super::state::{Applied, Entry, read_mark, sum};
 use crate::api::{AGENT_NAME, APPLIED_STATE};
 use crate::rules::ApiKind;
 use crate::rules::metadata::{Link, annotation, label, set, strip};
@@ -29,6 +29,13 @@ pub(super) enum Change {
         guard: Guard,
         /// Whether the copy is known to be in the state that is remembered as the last one.
         certain: bool,
+    },
+    /// Apply the desired state.
+    Apply {
+        /// Top-level fields that differ.
+        fields: Vec<Edit>,
+        /// Whether it may have been written otherwise before.
+        first: bool,
     },
     /// What was written before is not known: write the whole desired state over it.
     Replace(Value),
@@ -64,11 +71,15 @@ pub(super) fn remembered(source: &Value, subresources: &[&str]) -> Value {
 impl Content<'_> {
     /// Compares what is remembered with what is desired. Fields that were changed on the copy alone are left alone.
     pub fn compare(&self) -> Change {
-        let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else { return self.overwrite() };
-        let next = self.entry.map(|entry| entry.next.as_slice()).unwrap_or_default();
         let desired_sum = sum(self.desired);
-        // The mark is written together with the content: if it is that of the last state, later ones never arrived.
         let mark = annotation(self.copy, APPLIED_STATE);
+        let is_written = self.is_marked && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
+        let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else {
+            // The memory was lost, but the copy tells that this was written to it.
+            return if is_written && self.repairs().is_empty() { Change::Remember } else { self.overwrite() };
+        };
+        let next = self.entry.map(|entry| entry.next.as_slice()).unwrap_or_default();
+        // The mark is written together with the content: if it is that of the last state, later ones never arrived.
         let certain = next.is_empty() || mark == Some(last.sum().as_str());
         let mut changes = self.repairs();
         if changes.is_empty() && certain && last.sum() == desired_sum {
@@ -79,6 +90,10 @@ impl Content<'_> {
             before.extend(next);
         }
         let Some(before) = before.into_iter().map(Applied::whole).collect::<Option<Vec<_>>>() else {
+            // The server remembered what was applied, and this is just what is wanted.
+            if is_written && changes.is_empty() && self.entry.is_some_and(Entry::is_applied) {
+                return Change::Remember;
+            }
             return if self.partial { Change::Unknown } else { self.overwrite() };
         };
         let before: Vec<Value> = before.into_iter().map(|state| self.comparable(state)).collect();
@@ -99,6 +114,24 @@ impl Content<'_> {
             Guard::Version(text("resourceVersion"))
         };
         Change::Edit { edits: content, guard, certain }
+    }
+
+    /// Compares what was applied last with what is desired. The copy itself tells that, or else what is remembered. Fields that were changed on
+    /// the copy alone are left alone until something else is desired.
+    pub fn apply(&self) -> Change {
+        let last = self.entry.and_then(|entry| entry.last.as_ref()).map(Applied::sum);
+        let next = self.entry.is_some_and(|entry| !entry.next.is_empty());
+        let mark = annotation(self.copy, APPLIED_STATE).filter(|_| self.is_marked);
+        let (written, applied) = mark.or(last.as_deref().filter(|_| !next)).map(read_mark).unwrap_or_default();
+        if written == sum(self.desired) && self.repairs().is_empty() {
+            let is_known = last.is_some() && (self.is_marked || !next);
+            return if is_known { Change::None } else { Change::Remember };
+        }
+        let desired = self.comparable(self.desired);
+        let changed =
+            desired.as_object().into_iter().flatten().filter(|(key, value)| self.copy.get(key) != Some(value));
+        let fields = changed.map(|(key, value)| Edit { path: vec![key.clone()], value: Some(value.clone()) }).collect();
+        Change::Apply { fields, first: !applied }
     }
 
     /// A state as far as it is about content, with labels and annotations, be they empty: the last label that goes must not take labels along

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::DecideError;
-use super::content::{Change, Content, is_exact, is_refused, remembered};
+use super::content::{Change, Content, drop_keys, is_exact, is_refused, remembered};
 use super::holders::{hold, is_held_by, release};
-use super::state::{Applied, Entry, checksum};
+use super::state::{Applied, BY_APPLY, Entry, applied_mark, checksum, sum};
 use super::step::{Dependents, Event, Place, Side, Step};
 use crate::api::{ADOPTION, AGENT_NAME, APPLIED_STATE};
 use crate::rules::Adoption;
@@ -60,6 +60,8 @@ pub(super) struct Pair<'a> {
     pub adoption: Adoption,
     /// The schema by which a status is judged.
     pub schema: &'a str,
+    /// Whether the copy is written by server-side apply.
+    pub apply: bool,
 }
 
 /// How far a pair is.
@@ -256,7 +258,7 @@ impl Pair<'_> {
         let mut source = self.source.clone();
         source["status"] = new.clone();
         let value = remembered(&self.mutation.spec(&source, Some(copy))?, self.subresources);
-        steps.push(Step::Remember { entry: self.entry.clone(), value, copy: None });
+        steps.push(Step::Remember { entry: self.entry.clone(), value, copy: None, instead: None });
         self.report(steps, Event::StatusSynced);
         Ok(())
     }
@@ -284,13 +286,10 @@ impl Pair<'_> {
     }
 
     fn create(&self, mutated: &Value, steps: &mut Vec<Step>) {
-        let mut object = draft(&strip(mutated), &self.copy_at);
+        let mut object = self.placed(mutated);
         let value = remembered(mutated, self.subresources);
-        if let Some((link, agent_name)) = self.link {
-            link.write(&mut object, agent_name);
-        }
         if self.primary {
-            set(&mut object, "annotations", APPLIED_STATE, &super::state::sum(&value));
+            set(&mut object, "annotations", APPLIED_STATE, &sum(&value));
         }
         // It had a copy before, which may be somewhere else and just out of sight.
         if self.primary && self.remembered.is_some() {
@@ -313,7 +312,11 @@ impl Pair<'_> {
         let entry = self.remembered.filter(|_| owner == Owner::Us);
         let (desired_ref, is_marked) = (&desired, self.primary);
         let content = Content { desired: desired_ref, copy, entry, partial, link, is_marked, subresources };
-        match content.compare() {
+        // What was not ours is written as a whole, once; after that it is known whose its fields are.
+        let is_known =
+            entry.is_some() || (self.primary && owner == Owner::Us && annotation(copy, APPLIED_STATE).is_some());
+        let change = if self.apply && is_known { content.apply() } else { content.compare() };
+        match change {
             Change::None => return Progress::Settled,
             Change::Unknown => return Progress::Unknown,
             Change::Remember => {
@@ -337,6 +340,20 @@ impl Pair<'_> {
                 steps.push(Step::Edit { at, edits, guard, annotated });
             }
             Change::Replace(object) => steps.push(Step::Replace { at, object }),
+            Change::Apply { fields, .. } if !self.primary && is_refused(&at.kind, copy, &fields) => {
+                steps.push(delete(at, copy, None));
+                return Progress::Waiting;
+            }
+            Change::Apply { first, .. } => {
+                let object = self.applied(mutated, &desired, copy);
+                steps.push(Step::Apply { at, object, primary: self.primary, first });
+                // The copy itself tells what was applied to it; only that it is so must be known.
+                if !self.primary || !entry.is_some_and(Entry::is_applied) {
+                    steps.push(self.remember_applied(desired));
+                }
+                self.report(steps, Event::Synced);
+                return Progress::Wrote;
+            }
         }
         steps.push(remember);
         self.report(steps, Event::Synced);
@@ -345,7 +362,36 @@ impl Pair<'_> {
 
     fn remember(&self, value: Value) -> Step {
         let copy = (!self.primary).then(|| self.copy_at.clone());
-        Step::Remember { entry: self.entry.clone(), value, copy }
+        let instead = self.apply.then(|| if self.primary { BY_APPLY.to_owned() } else { sum(&value) });
+        Step::Remember { entry: self.entry.clone(), value, copy, instead }
+    }
+
+    fn remember_applied(&self, value: Value) -> Step {
+        let copy = (!self.primary).then(|| self.copy_at.clone());
+        let instead = Some(if self.primary { BY_APPLY.to_owned() } else { applied_mark(&sum(&value)) });
+        Step::Remember { entry: self.entry.clone(), value, copy, instead }
+    }
+
+    /// What is applied to a copy: all that should be ours on it.
+    fn applied(&self, mutated: &Value, desired: &Value, copy: &Value) -> Value {
+        let mut object = self.placed(mutated);
+        drop_keys(&mut object, self.subresources);
+        if self.primary {
+            set(&mut object, "annotations", APPLIED_STATE, &applied_mark(&sum(desired)));
+        }
+        for field in ["uid", "resourceVersion"] {
+            object["metadata"][field] = copy["metadata"][field].clone();
+        }
+        object
+    }
+
+    /// The object as it is in the place of the copy, with what links it to its source.
+    fn placed(&self, mutated: &Value) -> Value {
+        let mut object = draft(&strip(mutated), &self.copy_at);
+        if let Some((link, agent_name)) = self.link {
+            link.write(&mut object, agent_name);
+        }
+        object
     }
 
     /// Events go to the object in kcp, whichever of the two it is.

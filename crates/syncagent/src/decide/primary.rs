@@ -120,6 +120,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         state: seen.state,
         agent: of_related(&rules.agent_name),
         adoption: rules.adoption,
+        apply: rules.apply,
         schema: &rules.schema,
         published: &rules.name,
         agent_name: &rules.agent_name,
@@ -153,6 +154,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         mutation: &rules.mutation,
         adoption: rules.adoption,
         schema: &rules.schema,
+        apply: rules.apply,
     };
     let mut status = Vec::new();
     let progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps, &mut status)? };

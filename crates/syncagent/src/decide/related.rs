@@ -143,6 +143,8 @@ pub(super) struct Context<'a> {
     /// As whom we hold originals in kcp.
     pub agent: String,
     pub adoption: Adoption,
+    /// Whether copies are written by server-side apply.
+    pub apply: bool,
     pub schema: &'a str,
     /// Name of the PublishedResource.
     pub published: &'a str,
@@ -417,6 +419,7 @@ impl Context<'_> {
             mutation: &rules.mutation,
             adoption: self.adoption,
             schema: self.schema,
+            apply: self.apply,
         }
     }
 

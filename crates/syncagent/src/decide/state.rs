@@ -130,7 +130,25 @@ pub fn checksum(value: &impl Serialize) -> String {
     sha1_hex(&go::to_string(value).unwrap_or_default())[..20].to_owned()
 }
 
+/// What is remembered of the copy of an order whose content is remembered by its server.
+pub const BY_APPLY: &str = "server-side-apply";
+
+/// The mark of a state that was written by server-side apply.
+pub fn applied_mark(sum: &str) -> String {
+    format!("applied-{sum}")
+}
+
+/// The checksum in a mark, and whether the state was written by server-side apply.
+pub fn read_mark(mark: &str) -> (&str, bool) {
+    mark.strip_prefix("applied-").map_or((mark, false), |sum| (sum, true))
+}
+
 impl Entry {
+    /// Whether the server remembers the content.
+    pub fn is_applied(&self) -> bool {
+        matches!(&self.last, Some(Applied::Sum(sum)) if sum == BY_APPLY) && self.next.is_empty()
+    }
+
     /// Whether this desired state is known to have been written, and nothing after it.
     pub fn is_at(&self, desired: &Value) -> bool {
         self.last.as_ref().is_some_and(|last| last.sum() == sum(desired)) && self.next.is_empty()
@@ -307,8 +325,13 @@ impl State {
 
     /// Notes what was written.
     pub fn note(&mut self, key: &str, value: Value) {
+        self.note_as(key, Applied::Whole(value));
+    }
+
+    /// The same in the form in which it is to be kept.
+    pub fn note_as(&mut self, key: &str, applied: Applied) {
         let entry = self.entries.entry(key.to_owned()).or_default();
-        entry.last = Some(Applied::Whole(value));
+        entry.last = Some(applied);
         entry.next.clear();
     }
 

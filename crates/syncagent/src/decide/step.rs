@@ -119,6 +119,17 @@ pub enum Step {
         /// Whether the object has annotations.
         annotated: bool,
     },
+    /// Apply an object server-side, unless it has changed since.
+    Apply {
+        /// The object.
+        at: Place,
+        /// What it shall be, with UID and resourceVersion.
+        object: Value,
+        /// Whether it is the copy of an order, and not of a related object.
+        primary: bool,
+        /// Whether its fields may be ours in another way than by an apply.
+        first: bool,
+    },
     /// Send a JSON merge patch.
     Patch {
         /// The object.
@@ -172,6 +183,8 @@ pub enum Step {
         value: Value,
         /// Where the copy is, if it is to be known again by its UID.
         copy: Option<Place>,
+        /// What to note instead of the state itself, where the server remembers that.
+        instead: Option<String>,
     },
     /// Note which related objects are about to be kept in line, so that they are known whatever happens next.
     Track {
@@ -211,6 +224,7 @@ impl Step {
             Self::SetFinalizers { at, .. }
             | Self::Create { at, .. }
             | Self::Edit { at, .. }
+            | Self::Apply { at, .. }
             | Self::Patch { at, .. }
             | Self::Replace { at, .. }
             | Self::WriteStatus { at, .. }
@@ -226,6 +240,7 @@ impl Step {
             Self::EnsureNamespace { .. } => "ensure-namespace",
             Self::Create { .. } => "create",
             Self::Edit { .. } => "edit",
+            Self::Apply { .. } => "apply",
             Self::Patch { .. } => "patch",
             Self::Replace { .. } => "replace",
             Self::WriteStatus { .. } => "write-status",

@@ -70,6 +70,7 @@ fn sentence(rules: &Rules, step: &Step) -> String {
         Step::EnsureNamespace { side, name } => format!("make sure that namespace {name} exists {}", place(*side)),
         Step::Create { at, .. } => format!("create {at}"),
         Step::Edit { at, edits, .. } => format!("change {at}: {}", edited(rules, at, edits)),
+        Step::Apply { at, .. } => format!("apply what is wanted to {at}"),
         Step::Patch { at, patch } => format!("change {at}: {}", changes(rules, at, patch)),
         Step::Replace { at, .. } => format!("write all of {at}: nothing is remembered of what was written before"),
         Step::WriteStatus { at, .. } => format!("write the status of {at}"),

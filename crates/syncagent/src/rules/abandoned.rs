@@ -106,6 +106,7 @@ impl Abandoned {
             subresources: Vec::new(),
             related: Vec::new(),
             adoption: Adoption::default(),
+            apply: false,
             schema: String::new(),
         })
     }

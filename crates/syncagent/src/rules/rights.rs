@@ -10,6 +10,9 @@ pub const READ: &[&str] = &["get", "list", "watch"];
 pub const KEEP: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
 /// The part of it that may be granted for one namespace.
 const WRITE: &[&str] = &["create", "update", "delete"];
+/// The same for copies that are written by server-side apply.
+const KEEP_APPLIED: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+const WRITE_APPLIED: &[&str] = &["create", "update", "patch", "delete"];
 
 /// One right that is needed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +71,7 @@ fn consequence(verbs: &[&str]) -> &'static str {
         "nothing is seen there"
     } else if lacks("create") {
         "nothing is placed there"
-    } else if lacks("update") {
+    } else if lacks("update") || lacks("patch") {
         "changes do not arrive there"
     } else {
         "nothing is deleted there, so that orders cannot be deleted either"
@@ -76,7 +79,8 @@ fn consequence(verbs: &[&str]) -> &'static str {
 }
 
 /// Everything that the rules of a PublishedResource need for copies and related objects. What cannot be compiled is told elsewhere.
-pub fn needs(pr: &PublishedResource, crd: &Crd) -> Vec<Need> {
+pub fn needs(pr: &PublishedResource, crd: &Crd, apply: bool) -> Vec<Need> {
+    let (keep, write) = if apply { (KEEP_APPLIED, WRITE_APPLIED) } else { (KEEP, WRITE) };
     let mut needs = Vec::new();
     let why = "needed for copies";
     let (group, plural) = (crd.spec.group.as_str(), crd.spec.names.plural.as_str());
@@ -84,16 +88,16 @@ pub fn needs(pr: &PublishedResource, crd: &Crd) -> Vec<Need> {
     if crd.is_namespaced() && !naming.is_empty() && !naming.contains(['{', '$']) {
         // All copies are in one namespace: rights in others are not needed.
         push(&mut needs, Need::new(group, plural, READ, why));
-        push(&mut needs, Need { namespace: Some(naming.to_owned()), ..Need::new(group, plural, WRITE, why) });
+        push(&mut needs, Need { namespace: Some(naming.to_owned()), ..Need::new(group, plural, write, why) });
     } else {
-        push(&mut needs, Need::new(group, plural, KEEP, why));
+        push(&mut needs, Need::new(group, plural, keep, why));
     }
     for entry in &pr.spec.related {
         let Ok(related) = Related::compile("spec.related", entry) else { continue };
         let why = format!("needed for related objects {:?}", entry.identifier);
         let (gvr, verbs) = match related.origin {
             Origin::Service => (&related.source, READ),
-            Origin::Kcp => (&related.destination, KEEP),
+            Origin::Kcp => (&related.destination, keep),
         };
         push(&mut needs, Need::new(&gvr.group, &gvr.resource, verbs, &why));
         if related.sync_status && related.origin == Origin::Kcp {
@@ -123,7 +127,7 @@ mod tests {
     use crate::rules::tests::{crontab, published};
 
     fn of(spec: Value) -> Vec<(String, Option<String>, &'static [&'static str])> {
-        let needs = needs(&published(spec), &crontab());
+        let needs = needs(&published(spec), &crontab(), false);
         needs.into_iter().map(|need| (need.shown(), need.namespace, need.verbs)).collect()
     }
 
@@ -156,8 +160,16 @@ mod tests {
     }
 
     #[test]
+    fn server_side_apply_takes_the_right_to_patch() {
+        for (naming, verbs) in [(json!({}), KEEP_APPLIED), (json!({"naming": {"namespace": "n"}}), WRITE_APPLIED)] {
+            let needs = needs(&published(naming), &crontab(), true);
+            assert!(needs.iter().any(|need| need.verbs == verbs), "{needs:?}");
+        }
+    }
+
+    #[test]
     fn what_is_missing_comes_with_a_rule_that_grants_it() {
-        let need = needs(&published(json!({})), &crontab()).remove(0);
+        let need = needs(&published(json!({})), &crontab(), false).remove(0);
         assert_eq!(
             need.lacks(&["delete"]),
             "the agent may not delete crontabs.example.com, needed for copies: nothing is deleted there, so that orders cannot be deleted \

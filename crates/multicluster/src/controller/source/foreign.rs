@@ -2,16 +2,22 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures::FutureExt;
+use carrick_client::{Error, Resource};
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::{Source, attach, related};
 use crate::controller::inlet::Inlet;
+use crate::event::FleetEvent;
 use crate::fleet::{Fleet, News};
-use crate::informer::{Informer, Route};
+use crate::guard::{Callback, Panicked, caught};
+use crate::informer::{Informer, Route, WatchState};
+use crate::moment::after;
 use crate::name::{ClusterName, EndpointId};
 use crate::priority::Priority;
 use crate::queue::Reason;
@@ -47,11 +53,42 @@ impl<O: Send + Sync + 'static> Foreign<O> {
         for (key, _) in source.informer.store().list_all() {
             let mut ledger = source.ledger.lock();
             if let Some(object) = source.informer.store().lookup(&key) {
-                let concerned = (source.map)(&key.cluster, &object);
+                let concerned = source.map(&key, &object).unwrap_or_default();
                 ledger.set(&key, concerned);
             }
         }
         source
+    }
+
+    /// Whom an object concerns, if that can be had.
+    fn map(&self, key: &Key, object: &O) -> Option<Vec<Key>> {
+        let concerned = caught(|| (self.map)(&key.cluster, object));
+        concerned.map_err(|message| self.inlet.tell_panic(Callback::Mapper, key, message)).ok()
+    }
+}
+
+/// How much of another fleet is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Everything,
+    /// Everything but what fails.
+    WhatLives,
+    TooLittle,
+}
+
+fn known<O: Send + Sync + 'static>(fleet: &Fleet, informer: &Informer<O>) -> Known {
+    let (endpoints, health) = (fleet.watched(), informer.health());
+    let is_listed = |id: &EndpointId| informer.store().is_synced(id);
+    let fails = |id: &EndpointId| health.get(id).is_some_and(|watch| matches!(watch.state, WatchState::Failing { .. }));
+    if fleet.is_synced() && endpoints.iter().all(is_listed) {
+        Known::Everything
+    } else if (fleet.is_synced() || fleet.is_failing())
+        && endpoints.iter().any(is_listed)
+        && endpoints.iter().all(|id| is_listed(id) || fails(id))
+    {
+        Known::WhatLives
+    } else {
+        Known::TooLittle
     }
 }
 
@@ -67,22 +104,39 @@ impl<O: Send + Sync + 'static> Source for Foreign<O> {
         self.informer.store().is_synced(endpoint)
     }
 
-    fn ready(&self) -> Option<BoxFuture<'static, ()>> {
+    fn ready(&self, patience: Duration) -> Option<BoxFuture<'static, ()>> {
         let (fleet, informer, listed) = (self.fleet.clone(), self.informer.clone(), self.listed.clone());
         let ready = async move {
-            let mut fleet_news = fleet.changes();
+            let (mut fleet_news, mut watch_news) = (fleet.changes(), informer.health_changes());
+            let mut at_last = None;
             loop {
                 let news = listed.notified();
-                if fleet.is_synced() && fleet.endpoints().iter().all(|id| informer.store().is_synced(id)) {
-                    return;
-                }
+                at_last = match known(&fleet, &informer) {
+                    Known::Everything => return,
+                    Known::WhatLives => at_last.or_else(|| Some(after(Instant::now(), patience))),
+                    Known::TooLittle => None,
+                };
                 tokio::select! {
                     () = news => {}
                     changed = fleet_news.changed() => if changed.is_err() { return },
+                    changed = watch_news.changed() => if changed.is_err() { return },
+                    () = tokio::time::sleep_until(at_last.unwrap_or_else(Instant::now)), if at_last.is_some() => return,
                 }
             }
         };
         Some(ready.boxed())
+    }
+
+    fn troubles(&self) -> Option<BoxFuture<'static, ()>> {
+        let (mut events, inlet) = (self.fleet.subscribe(), self.inlet.clone());
+        let follow = async move {
+            while let Some(event) = events.next().await {
+                if let FleetEvent::Failing { source, error } = event {
+                    inlet.tell(News::ProviderFails { what: source, error });
+                }
+            }
+        };
+        Some(follow.boxed())
     }
 }
 
@@ -90,7 +144,10 @@ impl<O: Send + Sync + 'static> Route<O> for Foreign<O> {
     fn update(&self, update: &Update<O>) {
         let mut ledger = self.ledger.lock();
         let now = match &update.change {
-            Change::Added(object) | Change::Changed { new: object, .. } => (self.map)(&update.key.cluster, object),
+            // If that cannot be had, it still concerns what it did before.
+            Change::Added(object) | Change::Changed { new: object, .. } => {
+                self.map(&update.key, object).unwrap_or_else(|| ledger.concerned(&update.key))
+            }
             Change::Deleted(_) => Vec::new(),
         };
         let mut concerned: HashSet<Key> = now.iter().cloned().collect();
@@ -108,6 +165,14 @@ impl<O: Send + Sync + 'static> Route<O> for Foreign<O> {
 
     fn undecodable(&self, object: &Undecodable) {
         self.inlet.tell(News::Undecodable(object.clone()));
+    }
+
+    fn panicked(&self, panic: &Panicked) {
+        self.inlet.tell(News::Panicked(panic.clone()));
+    }
+
+    fn failing(&self, resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>) {
+        self.inlet.tell(News::watch_fails(resource, endpoint, error));
     }
 }
 
@@ -137,6 +202,11 @@ impl Ledger {
             }
         }
         old
+    }
+
+    /// What an object concerns.
+    fn concerned(&self, object: &Key) -> Vec<Key> {
+        self.concerned.get(object).cloned().unwrap_or_default()
     }
 
     /// Everything of a cluster that some object concerns.

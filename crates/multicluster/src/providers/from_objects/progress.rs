@@ -49,7 +49,9 @@ struct State {
     asking: Option<u64>,
     /// When to ask again.
     ask_at: Option<Time>,
-    /// What the cluster is engaged with.
+    /// Whether the cluster is engaged.
+    engaged: bool,
+    /// What it is engaged with, if that is what was had last.
     kubeconfig: Option<Arc<str>>,
     broken: Option<String>,
 }
@@ -76,6 +78,7 @@ impl Progress {
                     object: object.clone(),
                     asking: None,
                     ask_at: None,
+                    engaged: false,
                     kubeconfig: None,
                     broken: None,
                 });
@@ -86,7 +89,7 @@ impl Progress {
             Entry::Gone(id) => {
                 let Some(state) = self.objects.remove(&id) else { return Vec::new() };
                 let mut steps = Vec::new();
-                if state.kubeconfig.is_some() {
+                if state.engaged {
                     steps.push(Step::Disengage { id: id.clone() });
                 }
                 if state.broken.is_some() {
@@ -111,25 +114,27 @@ impl Progress {
         let mut steps = Vec::new();
         match answer {
             Ok(kubeconfig) => {
-                state.ask_at = self.refresh.map(|refresh| now + refresh);
+                state.ask_at = self.refresh.map(|refresh| now.saturating_add(refresh));
                 if state.broken.take().is_some() {
                     steps.push(Step::Mended { id: id.clone() });
                 }
                 if state.kubeconfig.as_ref() != Some(&kubeconfig) {
+                    state.engaged = true;
                     state.kubeconfig = Some(kubeconfig.clone());
                     steps.push(Step::Engage { id: id.clone(), kubeconfig });
                 }
             }
-            Err(problem) => {
-                state.ask_at = Some(now + RETRY);
-                if state.broken.as_ref() != Some(&problem) {
-                    state.broken = Some(problem.clone());
-                    steps.push(Step::Broken { id: id.clone(), problem });
-                }
-            }
+            Err(problem) => steps.extend(state.fails(id, problem, now)),
         }
         steps.extend(self.answered(id));
         steps
+    }
+
+    /// A kubeconfig that was told to engage a cluster with cannot be used after all.
+    pub(super) fn on_unusable(&mut self, id: &Id, problem: String, now: Time) -> Option<Step> {
+        let state = self.objects.get_mut(id)?;
+        state.kubeconfig = None;
+        state.fails(id, problem, now)
     }
 
     /// What is due.
@@ -162,6 +167,15 @@ impl Progress {
     }
 }
 
+impl State {
+    fn fails(&mut self, id: &Id, problem: String, now: Time) -> Option<Step> {
+        self.ask_at = Some(now.saturating_add(RETRY));
+        let is_new = self.broken.as_ref() != Some(&problem);
+        self.broken = Some(problem.clone());
+        is_new.then(|| Step::Broken { id: id.clone(), problem })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +197,8 @@ mod tests {
         Answer(&'static str, Result<&'static str, &'static str>),
         /// The answer to the question before that.
         LateAnswer(&'static str, &'static str),
+        /// What an object was engaged with cannot be used.
+        Unusable(&'static str, &'static str),
         Time(u64),
     }
 
@@ -202,6 +218,10 @@ mod tests {
                 Do::See(entry) => progress.on_entry(entry, |object| object.value()["ready"] == true),
                 Do::Answer(name, text) => answer(&mut progress, name, 0, text, now),
                 Do::LateAnswer(name, text) => answer(&mut progress, name, 1, Ok(text), now),
+                Do::Unusable(name, problem) => {
+                    let id = ("".into(), name.into());
+                    progress.on_unusable(&id, problem.to_owned(), now).into_iter().collect()
+                }
                 Do::Time(seconds) => {
                     now = Duration::from_secs(seconds);
                     progress.on_time(now)
@@ -313,5 +333,35 @@ mod tests {
             Do::Answer("a", Ok("2")),
         ];
         assert_eq!(run(Some(60), script), ["synced", "ask a", "engage a 1", "ask a", "engage a 2"]);
+    }
+
+    #[test]
+    fn what_could_not_be_used_after_all_is_tried_again() {
+        let script = vec![
+            Do::See(Entry::Complete),
+            Do::See(present("a", true)),
+            Do::Answer("a", Ok("1")),
+            Do::Unusable("a", "no such file"),
+            Do::Time(5),
+            Do::Answer("a", Ok("1")),
+            Do::See(gone("a")),
+        ];
+        let wanted = [
+            "synced",
+            "ask a",
+            "engage a 1",
+            "broken a no such file",
+            "ask a",
+            "mended a",
+            "engage a 1",
+            "disengage a",
+        ];
+        assert_eq!(run(None, script), wanted);
+    }
+
+    #[test]
+    fn a_refresh_after_all_eternity_is_none() {
+        let script = vec![Do::See(Entry::Complete), Do::See(present("a", true)), Do::Time(5), Do::Answer("a", Ok("1"))];
+        assert_eq!(run(Some(u64::MAX), script), ["synced", "ask a", "engage a 1"]);
     }
 }

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ use super::engagement::{Engagement, Rules, Stage, Told};
 use crate::cluster::Cluster;
 use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::{FleetEvent, Gone};
+use crate::guard::{caught, words};
+use crate::moment::after;
 use crate::name::{ClusterName, EndpointId};
 use crate::provider::Provider;
 
@@ -220,11 +223,16 @@ struct Hooks {
 
 impl Hooks {
     fn new(hook: HookFn) -> Self {
-        let (queue, mut met) = mpsc::unbounded_channel();
+        let (queue, mut met) = mpsc::unbounded_channel::<(Cluster, Object, Stage)>();
         let mut task = JoinSet::new();
         task.spawn(async move {
             while let Some((cluster, object, stage)) = met.recv().await {
-                hook(cluster, object, stage).await;
+                let name = cluster.name().clone();
+                // Called inside, so that a panic before its first await is caught as well.
+                let call = AssertUnwindSafe(async { hook(cluster, object, stage).await });
+                if let Err(panic) = call.catch_unwind().await {
+                    tracing::warn!(cluster = %name, message = words(&*panic), "A hook panicked.");
+                }
             }
         });
         Self { queue, _task: task }
@@ -261,11 +269,11 @@ impl Engine {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            let look = self.engagement.next_look().map(|at| self.start + at);
+            let look = self.engagement.next_look().map(|at| after(self.start, at));
             let told = tokio::select! {
                 event = self.watches.next() => {
                     let (source, event) = event?;
-                    self.hear(source, event)
+                    self.hear_caught(source, event)
                 }
                 Some((name, epoch)) = self.leaving.next() => {
                     self.leave(&name, epoch);
@@ -280,6 +288,38 @@ impl Engine {
                     Ok(event) => self.ready.extend(event),
                     Err((source, error)) => self.fail(source, error),
                 }
+            }
+        }
+    }
+
+    /// Hears an event. Functions of the user may panic over an object: that is told, the object is passed over, and the rest goes on.
+    fn hear_caught(&mut self, source: Source, event: Event) -> Vec<Told> {
+        let object = match &event {
+            Event::Listed(object) | Event::Applied(object) | Event::Deleted(object) => {
+                Some((object.cluster.clone(), object.name.clone(), source.clone()))
+            }
+            _ => None,
+        };
+        let heard = caught(|| self.hear(source, event));
+        // What failed is in words; nobody needs them while all is well.
+        let Some((cluster, name, source)) = object.filter(|_| heard.is_err() || !self.failing.is_empty()) else {
+            return heard.unwrap_or_default();
+        };
+        let (kind, place) = match &source {
+            Source::Listing => (&self.setup.listing.kind, self.setup.workspace.url()),
+            Source::Endpoint(url) => (&self.setup.engaged.kind, &**url),
+        };
+        let what: Arc<str> = format!("{kind} {name} of {cluster:?} at {place}").into();
+        match heard {
+            Ok(told) => {
+                self.recover(&what);
+                told
+            }
+            Err(message) => {
+                let problem = format!("a function that judges it panicked: {message}");
+                let error = Error::Request { request: format!("to follow {what}"), problem };
+                self.fail(what, error);
+                Vec::new()
             }
         }
     }

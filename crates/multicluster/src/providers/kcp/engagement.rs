@@ -238,7 +238,7 @@ impl Engagement {
             }
         }
         for (_, endpoint) in self.endpoints.iter_mut().filter(|(url, _)| !urls.contains(*url)) {
-            endpoint.leaves.get_or_insert(now + self.rules.grace);
+            endpoint.leaves.get_or_insert(now.saturating_add(self.rules.grace));
         }
         let gone: Vec<Arc<str>> = self.endpoints.keys().filter(|url| !urls.contains(*url)).cloned().collect();
         events.extend(gone.iter().flat_map(|url| self.drop_if_done(url)));

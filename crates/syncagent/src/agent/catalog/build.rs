@@ -8,8 +8,8 @@ use carrick_kcp::apis::split_schema_name;
 use super::definition::Definition;
 use super::{Catalog, Entry, Problem};
 use crate::api::PublishedResource;
-use crate::rules::Rules;
 use crate::rules::crd::{Crd, CrdError};
+use crate::rules::{AgentDefaults, Rules};
 use crate::rules::{fields, projection, schema};
 
 /// A PublishedResource as it was read.
@@ -63,10 +63,10 @@ impl Made {
         version: &str,
         crd: &Result<Crd, CrdError>,
         definition: &Definition,
-        agent_name: &str,
+        defaults: &AgentDefaults,
     ) {
         let outcome = match crd {
-            Ok(crd) => entry(pr, crd, definition, agent_name),
+            Ok(crd) => entry(pr, crd, definition, defaults),
             Err(error) => Err(Problem { reason: "InvalidCRD", message: error.to_string() }),
         };
         self.0.insert(pr.metadata.name.clone(), (Origin::of(pr, version), outcome));
@@ -130,7 +130,7 @@ pub(super) fn build(
 }
 
 /// The entry for one PublishedResource, without a look at the others.
-fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, agent_name: &str) -> Outcome {
+fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaults: &AgentDefaults) -> Outcome {
     let projected = projection::project(pr, crd).map_err(|error| Problem {
         reason: "InvalidProjection",
         message: format!("failed to apply projection rules: {error}"),
@@ -138,7 +138,8 @@ fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, agent_
     let schema_name = schema::name(&projected)
         .map_err(|error| Problem { reason: "InvalidProjection", message: error.to_string() })?;
     let outline = crd.outline();
-    let rules = Rules::compile(pr, &outline, agent_name).map(|rules| Rules { schema: schema_name.clone(), ..rules });
+    let rules = Rules::compile(pr, &outline, &defaults.agent_name)
+        .map(|rules| Rules { schema: schema_name.clone(), ..rules.with_defaults(pr, defaults) });
     let rules = rules.map(Arc::new).map_err(|error| error.to_string());
     // Only whole schemas tell which fields objects can have.
     let doubts = fields::doubts(pr, crd);
@@ -241,7 +242,7 @@ mod tests {
                 Ok(pr) if pr.spec.resource.api_group != "example.com" => Err(not_found(pr)),
                 Ok(pr) => {
                     if !made.is_current(pr, "1") {
-                        made.make(pr, "1", &crd, &definition, "agent");
+                        made.make(pr, "1", &crd, &definition, &AgentDefaults::default());
                     }
                     made.get(pr, "1").unwrap()
                 }

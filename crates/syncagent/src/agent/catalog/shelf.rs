@@ -14,6 +14,7 @@ use super::kinds::{Answer, Kinds, Wanted};
 use super::{Catalog, Problem};
 use crate::agent::health::Part;
 use crate::api::{PublishedResource, VERSION};
+use crate::rules::AgentDefaults;
 use crate::rules::crd::Crd;
 
 const CRD_OF_PUBLISHED_RESOURCES: &str = "publishedresources.syncagent.kcp.io";
@@ -23,7 +24,7 @@ const READS: usize = 4;
 /// What both watches have told.
 pub(super) struct Shelf {
     local: Client,
-    agent_name: String,
+    defaults: AgentDefaults,
     resources: Cache<Listed>,
     crds: Cache<Header>,
     made: Made,
@@ -42,9 +43,9 @@ struct Header {
 
 impl Shelf {
     /// Nothing is known yet.
-    pub(super) fn new(local: Client, agent_name: String) -> Self {
+    pub(super) fn new(local: Client, defaults: AgentDefaults) -> Self {
         let (resources, crds) = (Cache::default(), Cache::default());
-        Self { local, agent_name, resources, crds, made: Made::default(), conditions: false }
+        Self { local, defaults, resources, crds, made: Made::default(), conditions: false }
     }
 
     /// Whether both watches have told everything once.
@@ -159,7 +160,7 @@ impl Shelf {
             let crd = Crd::from_text(&object.bytes());
             let definition = Definition::Crd(name.to_owned());
             for pr in concerned {
-                self.made.make(&pr, &version, &crd, &definition, &self.agent_name);
+                self.made.make(&pr, &version, &crd, &definition, &self.defaults);
             }
         }
         let (uid, generation) = (object.uid.clone(), object.generation);
@@ -231,7 +232,7 @@ impl Shelf {
         drop(defined);
         for (pr, described) in changed {
             let (crd, definition) = (Crd::from_text(&described.text), Definition::Served(described.text.clone()));
-            self.made.make(&pr, &described.version, &crd, &definition, &self.agent_name);
+            self.made.make(&pr, &described.version, &crd, &definition, &self.defaults);
         }
     }
 

@@ -19,6 +19,7 @@ use crate::agent::backoff::Backoff;
 use crate::agent::health::Health;
 use crate::agent::metrics::Metrics;
 use crate::api::{GROUP, VERSION};
+use crate::rules::AgentDefaults;
 
 /// PublishedResources as the client knows them.
 pub(crate) fn published_resources() -> Resource {
@@ -31,15 +32,15 @@ pub(crate) struct Setup {
     pub local: Client,
     /// Label selector for PublishedResources; empty means all.
     pub selector: String,
-    /// Name that marks what the agent owns.
-    pub agent_name: String,
+    /// What holds for all PublishedResources.
+    pub defaults: AgentDefaults,
     /// How often to look at what no watch reports.
     pub timing: Timing,
 }
 
 /// Watches PublishedResources and CRDs and sends a new catalog whenever it may have changed.
 pub(crate) async fn run(
-    Setup { local, selector, agent_name, timing }: Setup,
+    Setup { local, selector, defaults, timing }: Setup,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     catalog: Sender<Arc<Catalog>>,
@@ -54,7 +55,7 @@ pub(crate) async fn run(
     // A cluster may have thousands of CRDs, and most are nobody's business here.
     let mut crd_events = pin!(watch(local.metadata_only(), crds(), WatchOptions::default()));
     let mut kinds = Kinds::new(timing);
-    let mut shelf = Shelf::new(local.clone(), agent_name);
+    let mut shelf = Shelf::new(local.clone(), defaults);
     let mut backoff = Backoff::for_servers();
     let mut retry: Option<Instant> = None;
     loop {

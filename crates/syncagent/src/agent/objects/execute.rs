@@ -13,10 +13,11 @@ use tokio::sync::OnceCell;
 use super::kinds::resource;
 use super::states::States;
 use crate::agent::events::{Recorder, Type};
-use crate::api::{AGENT_NAME, HELD_BY, REMOTE_NAMESPACE_HASH, REMOTE_UID};
+use crate::api::{AGENT_NAME, FIELD_MANAGER, HELD_BY, REMOTE_NAMESPACE_HASH, REMOTE_UID};
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit::{self, Edit, Guard, json_patch};
-use crate::decide::state::{State, StatusNote, checksum};
+use crate::decide::ownership::turned_over;
+use crate::decide::state::{Applied, State, StatusNote, checksum};
 use crate::decide::{Claim, Event, Place, Side, Step, claim, refused_status};
 use crate::rules::Rules;
 use crate::rules::metadata::{Link, SourceKey, annotation, label};
@@ -159,6 +160,7 @@ impl Executor<'_> {
             Step::EnsureNamespace { side, name } => self.ensure_namespace(side, &name).await,
             Step::Create { at, object } => self.create(at, object).await,
             Step::Edit { at, edits, guard, annotated } => self.edit(at, &edits, &guard, annotated).await,
+            Step::Apply { at, object, primary, first } => self.apply(at, object, primary, first).await,
             Step::Patch { at, patch } => self.patch(verb, at, &patch).await,
             Step::Replace { at, object } => {
                 let written = self.client(at.side).replace(&resource(&at.kind), at.namespace.as_deref(), &object).await;
@@ -178,10 +180,10 @@ impl Executor<'_> {
             Step::RememberNext { entry, value, only } => {
                 self.remember(verb, |state| state.note_next(&entry, value, only)).await
             }
-            Step::Remember { entry, value, copy } => {
+            Step::Remember { entry, value, copy, instead } => {
                 let copy = copy.and_then(|at| Some(self.objects.get(&at)?["metadata"]["uid"].as_str()?.to_owned()));
                 let note = |state: &mut State| {
-                    state.note(&entry, value);
+                    state.note_as(&entry, instead.map_or(Applied::Whole(value), Applied::Sum));
                     if let Some(uid) = copy {
                         state.note_copy(&entry, &uid);
                     }
@@ -264,6 +266,31 @@ impl Executor<'_> {
             Err(error) if error.is_forbidden() => Err(failed("edit", &at, refused)),
             replaced => self.wrote("edit", at, replaced),
         }
+    }
+
+    /// Applies what is ours on a copy. Whatever was written in another way is turned over first, or else it would stay for ever.
+    async fn apply(&mut self, at: Place, mut object: Value, primary: bool, first: bool) -> Result<(), StepError> {
+        let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
+        let (client, manager) = (self.client(at.side), self.rules.field_manager(primary));
+        if first {
+            let live = client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source))?;
+            let Some(live) = live.filter(|live| live["metadata"]["uid"] == object["metadata"]["uid"]) else {
+                return Err(StepError::Stale(at.to_string()));
+            };
+            let entries = live["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+            if let Some(entries) = turned_over(entries, &[&manager, FIELD_MANAGER], &manager) {
+                let version = &object["metadata"]["resourceVersion"];
+                let patch = json!([
+                    {"op": "add", "path": "/metadata/resourceVersion", "value": version},
+                    {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+                ]);
+                let patched = client.json_patch(&kind, namespace, &at.name, &patch).await;
+                let patched = patched.map_err(|source| failed("apply", &at, source))?;
+                object["metadata"]["resourceVersion"] = patched["metadata"]["resourceVersion"].clone();
+            }
+        }
+        let applied = client.apply_as(&kind, namespace, &object, &manager).await;
+        self.wrote("apply", at, applied)
     }
 
     /// Writes a status. One that the server does not take as it is would be sent again and again: it is remembered what was sent.

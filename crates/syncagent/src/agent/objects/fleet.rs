@@ -27,8 +27,9 @@ impl Fleets {
     /// Follows the slice and the bindings, and says what happens to them, until told to stop.
     pub fn start(context: &Context, stop: CancellationToken) -> Self {
         let provider = ApiExport::new(context.slice_workspace.clone(), context.slice.clone());
-        let consumers = Fleet::from(provider);
-        let service = Fleet::from(Single::new(copies::SERVICE, context.local.clone()));
+        // Their outages are told as parts of the agent's health.
+        let consumers = Fleet::builder(provider).quiet().build();
+        let service = Fleet::builder(Single::new(copies::SERVICE, context.local.clone())).quiet().build();
         tokio::spawn(tell(consumers.clone(), context.health.clone(), stop));
         Self { consumers, service, nowhere: Fleet::from(Nop) }
     }

@@ -25,6 +25,7 @@ use super::syncer::Shared;
 use super::{copies, kinds, others};
 use crate::agent::connect::resource;
 use crate::agent::events::Type;
+use crate::api::FIELD_MANAGER;
 use crate::decide::state::State;
 use crate::decide::{
     Claim, Copies, DecideError, Next, Place, Record, RelatedView, Seen, Side, Step, claim, decide, explain,
@@ -319,8 +320,8 @@ async fn process(
         name: key.name.clone(),
     };
     let mut executor = Executor {
-        kcp,
-        local,
+        kcp: &kcp.writing_as(FIELD_MANAGER),
+        local: &local.writing_as(FIELD_MANAGER),
         states: &shared.states,
         namespaces: &shared.namespaces,
         recorder: &shared.context.recorder,

@@ -119,6 +119,12 @@ impl Failing {
                 tracing::error!(%error, "Failed to read object.");
                 return false;
             }
+            // The agent follows its watches and its fleet itself: they are parts of its health.
+            Err(Error::Watch { .. } | Error::Provider { .. }) => return false,
+            Err(error) => {
+                tracing::error!(%error, "Something went wrong beside the objects.");
+                return false;
+            }
         };
         metrics.reconciled(CONTROLLER, Outcome::Error);
         let key = request.key();

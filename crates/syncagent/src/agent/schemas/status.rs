@@ -233,14 +233,13 @@ fn merged(
             "lastTransitionTime": since,
             "observedGeneration": pr.metadata.generation,
         });
-        match old {
-            Some(at) => conditions[at] = new,
-            None => {
-                let place = |kind: &Value| ORDER.iter().position(|it| kind == it);
-                let own = place(&new["type"]);
-                let next = conditions.iter().position(|it| place(&it["type"]).is_some_and(|other| Some(other) > own));
-                conditions.insert(next.unwrap_or(conditions.len()), new);
-            }
+        if let Some(at) = old {
+            conditions[at] = new;
+        } else {
+            let place = |kind: &Value| ORDER.iter().position(|it| kind == it);
+            let own = place(&new["type"]);
+            let next = conditions.iter().position(|it| place(&it["type"]).is_some_and(|other| Some(other) > own));
+            conditions.insert(next.unwrap_or(conditions.len()), new);
         }
     }
     conditions

@@ -13,6 +13,8 @@ use crate::api::{AGENT_NAME, DELETION_PROPAGATION, FINALIZER, HELD_BY, Origin, R
 use crate::decide::RelatedSeen;
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit;
+use crate::decide::ownership::applied;
+use crate::decide::state::Applied;
 use crate::decide::{Dependents, Event, Step};
 use crate::rules::ApiKind;
 use crate::rules::crd::Crd;
@@ -30,6 +32,8 @@ struct Model {
     let_go: bool,
     events: Vec<Event>,
     revision: u64,
+    /// What the agent has written to objects, as their server knows it.
+    owned: BTreeMap<String, Value>,
 }
 
 fn key() -> SourceKey {
@@ -139,6 +143,7 @@ impl Model {
             }
             Step::Create { at, mut object } => match self.slot(&at).clone() {
                 None => {
+                    self.owned.insert(at.to_string(), object.clone());
                     object["metadata"]["uid"] = "u".into();
                     *self.slot(&at) = Some(object);
                     self.touch(&at);
@@ -155,6 +160,13 @@ impl Model {
                 let object = self.slot(&at).as_mut().unwrap();
                 assert!(guard.holds(object) && annotated == object["metadata"]["annotations"].is_object());
                 edit::apply(&edits, object);
+                edit::apply(&edits, self.owned.entry(at.to_string()).or_insert(json!({})));
+                self.touch(&at);
+            }
+            Step::Apply { at, object, primary, .. } => {
+                assert_eq!(primary, at.kind.kind == "CronTab");
+                let owned = self.owned.insert(at.to_string(), object.clone()).unwrap_or(json!({}));
+                applied(&owned, &object, self.slot(&at).as_mut().unwrap());
                 self.touch(&at);
             }
             Step::Patch { at, patch } => {
@@ -162,6 +174,7 @@ impl Model {
                 self.touch(&at);
             }
             Step::Replace { at, object } => {
+                self.owned.insert(at.to_string(), object.clone());
                 *self.slot(&at) = Some(object);
                 self.touch(&at);
             }
@@ -175,8 +188,8 @@ impl Model {
                 self.touch(&at);
             }
             Step::RememberNext { entry, value, only } => self.state.note_next(&entry, value, only),
-            Step::Remember { entry, value, copy } => {
-                self.state.note(&entry, value);
+            Step::Remember { entry, value, copy, instead } => {
+                self.state.note_as(&entry, instead.map_or(Applied::Whole(value), Applied::Sum));
                 if let Some(uid) = copy.and_then(|at| self.slot(&at).clone()) {
                     self.state.note_copy(&entry, uid["metadata"]["uid"].as_str().unwrap_or_default());
                 }
@@ -675,6 +688,69 @@ fn several_copies_are_an_error_that_names_them() {
     assert!(decide(&rules(json!({})), seen).unwrap_err().to_string().contains("a/x, b/y"));
 }
 
+/// The rules of an agent that writes by server-side apply.
+fn applying(spec: Value) -> Rules {
+    Rules { apply: true, ..rules(spec) }
+}
+
+#[test]
+fn by_apply_a_change_is_one_write_and_what_operators_added_survives() {
+    let rules = applying(json!({}));
+    let mut model = Model::with_source(json!({"replicas": 1, "image": "a"}));
+    model.settle(&rules);
+    assert!(model.state.entries().all(|(_, entry)| entry.is_applied()), "no content is remembered: {:?}", model.state);
+    let copy = model.copy.as_mut().unwrap();
+    copy["spec"]["paused"] = true.into();
+    copy["spec"]["replicas"] = 7.into();
+    assert!(model.plan(&rules).is_settled(), "what operators change stays until something else is wanted");
+
+    model.set_spec(json!({"replicas": 2}));
+    let verbs: Vec<_> = model.plan(&rules).steps.iter().map(Step::verb).collect();
+    assert_eq!(verbs, ["apply", "report"]);
+    let first = |plan: &Plan| plan.steps.iter().any(|step| matches!(step, Step::Apply { first: true, .. }));
+    assert!(first(&model.plan(&rules)), "it was created, so its fields are not owned by an apply yet");
+    model.settle(&rules);
+    assert_eq!(model.copy.as_ref().unwrap()["spec"], json!({"replicas": 2, "paused": true}));
+    model.set_spec(json!({"replicas": 3}));
+    assert!(!first(&model.plan(&rules)));
+    model.settle(&rules);
+    assert_eq!(model.events.iter().filter(|event| **event == Event::Synced).count(), 2);
+}
+
+#[test]
+fn by_apply_a_lost_memory_and_lost_links_do_no_harm() {
+    let rules = applying(json!({}));
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    model.settle(&rules);
+    model.copy.as_mut().unwrap()["spec"]["paused"] = true.into();
+    model.state = State::default();
+    let verbs: Vec<_> = model.plan(&rules).steps.iter().map(Step::verb).collect();
+    assert_eq!(verbs, ["remember"]);
+    model.settle(&rules);
+    model.copy.as_mut().unwrap()["metadata"]["labels"].as_object_mut().unwrap().remove(AGENT_NAME);
+    model.settle(&rules);
+    let copy = model.copy.as_ref().unwrap();
+    assert_eq!((&copy["metadata"]["labels"][AGENT_NAME], &copy["spec"]["paused"]), (&json!("agent"), &json!(true)));
+}
+
+#[test]
+fn by_apply_a_related_object_is_known_by_its_checksum() {
+    let rules = Rules { apply: true, ..secret_rules() };
+    let mut model = Model::with_source(json!({"replicas": 1}));
+    model.origin = Some(json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "MQ==", "b": "Mg=="},
+        "metadata": {"name": "creds", "namespace": "default", "resourceVersion": "1", "uid": "o"}}));
+    model.settle(&rules);
+    model.destination.as_mut().unwrap()["data"]["c"] = "Mw==".into();
+    assert!(model.plan(&rules).is_settled());
+    model.origin.as_mut().unwrap()["data"] = json!({"a": "NA=="});
+    model.settle(&rules);
+    assert_eq!(model.destination.as_ref().unwrap()["data"], json!({"a": "NA==", "c": "Mw=="}));
+    assert!(model.state.entries().all(|(_, entry)| entry.last.as_ref().unwrap().whole().is_none()));
+    model.delete_source();
+    model.settle(&rules);
+    assert!(model.destination.is_none() && model.copy.is_none() && model.state.is_empty());
+}
+
 /// Values as they occur in specs.
 fn spec() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![(0i64..4).prop_map(Value::from), "[ab]".prop_map(Value::from), Just(Value::Null)];
@@ -691,19 +767,25 @@ fn spec() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn executing_a_plan_leaves_nothing_to_do(first in spec(), second in spec()) {
-        let rules = rules(json!({}));
+    fn executing_a_plan_leaves_nothing_to_do(first in spec(), second in spec(), apply in any::<[bool; 2]>()) {
+        let [before, after] = apply.map(|apply| Rules { apply, ..rules(json!({})) });
         let mut model = Model::with_source(first);
-        model.settle(&rules);
+        model.settle(&before);
+        let is_memory = |step: &Step| matches!(step, Step::Remember { .. });
+        prop_assert!(model.plan(&after).steps.iter().all(is_memory), "another way of writing is no reason to write");
         model.set_spec(second.clone());
-        model.settle(&rules);
+        model.settle(&after);
         prop_assert_eq!(&model.copy.as_ref().unwrap()["spec"], &second);
     }
 
     /// The agent dies after any number of steps, the source changes meanwhile, and the copy still ends up right.
     #[test]
-    fn a_crash_after_any_step_is_harmless(first in spec(), second in spec(), third in spec(), at in 0usize..7) {
-        let rules = rules(json!({}));
+    fn a_crash_after_any_step_is_harmless(
+        [first, second, third] in [spec(), spec(), spec()],
+        at in 0usize..7,
+        apply in any::<bool>(),
+    ) {
+        let rules = Rules { apply, ..rules(json!({})) };
         let mut model = Model::with_source(first);
         model.crash_after(&rules, at);
         model.settle(&rules);

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::{FINALIZER, HELD_BY, RELATED_PREFIX};
 use crate::decide::edit;
+use crate::decide::ownership::applied;
 use crate::decide::{Copies, Dependents, Event, Seen, decide, has_finalizer};
 use crate::rules::Rules;
 use crate::rules::related::{Found, Gvr, Primaries};
@@ -27,6 +28,8 @@ struct World {
     /// What was deleted, and what becomes of its dependents.
     deleted: Vec<(String, Dependents)>,
     revision: u64,
+    /// What the agent has written to objects, as their server knows it.
+    owned: BTreeMap<String, Value>,
     /// Whether the kinds of copies have a status subresource.
     status: bool,
 }
@@ -245,6 +248,7 @@ impl World {
             Step::Create { at, mut object } => {
                 if !self.objects.contains_key(&at.to_string()) {
                     self.revision += 1;
+                    self.owned.insert(at.to_string(), object.clone());
                     object["metadata"]["uid"] = self.revision.to_string().into();
                     if self.status {
                         object.as_object_mut().unwrap().remove("status");
@@ -257,6 +261,13 @@ impl World {
                 let object = self.objects.get_mut(&at.to_string()).unwrap();
                 assert!(guard.holds(object));
                 edit::apply(&edits, object);
+                edit::apply(&edits, self.owned.entry(at.to_string()).or_insert(json!({})));
+                self.touch(&at.to_string());
+            }
+            Step::Apply { at, object, primary, .. } => {
+                assert_eq!(primary, at.kind.kind == "CronTab");
+                let owned = self.owned.insert(at.to_string(), object.clone()).unwrap_or(json!({}));
+                applied(&owned, &object, self.objects.get_mut(&at.to_string()).unwrap());
                 self.touch(&at.to_string());
             }
             Step::Patch { at, patch } => {
@@ -274,8 +285,8 @@ impl World {
                 self.touch(&at.to_string());
             }
             Step::RememberNext { entry, value, only } => state.note_next(&entry, value, only),
-            Step::Remember { entry, value, copy } => {
-                state.note(&entry, value);
+            Step::Remember { entry, value, copy, instead } => {
+                state.note_as(&entry, instead.map_or(Applied::Whole(value), Applied::Sum));
                 if let Some(copy) = copy.and_then(|at| self.objects.get(&at.to_string())) {
                     state.note_copy(&entry, copy["metadata"]["uid"].as_str().unwrap());
                 }
@@ -1113,8 +1124,12 @@ fn what_the_reference_agent_remembers_costs_no_write() {
 proptest! {
     /// Names change and the agent dies after any number of steps: in the end exactly what is named is held and copied.
     #[test]
-    fn nothing_is_left_behind_whatever_happens(names in prop::collection::vec("[stu]", 1..4), at in 0usize..9) {
-        let rules = rules(json!([referred("kcp")]));
+    fn nothing_is_left_behind_whatever_happens(
+        names in prop::collection::vec("[stu]", 1..4),
+        at in 0usize..9,
+        apply in any::<bool>(),
+    ) {
+        let rules = Rules { apply, ..rules(json!([referred("kcp")])) };
         let mut world = World::with(&rules, &[("a", "s")]);
         for secret in ["s", "t", "u"] {
             world.secret("kcp", secret);

@@ -1,0 +1,104 @@
+//! Ownership of fields: what a server notes about who wrote which field of an object.
+//!
+//! What an apply does not name any more goes away only if nobody else owns it. Fields that were written in other ways (the copy was created,
+//! or changed before server-side apply was switched on) belong to the same writer under another title; before the first apply they are
+//! turned over to the one that applies.
+
+use serde_json::{Map, Value, json};
+
+/// The entries of `managedFields` after what some writers own by updates was turned over to a manager that applies. None if there is nothing to
+/// turn over.
+pub fn turned_over(entries: &[Value], writers: &[&str], manager: &str) -> Option<Vec<Value>> {
+    let is_update = |entry: &&Value| {
+        entry["operation"] == "Update"
+            && entry["subresource"].as_str().unwrap_or_default().is_empty()
+            && writers.iter().any(|writer| entry["manager"] == *writer)
+    };
+    let is_apply = |entry: &&Value| entry["operation"] == "Apply" && entry["manager"] == manager;
+    let updates: Vec<&Value> = entries.iter().filter(is_update).collect();
+    let mut whole = entries.iter().find(is_apply).or(updates.first().copied())?.clone();
+    if updates.is_empty() {
+        return None;
+    }
+    whole["manager"] = json!(manager);
+    whole["operation"] = json!("Apply");
+    for update in &updates {
+        unite(&mut whole["fieldsV1"], &update["fieldsV1"]);
+    }
+    let others = entries.iter().filter(|entry| !is_update(entry) && !is_apply(entry));
+    Some(others.cloned().chain([whole]).collect())
+}
+
+/// Adds the fields of one set to another.
+fn unite(all: &mut Value, more: &Value) {
+    let Some(more) = more.as_object() else { return };
+    if !all.is_object() {
+        *all = Value::Object(Map::new());
+    }
+    for (key, value) in more {
+        unite(&mut all[key], value);
+        if all[key].is_null() {
+            all[key] = value.clone();
+        }
+    }
+}
+
+/// What a server does with an apply, for the models of tests: what is not named any more goes, everything else becomes as it says.
+#[cfg(test)]
+pub(super) fn applied(owned: &Value, object: &Value, live: &mut Value) {
+    let metadata = |field: &str| (&live["metadata"][field], &object["metadata"][field]);
+    for (there, sent) in ["uid", "resourceVersion"].map(metadata) {
+        assert_eq!(there, sent, "an apply is for one version of one object");
+    }
+    replaced(owned, object, live);
+}
+
+#[cfg(test)]
+fn replaced(owned: &Value, object: &Value, live: &mut Value) {
+    let (Some(sent), true) = (object.as_object(), live.is_object()) else {
+        *live = object.clone();
+        return;
+    };
+    for key in owned.as_object().into_iter().flat_map(Map::keys).filter(|key| !sent.contains_key(*key)) {
+        live.as_object_mut().unwrap().remove(key);
+    }
+    for (key, value) in sent {
+        replaced(&owned[key], value, &mut live[key]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    #[test]
+    fn what_was_written_otherwise_is_turned_over_to_the_one_that_applies() {
+        let (operator, ours, old) = (
+            entry("operator", "Update", &json!({"f:spec": {"f:theirs": {}}})),
+            entry("agent/x", "Update", &json!({"f:spec": {".": {}, "f:a": {}, "f:deep": {"f:b": {}}}})),
+            entry("agent", "Update", &json!({"f:spec": {"f:deep": {"f:c": {}}}, "f:data": {}})),
+        );
+        let mut status = entry("agent", "Update", &json!({"f:status": {}}));
+        status["subresource"] = json!("status");
+        let writers = ["agent/x", "agent"];
+        let entries = [operator.clone(), ours, old, status.clone()];
+        let after = turned_over(&entries, &writers, "agent/x").unwrap();
+        let whole = entry(
+            "agent/x",
+            "Apply",
+            &json!({"f:spec": {".": {}, "f:a": {}, "f:deep": {"f:b": {}, "f:c": {}}}, "f:data": {}}),
+        );
+        assert_eq!(after, [operator.clone(), status, whole.clone()]);
+        assert_eq!(turned_over(&after, &writers, "agent/x"), None, "once");
+        assert_eq!(turned_over(&[operator], &writers, "agent/x"), None, "others keep what is theirs");
+
+        let later = entry("agent", "Update", &json!({"f:spec": {"f:d": {}}}));
+        let after = turned_over(&[whole, later], &writers, "agent/x").unwrap();
+        assert_eq!(after.len(), 1);
+        assert!(after[0]["fieldsV1"]["f:spec"]["f:d"].is_object() && after[0]["fieldsV1"]["f:spec"]["f:a"].is_object());
+    }
+}

@@ -17,19 +17,21 @@
 
 mod attempt;
 mod list;
+mod memory;
 mod plant;
 mod scratch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use attempt::{Ending, Program, Suite};
+use attempt::{Ending, Program};
 use list::Bug;
+use memory::Memory;
 use scratch::Scratch;
 
 use crate::tools;
@@ -62,10 +64,20 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
+/// How many tests of a suite are tried together.
+const BATCH: usize = 12;
+/// Unit tests that take longer come later.
+const QUICK: Duration = Duration::from_millis(500);
+
 /// What became of a bug.
 enum Verdict {
-    /// A test failed, panicked or did not end.
-    Caught(String),
+    /// A test of a program failed, panicked or did not end.
+    Caught {
+        /// The program.
+        program: String,
+        /// What it said.
+        words: String,
+    },
     /// All tests passed, and some of them reached it.
     Survived,
     /// No test ever reached it.
@@ -88,7 +100,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let chosen: Vec<(usize, &Bug)> = chosen.iter().filter(wanted).copied().collect();
     ensure!(!chosen.is_empty(), "no bug has such a name");
 
-    let known = Known::take(args, &programs)?;
+    let known = Known::take(args, programs, Memory::read(scratch.memory()))?;
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
@@ -96,22 +108,22 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             scope.spawn(|| {
                 while let Some((number, bug)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let started = Instant::now();
-                    let verdict = known.judge(args, *number);
+                    let verdict = known.judge(args, *number, bug);
                     say(&format!("{}: {} ({} s)", bug.name, words(&verdict), started.elapsed().as_secs()));
-                    verdicts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(*number, verdict);
+                    locked(&verdicts).insert(*number, verdict);
                 }
             });
         }
     });
-    let verdicts = verdicts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);
     let table = table(&bugs, &verdicts);
     println!("{table}");
     if let Some(file) = &args.out {
         std::fs::write(file, &table).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let survivors = chosen
-        .iter()
-        .filter(|(number, bug)| bug.equivalent.is_none() && !matches!(verdicts.get(number), Some(Verdict::Caught(_))));
+    let survivors = chosen.iter().filter(|(number, bug)| {
+        bug.equivalent.is_none() && !matches!(verdicts.get(number), Some(Verdict::Caught { .. }))
+    });
     let survivors = survivors.count();
     ensure!(survivors == 0, "{survivors} of {} planted bugs were not caught", chosen.len());
     Ok(())
@@ -119,83 +131,123 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// What test programs do when no bug is switched on.
 struct Known {
-    /// Unit tests, with the time that each program takes and the bugs that it reaches.
-    units: Vec<(Program, Duration, BTreeSet<usize>)>,
-    /// Scenarios and promises one by one, the quickest first.
-    suites: Vec<(Suite, Duration, BTreeSet<usize>)>,
+    programs: Vec<Program>,
+    /// All tests one by one, the quickest first.
+    tests: Vec<Test>,
+    memory: Mutex<Memory>,
+}
+
+/// One test.
+struct Test {
+    program: usize,
+    name: String,
+    took: Duration,
+    reached: BTreeSet<usize>,
 }
 
 impl Known {
-    /// Runs everything once without a bug.
-    fn take(args: &Args, programs: &[Program]) -> anyhow::Result<Self> {
-        let mut units = Vec::new();
-        for program in programs.iter().filter(|program| !program.is_suite) {
-            say(&format!("{} without a bug", program.name));
-            let (ending, took, reached) = program.run(None, None, Duration::from_mins(10))?;
-            ensure!(matches!(ending, Ending::Passed), "{} fails without any bug: {}", program.name, ending.words());
-            units.push((program.clone(), took, reached));
+    /// Runs every test once without a bug, unless that is known from an earlier run of the same program.
+    fn take(args: &Args, programs: Vec<Program>, memory: Memory) -> anyhow::Result<Self> {
+        let mut known = Self { programs, tests: Vec::new(), memory: Mutex::new(memory) };
+        let mut wanted = Vec::new();
+        for (number, program) in known.programs.iter().enumerate() {
+            let stamp = memory::stamp(&program.path)?;
+            wanted.extend(program.tests.iter().map(|name| (number, stamp.clone(), name.clone())));
         }
-        let tests =
-            programs.iter().filter(|program| program.is_suite).map(Suite::all).collect::<Result<Vec<_>, _>>()?;
-        let tests: Vec<Suite> = tests.into_iter().flatten().collect();
-        let next = AtomicUsize::new(0);
-        let suites = Mutex::new(Vec::new());
+        say(&format!("{} tests without a bug", wanted.len()));
+        let (next, tests) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             for _ in 0..args.jobs.max(1) {
                 scope.spawn(|| {
-                    while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let known = test.program.run(Some(&test.name), None, Duration::from_mins(10));
-                        match known {
-                            Ok((Ending::Passed, took, reached)) => {
-                                say(&format!(
-                                    "{} without a bug: {} s, reaches {}",
-                                    test.name,
-                                    took.as_secs(),
-                                    reached.len()
-                                ));
-                                let mut suites = suites.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                                suites.push((test.clone(), took, reached));
-                            }
-                            // What fails anyway proves nothing.
-                            Ok((ending, ..)) => say(&format!("{} is left out: {}", test.name, ending.words())),
-                            Err(error) => say(&format!("{} is left out: {error:#}", test.name)),
-                        }
+                    while let Some((program, stamp, name)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        locked(&tests).extend(known.alone(*program, stamp, name));
                     }
                 });
             }
         });
-        let mut suites = suites.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        suites.sort_by_key(|(_, took, _)| *took);
-        Ok(Self { units, suites })
+        known.tests = tests.into_inner().unwrap_or_else(PoisonError::into_inner);
+        known.tests.sort_by_key(|test| test.took);
+        Ok(known)
     }
 
-    /// Switches a bug on and runs what reaches it, until something notices.
-    fn judge(&self, args: &Args, bug: usize) -> Verdict {
-        let mut was_reached = false;
-        let units = self.units.iter().map(|(program, took, reached)| (program, None, took, reached));
-        let suites = self.suites.iter().map(|(test, took, reached)| (&test.program, Some(&test.name), took, reached));
-        for (program, name, took, reached) in units.chain(suites) {
-            if !reached.contains(&bug) {
-                continue;
+    /// One test without a bug; none if it fails anyway, which would prove nothing.
+    fn alone(&self, program: usize, stamp: &str, name: &str) -> Option<Test> {
+        let remembered = locked(&self.memory).test(stamp, name);
+        if let Some((took, reached)) = remembered {
+            return Some(Test { program, name: name.to_owned(), took, reached });
+        }
+        match self.programs[program].run(&[name], None, Duration::from_mins(10)) {
+            Ok((Ending::Passed, took, reached)) => {
+                say(&format!("{name} without a bug: {} s, reaches {}", took.as_secs(), reached.len()));
+                locked(&self.memory).note_test(stamp, name, took, &reached);
+                return Some(Test { program, name: name.to_owned(), took, reached });
             }
-            was_reached = true;
-            let limit = (*took * args.patience).max(Duration::from_secs(30));
-            match program.run(name.map(String::as_str), Some(bug), limit) {
-                Ok((Ending::Passed, ..)) => {}
-                Ok((ending, ..)) => {
-                    let by = name.map_or_else(String::new, |name| format!("{} {name}, ", program.name));
-                    return Verdict::Caught(format!("{by}{}", ending.words()));
-                }
-                Err(error) => return Verdict::Caught(format!("{error:#}")),
+            Ok((ending, ..)) => say(&format!("{name} is left out: {}", ending.words())),
+            Err(error) => say(&format!("{name} is left out: {error:#}")),
+        }
+        None
+    }
+
+    /// Switches a bug on and runs what reaches it, until something notices: unit tests, then scenarios, then promises.
+    fn judge(&self, args: &Args, number: usize, bug: &Bug) -> Verdict {
+        let mut tests: Vec<&Test> = self.tests.iter().filter(|test| test.reached.contains(&number)).collect();
+        if tests.is_empty() {
+            return Verdict::NotReached;
+        }
+        let before = locked(&self.memory).caught(&bug.name).map(str::to_owned);
+        if let Some(at) = before.and_then(|before| tests.iter().position(|test| test.name == before)) {
+            let test = tests.remove(at);
+            if let Some(verdict) = self.attempt(args, &[test], number) {
+                return verdict;
             }
         }
-        if was_reached { Verdict::Survived } else { Verdict::NotReached }
+        for (number_of_program, program) in self.programs.iter().enumerate() {
+            let own: Vec<&Test> = tests.iter().filter(|test| test.program == number_of_program).copied().collect();
+            let quick = own.partition_point(|test| test.took < QUICK);
+            let batches: Vec<&[&Test]> =
+                if program.is_suite { own.chunks(BATCH).collect() } else { vec![&own[..quick], &own[quick..]] };
+            for batch in batches.into_iter().filter(|batch| !batch.is_empty()) {
+                let Some(Verdict::Caught { words, .. }) = self.attempt(args, batch, number) else { continue };
+                say(&format!("{}: looking closer: {words}", bug.name));
+                // Several at once may disturb each other: only what also fails alone has noticed the bug.
+                let (first, rest): (Vec<&Test>, Vec<&Test>) = batch.iter().partition(|test| words.contains(&test.name));
+                for test in first.into_iter().chain(rest) {
+                    if let Some(verdict) = self.attempt(args, &[test], number) {
+                        locked(&self.memory).note_caught(&bug.name, &test.name);
+                        return verdict;
+                    }
+                }
+            }
+        }
+        Verdict::Survived
     }
+
+    /// Runs some tests of one program with a bug; nothing if they pass.
+    fn attempt(&self, args: &Args, tests: &[&Test], bug: usize) -> Option<Verdict> {
+        let program = &self.programs[tests.first()?.program];
+        let took: Duration = tests.iter().map(|test| test.took).sum();
+        let limit = (took * args.patience).max(Duration::from_secs(30));
+        let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
+        let words = match program.run(&names, Some(bug), limit) {
+            Ok((Ending::Passed, ..)) => return None,
+            Ok((ending, ..)) => ending.words(),
+            Err(error) => format!("{error:#}"),
+        };
+        let words = match &names[..] {
+            [name] if !words.contains(name) => format!("{name} {words}"),
+            _ => words,
+        };
+        Some(Verdict::Caught { program: program.name.clone(), words })
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn words(verdict: &Verdict) -> String {
     match verdict {
-        Verdict::Caught(by) => format!("caught: {by}"),
+        Verdict::Caught { program, words } => format!("caught by {}: {words}", suite(program)),
         Verdict::Survived => "SURVIVED".to_owned(),
         Verdict::NotReached => "SURVIVED, no test reaches it".to_owned(),
     }
@@ -204,11 +256,13 @@ fn words(verdict: &Verdict) -> String {
 fn table(bugs: &[Bug], verdicts: &BTreeMap<usize, Verdict>) -> String {
     let mut text = String::from("| bug | what it breaks | verdict |\n| --- | --- | --- |\n");
     let (mut caught, mut equivalent, mut survived) = (0, 0, 0);
+    let mut by: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, verdict) in verdicts {
         let Bug { name, why, equivalent: same, .. } = &bugs[*number];
         let shown = match (verdict, same) {
-            (Verdict::Caught(_), _) => {
+            (Verdict::Caught { program, .. }, _) => {
                 caught += 1;
+                *by.entry(suite(program)).or_insert(0) += 1;
                 words(verdict)
             }
             (_, Some(reason)) => {
@@ -222,12 +276,35 @@ fn table(bugs: &[Bug], verdicts: &BTreeMap<usize, Verdict>) -> String {
         };
         text += &format!("| {name} | {why} | {} |\n", shown.replace('|', "\\|"));
     }
+    let by: Vec<String> = by.iter().map(|(suite, count)| format!("{count} by {suite}")).collect();
     text + &format!(
-        "\n{} planted bugs: {caught} caught, {equivalent} equivalent to the right code, {survived} survived.\n",
-        verdicts.len()
+        "\n{} planted bugs: {caught} caught ({}), {equivalent} equivalent to the right code, {survived} survived.\n",
+        verdicts.len(),
+        by.join(", ")
     )
+}
+
+/// What the tests of a program are called.
+fn suite(program: &str) -> &str {
+    match program {
+        "embedded" => "scenarios",
+        "promises" => "promises",
+        _ => "unit tests",
+    }
 }
 
 fn say(what: &str) {
     eprintln!("planted: {what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_planted_bugs_fit_the_code() {
+        let bugs = list::read(&tools::root().join("xtask/planted")).unwrap();
+        assert!(bugs.len() >= 160, "{} bugs", bugs.len());
+        plant::plant(&tools::root(), &bugs).unwrap();
+    }
 }

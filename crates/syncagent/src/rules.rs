@@ -466,4 +466,30 @@ pub(crate) mod tests {
             assert!(error.starts_with(expected), "{error}");
         }
     }
+
+    #[test]
+    fn every_related_resource_has_an_identifier_of_its_own() {
+        let entry =
+            json!({"identifier": "a", "origin": "kcp", "kind": "Secret", "object": {"template": {"template": "x"}}});
+        let error = compile(json!({"related": [entry, entry]})).unwrap_err().to_string();
+        assert!(error.starts_with("spec.related[1]: identifier \"a\" is used"), "{error}");
+    }
+
+    #[test]
+    fn subresources_are_no_content() {
+        let mut crd = crontab();
+        crd.spec.versions[0].subresources = serde_json::from_value(json!({"status": {}, "scale": {}})).unwrap();
+        assert_eq!(Rules::compile(&published(json!({})), &crd, "agent").unwrap().subresources, ["status", "scale"]);
+    }
+
+    #[test]
+    fn what_is_in_a_published_secret_is_not_shown_when_it_makes_no_name() {
+        let mut crd = crontab();
+        (crd.spec.group, crd.spec.names.plural) = (String::new(), "secrets".into());
+        let spec = json!({"naming": {"name": "{{ .Object.data.password }}"}, "projection": {"group": "x.io"}});
+        let rules = Rules::compile(&published(spec), &crd, "agent").unwrap();
+        let source = metadata::SourceKey { cluster: "c".into(), namespace: "default".into(), name: "n".into() };
+        let error = rules.naming.name_copy(&source, None, &json!({"data": {"password": "Hunter2"}})).unwrap_err();
+        assert!(!error.to_string().contains("Hunter2"), "{error}");
+    }
 }

@@ -12,6 +12,8 @@ use anyhow::{Context, ensure};
 
 /// How often is looked whether a program has ended.
 const GLANCE: Duration = Duration::from_millis(50);
+/// How many tests of a suite run at once: they mostly wait.
+const TOGETHER: &str = "4";
 
 /// A test program.
 #[derive(Debug, Clone)]
@@ -24,17 +26,10 @@ pub struct Program {
     pub folder: PathBuf,
     /// Where cargo built it.
     pub target: PathBuf,
-    /// Whether its tests are run one by one, because each takes seconds.
+    /// Whether each of its tests takes seconds.
     pub is_suite: bool,
-}
-
-/// One test of a suite.
-#[derive(Debug, Clone)]
-pub struct Suite {
-    /// The program it is in.
-    pub program: Program,
-    /// Its name.
-    pub name: String,
+    /// Names of its tests.
+    pub tests: Vec<String>,
 }
 
 /// How a run ended.
@@ -63,22 +58,20 @@ impl Ending {
     }
 }
 
-impl Suite {
-    /// All tests of a program.
-    pub fn all(program: &Program) -> anyhow::Result<Vec<Self>> {
-        let output = program.command().args(["--list"]).output()?;
-        ensure!(output.status.success(), "{} --list ended with {}", program.name, output.status);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
-        Ok(names.map(|name| Self { program: program.clone(), name: name.to_owned() }).collect())
-    }
-}
-
 impl Program {
-    /// Runs all tests or one of them; tells how it ended, how long it took and which bugs were reached.
+    /// Finds out which tests it has.
+    pub fn list(&mut self) -> anyhow::Result<()> {
+        let output = self.command().args(["--list"]).output()?;
+        ensure!(output.status.success(), "{} --list ended with {}", self.name, output.status);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        self.tests = text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect();
+        Ok(())
+    }
+
+    /// Runs the tests that are named; tells how it ended, how long it took and which bugs were reached.
     pub fn run(
         &self,
-        test: Option<&str>,
+        tests: &[&str],
         bug: Option<usize>,
         limit: Duration,
     ) -> anyhow::Result<(Ending, Duration, BTreeSet<usize>)> {
@@ -92,8 +85,16 @@ impl Program {
         if let Some(bug) = bug {
             command.env("CARRICK_PLANTED", bug.to_string());
         }
-        if let Some(test) = test {
-            command.args(["--exact", test]);
+        command.args(["--exact", "--test-threads", TOGETHER]);
+        match tests {
+            [test] => drop(command.arg(test)),
+            tests if !self.is_suite => drop(command.args(tests)),
+            // A suite takes but one filter: all others are left out.
+            tests => {
+                for other in self.tests.iter().filter(|test| !tests.contains(&test.as_str())) {
+                    command.args(["--skip", other]);
+                }
+            }
         }
         let started = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {}", self.path.display()))?;

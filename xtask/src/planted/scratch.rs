@@ -30,6 +30,11 @@ impl Scratch {
         self.root.clone()
     }
 
+    /// Where is noted what earlier runs found out.
+    pub fn memory(&self) -> PathBuf {
+        self.root.with_file_name("memory.json")
+    }
+
     /// Copies what belongs to the repository, with other content for some files. What did not change stays as it is, so that little is
     /// built anew.
     pub fn copy(&self, changed: &BTreeMap<String, String>) -> anyhow::Result<()> {
@@ -103,13 +108,16 @@ impl Scratch {
             let is_suite = ["embedded", "promises"].contains(&name);
             if is_suite || name == "carrick_syncagent" {
                 let folder = if is_suite { "e2e" } else { "crates/syncagent" };
-                programs.push(Program {
+                let mut program = Program {
                     name: name.to_owned(),
                     path: path.into(),
                     folder: self.root.join(folder),
                     target: self.target.clone(),
                     is_suite,
-                });
+                    tests: Vec::new(),
+                };
+                program.list()?;
+                programs.push(program);
             }
         }
         programs.sort_by(|a, b| a.name.cmp(&b.name));

@@ -90,4 +90,15 @@ mod tests {
             assert_eq!(ask(&marked, &rival).unwrap(), expected);
         }
     }
+
+    #[test]
+    fn a_name_in_another_namespace_is_another_name() {
+        let key = SourceKey { cluster: "c".into(), namespace: "default".into(), name: "n".into() };
+        let source = json!({"metadata": {"namespace": "default", "name": "n"}});
+        let spec = |group: &str, namespace: &str| json!({"projection": {"group": group}, "naming": {"name": "n", "namespace": namespace}});
+        let compiled = |spec: Value| Arc::new(Rules::compile(&published(spec), &crontab(), "agent").unwrap());
+        let (ours, theirs) = (compiled(spec("a.io", "ns")), compiled(spec("b.io", "theirs")));
+        let copy = json!({"metadata": {"namespace": "theirs", "name": "n"}});
+        assert_eq!(claim(&ours, &key, &source, &[(theirs, source.clone())], &copy).unwrap(), Claim::Theirs);
+    }
 }

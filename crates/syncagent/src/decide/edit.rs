@@ -323,4 +323,18 @@ mod tests {
             prop_assert!(edits(&[&wanted], &wanted, &last).is_empty());
         }
     }
+
+    #[test]
+    fn a_guard_is_about_one_object_and_needs_no_annotations() {
+        let guard = Guard::Mark { key: "example.com/mark", value: None, uid: "u".into() };
+        assert_eq!(
+            json_patch(&[], &guard, false),
+            json!([
+                {"op": "test", "path": "/metadata/uid", "value": "u"},
+                {"op": "test", "path": "/metadata/annotations", "value": null},
+            ])
+        );
+        assert!(guard.holds(&json!({"metadata": {"uid": "u"}})));
+        assert!(!guard.holds(&json!({"metadata": {"uid": "another"}})));
+    }
 }

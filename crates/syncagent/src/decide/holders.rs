@@ -165,4 +165,17 @@ mod tests {
         let Some(Step::SetFinalizers { held_by, .. }) = hold(&at(), &object, "a", false) else { panic!() };
         assert_eq!(held_by, Some(json!("a")));
     }
+
+    #[test]
+    fn an_agent_may_hold_an_object_twice() {
+        let mut object = json!({"metadata": {"resourceVersion": "1"}});
+        let related = of_related("a");
+        for holder in ["a", &related] {
+            let step = hold(&at(), &object, holder, false);
+            execute(&mut object, step);
+        }
+        let step = release(&at(), &object, &related);
+        execute(&mut object, Some(step));
+        assert!(is_held_by(&object, "a") && !names(&object, &related));
+    }
 }

@@ -154,4 +154,22 @@ mod tests {
         other.copy.name = "c".into();
         assert!(!record.is_same(&other));
     }
+
+    #[test]
+    fn records_of_other_entries_and_places_are_others() {
+        let text = json!({
+            "identifier": "creds", "origin": "kcp",
+            "source": {"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "default", "name": "a"},
+            "copy": {"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "c1", "name": "a"},
+        });
+        let record: Record = serde_json::from_value(text).unwrap();
+        let mut other = record.clone();
+        other.identifier = "more".into();
+        assert!(!record.is_same(&other));
+        for namespace in [None, Some("elsewhere".to_owned())] {
+            let mut other = record.clone();
+            other.origin.namespace = namespace;
+            assert!(!record.is_same(&other));
+        }
+    }
 }

@@ -585,4 +585,28 @@ mod tests {
     fn broken_entries_count_as_absent() {
         assert!(State::from_data([("a", b"{oops".as_slice())]).is_empty());
     }
+
+    #[test]
+    fn what_has_a_record_is_known_by_it_alone_and_keeps_its_uid() {
+        let text = json!({
+            "identifier": "creds", "origin": "kcp",
+            "source": {"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "ns", "name": "b"},
+            "copy": {"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "c", "name": "b"},
+        });
+        let record: Record = serde_json::from_value(text).unwrap();
+        let primary = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "a".into() };
+        let key = entry_key("c", "ns", "b");
+        let mut state = State::default();
+        state.note(&key, json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "ns", "name": "b"}}));
+        assert_eq!(state.others_in_kcp(&primary).len(), 1);
+        state.track(&key, record.clone());
+        assert!(state.others_in_kcp(&primary).is_empty());
+        state.note_copy(&key, "u");
+        state.track(&key, record.clone());
+        assert_eq!(state.record(&key).unwrap().uid.as_deref(), Some("u"));
+        let mut elsewhere = record;
+        elsewhere.copy.name = "other".into();
+        state.track(&key, elsewhere);
+        assert_eq!(state.record(&key).unwrap().uid, None, "another copy is another object");
+    }
 }

@@ -361,3 +361,14 @@ impl Plan {
         steps.all(|step| matches!(step, Step::Report { .. }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependents_end_in_the_words_of_kubernetes() {
+        let policies = [Dependents::Later, Dependents::First, Dependents::Stay].map(Dependents::policy);
+        assert_eq!(policies, ["Background", "Foreground", "Orphan"]);
+    }
+}

@@ -324,4 +324,13 @@ mod tests {
         );
         assert_eq!(change.object["spec"].get("latestResourceSchemas"), None);
     }
+
+    #[test]
+    fn an_export_does_not_claim_what_it_offers_itself() {
+        let related =
+            pr(json!({"related": [{"identifier": "c", "origin": "kcp", "group": "example.com", "version": "v1",
+            "resource": "crontabs", "identityHash": "abc", "object": {}}]}));
+        let change = run(&json!({"spec": {}}), &[(&related, "v1.crontabs.example.com")]);
+        assert_eq!(claims(&change), ["events", "namespaces"]);
+    }
 }

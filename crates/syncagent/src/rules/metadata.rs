@@ -225,4 +225,12 @@ mod tests {
             "labels": {"mine": "1"}}, "spec": {"a": 1}})
         );
     }
+
+    #[test]
+    fn what_kubectl_and_agents_note_on_an_order_stays_there() {
+        for key in ["kubectl.kubernetes.io/last-applied-configuration", HELD_BY, APPLIED_STATE, ADOPTION, REMOTE_UID] {
+            let object = json!({"metadata": {"name": "n", "annotations": {key: "x"}}});
+            assert_eq!(strip(&object), json!({"metadata": {"name": "n"}}), "{key}");
+        }
+    }
 }

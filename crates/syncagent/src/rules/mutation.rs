@@ -162,7 +162,8 @@ impl Step {
             }
             Action::Cel(program) => {
                 let value = path::get(object, &self.path).into_value();
-                whole_numbers(program.eval(&value, object, other).map_err(|e| e.to_string())?)
+                // Numbers without a fraction are integers: that is how they come back from API servers and from the remembered state.
+                program.eval(&value, object, other).map_err(|e| e.to_string())?
             }
         };
         path::set(object, &self.path, result).map_err(|e| e.to_string())
@@ -178,22 +179,6 @@ fn still_an_object(object: &Value) -> Result<(), String> {
         return Ok(());
     }
     Err("the result is no Kubernetes object any more: metadata, labels and annotations must stay maps".into())
-}
-
-/// Floats without a fraction as integers: that is how they come back from API servers and from the remembered state.
-#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // only where nothing is lost
-fn whole_numbers(value: Value) -> Value {
-    match value {
-        Value::Number(number) => match number.as_f64() {
-            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 2f64.powi(53) => {
-                (float as i64).into()
-            }
-            _ => Value::Number(number),
-        },
-        Value::Array(items) => items.into_iter().map(whole_numbers).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, whole_numbers(value))).collect(),
-        other => other,
-    }
 }
 
 /// How `.Value.Get "path"` of a template reads.
@@ -296,5 +281,11 @@ mod tests {
             let error = compile(steps).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn white_space_around_what_a_template_prints_is_dropped() {
+        let steps = json!([{"template": {"path": "spec.a", "template": "\n  x y\n"}}]);
+        assert_eq!(compile(steps).unwrap().spec(&json!({}), None).unwrap(), json!({"spec": {"a": "x y"}}));
     }
 }

@@ -267,4 +267,16 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn hashes_and_paths_are_those_of_the_reference_agent() {
+        let source = SourceKey { cluster: "c1".into(), namespace: "default".into(), name: "n".into() };
+        let object = serde_json::json!({"metadata": {"namespace": "default", "name": "n"}});
+        let named = |name: &str| {
+            let naming = api::Naming { name: name.into(), namespace: "ns".into() };
+            Naming::compile(&naming, true, true).unwrap().name_copy(&source, Some("root:a"), &object).unwrap().1
+        };
+        assert_eq!(named("$remoteNameHash"), "d1854cae891ec7b29161");
+        assert_eq!(named(r#"{{ .ClusterPath | replace ":" "-" }}"#), "root-a");
+    }
 }

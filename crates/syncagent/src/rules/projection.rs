@@ -264,4 +264,19 @@ mod tests {
         unserved.spec.versions[0].served = false;
         assert_eq!(project(&published(json!({})), &unserved), Err(ProjectionError::NotServed));
     }
+
+    #[test]
+    fn renamed_versions_are_sorted_and_must_differ() {
+        let mut crd = crontab();
+        crd.spec.names.categories = vec!["all".into()];
+        let v2 = Version { name: "v2".into(), storage: false, ..crd.spec.versions[0].clone() };
+        crd.spec.versions.push(v2);
+        let renamed = |versions: serde_json::Value| {
+            project(&published(json!({"projection": {"versions": versions, "categories": ["own"]}})), &crd)
+        };
+        let out = renamed(json!({"v1": "v9", "v2": "v3"})).unwrap();
+        assert_eq!(out.spec.versions.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["v3", "v9"]);
+        assert_eq!(out.spec.names.categories, ["own"], "others are replaced");
+        assert_eq!(renamed(json!({"v1": "v2"})), Err(ProjectionError::Duplicate("v2".into())));
+    }
 }

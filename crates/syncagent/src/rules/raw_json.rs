@@ -72,4 +72,10 @@ mod tests {
         let raw = RawJson::new("{ \"b\": 1.50,\n \"a\": \"x \\\" <y>\" }").unwrap();
         assert_eq!(raw.get(), r#"{"b":1.50,"a":"x \" \u003cy\u003e"}"#);
     }
+
+    #[test]
+    fn a_text_may_end_with_a_backslash() {
+        let raw = RawJson::new("{ \"a\": \"x\\\\\", \"b c\": \" d \" }").unwrap();
+        assert_eq!(raw.get(), "{\"a\":\"x\\\\\",\"b c\":\" d \"}");
+    }
 }

@@ -567,4 +567,38 @@ mod tests {
             assert!(error.starts_with(expected), "{error}");
         }
     }
+
+    #[test]
+    fn names_are_trimmed_and_lists_of_different_length_are_refused() {
+        let related = |path: &str| {
+            compile(json!({"identifier": "r", "origin": "service", "kind": "Secret", "object": {"reference": {"path": path}}}))
+                .unwrap()
+        };
+        let remote = json!({"spec": {"name": " a ", "list": ["x"]}});
+        let local = json!({"spec": {"name": "b\n", "list": ["1", "2"]}});
+        let primaries = Primaries { remote: &remote, local: &local, cluster: "c1", path: None };
+        assert_eq!(related("spec.name").names(primaries).unwrap(), pairs(&[("b", "a")]));
+        let error = related("spec.list").names(primaries).unwrap_err().to_string();
+        assert!(error.contains("found 2 names on the origin, but 1 on the destination side"), "{error}");
+    }
+
+    #[test]
+    fn a_label_without_a_name_selects_nothing_and_excludes_nothing() {
+        let (_, names) = find(json!({"selector": {"matchLabels": {"{{ if false }}x{{ end }}": "v"},
+            "rewrite": {"regex": {"pattern": "a", "replacement": "b"}}}}))
+        .unwrap();
+        let Found::Listed(selector) = names else { panic!("{names:?}") };
+        assert!(selector.matches_object(&json!({})));
+    }
+
+    #[test]
+    fn kcp_knows_related_objects_by_the_name_they_have_there() {
+        let known = |origin: &str| {
+            let related = json!({"identifier": "r", "origin": origin, "kind": "Secret", "object": {},
+                "projection": {"group": "vault.io", "resource": "safes"}});
+            kcp_group_resource(&serde_json::from_value(related).unwrap())
+        };
+        assert_eq!(known("service"), ("vault.io".to_owned(), "safes".to_owned()));
+        assert_eq!(known("kcp"), (String::new(), "secrets".to_owned()));
+    }
 }

@@ -179,4 +179,13 @@ mod tests {
         let here = Need { namespace: Some("n".to_owned()), ..need };
         assert!(here.lacks(&["create", "update"]).contains(": nothing is placed there; add to a Role in namespace n "));
     }
+
+    #[test]
+    fn rights_are_needed_for_what_is_written_wherever_that_may_be() {
+        let crontabs = ("crontabs.example.com".to_owned(), None, KEEP);
+        assert_eq!(of(json!({"naming": {"namespace": "$remoteClusterName"}})), [crontabs.clone()]);
+        let projected = json!({"identifier": "x", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "x"}},
+            "projection": {"group": "vault.io", "resource": "safes"}});
+        assert_eq!(of(json!({ "related": [projected] })), [crontabs, ("safes.vault.io".to_owned(), None, KEEP)]);
+    }
 }

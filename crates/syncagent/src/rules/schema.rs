@@ -226,4 +226,12 @@ mod tests {
         crd.spec.group = String::new();
         assert!(matches!(name(&crd), Err(SchemaError::CoreGroup)));
     }
+
+    #[test]
+    fn several_versions_are_converted_by_name_alone() {
+        let mut crd = crontab();
+        let v2 = Version { name: "v2".into(), storage: false, ..crd.spec.versions[0].clone() };
+        crd.spec.versions.push(v2);
+        assert_eq!(build(&crd, "agent").unwrap()["spec"]["conversion"], json!({"strategy": "None"}));
+    }
 }

@@ -75,4 +75,29 @@ mod tests {
         assert!(selector(json!({"matchExpressions": [{"key": "a", "operator": "Near"}]})).is_err());
         assert!(selector(json!({"matchExpressions": [{"key": "a", "operator": "In"}]})).is_err());
     }
+
+    #[test]
+    fn all_requirements_must_hold_and_a_missing_label_has_no_value() {
+        let labels = BTreeMap::from([("a".to_owned(), "1".to_owned())]);
+        let object = json!({"metadata": {"labels": labels}});
+        let expression = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+        for (selector, expected) in [
+            (json!({"matchLabels": {"a": "1", "b": "2"}}), false),
+            (json!({"matchLabels": {"b": "2"}}), false),
+            (expression("b", "In", &["2"]), false),
+            (expression("b", "NotIn", &["2"]), true),
+            (expression("a", "NotIn", &["2"]), true),
+            (expression("a", "Exists", &[]), true),
+            (expression("b", "Exists", &[]), false),
+            (expression("a", "DoesNotExist", &[]), false),
+            (expression("b", "DoesNotExist", &[]), true),
+        ] {
+            let compiled = Selector::compile(&serde_json::from_value(selector.clone()).unwrap()).unwrap();
+            assert_eq!(
+                (compiled.matches(&labels), compiled.matches_object(&object)),
+                (expected, expected),
+                "{selector}"
+            );
+        }
+    }
 }

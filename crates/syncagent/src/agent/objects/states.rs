@@ -425,3 +425,41 @@ fn told(secret: &Value) -> Option<Told> {
     let several = secret["data"].as_object().is_some_and(|data| data.len() > 1);
     several.then(|| Told::by(&secret["metadata"]["labels"], &state_of(secret))).flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(version: usize, entries: &[(&str, Value)]) -> Value {
+        let source = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "a".into() };
+        let encoded = |value: &Value| BASE64.encode(value.to_string().as_bytes());
+        let data: BTreeMap<&str, String> = entries.iter().map(|(key, value)| (*key, encoded(value))).collect();
+        json!({"data": data, "metadata": {"resourceVersion": version.to_string(), "labels": secret_labels(&source),
+            "annotations": {REMOTE_KIND: "CronTab.example.com"}}})
+    }
+
+    #[test]
+    fn what_is_replaced_or_gone_does_not_count_any_more() {
+        let mut known = Known::default();
+        for version in 0..100 {
+            known.set("s", Some(&secret(version, &[("a", json!({"spec": "x".repeat(100)}))])));
+        }
+        assert_eq!(known.spent, known.secrets["s"].size());
+        assert_eq!((known.names.values().next().unwrap().len(), known.kinds["CronTab.example.com"]), (1, 1));
+        known.set("s", None);
+        assert!(known.spent == 0 && known.names.is_empty() && known.kinds.is_empty());
+    }
+
+    #[test]
+    fn beyond_the_budget_checksums_are_kept_unless_only_content_tells_what_an_entry_is_about() {
+        let state = || json!({"kind": "Secret", "spec": 1});
+        let mut known = Known { spent: BUDGET, ..Known::default() };
+        known.set("one", Some(&secret(1, &[("a", state())])));
+        known.set("two", Some(&secret(1, &[("a", state()), ("b", state())])));
+        assert!(known.secrets["one"].partial && known.secrets["one"].state().partial);
+        assert!(!known.secrets["two"].partial, "an entry of the reference agent without a record");
+        let told =
+            |secret: &Kept| secret.state().entries().all(|(_, entry)| entry.last.as_ref().unwrap().whole().is_some());
+        assert!(!told(&known.secrets["one"]) && told(&known.secrets["two"]));
+    }
+}

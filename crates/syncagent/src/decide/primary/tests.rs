@@ -1,5 +1,7 @@
 //! Decisions, executed on a small model of both clusters.
 
+mod edges;
+
 use std::collections::BTreeMap;
 
 use carrick_json::merge;

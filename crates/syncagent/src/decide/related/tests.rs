@@ -1,5 +1,7 @@
 //! Decisions about related objects, executed on a small model of both clusters with several primaries.
 
+mod edges;
+
 use std::collections::BTreeMap;
 
 use carrick_json::merge;
@@ -292,7 +294,10 @@ impl World {
             Step::Track { records } => state.track_all(records),
             Step::Drop { entry } => state.drop_entry(&entry),
             Step::Forget => state = State::default(),
-            Step::Report { event, .. } => self.events.push(event),
+            Step::Report { at, event } => {
+                assert_eq!(at.side, Side::Kcp, "consumers are told in their workspace");
+                self.events.push(event);
+            }
             Step::ConfirmNoCopy => assert!(self.copy(primary).is_none()),
             Step::EnsureNamespace { .. } => {}
         }

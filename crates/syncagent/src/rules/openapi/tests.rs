@@ -189,3 +189,12 @@ fn protected_groups_are_those_of_kubernetes() {
         assert_eq!(is_protected(group), protected, "{group}");
     }
 }
+
+#[test]
+fn a_model_may_be_used_more_than_once() {
+    let others = json!({"x.v1.Part": {"type": "object", "properties": {"a": {"type": "string"}}}});
+    let reference = json!({"$ref": "#/definitions/x.v1.Part"});
+    let model = json!({"type": "object", "properties": {"f": reference, "g": reference}});
+    let schema = schema_of(model, &others).unwrap();
+    assert_eq!(schema["properties"]["f"], schema["properties"]["g"]);
+}

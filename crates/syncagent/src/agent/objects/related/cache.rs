@@ -537,4 +537,26 @@ mod tests {
         cache.lose("e");
         assert_eq!(cache.list(a, "e", &room(), &selector("x")), Answer::Blind);
     }
+
+    #[test]
+    fn what_was_deleted_is_not_brought_back_by_an_older_event() {
+        let mut cache = live();
+        let a = &user("a");
+        cache.get(a, "e", &room(), "s");
+        cache.learn(&room(), "s", Some(object("s", 5, "x")));
+        cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true);
+        cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
+        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
+    }
+
+    #[test]
+    fn a_cluster_that_moved_is_asked_about_anew() {
+        let mut cache = live();
+        let a = &user("a");
+        cache.list(a, "e", &room(), &selector("x"));
+        cache.learn_list(&room(), &selector("x"), vec![object("s", 5, "x")]);
+        assert!(matches!(cache.list(a, "e", &room(), &selector("x")), Answer::Known(_)));
+        cache.doubt_cluster("c");
+        assert_eq!(cache.list(a, "e", &room(), &selector("x")), Answer::Unknown);
+    }
 }

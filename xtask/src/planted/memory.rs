@@ -1,0 +1,80 @@
+//! What earlier runs found out: how long each test takes and which bugs it reaches, and which test noticed a bug the last time. It only saves
+//! time; without it everything is found out anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Kept in one file beside the copy of the workspace.
+pub struct Memory {
+    file: PathBuf,
+    all: Value,
+}
+
+impl Memory {
+    /// Reads the file; nothing is known if there is none.
+    pub fn read(file: PathBuf) -> Self {
+        let all = fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        Self { file, all }
+    }
+
+    /// Time and reached bugs of a test, if it was run without a bug in just this program.
+    pub fn test(&self, program: &str, test: &str) -> Option<(Duration, BTreeSet<usize>)> {
+        let known = &self.all["programs"][program][test];
+        let reached = known["reaches"].as_array()?.iter().filter_map(|bug| usize::try_from(bug.as_u64()?).ok());
+        Some((Duration::from_millis(known["millis"].as_u64()?), reached.collect()))
+    }
+
+    /// Notes time and reached bugs of a test.
+    pub fn note_test(&mut self, program: &str, test: &str, took: Duration, reached: &BTreeSet<usize>) {
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.all["programs"][program][test] = json!({"millis": millis, "reaches": reached});
+        self.save();
+    }
+
+    /// The test that noticed a bug the last time.
+    pub fn caught(&self, bug: &str) -> Option<&str> {
+        self.all["caught"][bug].as_str()
+    }
+
+    /// Notes which test noticed a bug.
+    pub fn note_caught(&mut self, bug: &str, test: &str) {
+        self.all["caught"][bug] = test.into();
+        self.save();
+    }
+
+    fn save(&self) {
+        // Without it the next run takes longer, that is all.
+        let _ = fs::write(&self.file, self.all.to_string());
+    }
+}
+
+/// Tells a test program from one that was built from other code.
+pub fn stamp(program: &Path) -> anyhow::Result<String> {
+    let mut hasher = DefaultHasher::new();
+    fs::read(program)?.hash(&mut hasher);
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_out_is_found_again() {
+        let file = std::env::temp_dir().join(format!("carrick-planted-memory-{}", std::process::id()));
+        let mut memory = Memory::read(file.clone());
+        assert!(memory.test("p", "a::b").is_none() && memory.caught("bug").is_none());
+        memory.note_test("p", "a::b", Duration::from_millis(7), &BTreeSet::from([3, 5]));
+        memory.note_caught("bug", "a::b");
+        let again = Memory::read(file.clone());
+        fs::remove_file(file).unwrap();
+        assert_eq!(again.test("p", "a::b"), Some((Duration::from_millis(7), BTreeSet::from([3, 5]))));
+        assert!(again.test("q", "a::b").is_none(), "another program");
+        assert_eq!(again.caught("bug"), Some("a::b"));
+    }
+}

@@ -73,7 +73,8 @@ impl Content<'_> {
     pub fn compare(&self) -> Change {
         let desired_sum = sum(self.desired);
         let mark = annotation(self.copy, APPLIED_STATE);
-        let is_written = self.is_marked && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
+        let is_written =
+            self.is_marked && self.is_of_source() && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
         let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else {
             // The memory was lost, but the copy tells that this was written to it.
             return if is_written && self.repairs().is_empty() { Change::Remember } else { self.overwrite() };
@@ -123,7 +124,7 @@ impl Content<'_> {
         let next = self.entry.is_some_and(|entry| !entry.next.is_empty());
         let mark = annotation(self.copy, APPLIED_STATE).filter(|_| self.is_marked);
         let (written, applied) = mark.or(last.as_deref().filter(|_| !next)).map(read_mark).unwrap_or_default();
-        if written == sum(self.desired) && self.repairs().is_empty() {
+        if written == sum(self.desired) && self.is_of_source() && self.repairs().is_empty() {
             let is_known = last.is_some() && (self.is_marked || !next);
             return if is_known { Change::None } else { Change::Remember };
         }
@@ -149,6 +150,12 @@ impl Content<'_> {
             }
         }
         state
+    }
+
+    /// Whether no mark on the copy names another source.
+    fn is_of_source(&self) -> bool {
+        let mut marks = self.link.iter().flat_map(|(link, _)| &link.marks);
+        marks.all(|(key, value)| annotation(self.copy, key).is_none_or(|there| there == value))
     }
 
     /// Edits that bring back labels and annotations of the link where the copy lacks them.

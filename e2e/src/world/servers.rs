@@ -100,6 +100,8 @@ fn keep(name: &str, binary: &Path, args: &[String], log: &Path) -> anyhow::Resul
     let output = File::options().append(true).open(log)?;
     Command::new("/bin/sh")
         .args(["-c", KEEPER, name])
+        // There is memory enough for a few minutes; time is what is short.
+        .env("GOGC", "400")
         .arg(binary)
         .args(args)
         .stdin(Stdio::piped())

@@ -151,7 +151,7 @@ impl Content<'_> {
         state
     }
 
-    /// Edits that bring back labels and annotations of the link where the copy lacks them.
+    /// Edits that bring back labels and annotations of the link where the copy lacks them or leads to another source.
     fn repairs(&self) -> Vec<Edit> {
         let mut edits = Vec::new();
         let Some((link, agent_name)) = self.link else { return edits };
@@ -166,6 +166,9 @@ impl Content<'_> {
             if annotation(self.copy, key) != Some(value) {
                 set_field(&mut edits, self.copy, &["metadata", "annotations", key], value);
             }
+        }
+        for (key, value) in wrong_marks(link, self.copy) {
+            set_field(&mut edits, self.copy, &["metadata", "annotations", key], value);
         }
         edits
     }
@@ -182,6 +185,13 @@ impl Content<'_> {
             None => Change::Remember,
         }
     }
+}
+
+/// Marks of which a copy carries those of another source, such as an earlier one that it was handed over from. Those that are missing do not
+/// count: the reference agent leaves none.
+fn wrong_marks<'a>(link: &'a Link, copy: &Value) -> impl Iterator<Item = (&'static str, &'a str)> {
+    let is_wrong = |(key, value): &&(&'static str, String)| annotation(copy, key).is_some_and(|there| there != value);
+    link.marks.iter().filter(is_wrong).map(|(key, value)| (*key, value.as_str()))
 }
 
 /// The copy with the whole desired state; none if it has that already.
@@ -205,7 +215,7 @@ pub(super) fn overwritten(
     let Some((link, agent_name)) = link else { return (out != *copy).then_some(out) };
     let unmarked = Link { marks: Vec::new(), ..link.clone() };
     unmarked.write(&mut out, agent_name);
-    if out == *copy {
+    if out == *copy && wrong_marks(link, copy).next().is_none() {
         return None;
     }
     link.write(&mut out, agent_name);

@@ -107,7 +107,9 @@ fn an_original_that_another_order_remembers_is_left_to_that_one() {
     world.settle(&rules, "b");
     let state = world.states.get_mut("b").unwrap();
     let keys: Vec<String> = state.records().map(|(key, _)| key.to_owned()).collect();
-    keys.iter().for_each(|key| state.drop_entry(key));
+    for key in &keys {
+        state.drop_entry(key);
+    }
     world.delete("kcp", "Secret", "s");
     let plan = world.plan(&rules, "b");
     assert!(plan.is_settled(), "{plan:?}");

@@ -1,7 +1,7 @@
 //! A pattern, a replacement and a text, one per line: nothing panics, and without a match the text stays.
 #![no_main]
 
-use carrick_json::regex::GoRegex;
+use carrick_go::regex::GoRegex;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {

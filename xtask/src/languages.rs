@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use carrick_cel::Mutation;
+use carrick_go::regex::GoRegex;
+use carrick_json::go;
 use carrick_json::path::{self, text};
-use carrick_json::{go, regex::GoRegex};
 use carrick_template::Template;
 use serde_json::{Map, Value, json};
 

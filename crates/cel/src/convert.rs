@@ -1,9 +1,9 @@
 //! JSON to CEL values and back.
 
+use carrick_go::duration;
 use serde_json::{Number, Value};
 
 use crate::expression::EvalError;
-use crate::functions::time;
 use crate::key::{Key, Map};
 use crate::value::Value as Cel;
 
@@ -63,7 +63,7 @@ pub(crate) fn to_json(value: &Cel) -> Result<Value, EvalError> {
         Cel::String(text) => (&**text).into(),
         Cel::Bytes(bytes) => data_encoding::BASE64.encode(bytes).into(),
         Cel::Timestamp(time) => time.text().into(),
-        Cel::Duration(nanos) => time::duration_text(*nanos).into(),
+        Cel::Duration(nanos) => duration::format(*nanos).into(),
         Cel::Type(name) => (&**name).into(),
         Cel::List(list) => Value::Array(list.items.iter().map(to_json).collect::<Result<_, _>>()?),
         Cel::Map(map) => {

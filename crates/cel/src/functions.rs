@@ -18,8 +18,6 @@ mod url;
 pub(crate) use formats::Format;
 pub(crate) use net::{Cidr, Ip};
 pub(crate) use quantity::Quantity;
-pub(crate) use semver::Semver;
-pub(crate) use url::Url;
 
 use crate::expression::EvalError;
 use crate::signature::Row;

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::functions::conversions::double_text;
-use crate::functions::time::{self, Time};
+use carrick_go::{duration, float};
+
+use crate::functions::time::Time;
 use crate::value::Value;
 
 /// A map, in the order of its keys, so that the same input always gives the same output.
@@ -81,9 +82,9 @@ impl Key {
             Self::Bool(key) => key.to_string(),
             Self::Int(key) => key.to_string(),
             Self::Uint(key) => key.to_string(),
-            Self::Double(key) => double_text(*key),
+            Self::Double(key) => float::format(*key, 'g', None),
             Self::String(key) | Self::Type(key) => key.to_string(),
-            Self::Duration(key) => time::duration_text(*key),
+            Self::Duration(key) => duration::format(*key),
             Self::Timestamp(key) => key.text(),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use carrick_go::duration;
 use serde_json::Value;
 
 use crate::convert::{Integers, entries, to_cel};
@@ -177,7 +178,7 @@ impl Shape {
                 Cel::Bytes(bytes.map_err(|_| EvalError::Schema("no base64 text"))?.into())
             }
             (Self::Duration, Value::String(text)) => {
-                Cel::Duration(duration(text).ok_or(EvalError::Schema("no duration"))?)
+                Cel::Duration(duration::parse_format(text).ok_or(EvalError::Schema("no duration"))?)
             }
             (Self::Date, Value::String(text)) => {
                 let found = time::parse_timestamp(&format!("{text}T00:00:00Z"));
@@ -210,29 +211,6 @@ impl Shape {
 /// The fields that have a value: null is as good as absent.
 fn present(map: &serde_json::Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     map.iter().filter(|(_, value)| !value.is_null())
-}
-
-/// Durations in schemas may also be written with words: `3 days`, `2 weeks`.
-fn duration(text: &str) -> Option<i64> {
-    if let Some(nanos) = time::parse_duration(text) {
-        return Some(nanos);
-    }
-    let trimmed = text.trim();
-    let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
-    let count: i64 = trimmed[..digits].parse().ok()?;
-    let unit = trimmed[digits..].trim().to_ascii_lowercase();
-    let unit: i64 = match unit.as_str() {
-        "ns" | "nano" | "nanos" => 1,
-        "us" | "µs" | "micro" | "micros" => 1_000,
-        "ms" | "milli" | "millis" => 1_000_000,
-        "s" | "sec" | "secs" | "second" | "seconds" => 1_000_000_000,
-        "m" | "min" | "mins" | "minute" | "minutes" => 60_000_000_000,
-        "h" | "hr" | "hour" | "hours" => 3_600_000_000_000,
-        "d" | "day" | "days" => 86_400_000_000_000,
-        "w" | "week" | "weeks" => 604_800_000_000_000,
-        _ => return None,
-    };
-    count.checked_mul(unit)
 }
 
 /// RFC 3339, also with a space or in lower case; the zone may be missing its colon.

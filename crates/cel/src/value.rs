@@ -3,10 +3,14 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use carrick_go::regex::GoRegex;
+use carrick_go::semver::Version;
+use carrick_go::url::Url;
+
 use crate::budget::Budget;
 use crate::expression::EvalError;
 use crate::functions::time::Time;
-use crate::functions::{Cidr, Format, Ip, Quantity, Semver, Url};
+use crate::functions::{Cidr, Format, Ip, Quantity};
 use crate::key::{Key, Map};
 use crate::types::Type;
 
@@ -32,10 +36,10 @@ pub(crate) enum Value {
     Quantity(Arc<Quantity>),
     Ip(Ip),
     Cidr(Cidr),
-    Semver(Arc<Semver>),
+    Semver(Arc<Version>),
     Format(&'static Format),
     /// Text that was compiled to a pattern, because it is a literal.
-    Pattern(Arc<regex::Regex>),
+    Pattern(Arc<GoRegex>),
 }
 
 /// A list and how it is compared and added to.
@@ -180,11 +184,11 @@ impl Value {
                 (a, b) => a.is_none() && b.is_none(),
             },
             (Self::Type(a), Self::Type(b)) => a == b,
-            (Self::Url(a), Self::Url(b)) => a == b,
+            (Self::Url(a), Self::Url(b)) => a.to_bytes() == b.to_bytes(),
             (Self::Quantity(a), Self::Quantity(b)) => a.cmp(b) == Ordering::Equal,
             (Self::Ip(a), Self::Ip(b)) => a == b,
             (Self::Cidr(a), Self::Cidr(b)) => a == b,
-            (Self::Semver(a), Self::Semver(b)) => a.cmp(b) == Ordering::Equal,
+            (Self::Semver(a), Self::Semver(b)) => a.compare(b) == Ordering::Equal,
             (Self::Format(a), Self::Format(b)) => a.name == b.name,
             _ => false,
         })

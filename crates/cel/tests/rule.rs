@@ -36,6 +36,9 @@ fn rules_judge_values() {
         ("self in ['a', 'b']", json!("c"), false),
         ("[self.a, 'x'].join() == 'yx' && ['x', self.a].size() == 2", json!({"a": "y"}), true),
         ("!has(self.a) || self.a.b > 1", json!({}), true),
+        ("url('HTTP://a/%41') == url(self)", json!("http://a/%41"), true),
+        ("duration('0.3333333333333333333h') == duration(self)", json!("20m"), true),
+        (r"self.matches('^(?P<n>[[:alpha:]]+)\\.(?P<n>\\d+)$')", json!("a.1"), true),
     ] {
         let got = verdict(&json!({"rule": rule}), &this, None);
         let want = if pass { Verdict::Pass } else { Verdict::Fail { message: format!("failed rule: {rule}") } };

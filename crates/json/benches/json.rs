@@ -1,7 +1,7 @@
 //! Paths, patches and patterns on an object as the agent sees it: `cargo bench -p carrick-json`.
 
+use carrick_go::regex::GoRegex;
 use carrick_json::path::{self, text};
-use carrick_json::regex::GoRegex;
 use carrick_json::{go, merge};
 use divan::{Bencher, black_box};
 use serde_json::{Value, json};

@@ -1,11 +1,10 @@
-//! JSON the way Go programs around Kubernetes treat it: gjson and sjson paths, merge patches, Go's encoding, RE2. No I/O.
+//! JSON the way Go programs around Kubernetes treat it: gjson and sjson paths, merge patches, Go's encoding. No I/O.
 //!
 //! ```text
 //!             ┌── read    bytes of any depth up to a limit ──▶ value
 //!             ├── path    text or Value + gjson path ──▶ what is there; sjson: written, deleted
 //!   JSON ─────┼── merge   two documents ──▶ RFC 7386 patch; document + patch ──▶ document
 //!             └── go      value ──▶ the bytes Go would write, for hashes and stored state
-//!   text ──────── regex   RE2 pattern + replacement with Go's `$1` ──▶ rewritten text
 //!                 reference   what the path language has, with examples that are run
 //! ```
 //!
@@ -25,7 +24,7 @@
 //!
 //! # Deviations from Go
 //!
-//! Compared with gjson 1.18.0, sjson 1.2.5, `encoding/json` and `regexp` of Go 1.26 on hundreds of thousands of
+//! Compared with gjson 1.18.0, sjson 1.2.5 and `encoding/json` of Go 1.26 on hundreds of thousands of
 //! generated questions, these remain, each on purpose.
 //!
 //! Paths, where Go's answer is a defect:
@@ -52,18 +51,10 @@
 //! Merge patches: none known; an explicit `null` cannot be expressed in a patch, by the design of RFC 7386.
 //!
 //! Encoding: none known for values that Go can encode. Text is UTF-8, so there is nothing to replace with U+FFFD.
-//!
-//! Regular expressions:
-//!
-//! * A compiled pattern may take 32 MiB and nest 250 levels, else it is `expression too large` or `nests too deeply`. Go
-//!   allows more, notably for repetitions of large Unicode classes (`\pL{1000}`).
-//! * `\p{Old_Persian}` and other names of scripts with underscores work. Go 1.26 refuses them, earlier versions do not.
-//! * Unicode classes are those of the `regex` crate's version of Unicode; Go 1.26 has 15.0.
 
 pub mod go;
 pub mod merge;
 pub mod path;
-pub mod regex;
 
 mod read;
 

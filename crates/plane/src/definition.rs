@@ -17,13 +17,11 @@ mod fields;
 mod formats;
 mod lists;
 mod path;
-mod pattern;
 mod rules;
 mod schema;
 mod shown;
 mod spec;
 mod structural;
-mod text;
 mod url;
 #[cfg(test)]
 mod vectors;

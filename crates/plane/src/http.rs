@@ -4,7 +4,6 @@ mod body;
 mod discovery;
 mod duration;
 mod endpoint;
-mod gojson;
 mod jsonpath;
 mod negotiate;
 mod openapi;

@@ -12,7 +12,7 @@ mod validate;
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
+use carrick_go::regex::GoRegex;
 use serde_json::Value;
 
 pub(crate) use admit::{Place, entry_faults, rule_faults};
@@ -109,7 +109,7 @@ struct Checks {
     multiple_of: Option<f64>,
     min_length: Option<u64>,
     max_length: Option<u64>,
-    pattern: Option<(String, Regex)>,
+    pattern: Option<GoRegex>,
     min_items: Option<u64>,
     max_items: Option<u64>,
     unique: bool,

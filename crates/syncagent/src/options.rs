@@ -3,14 +3,14 @@
 //! Flags behave as users of the original agent know them: `--flag value` and `--flag=value`, booleans as `--flag` or
 //! `--flag=false`, the last one wins when a flag is repeated, lists are comma separated, repeated, or both.
 
-mod labels;
-
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
 use carrick_client::{ConnectError, Overrides, Server};
+use carrick_go::labels::Selector;
+use carrick_go::names;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 
@@ -170,7 +170,7 @@ impl Options {
             .any(|slice| !slice.is_empty() && self.agent_name == default_agent_name(slice));
         // The default may hold dots. Whoever spells it out means the same.
         if !self.agent_name.is_empty() && !is_default {
-            let invalid = labels::dns_1035_problems(&self.agent_name);
+            let invalid = names::V1_34.dns1035_label(&self.agent_name);
             if !invalid.is_empty() {
                 problems.push(format!("--agent-name is invalid: [{}]", invalid.join(" ")));
             }
@@ -180,7 +180,7 @@ impl Options {
             ["", ""] => problems.push("--apiexportendpointslice-ref is required".to_owned()),
             ["", one] | [one, ""] if self.agent_name.is_empty() => {
                 self.agent_name = default_agent_name(one);
-                if let Err(problem) = labels::check_value(&self.agent_name) {
+                if let Some(problem) = names::V1_34.label_value(&self.agent_name).first() {
                     problems.push(format!(
                         "the default agent name {:?} cannot be used as a label: {problem}; choose one with --agent-name",
                         self.agent_name
@@ -196,7 +196,7 @@ impl Options {
         if self.kcp_kubeconfig.is_empty() {
             problems.push("--kcp-kubeconfig is required".to_owned());
         }
-        if let Err(problem) = labels::check_selector(&self.published_resource_selector) {
+        if let Err(problem) = Selector::parse(&self.published_resource_selector) {
             problems.push(format!(
                 "invalid --published-resource-selector {:?}: {problem}",
                 self.published_resource_selector

@@ -1,14 +1,12 @@
 //! Go's `fmt` package: printing of values.
 
-pub(crate) mod float;
-pub(crate) mod quote;
-
 mod directive;
 mod verb;
 
+use carrick_go::semver::Version;
+
 use crate::{
     heap::{Builder, Heap, Outcome},
-    semver::Version,
     value::{Str, Uint, Value},
 };
 

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use carrick_go::float;
 use serde_json::Value as Json;
 
 use crate::{
-    fmt::float,
     heap::{Heap, Outcome},
     named::Named,
     needs::Needs,

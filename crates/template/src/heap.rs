@@ -6,12 +6,12 @@ use std::{
     rc::Rc,
 };
 
+use carrick_go::regex::GoRegex;
 use serde_json::Value as Json;
 
 use crate::{
     limits,
     needs::Needs,
-    sprig::Compiled,
     value::{Elem, List, Map, Str, Value},
 };
 
@@ -50,7 +50,7 @@ pub(crate) struct Heap {
     depth: Cell<usize>,
     made: RefCell<Vec<Value>>,
     /// Compiled expressions by Go text; compiling one costs far more than using it.
-    pub(crate) regexes: RefCell<HashMap<Vec<u8>, Rc<Compiled>>>,
+    pub(crate) regexes: RefCell<HashMap<Vec<u8>, Rc<GoRegex>>>,
 }
 
 /// Keeps one level of nesting taken while it lives.

@@ -58,8 +58,6 @@ mod parse;
 mod position;
 mod print;
 pub mod reference;
-mod runes;
-mod semver;
 mod sprig;
 mod time;
 mod tree;
@@ -67,6 +65,7 @@ mod value;
 
 use std::sync::Arc;
 
+use carrick_go::runes;
 use serde_json::{Map, Value};
 
 pub use error::{CompileError, RenderError};

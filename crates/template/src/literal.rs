@@ -104,32 +104,7 @@ fn without_underscores(digits: &str, prefixed: bool) -> Option<String> {
 
 /// Reads a float constant, also a hexadecimal one.
 fn float(text: &str) -> Option<f64> {
-    let (sign, digits) = match text.as_bytes().first()? {
-        b'-' => (-1.0, &text[1..]),
-        b'+' => (1.0, &text[1..]),
-        _ => (1.0, text),
-    };
-    if let Some("0x" | "0X") = digits.get(..2) {
-        return Some(sign * hexadecimal_float(&without_underscores(&digits[2..], true)?)?);
-    }
-    let plain = without_underscores(digits, false)?;
-    if !plain.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return None;
-    }
-    let magnitude: f64 = plain.parse().ok()?;
-    magnitude.is_finite().then_some(sign * magnitude)
-}
-
-fn hexadecimal_float(text: &str) -> Option<f64> {
-    let (mantissa, exponent) = text.split_once(['p', 'P'])?;
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if whole.len() + fraction.len() == 0 || whole.len() + fraction.len() > 13 {
-        return None;
-    }
-    let digits = u64::from_str_radix(&format!("{whole}{fraction}"), 16).ok()?;
-    let exponent: i32 = exponent.parse().ok()?;
-    let shift = i32::try_from(fraction.len()).ok()? * 4;
-    Some(rounded_unsigned(digits) * 2f64.powi(exponent.checked_sub(shift)?)).filter(|f| f.is_finite())
+    carrick_go::float::parse(text).ok().filter(|float| float.is_finite())
 }
 
 /// Reads a character constant such as `'a'` or `'\n'`.

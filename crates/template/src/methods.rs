@@ -4,6 +4,8 @@ mod found;
 
 use std::rc::Rc;
 
+use carrick_go::semver::Version;
+
 use crate::{
     functions::{
         Args, Function,
@@ -11,7 +13,6 @@ use crate::{
     },
     heap::Outcome,
     named::Named,
-    semver::Version,
     value::{Uint, Value},
 };
 

@@ -2,10 +2,9 @@
 
 use std::fmt::{Formatter, Result, Write};
 
-use crate::{
-    fmt::quote::{self, Charset},
-    tree::{Branch, Command, Node, Operand, Pipe, Term, Tree},
-};
+use carrick_go::quote::{self, Charset};
+
+use crate::tree::{Branch, Command, Node, Operand, Pipe, Term, Tree};
 
 /// Writes a whole template. Constants are written as in the text it was compiled from.
 pub(crate) fn print(f: &mut Formatter<'_>, text: &str, tree: &Tree) -> Result {

@@ -11,7 +11,6 @@ mod date;
 mod decimal;
 mod defaults;
 mod dicts;
-mod duration;
 mod encode;
 mod json;
 mod lists;
@@ -22,7 +21,6 @@ mod paths;
 mod random;
 mod reflect;
 mod regex;
-mod regex_syntax;
 mod search;
 mod strings;
 mod url;
@@ -34,8 +32,6 @@ use crate::{
     heap::{Heap, Outcome},
     value::{Str, Value},
 };
-
-pub(crate) use regex::Compiled;
 
 /// A value as Go's encoding/json writes it.
 pub(crate) fn json(heap: &Heap, value: &Value) -> Outcome<Str> {

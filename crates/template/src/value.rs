@@ -12,7 +12,9 @@ use std::{
     sync::Arc,
 };
 
-use crate::{found::Found, named::Named, semver::Version, time::Time};
+use carrick_go::semver::Version;
+
+use crate::{found::Found, named::Named, time::Time};
 
 /// A Go string: bytes that are usually, but not always, UTF-8. Compiled templates hold constants of them, which threads share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

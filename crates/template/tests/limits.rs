@@ -33,7 +33,7 @@ const HOSTILE: &[&str] = &[
     r#"{{ $x := dict }}{{ $_ := set $x "x" $x }}{{ $y := dict }}{{ $_ := set $y "x" $y }}{{ merge $x $y }}"#,
     r#"{{ $x := repeat 3000000 "a" }}{{ range 20000 }}{{ if eq $x (print $x) }}{{ end }}{{ end }}"#,
     r#"{{ $x := repeat 3000000 "a" }}{{ range 20000 }}{{ if hasPrefix $x $x }}{{ end }}{{ end }}"#,
-    r#"{{ $x := repeat 500000 "a" }}{{ regexMatch "(a{1,900}b?){1,900}$" $x }}"#,
+    r#"{{ $x := repeat 500000 "a" }}{{ regexMatch "(a{1,31}b?){1,32}$" $x }}"#,
     r#"{{ $x := repeat 500000 "a" }}{{ range 1000 }}{{ $y := trimAll $x $x }}{{ end }}"#,
     r#"{{ range $i := until 100000 }}{{ $x := regexMatch (printf "a%d" $i) "a" }}{{ end }}"#,
     r#"{{ range 10000 }}{{ $x := sha512sum (repeat 1000 "a") }}{{ end }}"#,

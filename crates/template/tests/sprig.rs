@@ -178,6 +178,10 @@ fn encodings_and_hashes() {
         (r#"regexFindAll "[2,4,6,8]" "123456789" 2"#, "[2 4]"),
         (r#"regexFindAll "x" "y" -1 | toJson"#, "null"),
         (r#"regexMatch "(" "x""#, "false"),
+        // A name has letters and decimal digits; the other number ends it.
+        (r#"regexReplaceAll "(a)" "a" "$1²""#, "a²"),
+        // Of two numbers that are equally close, the even one.
+        ("toJson 2241009620944033.2", "2241009620944033.2"),
         (
             r#"urlParse "http://admin:secret@server.com:8080/api?list=false#anchor""#,
             "map[fragment:anchor host:server.com:8080 hostname:server.com opaque: path:/api query:list=false scheme:http userinfo:admin:secret]",
@@ -201,6 +205,8 @@ fn dates_and_durations() {
         (r#"(toDate "2006-01-02" "2024-03-04").Year"#, "2024"),
         (r#"duration "95""#, "1m35s"),
         (r#"durationRound "2h10m5s""#, "2h"),
+        // Fractions are rounded as floats are.
+        (r#"durationRound "0.3333333333333333333h""#, "20m"),
         (r#"durationRound "2400h10m5s""#, "3mo"),
         ("now | ago", "0s"),
     ]);

@@ -1,5 +1,7 @@
 //! Conversions between types.
 
+use carrick_go::{duration, float};
+
 use crate::budget::Budget;
 use crate::eval::{Outcome, overload};
 use crate::expression::EvalError;
@@ -68,7 +70,7 @@ fn to_double(arguments: &[Value], budget: &Budget) -> Outcome {
         [Value::Uint(value)] => *value as f64,
         [Value::String(text)] => {
             budget.bytes(text.len())?;
-            parse_double(text).ok_or_else(|| failed("double"))?
+            float::parse(text).map_err(|_| failed("double"))?
         }
         _ => return Err(overload("double", arguments)),
     }))
@@ -106,7 +108,7 @@ fn to_uint(arguments: &[Value], _: &Budget) -> Outcome {
 fn to_duration(arguments: &[Value], _: &Budget) -> Outcome {
     match arguments {
         [duration @ Value::Duration(_)] => Ok(duration.clone()),
-        [Value::String(text)] => time::parse_duration(text).map(Value::Duration).ok_or_else(|| failed("duration")),
+        [Value::String(text)] => duration::parse(text).map(Value::Duration).ok_or_else(|| failed("duration")),
         _ => Err(overload("duration", arguments)),
     }
 }
@@ -137,8 +139,8 @@ pub(crate) fn text(value: &Value, budget: &Budget) -> Result<Option<String>, Eva
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) => double_text(*value),
-        Value::Duration(nanos) => time::seconds_text(*nanos),
+        Value::Double(value) => float::format(*value, 'g', None),
+        Value::Duration(nanos) => duration::format_seconds(*nanos),
         Value::Timestamp(time) => time.text(),
         Value::Bytes(bytes) => {
             budget.bytes(bytes.len())?;
@@ -147,75 +149,4 @@ pub(crate) fn text(value: &Value, budget: &Budget) -> Result<Option<String>, Eva
         Value::Type(name) => name.to_string(),
         _ => return Ok(None),
     }))
-}
-
-/// A double as Go prints it in its shortest form: `1e+06`, `0.5`, `+Inf`.
-pub(crate) fn double_text(value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".to_owned();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let scientific = format!("{value:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if !(-4..6).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{digits}e{sign}{:02}", exponent.abs());
-    }
-    format!("{value}")
-}
-
-/// Parses a double as Go does: digits may be parted by `_`, `0x1p4` is 16, `inf` and `nan` have no case.
-fn parse_double(text: &str) -> Option<f64> {
-    let (negative, digits) = match text.strip_prefix(['-', '+']) {
-        Some(rest) => (text.starts_with('-'), rest),
-        None => (false, text),
-    };
-    let lower = digits.to_ascii_lowercase();
-    if let Some(hexadecimal) = lower.strip_prefix("0x") {
-        let value = parse_hexadecimal(&without_underscores(hexadecimal, true)?)?;
-        return Some(if negative { -value } else { value });
-    }
-    let word = matches!(lower.as_str(), "inf" | "infinity" | "nan");
-    let signed_again = lower.starts_with(['-', '+']);
-    if !word && (signed_again || !lower.bytes().all(|c| c.is_ascii_digit() || b"._e+-".contains(&c))) {
-        return None;
-    }
-    let value: f64 = without_underscores(&lower, false)?.parse().ok()?;
-    (word || value.is_finite()).then_some(if negative { -value } else { value })
-}
-
-/// Underscores may stand between digits, and after a prefix.
-fn without_underscores(text: &str, prefixed: bool) -> Option<String> {
-    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_hexdigit());
-    let mut before = prefixed.then_some('0');
-    let mut rest = text.chars().peekable();
-    let mut out = String::with_capacity(text.len());
-    while let Some(c) = rest.next() {
-        if c != '_' {
-            out.push(c);
-        } else if !digit(before) || !digit(rest.peek().copied()) {
-            return None;
-        }
-        before = Some(c);
-    }
-    Some(out)
-}
-
-/// The value of `1.8p3`, which is 12; none when it needs more digits than a double has.
-#[allow(clippy::cast_precision_loss)] // at most 53 bits are taken
-fn parse_hexadecimal(text: &str) -> Option<f64> {
-    let (mantissa, exponent) = text.split_once('p')?;
-    let exponent: i32 = exponent.parse().ok().filter(|exponent: &i32| exponent.abs() < 5_000)?;
-    let (whole, decimals) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = [whole, decimals].concat();
-    if digits.starts_with('+') {
-        return None;
-    }
-    let value = u64::from_str_radix(&digits, 16).ok().filter(|value| *value < 1 << 53)?;
-    let scale = exponent - 4 * i32::try_from(decimals.len()).ok()?;
-    let value = value as f64 * 2_f64.powi(scale);
-    value.is_finite().then_some(value)
 }

@@ -1,7 +1,10 @@
 //! Named formats: `format.dns1123Label().validate(text)` gives what is wrong with the text.
 
+use carrick_go::names;
+use carrick_go::url::Url;
+
 use crate::eval::{Outcome, overload};
-use crate::functions::{time, url};
+use crate::functions::time;
 use crate::signature::Row;
 use crate::value::Value;
 
@@ -43,15 +46,15 @@ pub(crate) struct Format {
 }
 
 static FORMATS: [Format; 13] = [
-    Format { name: "dns1123Label", check: dns1123_label },
-    Format { name: "dns1123Subdomain", check: dns1123_subdomain },
-    Format { name: "dns1035Label", check: dns1035_label },
-    Format { name: "qualifiedName", check: qualified_name },
-    Format { name: "dns1123LabelPrefix", check: |text| dns1123_label(&without_dash(text)) },
-    Format { name: "dns1123SubdomainPrefix", check: |text| dns1123_subdomain(&without_dash(text)) },
-    Format { name: "dns1035LabelPrefix", check: |text| dns1035_label(&without_dash(text)) },
-    Format { name: "labelValue", check: label_value },
-    Format { name: "uri", check: |text| url::request_fault(text).into_iter().collect() },
+    Format { name: "dns1123Label", check: |text| names::V1_37.dns1123_label(text) },
+    Format { name: "dns1123Subdomain", check: |text| names::V1_37.dns1123_subdomain(text) },
+    Format { name: "dns1035Label", check: |text| names::V1_37.dns1035_label(text) },
+    Format { name: "qualifiedName", check: |text| names::V1_37.label_key(text) },
+    Format { name: "dns1123LabelPrefix", check: |text| names::V1_37.dns1123_label(&without_dash(text)) },
+    Format { name: "dns1123SubdomainPrefix", check: |text| names::V1_37.dns1123_subdomain(&without_dash(text)) },
+    Format { name: "dns1035LabelPrefix", check: |text| names::V1_37.dns1035_label(&without_dash(text)) },
+    Format { name: "labelValue", check: |text| names::V1_37.label_value(text) },
+    Format { name: "uri", check: uri },
     Format { name: "uuid", check: |text| unless(is_uuid(text), "does not match the UUID format") },
     Format { name: "byte", check: |text| unless(is_base64(text), "invalid base64") },
     Format { name: "date", check: |text| unless(is_date(text), "invalid date") },
@@ -63,116 +66,12 @@ fn named(name: &str) -> Outcome {
     found.map(Value::Format).ok_or(crate::expression::EvalError::Other("no such format"))
 }
 
+fn uri(text: &str) -> Vec<String> {
+    Url::parse_request(text.as_bytes()).err().into_iter().map(|error| error.to_string()).collect()
+}
+
 fn unless(fine: bool, fault: &str) -> Vec<String> {
     if fine { Vec::new() } else { vec![fault.to_owned()] }
-}
-
-fn too_long(text: &str, most: usize) -> Vec<String> {
-    unless(text.len() <= most, &format!("must be no more than {most} bytes"))
-}
-
-/// Whether the text has only these characters, and begins and ends with a letter or digit (or only a letter).
-fn is_label(text: &str, letter_first: bool) -> bool {
-    let ends = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let bytes = text.as_bytes();
-    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
-    (if letter_first { first.is_ascii_lowercase() } else { ends(*first) })
-        && ends(*last)
-        && bytes.iter().all(|c| ends(*c) || *c == b'-')
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.split('.').all(|label| is_label(label, false))
-}
-
-const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-
-fn dns1123_label(text: &str) -> Vec<String> {
-    let mut faults = too_long(text, 63);
-    if is_label(text, false) {
-        return faults;
-    }
-    if is_subdomain(text) {
-        faults.push("must not contain dots".to_owned());
-    } else {
-        faults.push(format!(
-            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
-             end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')"
-        ));
-    }
-    faults
-}
-
-fn dns1123_subdomain(text: &str) -> Vec<String> {
-    let mut faults = too_long(text, 253);
-    let fault = format!(
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start \
-         and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{LABEL}(\\.{LABEL})*')"
-    );
-    faults.extend(unless(is_subdomain(text), &fault));
-    faults
-}
-
-fn dns1035_label(text: &str) -> Vec<String> {
-    let mut faults = too_long(text, 63);
-    let fault = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
-                 character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-                 validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-    faults.extend(unless(is_label(text, true), fault));
-    faults
-}
-
-/// Letters, digits and `-_.`, with a letter or digit at both ends.
-fn is_name(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
-    first.is_ascii_alphanumeric()
-        && last.is_ascii_alphanumeric()
-        && bytes.iter().all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(c))
-}
-
-const NAME: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-
-fn qualified_name(text: &str) -> Vec<String> {
-    let rule = format!(
-        "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
-         character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{NAME}')"
-    );
-    let mut faults = Vec::new();
-    let parts: Vec<&str> = text.split('/').collect();
-    let name = match parts.as_slice() {
-        [name] => name,
-        ["", name] => {
-            faults.push("prefix part must be non-empty".to_owned());
-            name
-        }
-        [prefix, name] => {
-            faults.extend(dns1123_subdomain(prefix).into_iter().map(|fault| format!("prefix part {fault}")));
-            name
-        }
-        _ => {
-            let example = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-            return vec![format!("a valid label key {rule} {example}")];
-        }
-    };
-    if name.is_empty() {
-        faults.push("name part must be non-empty".to_owned());
-    } else {
-        faults.extend(too_long(name, 63).into_iter().map(|fault| format!("name part {fault}")));
-    }
-    faults.extend(unless(is_name(name), &format!("name part {rule}")));
-    faults
-}
-
-fn label_value(text: &str) -> Vec<String> {
-    let mut faults = too_long(text, 63);
-    let fault = format!(
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
-         and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation \
-         is '({NAME})?')"
-    );
-    faults.extend(unless(text.is_empty() || is_name(text), &fault));
-    faults
 }
 
 /// A prefix may end with a dash: what follows makes it whole.

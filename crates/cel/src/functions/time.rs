@@ -124,7 +124,10 @@ impl Time {
         let Some(Civil { year, there }) = civil(self.nanos + i128::from(self.offset) * SECOND) else {
             return String::new();
         };
-        let decimals = fraction(u64::try_from(self.nanos.rem_euclid(SECOND)).unwrap_or_default(), 9);
+        let decimals = match self.nanos.rem_euclid(SECOND) {
+            0 => String::new(),
+            nanos => format!(".{nanos:09}").trim_end_matches('0').to_owned(),
+        };
         let (month, day) = (there.month(), there.day());
         let (hour, minute, second) = (there.hour(), there.minute(), there.second());
         let zone = match self.offset {
@@ -203,112 +206,9 @@ fn written_offset(zone: &str) -> Option<i32> {
     }
 }
 
-/// A duration as `string()` gives it: seconds, `5400s`, `1.5s`.
-pub(crate) fn seconds_text(nanos: i64) -> String {
-    let sign = if nanos < 0 { "-" } else { "" };
-    let size = nanos.unsigned_abs();
-    format!("{sign}{}{}s", size / 1_000_000_000, fraction(size % 1_000_000_000, 9))
-}
-
-/// A duration as Go prints it: `1h30m0s`, `1.5s`, `20ms`.
-pub(crate) fn duration_text(nanos: i64) -> String {
-    let sign = if nanos < 0 { "-" } else { "" };
-    let size = nanos.unsigned_abs();
-    let small =
-        |unit: u64, digits: usize, name: &str| format!("{sign}{}{}{name}", size / unit, fraction(size % unit, digits));
-    match size {
-        0 => "0s".to_owned(),
-        1..1_000 => format!("{sign}{size}ns"),
-        1_000..1_000_000 => small(1_000, 3, "µs"),
-        1_000_000..1_000_000_000 => small(1_000_000, 6, "ms"),
-        _ => {
-            let seconds = size / 1_000_000_000;
-            let tail = format!("{}{}s", seconds % 60, fraction(size % 1_000_000_000, 9));
-            match (seconds / 3600, seconds / 60 % 60) {
-                (0, 0) => format!("{sign}{tail}"),
-                (0, minutes) => format!("{sign}{minutes}m{tail}"),
-                (hours, minutes) => format!("{sign}{hours}h{minutes}m{tail}"),
-            }
-        }
-    }
-}
-
-/// `.5` for 500 of 3 digits; nothing for 0.
-fn fraction(value: u64, digits: usize) -> String {
-    if value == 0 { String::new() } else { format!(".{value:0digits$}").trim_end_matches('0').to_owned() }
-}
-
-/// Parses a duration as Go writes it: `-1h30m`, `1.5s`, `300ms`, `0`.
-pub(crate) fn parse_duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.strip_prefix(['-', '+']) {
-        Some(rest) => (text.starts_with('-'), rest),
-        None => (false, text),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    let mut total: i128 = 0;
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let whole = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let (digits, after) = rest.split_at(whole);
-        let (decimals, after) = match after.strip_prefix('.') {
-            Some(after) => after.split_at(after.bytes().take_while(u8::is_ascii_digit).count()),
-            None => ("", after),
-        };
-        if digits.is_empty() && decimals.is_empty() {
-            return None;
-        }
-        let length = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        let (unit, after) = after.split_at(length);
-        let unit: i128 = match unit {
-            "ns" => 1,
-            "us" | "µs" | "μs" => 1_000,
-            "ms" => 1_000_000,
-            "s" => 1_000_000_000,
-            "m" => 60_000_000_000,
-            "h" => 3_600_000_000_000,
-            _ => return None,
-        };
-        let whole: i128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
-        total = total.checked_add(whole.checked_mul(unit)?)?;
-        let kept = &decimals[..decimals.len().min(18)];
-        if !kept.is_empty() {
-            let scale = 10_i128.pow(u32::try_from(kept.len()).ok()?);
-            total = total.checked_add(kept.parse::<i128>().ok()? * unit / scale)?;
-        }
-        rest = after;
-    }
-    i64::try_from(if negative { -total } else { total }).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_print_as_go_prints_them() {
-        for (nanos, want) in [
-            (0, "0s"),
-            (1, "1ns"),
-            (1_100, "1.1µs"),
-            (2_200_000, "2.2ms"),
-            (1_500_000_000, "1.5s"),
-            (60_000_000_000, "1m0s"),
-            (5_400_000_000_000, "1h30m0s"),
-            (3_600_000_000_000, "1h0m0s"),
-            (-90_000_000_000, "-1m30s"),
-            (i64::MIN, "-2562047h47m16.854775808s"),
-        ] {
-            assert_eq!(duration_text(nanos), want);
-            assert_eq!(parse_duration(want), Some(nanos));
-        }
-        for wrong in ["", "-", "1", "1x", "h", ".s", "1h-1m", "300000000h"] {
-            assert_eq!(parse_duration(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn timestamps_are_strict() {

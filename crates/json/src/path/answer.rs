@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carrick_go::float;
 use serde_json::value::RawValue;
 
 use super::limits::MAX_DEPTH;
@@ -34,7 +35,7 @@ fn as_go_writes(value: &str) -> Result<String, PathError> {
     let text = value.get();
     match text.as_bytes().first() {
         Some(b'"') => Ok(quoted(&string(text))),
-        Some(b'-' | b'0'..=b'9') => Ok(number(text, go::plain_float).into_owned()),
+        Some(b'-' | b'0'..=b'9') => Ok(number(text, |value| float::format(value, 'f', None)).into_owned()),
         _ => {
             let mut out = String::with_capacity(text.len());
             encode(text, &mut out, 0).map_err(invalid)?;
@@ -75,7 +76,7 @@ fn encode(json: &str, out: &mut String, depth: usize) -> Result<(), serde_json::
             out.push(']');
         }
         Some(b'"') => out.push_str(&go::to_string(&string(json)).unwrap_or_default()),
-        Some(b'-' | b'0'..=b'9') => out.push_str(&number(json, go::float)),
+        Some(b'-' | b'0'..=b'9') => out.push_str(&number(json, float::json)),
         _ => out.push_str(json),
     }
     Ok(())

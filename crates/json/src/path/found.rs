@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use carrick_go::float::{self, FloatError};
 use serde_json::Value;
 
 use super::scan::{self, Members, Start, Token};
 use super::{component, text};
-use crate::go;
 
 /// The result of reading a path; gjson's `Result`.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,7 +182,7 @@ impl<'a> Found<'a> {
             Kind::Number => {
                 let digits = self.raw.strip_prefix('-').unwrap_or(&self.raw);
                 let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-                if plain { self.raw.to_string() } else { go::plain_float(self.num()) }
+                if plain { self.raw.to_string() } else { float::format(self.num(), 'f', None) }
             }
         }
     }
@@ -309,50 +309,10 @@ fn from_surrogates(high: u32, low: u32) -> u32 {
 
 /// Go's `strconv.ParseFloat`, with 0 for what is no number.
 pub(super) fn parse_float(text: &str) -> f64 {
-    if let Ok(number) = text.parse() {
-        return number;
+    match float::parse(text) {
+        Ok(number) | Err(FloatError::Range(number)) => number,
+        Err(FloatError::Syntax) => 0.0,
     }
-    let Some(text) = without_underscores(text) else { return 0.0 };
-    text.parse().ok().or_else(|| hex_float(&text)).unwrap_or_default()
-}
-
-/// Underscores may stand between digits.
-fn without_underscores(text: &str) -> Option<String> {
-    let hexadecimal =
-        text.trim_start_matches(['-', '+']).starts_with(['0', 'x'].as_slice()) && text.contains(['x', 'X']);
-    let digit =
-        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_digit() || (hexadecimal && byte.is_ascii_hexdigit()));
-    let bytes = text.as_bytes();
-    let separates = |at: usize| {
-        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-        (digit(before) || (hexadecimal && matches!(before, Some(b'x' | b'X')))) && digit(bytes.get(at + 1))
-    };
-    let fine = (0..bytes.len()).filter(|at| bytes[*at] == b'_').all(separates);
-    fine.then(|| text.replace('_', ""))
-}
-
-/// Hexadecimal floats (`0x1.8p3`), which Go reads too.
-fn hex_float(text: &str) -> Option<f64> {
-    let (sign, unsigned) = match text.as_bytes().first()? {
-        b'-' => (-1.0, &text[1..]),
-        b'+' => (1.0, &text[1..]),
-        _ => (1.0, text),
-    };
-    let body = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"))?;
-    let (mantissa, exponent) = body.split_once(['p', 'P'])?;
-    let exponent_digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
-    component::digits(exponent_digits)?;
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let mut value = 0.0_f64;
-    for digit in whole.chars().chain(fraction.chars()) {
-        value = value * 16.0 + f64::from(digit.to_digit(16)?);
-    }
-    let shift = i64::try_from(fraction.len()).ok()? * 4;
-    let exponent = exponent.parse::<i64>().ok()?.checked_sub(shift)?;
-    Some(sign * value * 2f64.powi(i32::try_from(exponent).ok()?))
 }
 
 /// Go's `strconv.ParseBool` on lower-cased text.

@@ -1,5 +1,6 @@
 //! Times, names and identifiers.
 
+use carrick_go::names;
 use serde_json::Value;
 
 use super::decode::go_type;
@@ -52,28 +53,18 @@ pub(super) enum NameRule {
 /// How many bytes all annotations of an object may have together.
 const ANNOTATIONS: usize = 256 * 1024;
 
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-
 /// What is wrong with a name, if anything.
 pub(super) fn check_name(rule: NameRule, name: &str) -> Option<Cause> {
     let value = Value::String(name.to_owned());
     let fault = |detail: &str| Some(Cause::invalid("metadata.name", &value, detail));
     match rule {
-        NameRule::Label if name.len() > 63 => fault("must be no more than 63 characters"),
-        NameRule::Label if !is_label(name) => fault(LABEL),
-        NameRule::Subdomain if name.len() > 253 => fault("must be no more than 253 characters"),
-        NameRule::Subdomain if !name.split('.').all(is_label) => fault(SUBDOMAIN),
+        NameRule::Label => names::V1_34.dns1123_label(name).first().and_then(|detail| fault(detail)),
+        NameRule::Subdomain => names::V1_34.dns1123_subdomain(name).first().and_then(|detail| fault(detail)),
         NameRule::PathSegment if name == "." || name == ".." => fault(&format!("may not be '{name}'")),
         NameRule::PathSegment if name.contains('/') => fault("may not contain '/'"),
         NameRule::PathSegment if name.contains('%') => fault("may not contain '%'"),
-        _ => None,
+        NameRule::PathSegment => None,
     }
-}
-
-fn is_label(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    !text.is_empty() && text.chars().all(|c| plain(c) || c == '-') && text.starts_with(plain) && text.ends_with(plain)
 }
 
 /// What is wrong with the beginning of a generated name, if anything; it may end with a dash.
@@ -91,9 +82,8 @@ pub(super) fn check_metadata(object: &Value, strict_finalizers: bool) -> Vec<Cau
     let mut causes = Vec::new();
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
         check_key("metadata.labels", key, key, &mut causes);
-        if let Some(fault) = value.as_str().and_then(value_fault) {
-            causes.push(Cause::invalid("metadata.labels", value, &fault));
-        }
+        let faults = value.as_str().map(|value| names::V1_34.label_value(value)).unwrap_or_default();
+        causes.extend(faults.iter().map(|fault| Cause::invalid("metadata.labels", value, fault)));
     }
     for (key, _) in metadata["annotations"].as_object().into_iter().flatten() {
         check_key("metadata.annotations", &key.to_lowercase(), key, &mut causes);
@@ -204,60 +194,8 @@ pub(super) fn finalizer_warnings(resource: &Resource, object: &Value, old: Optio
     new.map(|name| format!("metadata.finalizers: {name:?}: {advice}")).collect()
 }
 
-const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-
-/// Everything wrong with a qualified name: the key of a label, an annotation, the name of a finalizer.
-pub(crate) fn key_faults(key: &str) -> Vec<String> {
-    let parts: Vec<&str> = key.split('/').collect();
-    let mut faults = Vec::new();
-    let name = match parts[..] {
-        [name] => name,
-        [prefix, name] => {
-            if prefix.is_empty() {
-                faults.push("prefix part must be non-empty".to_owned());
-            } else if prefix.len() > 253 {
-                faults.push("prefix part must be no more than 253 characters".to_owned());
-            } else if !prefix.split('.').all(is_label) {
-                faults.push(format!("prefix part {SUBDOMAIN}"));
-            }
-            name
-        }
-        _ => {
-            return vec![format!(
-                "a qualified name {NAME_PART} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-    };
-    if name.is_empty() {
-        faults.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        faults.push("name part must be no more than 63 characters".to_owned());
-    }
-    if !is_word(name) {
-        faults.push(format!("name part {NAME_PART}"));
-    }
-    faults
-}
-
-/// What is wrong with the value of a label, if anything.
-pub(crate) fn value_fault(text: &str) -> Option<String> {
-    if text.len() > 63 {
-        return Some("must be no more than 63 characters".to_owned());
-    }
-    (!text.is_empty() && !is_word(text)).then(|| LABEL_VALUE.to_owned())
-}
-
-fn is_word(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric();
-    !text.is_empty()
-        && text.chars().all(|c| plain(c) || matches!(c, '-' | '_' | '.'))
-        && text.starts_with(plain)
-        && text.ends_with(plain)
-}
-
 fn check_key(field: &str, key: &str, shown: &str, causes: &mut Vec<Cause>) {
-    causes.extend(key_faults(key).iter().map(|fault| Cause::invalid(field, &shown.into(), fault)));
+    causes.extend(names::V1_34.label_key(key).iter().map(|fault| Cause::invalid(field, &shown.into(), fault)));
 }
 
 /// Checks the types inside metadata, as decoding into Kubernetes' own struct would.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use carrick_go::json::{MAX_DEPTH, fault};
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
@@ -281,13 +282,10 @@ impl Token {
             return Ok(Some(token));
         }
         // As Go's decoder says it.
-        let first = BASE64URL_NOPAD.decode(text.as_bytes()).ok().and_then(|bytes| bytes.first().copied());
-        let why = match first {
-            Some(byte) if byte.is_ascii_graphic() => {
-                format!("invalid character '{}' looking for beginning of value", char::from(byte))
-            }
-            Some(byte) => format!("invalid character '\\u{byte:04x}' looking for beginning of value"),
-            None => "illegal base64 data".to_owned(),
+        let why = match BASE64URL_NOPAD.decode(text.as_bytes()) {
+            Ok(bytes) => fault(&bytes, MAX_DEPTH)
+                .unwrap_or_else(|| "encoded start key empty (version meta.k8s.io/v1)".to_owned()),
+            Err(_) => "illegal base64 data".to_owned(),
         };
         Err(Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use carrick_go::labels::{Requirement, Selector};
 use serde_json::Value;
 
-use crate::api::{Caller, LabelSelector};
+use crate::api::Caller;
 use crate::extension::Attributes;
 use crate::status::Status;
 use crate::store::{Key, Kind, Store};
@@ -80,12 +81,12 @@ fn rules_of(store: &Store, cluster: &str, role: &Arc<Value>) -> Vec<Value> {
     let mut all = own(role);
     for selector in role["aggregationRule"]["clusterRoleSelectors"].as_array().into_iter().flatten() {
         let labels = selector["matchLabels"].as_object().into_iter().flatten();
-        let text: Vec<String> =
-            labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
-        let Ok(selector) = LabelSelector::parse(&text.join(",")) else { continue };
+        let selector: Selector =
+            labels.map(|(key, value)| Requirement::equals(key, value.as_str().unwrap_or_default())).collect();
         for (_, other) in store.list(&Kind::new(GROUP, "clusterroles"), Some(cluster), None).1 {
             let other = store.value(&other);
-            if !text.is_empty() && selector.matches(&other) {
+            let label = |key: &str| other["metadata"]["labels"].get(key).and_then(Value::as_str);
+            if !selector.is_empty() && selector.matches(label) {
                 all.extend(own(&other));
             }
         }

@@ -1,8 +1,8 @@
 //! `spec.conversion`: how objects get from one version to another.
 
+use carrick_go::names;
 use serde_json::{Value, json};
 
-use super::text::{label_faults, subdomain_faults};
 use super::{Faults, is_true, text, url};
 
 const PATH: &str = "spec.conversion";
@@ -51,8 +51,8 @@ pub(super) fn check(conversion: &Value, preserve: bool, bundle_counts: bool, fau
             faults.invalid(&place, &(*version).into(), "duplicate version");
             continue;
         }
-        for why in label_faults(version) {
-            faults.invalid(&place, &(*version).into(), why);
+        for why in names::V1_34.dns1035_label(version) {
+            faults.invalid(&place, &(*version).into(), &why);
         }
     }
     if !versions.iter().any(|version| matches!(*version, "v1" | "v1beta1")) {
@@ -111,7 +111,7 @@ fn check_service(service: &Value, faults: &mut Faults) {
             fault(&format!("segment[{index}] may not be empty"));
             continue;
         }
-        for why in subdomain_faults(step) {
+        for why in names::V1_34.dns1123_subdomain(step) {
             fault(&format!("segment[{index}]: {why}"));
         }
     }

@@ -1,9 +1,9 @@
 //! A CRD as a whole.
 
+use carrick_go::names;
 use serde_json::{Value, json};
 
 use super::fields::VERSION;
-use super::text::{label_faults, subdomain_faults};
 use super::{Faults, conversion, decode, is_true, schema, shown, structural, text, version};
 use crate::status::Cause;
 
@@ -73,8 +73,8 @@ fn check_own_name(field: &str, metadata: &Value, spec: &Value, faults: &mut Faul
     } else {
         name.to_owned()
     };
-    for why in subdomain_faults(&masked) {
-        faults.invalid(&place, &name.into(), why);
+    for why in names::V1_34.dns1123_subdomain(&masked) {
+        faults.invalid(&place, &name.into(), &why);
     }
     if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
         faults.invalid(&place, &name.into(), "must be spec.names.plural+\".\"+spec.group");
@@ -83,7 +83,7 @@ fn check_own_name(field: &str, metadata: &Value, spec: &Value, faults: &mut Faul
 
 fn check(spec: &Value, old: Option<&Value>, faults: &mut Faults) {
     let group = text(spec, "group");
-    let wrong = subdomain_faults(group);
+    let wrong = names::V1_34.dns1123_subdomain(group);
     if group.is_empty() {
         faults.required("spec.group", "");
     } else if !wrong.is_empty() {
@@ -135,7 +135,7 @@ fn check_versions(spec: &Value, faults: &mut Faults) {
     for (index, version) in all.iter().enumerate() {
         let place = format!("spec.versions[{index}]");
         let name = text(version, "name");
-        let wrong = label_faults(name);
+        let wrong = names::V1_34.dns1035_label(name);
         if !wrong.is_empty() {
             faults.invalid(&format!("{place}.name"), &name.into(), &wrong.join(","));
         }
@@ -159,8 +159,8 @@ fn check_versions(spec: &Value, faults: &mut Faults) {
     if all.iter().filter(|version| is_true(&version["storage"])).count() != 1 {
         told("must have exactly one version marked as storage version");
     }
-    if let Some(first) = names.first().filter(|name| !name.is_empty() && !label_faults(name).is_empty()) {
-        faults.invalid("spec.version", &(*first).into(), &label_faults(first).join(","));
+    if let Some(first) = names.first().filter(|name| !name.is_empty() && !names::V1_34.dns1035_label(name).is_empty()) {
+        faults.invalid("spec.version", &(*first).into(), &names::V1_34.dns1035_label(first).join(","));
     }
 }
 
@@ -198,13 +198,13 @@ fn check_names(names: &Value, faults: &mut Faults) {
         }
     }
     for key in ["plural", "singular"] {
-        let (name, wrong) = (text(names, key), label_faults(text(names, key)));
+        let (name, wrong) = (text(names, key), names::V1_34.dns1035_label(text(names, key)));
         if !name.is_empty() && !wrong.is_empty() {
             faults.invalid(&place(key), &name.into(), &wrong.join(","));
         }
     }
     for key in ["kind", "listKind"] {
-        let (name, wrong) = (text(names, key), label_faults(&text(names, key).to_lowercase()));
+        let (name, wrong) = (text(names, key), names::V1_34.dns1035_label(&text(names, key).to_lowercase()));
         if !name.is_empty() && !wrong.is_empty() {
             let why = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
             faults.invalid(&place(key), &name.into(), &why);
@@ -216,7 +216,7 @@ fn check_names(names: &Value, faults: &mut Faults) {
     }
     for key in ["shortNames", "categories"] {
         for (index, name) in names[key].as_array().into_iter().flatten().enumerate() {
-            let wrong = label_faults(name.as_str().unwrap_or_default());
+            let wrong = names::V1_34.dns1035_label(name.as_str().unwrap_or_default());
             if !wrong.is_empty() {
                 faults.invalid(&format!("{}[{index}]", place(key)), name, &wrong.join(","));
             }

@@ -1,8 +1,9 @@
 //! Whether a schema is structural: every value has one type, and conditions add nothing to that.
 
+use carrick_go::regex::Pattern;
 use serde_json::{Map, Value};
 
-use super::{Faults, is_true, pattern, text};
+use super::{Faults, is_true, text};
 
 /// Which place of a schema a node has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,7 +225,7 @@ fn conditions(schema: &Value, exempt: Exempt, path: &str, faults: &mut Faults) {
         nested(child, Exempt::default(), &format!("{path}.not"), faults);
     }
     let source = text(schema, "pattern");
-    if let Some(why) = pattern::fault(source) {
+    if let Err(why) = Pattern::parse(source) {
         let why = format!("must be a valid regular expression, but isn't: {why}");
         faults.invalid(&format!("{path}.pattern"), &source.into(), &why);
     }

@@ -8,8 +8,11 @@ use hyper::body::Incoming;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{gojson, protobuf};
+use super::protobuf;
 use crate::status::Status;
+
+/// How deep objects may nest. Go takes 10 000 levels; so many fit into the stack of a thread here, if that is as large as [`carrick_json::STACK`].
+const MAX_DEPTH: usize = 1_500;
 
 /// The body of a request, or why it could not be read.
 pub(super) type Content = Result<Bytes, Status>;
@@ -52,7 +55,7 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
     let unreadable = |error: &str| {
         Status::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {error} ({})",
-            gojson::dump(content)
+            dump(content)
         ))
     };
     let mut duplicates = Vec::new();
@@ -67,12 +70,31 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
     Ok(Decoded { value, duplicates })
 }
 
+/// What Go's decoder says about a text that is no JSON.
+pub(super) fn json_fault(content: &[u8]) -> Option<String> {
+    carrick_go::json::fault(content, MAX_DEPTH)
+}
+
+/// The first bytes of a text, as they are added to complaints.
+fn dump(content: &[u8]) -> String {
+    if content.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let start = &content[..content.len().min(30)];
+    // What looks like an object is shown as it is.
+    let shown = match std::str::from_utf8(start) {
+        Ok(text) if text.starts_with('{') => text.to_owned(),
+        _ => data_encoding::HEXLOWER.encode(start),
+    };
+    if content.len() > 30 { format!("{shown} ...") } else { shown }
+}
+
 /// Decodes JSON and notes duplicate fields, or tells what is wrong with it.
 pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value, String> {
     if carrick_json::depth(content) > deepest() {
         return Err("exceeded max depth".to_owned());
     }
-    let told = |error: serde_json::Error| gojson::complaint(content).unwrap_or_else(|| error.to_string());
+    let told = |error: serde_json::Error| json_fault(content).unwrap_or_else(|| error.to_string());
     let mut reader = serde_json::Deserializer::from_slice(content);
     // It was looked at above.
     reader.disable_recursion_limit();
@@ -85,7 +107,7 @@ pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value
 fn deepest() -> usize {
     /// What walking through an object takes for every level, without optimisation and with room to spare.
     const LEVEL: usize = 4 << 10;
-    stacker::remaining_stack().map_or(128, |left| left / LEVEL).min(gojson::MAX_DEPTH)
+    stacker::remaining_stack().map_or(128, |left| left / LEVEL).min(MAX_DEPTH)
 }
 
 /// Builds a value like `serde_json` does, and notes duplicate keys.
@@ -183,9 +205,9 @@ mod tests {
     fn what_nests_deep_is_read_and_what_nests_deeper_is_refused_as_by_go() {
         let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
         let read = move || {
-            let decoded = decode(nested(gojson::MAX_DEPTH).as_bytes(), "application/json", "Widget").ok().unwrap();
-            assert_eq!(decoded.value.to_string(), nested(gojson::MAX_DEPTH));
-            let refused = decode(nested(gojson::MAX_DEPTH + 1).as_bytes(), "application/json", "Widget").err().unwrap();
+            let decoded = decode(nested(MAX_DEPTH).as_bytes(), "application/json", "Widget").ok().unwrap();
+            assert_eq!(decoded.value.to_string(), nested(MAX_DEPTH));
+            let refused = decode(nested(MAX_DEPTH + 1).as_bytes(), "application/json", "Widget").err().unwrap();
             assert!(refused.code == 400 && refused.message.contains("exceeded max depth"), "{}", refused.message);
         };
         std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(read).unwrap().join().unwrap();

@@ -14,7 +14,7 @@ use super::reply::{self, Reply};
 use super::request::{Query, Target as PathTarget};
 use super::route::Root;
 use super::table::{self, Include, Partial};
-use super::{Server, gojson, protobuf, reviews, scale, token, watch};
+use super::{Server, protobuf, reviews, scale, token, watch};
 use crate::api::{
     Api, Caller, DeleteOptions, FieldSelector, Listed, Patch, RevisionMatch, Scope, Written, custom_patches,
 };
@@ -364,7 +364,7 @@ impl Call<'_> {
         let mut value = json!({});
         if !content.is_empty() {
             check_media(&media)?;
-            if let Some(why) = gojson::complaint(&content).filter(|_| media != protobuf::MEDIA) {
+            if let Some(why) = body::json_fault(&content).filter(|_| media != protobuf::MEDIA) {
                 let message = format!("couldn't get version/kind; json parse error: {why}");
                 let newer = self.server.api.mode == Mode::Kcp;
                 return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });

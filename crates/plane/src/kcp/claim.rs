@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use carrick_go::labels::{Requirement, Selector};
 use carrick_kcp::hash::{Claim as Hashed, claim_hash, reflexive_claim_hash};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::condition::{Condition, Severity};
 use super::data::{BINDINGS, Data};
@@ -63,24 +64,14 @@ pub fn selects(selector: &Value, object: &Value) -> bool {
     if selector["matchAll"] == true {
         return true;
     }
-    let value = |key: &str| label(object, key);
-    let labels = selector["matchLabels"].as_object();
-    let expressions = items(selector, "/matchExpressions");
-    if labels.is_none_or(Map::is_empty) && expressions.is_empty() {
-        return false;
-    }
-    labels.into_iter().flatten().all(|(key, wanted)| value(key) == wanted.as_str())
-        && expressions.iter().all(|expression| {
-            let found = value(text(expression, "/key"));
-            let listed = found.is_some_and(|found| items(expression, "/values").iter().any(|v| v == found));
-            match text(expression, "/operator") {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => found.is_some(),
-                "DoesNotExist" => found.is_none(),
-                _ => false,
-            }
-        })
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let labels = labels.map(|(key, value)| Some(Requirement::equals(key, value.as_str()?)));
+    let expressions = items(selector, "/matchExpressions").iter().map(|expression| {
+        let values = items(expression, "/values").iter().filter_map(Value::as_str).map(str::to_owned);
+        Requirement::expression(text(expression, "/key"), text(expression, "/operator"), values.collect())
+    });
+    let compiled: Option<Selector> = labels.chain(expressions).collect();
+    compiled.is_some_and(|selector| !selector.is_empty() && selector.matches(|key| label(object, key)))
 }
 
 /// The claim labels that an object of `kind` in a cluster has to carry.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
+use carrick_go::regex::GoRegex;
 use serde_json::Value;
 
 use super::admit::{self, Place};
@@ -168,14 +168,14 @@ fn list_type(schema: &Value) -> ListType {
 fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
     let pattern = match schema["pattern"].as_str() {
         Some(text) if !text.is_empty() => {
-            let regex = Regex::new(text).map_err(|error| {
+            let regex = GoRegex::compile(text).map_err(|error| {
                 let field = format!("{path}.pattern");
                 invalid(
                     &field,
                     &format!("Invalid value: {text:?}: must be a valid regular expression, but isn't: {error}"),
                 )
             })?;
-            Some((text.to_owned(), regex))
+            Some(regex)
         }
         _ => None,
     };

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use carrick_go::duration;
+use carrick_go::url::Url;
 use data_encoding::BASE64;
 
 /// Whether a text has a format; unknown formats always fit.
@@ -17,9 +19,9 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "cidr" => is_cidr(text),
         "email" => is_email(text),
         "hostname" => is_hostname(text),
-        "uri" => is_uri(text),
+        "uri" => Url::parse_request(text.as_bytes()).is_ok(),
         "mac" => text.split([':', '-']).count() == 6 && text.split([':', '-']).all(is_hex_byte),
-        "duration" => is_duration(text),
+        "duration" => duration::parse_format(text).is_some(),
         _ => true,
     }
 }
@@ -53,33 +55,31 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && text.trim_end_matches('.').split('.').all(label)
 }
 
-fn is_uri(text: &str) -> bool {
-    // The same as a request URI: absolute, or a rooted path.
-    text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty())
-}
-
 fn is_hex_byte(text: &str) -> bool {
     text.len() == 2 && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// A Go duration such as `1h30m`, `-1.5s` or `0`.
-fn is_duration(text: &str) -> bool {
-    let mut rest = text.trim_start_matches(['-', '+']);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        if digits == 0 {
-            return false;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_uris_are_those_of_the_api_server() {
+        for (format, text, fine) in [
+            ("duration", "1h30m", true),
+            ("duration", "-1.5s", true),
+            ("duration", "3 days", true),
+            ("duration", "+-5s", true),
+            ("duration", "1.2.3", false),
+            ("duration", "soon", false),
+            ("uri", "https://example.com/a", true),
+            ("uri", "/a", true),
+            ("uri", "mailto:", true),
+            ("uri", "a/b", false),
+            ("uri", "http://a b/", false),
+            ("uri", "/%zz", false),
+        ] {
+            assert_eq!(fits(format, text), fine, "{format} {text}");
         }
-        rest = &rest[digits..];
-        let unit = ["ns", "us", "µs", "ms", "s", "m", "h"].into_iter().filter(|unit| rest.starts_with(unit));
-        let Some(unit) = unit.max_by_key(|unit| unit.len()) else { return false };
-        rest = &rest[unit.len()..];
     }
-    true
 }

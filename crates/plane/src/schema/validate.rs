@@ -171,10 +171,10 @@ impl Schema {
                 causes.push(Cause::too_long(path, usize::try_from(limit).unwrap_or(usize::MAX)));
             } else if let Some(limit) = checks.min_length.filter(|limit| length < *limit) {
                 fault(format!("{body} should be at least {limit} chars long"));
-            } else if let Some((source, regex)) = &checks.pattern
-                && !regex.is_match(text)
+            } else if let Some(pattern) = &checks.pattern
+                && !pattern.is_match(text)
             {
-                fault(format!("{body} should match '{source}'"));
+                fault(format!("{body} should match '{}'", pattern.as_str()));
             }
             if let Some(name) = &checks.format
                 && !format::fits(name, text)
@@ -314,5 +314,28 @@ fn embedded(map: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
     }
     if map.get("metadata").is_some_and(|found| !found.is_object()) {
         causes.push(Cause::invalid(&join(path, "metadata"), &map["metadata"], "must be an object"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn patterns_are_those_of_go() {
+        for (pattern, text, fits) in [
+            (r"^\d+$", "12", true),
+            (r"^\d+$", "१२", false),
+            ("^[[a]+$", "[", true),
+            ("^a{,2}$", "a{,2}", true),
+            (r"^(?P<n>a)(?P<n>b)$", "ab", true),
+        ] {
+            let text_schema = json!({"type": "string", "pattern": pattern});
+            let schema = Schema::compile(&json!({"type": "object", "properties": {"at": text_schema}})).unwrap();
+            let causes = schema.validate(&json!({"at": text}), None);
+            assert_eq!(causes.is_empty(), fits, "{pattern} {text}: {causes:?}");
+        }
     }
 }

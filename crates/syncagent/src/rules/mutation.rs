@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use carrick_go::regex::GoRegex;
 use carrick_json::path;
-use carrick_json::regex::GoRegex;
 use carrick_template::Template;
 use serde_json::{Map, Value};
 use thiserror::Error;

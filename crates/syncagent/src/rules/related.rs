@@ -1,7 +1,7 @@
 //! Related resources: which objects travel with a primary, and under which names.
 
+use carrick_go::regex::GoRegex;
 use carrick_json::path;
-use carrick_json::regex::GoRegex;
 use carrick_template::Template;
 use serde_json::{Map, Value};
 use thiserror::Error;

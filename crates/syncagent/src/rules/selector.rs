@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use carrick_go::labels::{self, Requirement};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -27,60 +28,34 @@ pub enum SelectorError {
 
 /// A compiled label selector; all requirements must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Selector(Vec<Requirement>);
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Requirement {
-    In(String, Vec<String>),
-    NotIn(String, Vec<String>),
-    Exists(String),
-    Missing(String),
-}
+pub struct Selector(labels::Selector);
 
 impl Selector {
     /// Compiles the selector of a spec. An empty one matches everything.
     pub fn compile(selector: &LabelSelector) -> Result<Self, SelectorError> {
-        let mut all: Vec<Requirement> =
-            selector.match_labels.iter().map(|(k, v)| Requirement::In(k.clone(), vec![v.clone()])).collect();
-        for expression in &selector.match_expressions {
-            let (key, values) = (expression.key.clone(), expression.values.clone());
-            let needs =
-                |needs| SelectorError::Values { key: key.clone(), operator: expression.operator.clone(), needs };
-            let requirement = match expression.operator.as_str() {
-                "In" | "NotIn" if values.is_empty() => return Err(needs("at least one value")),
-                "Exists" | "DoesNotExist" if !values.is_empty() => return Err(needs("no values")),
-                "In" => Requirement::In(key, values),
-                "NotIn" => Requirement::NotIn(key, values),
-                "Exists" => Requirement::Exists(key),
-                "DoesNotExist" => Requirement::Missing(key),
-                other => return Err(SelectorError::Operator(other.to_owned())),
-            };
-            all.push(requirement);
-        }
-        Ok(Self(all))
+        let equal = selector.match_labels.iter().map(|(key, value)| Ok(Requirement::equals(key, value)));
+        let expressions = selector.match_expressions.iter().map(|expression| {
+            let (key, operator) = (&expression.key, &expression.operator);
+            let needs = |needs| Err(SelectorError::Values { key: key.clone(), operator: operator.clone(), needs });
+            match operator.as_str() {
+                "In" | "NotIn" if expression.values.is_empty() => needs("at least one value"),
+                "Exists" | "DoesNotExist" if !expression.values.is_empty() => needs("no values"),
+                _ => Requirement::expression(key, operator, expression.values.clone())
+                    .ok_or_else(|| SelectorError::Operator(operator.clone())),
+            }
+        });
+        equal.chain(expressions).collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.0.iter().all(|requirement| requirement.holds(|key| labels.get(key).map(String::as_str)))
+        self.0.matches(|key| labels.get(key).map(String::as_str))
     }
 
     /// Whether the JSON object is selected by its labels.
     pub fn matches_object(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
-        self.0.iter().all(|requirement| requirement.holds(|key| labels.get(key).and_then(Value::as_str)))
-    }
-}
-
-impl Requirement {
-    fn holds<'a>(&self, get: impl Fn(&str) -> Option<&'a str>) -> bool {
-        let has = |value: &str, values: &[String]| values.iter().any(|v| v == value);
-        match self {
-            Self::In(key, values) => get(key).is_some_and(|v| has(v, values)),
-            Self::NotIn(key, values) => get(key).is_none_or(|v| !has(v, values)),
-            Self::Exists(key) => get(key).is_some(),
-            Self::Missing(key) => get(key).is_none(),
-        }
+        self.0.matches(|key| labels.get(key).and_then(Value::as_str))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Printing of single strings and numbers.
 
-use super::{
-    Printer, float,
-    quote::{self, Charset},
-};
+use carrick_go::float;
+use carrick_go::quote::{self, Charset};
+
+use super::Printer;
 use crate::{heap::Outcome, runes, value::Value};
 
 impl Printer<'_> {

@@ -30,7 +30,7 @@ pub(super) fn float(value: &Value) -> f64 {
         Value::Uint(_, u) => *u as f64,
         Value::Float(f) => *f,
         Value::Bool(b) => f64::from(u8::from(*b)),
-        Value::Str(text) => parse_float(&text.text()).unwrap_or(0.0),
+        Value::Str(text) => carrick_go::float::parse(&text.text()).unwrap_or(0.0),
         _ => 0.0,
     }
 }
@@ -52,11 +52,4 @@ fn parse_int(text: &str) -> Option<i64> {
     };
     let magnitude = literal::unsigned(digits)?;
     if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
-}
-
-/// `strconv.ParseFloat`; a number that is too large is an error there.
-fn parse_float(text: &str) -> Option<f64> {
-    let float: f64 = text.parse().ok()?;
-    let named = text.to_ascii_lowercase().contains("inf");
-    (float.is_finite() || float.is_nan() || named).then_some(float)
 }

@@ -1,6 +1,7 @@
 //! Dates. Local time is UTC: a template must not depend on the machine.
 
-use super::duration;
+use carrick_go::duration;
+
 use crate::{
     functions::{
         Args, Function,

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use carrick_go::float::{self, Digits};
+
 /// Digits behind the point that a division keeps.
 const DIVISION_DIGITS: i32 = 16;
 
@@ -19,11 +21,9 @@ impl Decimal {
         if !float.is_finite() {
             return None;
         }
-        let text = format!("{:e}", float.abs());
-        let (mantissa, exponent) = text.split_once('e')?;
-        let decimals = mantissa.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-        let digits = mantissa.bytes().filter(u8::is_ascii_digit).map(|b| b - b'0').collect();
-        let exponent = exponent.parse::<i32>().ok()? - i32::try_from(decimals).ok()?;
+        let Digits { digits, point } = float::shortest(float.abs());
+        let exponent = point - i32::try_from(digits.len()).ok()?;
+        let digits = digits.iter().map(|digit| digit - b'0').collect();
         Some(Decimal { negative: float < 0.0, digits: trim(digits), exponent })
     }
 

@@ -1,7 +1,8 @@
 //! JSON as Go's encoding/json writes it.
 
+use carrick_go::float;
+
 use crate::{
-    fmt::float,
     functions::{
         Args, Function,
         Type::{Any, Str},

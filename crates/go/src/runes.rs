@@ -1,7 +1,7 @@
 //! Characters of byte strings, the way Go decodes them.
 
 /// First character and its width; a byte that is not UTF-8 is the replacement character of width 1.
-pub(crate) fn first(bytes: &[u8]) -> Option<(char, usize)> {
+pub fn first(bytes: &[u8]) -> Option<(char, usize)> {
     let lead = *bytes.first()?;
     let width = match lead {
         0x00..0x80 => return Some((char::from(lead), 1)),
@@ -18,12 +18,12 @@ pub(crate) fn first(bytes: &[u8]) -> Option<(char, usize)> {
 }
 
 /// All characters.
-pub(crate) fn chars(bytes: &[u8]) -> impl Iterator<Item = char> + '_ {
+pub fn chars(bytes: &[u8]) -> impl Iterator<Item = char> + '_ {
     pieces(bytes).map(|(c, _)| c)
 }
 
 /// All characters with the bytes they come from.
-pub(crate) fn pieces(bytes: &[u8]) -> impl Iterator<Item = (char, &[u8])> {
+pub fn pieces(bytes: &[u8]) -> impl Iterator<Item = (char, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (c, width) = first(rest)?;
@@ -34,12 +34,12 @@ pub(crate) fn pieces(bytes: &[u8]) -> impl Iterator<Item = (char, &[u8])> {
 }
 
 /// How many characters there are.
-pub(crate) fn count(bytes: &[u8]) -> usize {
+pub fn count(bytes: &[u8]) -> usize {
     chars(bytes).count()
 }
 
 /// Whether Go prints the character as it is in quoted strings.
-pub(crate) fn is_print(c: char) -> bool {
+pub fn is_print(c: char) -> bool {
     // `str::escape_debug` leaves printable characters alone; the leading letter keeps combining marks out of its special case.
     match c {
         ' '..='~' => true,

@@ -7,10 +7,13 @@
 
 use super::{class, escape};
 
-/// The same pattern for the regex crate, and the names of its groups, the whole match being the first one.
+/// A pattern for the regex crate.
 pub(super) struct Translated {
     pub pattern: String,
+    /// The names of its groups, the whole match being the first one.
     pub names: Vec<String>,
+    /// How large it becomes when repetitions are written out, roughly.
+    pub states: usize,
 }
 
 /// Why Go refuses a pattern.
@@ -72,6 +75,7 @@ pub(super) fn translate(pattern: &str) -> Result<Translated, Error<'_>> {
         groups: Vec::new(),
         atom: None,
         repeats: 1,
+        states: 1,
         last_repeat: None,
     };
     while translator.text.peek().is_some() {
@@ -80,7 +84,7 @@ pub(super) fn translate(pattern: &str) -> Result<Translated, Error<'_>> {
     if let Some(open) = translator.groups.last() {
         return Err(translator.text.error("missing closing )", open.position, pattern));
     }
-    Ok(Translated { pattern: translator.out, names: translator.names })
+    Ok(Translated { pattern: translator.out, names: translator.names, states: translator.states })
 }
 
 /// The flags that Go has.
@@ -103,6 +107,8 @@ struct Group {
     flags: Flags,
     /// The repetitions inside of what stands before it.
     repeats: u64,
+    /// The size of what stands before it.
+    states: usize,
 }
 
 /// What a repetition would apply to.
@@ -112,6 +118,8 @@ struct Atom {
     start: usize,
     /// How often its innermost part is repeated.
     repeats: u64,
+    /// How large it is.
+    states: usize,
 }
 
 struct Translator<'p> {
@@ -123,6 +131,8 @@ struct Translator<'p> {
     atom: Option<Atom>,
     /// The largest repetition in the current group.
     repeats: u64,
+    /// The size of the current group.
+    states: usize,
     /// Where the repetition starts that was just read.
     last_repeat: Option<usize>,
 }
@@ -180,7 +190,9 @@ impl<'p> Translator<'p> {
     }
 
     fn push(&mut self, atom: &str) {
-        self.atom = Some(Atom { start: self.out.len(), repeats: 1 });
+        let states = class::states(atom);
+        self.states = self.states.saturating_add(states);
+        self.atom = Some(Atom { start: self.out.len(), repeats: 1, states });
         self.out.push_str(atom);
     }
 
@@ -257,10 +269,16 @@ impl<'p> Translator<'p> {
         if bracket == "(" {
             self.names.push(name);
         }
-        self.groups.push(Group { position: start, start: self.out.len(), flags: outer, repeats: self.repeats });
+        self.groups.push(Group {
+            position: start,
+            start: self.out.len(),
+            flags: outer,
+            repeats: self.repeats,
+            states: self.states,
+        });
         self.out.push_str(bracket);
         self.atom = None;
-        self.repeats = 1;
+        (self.repeats, self.states) = (1, 1);
         Ok(())
     }
 
@@ -312,8 +330,9 @@ impl<'p> Translator<'p> {
         };
         self.text.next();
         self.out.push(')');
-        self.atom = Some(Atom { start: group.start, repeats: self.repeats });
+        self.atom = Some(Atom { start: group.start, repeats: self.repeats, states: self.states });
         self.repeats = self.repeats.max(group.repeats);
+        self.states = self.states.saturating_add(group.states);
         self.flags = group.flags;
         Ok(())
     }
@@ -341,7 +360,10 @@ impl<'p> Translator<'p> {
             self.out.push(')');
         }
         self.out.push_str(&operator);
-        self.atom = Some(Atom { repeats, ..atom });
+        let copies = usize::try_from(count).unwrap_or(usize::MAX).saturating_sub(1);
+        let more = atom.states.saturating_mul(copies);
+        self.states = self.states.saturating_add(more);
+        self.atom = Some(Atom { repeats, states: atom.states.saturating_add(more), ..atom });
         self.repeats = self.repeats.max(repeats);
         self.last_repeat = Some(start);
         Ok(())

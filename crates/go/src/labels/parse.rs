@@ -1,7 +1,9 @@
 //! The grammar of label selectors, with Kubernetes' complaints.
 
-use super::Test;
-use crate::api::meta;
+use std::collections::BTreeSet;
+
+use super::{Condition, Requirement, names};
+use crate::quote::text as quote;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
@@ -26,7 +28,7 @@ impl Token {
 }
 
 /// The requirements of a selector, or what is wrong with it.
-pub(super) fn parse(text: &str) -> Result<Vec<(String, Test)>, String> {
+pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
     let mut reader = Reader { tokens: tokens(text), at: 0 };
     let mut tests = Vec::new();
     loop {
@@ -68,7 +70,7 @@ impl Reader {
         token
     }
 
-    fn requirement(&mut self) -> Result<(String, Test), String> {
+    fn requirement(&mut self) -> Result<Requirement, String> {
         let absent = self.peek().is("!");
         if absent {
             self.next();
@@ -77,15 +79,16 @@ impl Reader {
             Token::Word(key) => key,
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
-        if let Some(fault) = meta::key_faults(&key).first() {
-            return Err(format!("<nil>: Invalid value: {key:?}: {fault}"));
+        let faults = names::V1_34.label_key(&key);
+        if !faults.is_empty() {
+            return Err(format!("<nil>: Invalid value: {}: {}", quote(&key), faults.join("; ")));
         }
         let next = self.peek();
         if absent {
-            return Ok((key, Test::Absent));
+            return Ok(Requirement { key, condition: Condition::DoesNotExist });
         }
         if next == Token::End || next.is(",") {
-            return Ok((key, Test::Exists));
+            return Ok(Requirement { key, condition: Condition::Exists });
         }
         let operator = match self.next() {
             Token::Sign(sign @ ("=" | "==" | "!=" | ">" | "<")) => sign,
@@ -96,27 +99,31 @@ impl Reader {
             }
         };
         let values = if matches!(operator, "in" | "notin") { self.values()? } else { vec![self.value()?] };
-        let number = |values: &[String]| -> Result<i64, String> {
-            values[0].parse().map_err(|_| {
-                let sign = if operator == ">" { "Gt" } else { "Lt" };
-                format!(
-                    "values[0][{key}]: Invalid value: {:?}: for '{sign}' operator, the value must be an integer",
-                    values[0]
-                )
-            })
-        };
-        let test = match operator {
-            ">" => Test::Greater(number(&values)?),
-            "<" => Test::Less(number(&values)?),
-            "!=" | "notin" => Test::NotIn(values.clone()),
-            _ => Test::In(values.clone()),
-        };
+        let mut faults = Vec::new();
+        let number = values.first().and_then(|value| value.parse::<i64>().ok());
+        if matches!(operator, ">" | "<") && number.is_none() {
+            let shown = quote(values.first().map_or("", String::as_str));
+            let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+            faults.push(format!("values[0]: Invalid value: {shown}: {why}"));
+        }
         for (index, value) in values.iter().enumerate() {
-            if let Some(fault) = meta::value_fault(value) {
-                return Err(format!("values[{index}][{key}]: Invalid value: {value:?}: {fault}"));
+            let wrong = names::V1_34.label_value(value);
+            if !wrong.is_empty() {
+                faults.push(format!("values[{index}][{key}]: Invalid value: {}: {}", quote(value), wrong.join("; ")));
             }
         }
-        Ok((key, test))
+        if let [fault] = &mut faults[..] {
+            return Err(std::mem::take(fault));
+        } else if !faults.is_empty() {
+            return Err(format!("[{}]", faults.join(", ")));
+        }
+        let condition = match (operator, number) {
+            (">", Some(limit)) => Condition::GreaterThan(limit),
+            ("<", Some(limit)) => Condition::LessThan(limit),
+            ("!=" | "notin", _) => Condition::NotIn(values),
+            _ => Condition::In(values),
+        };
+        Ok(Requirement { key, condition })
     }
 
     /// What is in brackets; nothing between commas is an empty value.
@@ -125,7 +132,6 @@ impl Reader {
         if !open.is("(") {
             return Err(format!("found '{}' expected: '('", open.text()));
         }
-        let mut values = Vec::new();
         match self.peek() {
             Token::Word(_) => {}
             sign if sign.is(",") => {}
@@ -135,25 +141,28 @@ impl Reader {
             }
             other => return Err(format!("found '{}', expected: ',', ')' or identifier", other.text())),
         }
-        let mut last_was_comma = true;
+        // A set, in the order of its members.
+        let mut values = BTreeSet::new();
+        let mut after_comma = true;
         loop {
             match self.next() {
-                Token::Word(word) if last_was_comma => {
-                    values.push(word);
-                    last_was_comma = false;
+                Token::Word(word) if after_comma => {
+                    values.insert(word);
+                    after_comma = false;
                 }
                 sign if sign.is(",") => {
-                    if last_was_comma {
-                        values.push(String::new());
+                    if after_comma {
+                        values.insert(String::new());
                     }
-                    last_was_comma = true;
+                    after_comma = true;
                 }
                 sign if sign.is(")") => {
-                    if last_was_comma {
-                        values.push(String::new());
+                    if after_comma {
+                        values.insert(String::new());
                     }
-                    return Ok(values);
+                    return Ok(values.into_iter().collect());
                 }
+                other if after_comma => return Err(format!("found '{}', expected: ',', or identifier", other.text())),
                 other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
             }
         }
@@ -190,5 +199,21 @@ fn tokens(text: &str) -> Vec<Token> {
         let end = rest.find([' ', '\t', '\r', '\n', '=', '!', '(', ')', ',', '>', '<']).unwrap_or(rest.len());
         tokens.push(Token::Word(rest[..end].to_owned()));
         rest = &rest[end..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Selector;
+
+    /// The answers of `labels.Parse` of Kubernetes 1.34: a selector, what is wrong with it, and how it prints.
+    #[test]
+    fn what_kubernetes_refuses_is_refused_in_its_words() {
+        let recorded: Vec<(String, Option<String>)> =
+            serde_json::from_str(include_str!("../../tests/selectors.json")).unwrap();
+        for (text, fault) in recorded {
+            let got = Selector::parse(&text).err().map(|error| error.to_string());
+            assert_eq!(got, fault, "{text}");
+        }
     }
 }

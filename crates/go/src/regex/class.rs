@@ -134,6 +134,16 @@ fn character<'p>(text: &mut Text<'p>, class: usize) -> Result<u32, Error<'p>> {
     }
 }
 
+/// How many states an atom takes in the compiled pattern, roughly.
+pub(super) fn states(atom: &str) -> usize {
+    const CLASS: usize = 2;
+    const PROPERTY: usize = 100;
+    if atom.len() == 1 && atom != "." {
+        return 1;
+    }
+    CLASS + PROPERTY * (atom.matches(r"\p{").count() + atom.matches(r"\P{").count())
+}
+
 /// A single character for the regex crate, whatever it means there.
 pub(super) fn literal(code: u32) -> String {
     match char::from_u32(code) {

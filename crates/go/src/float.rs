@@ -1,12 +1,21 @@
-//! Go's text forms of floats.
+//! Floats as Go's `strconv` reads and prints them, and `encoding/json`.
+//!
+//! Where two shortest forms are equally close to a float, Go takes the even digit and Rust's standard library the upper one.
+
+mod read;
+
+pub use read::{FloatError, parse};
 
 /// More digits than a float has; further ones are zeros.
 const MOST_DIGITS: usize = 1100;
 
-/// Decimal digits of a positive float: `0.d1d2d3… × 10^point`.
-struct Digits {
-    digits: Vec<u8>,
-    point: i32,
+/// The decimal digits of a positive float, as text: `0.d1d2d3… × 10^point`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digits {
+    /// ASCII digits, the first of which is zero for zero only.
+    pub digits: Vec<u8>,
+    /// How many of the digits are before the decimal point; negative for zeros behind it.
+    pub point: i32,
 }
 
 impl Digits {
@@ -55,8 +64,16 @@ impl Digits {
     }
 }
 
-/// `strconv.FormatFloat`; no precision means the shortest text that reads back as the same number.
-pub(crate) fn format(float: f64, verb: char, precision: Option<usize>) -> String {
+/// `strconv.FormatFloat` of a 64-bit float, in the format `e`, `E`, `f`, `F`, `g`, `G`, `b`, `x` or `X`. No precision means the shortest
+/// text that reads back as the same number.
+///
+/// ```
+/// use carrick_go::float;
+///
+/// assert_eq!(float::format(1e6, 'g', None), "1e+06");
+/// assert_eq!(float::format(2.5, 'f', Some(0)), "2");
+/// ```
+pub fn format(float: f64, verb: char, precision: Option<usize>) -> String {
     if float.is_nan() {
         return "NaN".to_owned();
     }
@@ -76,8 +93,12 @@ pub(crate) fn format(float: f64, verb: char, precision: Option<usize>) -> String
     format!("{sign}{text}")
 }
 
-fn shortest(magnitude: f64) -> Digits {
-    Digits::parse(&format!("{magnitude:e}")).trimmed()
+/// The fewest digits that tell a positive float from its neighbours, and of those the closest ones, the even one of two.
+pub fn shortest(magnitude: f64) -> Digits {
+    let short = Digits::parse(&format!("{magnitude:e}")).trimmed();
+    // So many digits are needed; the closest ones are those of the exact value, unless they belong to a neighbour.
+    let closest = format!("{magnitude:.*e}", short.digits.len() - 1);
+    if closest.parse() == Ok(magnitude) { Digits::parse(&closest).trimmed() } else { short }
 }
 
 fn exponent(magnitude: f64, precision: Option<usize>) -> String {
@@ -172,8 +193,12 @@ fn hexadecimal(magnitude: f64, precision: Option<usize>) -> String {
     format!("0x{}{point}{fraction}p{sign}{:02}", mantissa >> 60, exponent.unsigned_abs())
 }
 
-/// The form of `encoding/json`.
-pub(crate) fn json(float: f64) -> String {
+/// The form of `encoding/json`: with an exponent only below 1e-6 and from 1e21 on.
+///
+/// ```
+/// assert_eq!(carrick_go::float::json(1e21), "1e+21");
+/// ```
+pub fn json(float: f64) -> String {
     let magnitude = float.abs();
     if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
         // A single digit exponent is written without the zero before it.
@@ -181,4 +206,78 @@ pub(crate) fn json(float: f64) -> String {
         return text.replace("e-0", "e-");
     }
     format(float, 'f', None)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn floats_in_json_are_printed_as_go_prints_them() {
+        for (value, want) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (3.0, "3"),
+            (-2.25, "-2.25"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (-1.5e22, "-1.5e+22"),
+            (0.000_001, "0.000001"),
+            (0.000_000_1, "1e-7"),
+            (1.25e-10, "1.25e-10"),
+            (1e300, "1e+300"),
+            (5e-324, "5e-324"),
+            (1.797_693_134_862_315_7e308, "1.7976931348623157e+308"),
+            (0.000_012_3, "0.0000123"),
+        ] {
+            assert_eq!(json(value), want);
+        }
+    }
+
+    #[test]
+    fn of_two_forms_that_are_equally_close_the_even_one_is_printed() {
+        for (value, want) in
+            [(2_241_009_620_944_033.2, "2241009620944033.2"), (9_524_076_633_548.062, "9524076633548.062")]
+        {
+            assert_eq!(json(value), want);
+            assert_eq!(format(value, 'f', None), want);
+        }
+    }
+
+    #[test]
+    fn every_format_is_that_of_go() {
+        for (value, verb, precision, want) in [
+            (1e6, 'g', None, "1e+06"),
+            (123_456.0, 'g', None, "123456"),
+            (0.000_1, 'g', None, "0.0001"),
+            (0.000_01, 'G', None, "1E-05"),
+            (100.0, 'g', Some(2), "1e+02"),
+            (1.5, 'e', None, "1.5e+00"),
+            (1.5, 'e', Some(3), "1.500e+00"),
+            (0.25, 'f', Some(1), "0.2"),
+            (0.75, 'f', Some(1), "0.8"),
+            (1e23, 'f', None, "100000000000000000000000"),
+            (1.0, 'b', None, "4503599627370496p-52"),
+            (1.0, 'x', None, "0x1p+00"),
+            (-0.1, 'X', Some(3), "-0X1.99AP-04"),
+            (f64::INFINITY, 'g', None, "+Inf"),
+            (f64::NEG_INFINITY, 'f', None, "-Inf"),
+            (f64::NAN, 'e', None, "NaN"),
+        ] {
+            assert_eq!(format(value, verb, precision), want, "{value} {verb} {precision:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back_as_the_same_float(bits: u64) {
+            let value = f64::from_bits(bits);
+            prop_assume!(value.is_finite());
+            for text in [json(value), format(value, 'e', None), format(value, 'f', None), format(value, 'g', None)] {
+                prop_assert_eq!(text.parse::<f64>().map(f64::to_bits), Ok(bits), "{}", text);
+            }
+        }
+    }
 }

@@ -4,21 +4,32 @@ use std::cmp::Ordering;
 
 use super::{Version, compare_pre};
 
+/// A text that is no constraint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("improper constraint: {0}")]
+pub struct ConstraintError(pub String);
+
 /// Alternatives, each of which is a list of conditions.
-#[derive(Debug)]
-pub(crate) struct Constraints(Vec<Vec<Constraint>>);
+///
+/// ```
+/// use carrick_go::semver::{Constraints, Version};
+///
+/// let constraints = Constraints::parse("^1.2 || >=3, <4").unwrap();
+/// assert!(constraints.allow(&Version::parse("1.4").unwrap()));
+/// assert!(!constraints.allow(&Version::parse("2.0").unwrap()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constraints(Vec<Vec<Constraint>>);
 
 impl Constraints {
-    pub(crate) fn parse(text: &str) -> Result<Constraints, String> {
-        let invalid = || format!("improper constraint: {text}");
-        let mut alternatives = Vec::new();
-        for alternative in text.split("||") {
-            alternatives.push(parse_all(alternative).ok_or_else(invalid)?);
-        }
-        Ok(Constraints(alternatives))
+    /// Reads constraints: `NewConstraint` of Masterminds/semver 3.3.
+    pub fn parse(text: &str) -> Result<Constraints, ConstraintError> {
+        let alternatives: Option<_> = text.split("||").map(parse_all).collect();
+        alternatives.map(Constraints).ok_or_else(|| ConstraintError(text.to_owned()))
     }
 
-    pub(crate) fn allow(&self, version: &Version) -> bool {
+    /// Whether a version fits one of the alternatives.
+    pub fn allow(&self, version: &Version) -> bool {
         self.0.iter().any(|all| all.iter().all(|constraint| constraint.allows(version)))
     }
 }
@@ -50,7 +61,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("^", Operator::Caret),
 ];
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Constraint {
     operator: Operator,
     version: Version,
@@ -179,5 +190,39 @@ impl Constraint {
             return version.minor == limit.minor;
         }
         version.minor == 0 && version.patch == limit.patch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constraints_allow_what_they_allow_in_go() {
+        for (constraint, version, want) in [
+            ("^1.2", "1.9.0", true),
+            ("^1.2", "2.0.0", false),
+            ("^0.2", "0.2.7", true),
+            ("^0.2", "0.3.0", false),
+            ("~1.2.3", "1.2.9", true),
+            ("~1.2.3", "1.3.0", false),
+            ("~1", "1.9.0", true),
+            (">=1.0, <2", "1.5.0", true),
+            (">1.2", "1.2.9", false),
+            ("<=1.2", "1.2.9", true),
+            ("1.2 - 1.4", "1.4.5", true),
+            ("1.2.x", "1.2.7", true),
+            ("*", "3.0.0", true),
+            ("!=1.x", "1.5.0", false),
+            ("^1 || ~3.1", "3.1.4", true),
+            (">=1.0.0", "2.0.0-beta", false),
+            (">=1.0.0-0", "2.0.0-beta", true),
+        ] {
+            let allowed = Constraints::parse(constraint).unwrap().allow(&Version::parse(version).unwrap());
+            assert_eq!(allowed, want, "{constraint} and {version}");
+        }
+        for wrong in ["", "^", "1.2 ||", ">= 1,", "a", "1.2.3.4", "\\1"] {
+            assert_eq!(Constraints::parse(wrong), Err(ConstraintError(wrong.to_owned())));
+        }
     }
 }

@@ -1,18 +1,29 @@
-//! Go's quoted strings.
+//! Strings in quotes, as Go's `%q` prints them.
+//!
+//! ```
+//! assert_eq!(carrick_go::quote::text("it's \t \u{1}"), r#""it's \t \x01""#);
+//! ```
 
 use std::fmt::Write;
 
 use crate::runes;
 
 /// Which characters stay as they are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Charset {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charset {
+    /// Whatever can be printed.
     Printable,
+    /// What can be printed and is ASCII.
     Ascii,
 }
 
+/// `strconv.Quote` of a text.
+pub fn text(text: &str) -> String {
+    quote(text.as_bytes(), Charset::Printable)
+}
+
 /// `strconv.Quote` and `strconv.QuoteToASCII`.
-pub(crate) fn quote(bytes: &[u8], charset: Charset) -> String {
+pub fn quote(bytes: &[u8], charset: Charset) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');
     for (c, piece) in runes::pieces(bytes) {
@@ -27,7 +38,7 @@ pub(crate) fn quote(bytes: &[u8], charset: Charset) -> String {
 }
 
 /// `strconv.QuoteRune` and `strconv.QuoteRuneToASCII`.
-pub(crate) fn quote_char(c: char, charset: Charset) -> String {
+pub fn quote_char(c: char, charset: Charset) -> String {
     let mut text = String::from('\'');
     push_char(&mut text, c, '\'', charset);
     text.push('\'');
@@ -35,7 +46,7 @@ pub(crate) fn quote_char(c: char, charset: Charset) -> String {
 }
 
 /// Whether the string can stand between back quotes.
-pub(crate) fn can_backquote(bytes: &[u8]) -> bool {
+pub fn can_backquote(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     !text.chars().any(|c| c < ' ' && c != '\t' || c == '`' || c == '\x7f' || c == '\u{feff}')
 }

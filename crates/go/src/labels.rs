@@ -1,0 +1,152 @@
+//! Label selectors as Kubernetes reads them: `a=b,c in (d,e),!f`.
+
+mod parse;
+
+use crate::names;
+
+/// Why a text is no label selector, in the words of Kubernetes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SelectorError(String);
+
+/// Which objects are meant, by their labels; all requirements must hold, so the empty one selects everything.
+///
+/// ```
+/// use carrick_go::labels::Selector;
+///
+/// let selector = Selector::parse("app in (web, db), !canary").unwrap();
+/// assert!(selector.matches(|key| (key == "app").then_some("web")));
+/// assert!(!selector.matches(|_| None));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Selector {
+    requirements: Vec<Requirement>,
+}
+
+/// What a selector demands of one label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requirement {
+    /// The key of the label.
+    pub key: String,
+    /// What must be true of its value.
+    pub condition: Condition,
+}
+
+/// What must be true of the value of a label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Condition {
+    /// It is one of these.
+    In(Vec<String>),
+    /// It is none of these, or there is no such label.
+    NotIn(Vec<String>),
+    /// There is such a label.
+    Exists,
+    /// There is no such label.
+    DoesNotExist,
+    /// It is a number above this one.
+    GreaterThan(i64),
+    /// It is a number below this one.
+    LessThan(i64),
+}
+
+impl Selector {
+    /// Reads the text form: `labels.Parse`.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        let requirements = parse::requirements(text).map_err(SelectorError)?;
+        Ok(Self { requirements })
+    }
+
+    /// Whether it selects everything.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// Whether an object is meant, given the values of its labels by key.
+    pub fn matches<'a>(&self, get: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.requirements.iter().all(|requirement| requirement.condition.holds(get(&requirement.key)))
+    }
+}
+
+impl FromIterator<Requirement> for Selector {
+    fn from_iter<T: IntoIterator<Item = Requirement>>(requirements: T) -> Self {
+        Self { requirements: requirements.into_iter().collect() }
+    }
+}
+
+impl Requirement {
+    /// One of the `matchLabels` of a selector in an object.
+    pub fn equals(key: &str, value: &str) -> Self {
+        Self { key: key.to_owned(), condition: Condition::In(vec![value.to_owned()]) }
+    }
+
+    /// One of the `matchExpressions` of a selector in an object; none if there is no such operator.
+    pub fn expression(key: &str, operator: &str, values: Vec<String>) -> Option<Self> {
+        let condition = match operator {
+            "In" => Condition::In(values),
+            "NotIn" => Condition::NotIn(values),
+            "Exists" => Condition::Exists,
+            "DoesNotExist" => Condition::DoesNotExist,
+            _ => return None,
+        };
+        Some(Self { key: key.to_owned(), condition })
+    }
+}
+
+impl Condition {
+    fn holds(&self, value: Option<&str>) -> bool {
+        let one_of = |values: &[String]| value.is_some_and(|value| values.iter().any(|wanted| wanted == value));
+        let number = || value.and_then(|value| value.parse::<i64>().ok());
+        match self {
+            Self::In(values) => one_of(values),
+            Self::NotIn(values) => !one_of(values),
+            Self::Exists => value.is_some(),
+            Self::DoesNotExist => value.is_none(),
+            Self::GreaterThan(limit) => number().is_some_and(|found| found > *limit),
+            Self::LessThan(limit) => number().is_some_and(|found| found < *limit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_match_as_in_kubernetes() {
+        let labels = |key: &str| [("app", "web"), ("tier", "1"), ("x.io/y", "")].into_iter().find(|l| l.0 == key);
+        for (text, expected) in [
+            ("", true),
+            ("app=web", true),
+            ("app==web,tier", true),
+            ("app!=web", false),
+            ("missing!=web", true),
+            ("app in (web, db)", true),
+            ("app notin (web,db)", false),
+            ("missing notin (a)", true),
+            ("!missing", true),
+            ("!app", false),
+            ("x.io/y=", true),
+            ("x.io/y in ()", true),
+            ("tier>0", true),
+            ("tier<1", false),
+            ("app>0", false),
+        ] {
+            assert_eq!(Selector::parse(text).unwrap().matches(|key| labels(key).map(|l| l.1)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn selectors_in_objects_have_four_operators() {
+        let selects = |operator: &str, values: &[&str], found: Option<&'static str>| {
+            let values = values.iter().map(|&value| value.to_owned()).collect();
+            let selector: Selector = Requirement::expression("a", operator, values).into_iter().collect();
+            !selector.is_empty() && selector.matches(|_| found)
+        };
+        assert!(selects("In", &["1", "2"], Some("2")) && !selects("In", &["1"], None));
+        assert!(selects("NotIn", &["1"], None) && !selects("NotIn", &["1"], Some("1")));
+        assert!(selects("Exists", &[], Some("")) && !selects("Exists", &[], None));
+        assert!(selects("DoesNotExist", &[], None) && !selects("DoesNotExist", &[], Some("")));
+        assert!(!selects("Near", &[], None));
+        assert!([Requirement::equals("a", "1")].into_iter().collect::<Selector>().matches(|_| Some("1")));
+    }
+}

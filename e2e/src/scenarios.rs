@@ -105,6 +105,7 @@ pub fn all() -> Vec<Scenario> {
         related_ends:
             a_secret_that_two_orders_share_goes_with_the_last_of_them
             what_an_order_does_not_name_any_more_is_let_go
+            an_entry_that_cannot_be_read_keeps_its_copies
             a_secret_that_the_service_deletes_goes_from_the_consumer_too
             secrets_that_come_to_match_a_selector_travel_at_once
             an_order_whose_copy_is_gone_still_lets_its_secret_go;

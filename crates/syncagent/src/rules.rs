@@ -492,4 +492,22 @@ pub(crate) mod tests {
         let error = rules.naming.name_copy(&source, None, &json!({"data": {"password": "Hunter2"}})).unwrap_err();
         assert!(!error.to_string().contains("Hunter2"), "{error}");
     }
+
+    #[test]
+    fn what_a_published_resource_says_counts_more_than_what_the_agent_does_by_default() {
+        let defaults = AgentDefaults { agent_name: "agent".into(), adoption: Adoption::TakeOver, apply: true };
+        let mut crd = crontab();
+        for (subresources, said, apply, adoption) in [
+            (json!({}), "", false, Adoption::TakeOver),
+            (json!({}), "Refuse", false, Adoption::Refuse),
+            (json!({"status": {}}), "", true, Adoption::TakeOver),
+        ] {
+            crd.spec.versions[0].subresources = serde_json::from_value(subresources).unwrap();
+            let pr = published(json!({ "adoption": said }));
+            let rules = Rules::compile(&pr, &crd, "agent").unwrap().with_defaults(&pr, &defaults);
+            assert_eq!((rules.apply, rules.adoption), (apply, adoption), "{said}");
+            assert_ne!(rules.field_manager(true), rules.field_manager(false));
+            assert!(rules.field_manager(true).ends_with("/agent"));
+        }
+    }
 }

@@ -112,6 +112,34 @@ pub(super) async fn what_an_order_does_not_name_any_more_is_let_go(world: Arc<dy
     agent.stop().await
 }
 
+pub(super) async fn an_entry_that_cannot_be_read_keeps_its_copies(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let template = r#"{{ if eq .Object.spec.region "nowhere" }}{{ fail "no such region" }}{{ end }}fragile"#;
+    let mut fragile = named();
+    fragile["identifier"] = json!("fragile");
+    fragile["object"] = json!({ "template": { "template": template } });
+    let stage = set(world, json!([named(), fragile])).await?;
+    let agent = stage.start_agent()?;
+    let team = &stage.team_a;
+    for name in ["one", "fragile"] {
+        consumers_secret(&stage, name).await?;
+    }
+    stage.order(team, "bucket", json!({ "owner": "one", "region": "here" })).await?;
+    let copy = stage.copy_is("the copy is there", team, "bucket", |_| true).await?;
+    let (secrets, namespace) = (kinds::secrets(), place(&copy).0);
+    let copied = |name| (&stage.service, &secrets, Some(namespace), name);
+    let before = stage.object("both are copied", copied("fragile"), |_| true).await?;
+    stage.object("both are copied", copied("one"), |_| true).await?;
+
+    // What the other entry does not name any more goes, after the grace that would also be that of this one.
+    stage.reorder(team, "bucket", json!({ "owner": "", "region": "nowhere" })).await?;
+    stage.gone("what is not named any more is taken back", copied("one")).await?;
+    stage.reorder(team, "bucket", json!({ "owner": "one", "region": "here" })).await?;
+    stage.object("it comes back", copied("one"), |_| true).await?;
+    let after = stage.object("the other one was there all the time", copied("fragile"), |_| true).await?;
+    ensure!(after["metadata"]["uid"] == before["metadata"]["uid"], "a copy of an entry that failed was deleted");
+    agent.stop().await
+}
+
 pub(super) async fn a_secret_that_the_service_deletes_goes_from_the_consumer_too(
     world: Arc<dyn World>,
 ) -> anyhow::Result<()> {

@@ -73,8 +73,7 @@ impl Content<'_> {
     pub fn compare(&self) -> Change {
         let desired_sum = sum(self.desired);
         let mark = annotation(self.copy, APPLIED_STATE);
-        let is_written =
-            self.is_marked && self.is_of_source() && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
+        let is_written = self.is_marked && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
         let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else {
             // The memory was lost, but the copy tells that this was written to it.
             return if is_written && self.repairs().is_empty() { Change::Remember } else { self.overwrite() };
@@ -124,7 +123,7 @@ impl Content<'_> {
         let next = self.entry.is_some_and(|entry| !entry.next.is_empty());
         let mark = annotation(self.copy, APPLIED_STATE).filter(|_| self.is_marked);
         let (written, applied) = mark.or(last.as_deref().filter(|_| !next)).map(read_mark).unwrap_or_default();
-        if written == sum(self.desired) && self.is_of_source() && self.repairs().is_empty() {
+        if written == sum(self.desired) && self.repairs().is_empty() {
             let is_known = last.is_some() && (self.is_marked || !next);
             return if is_known { Change::None } else { Change::Remember };
         }
@@ -152,13 +151,7 @@ impl Content<'_> {
         state
     }
 
-    /// Whether no mark on the copy names another source.
-    fn is_of_source(&self) -> bool {
-        let mut marks = self.link.iter().flat_map(|(link, _)| &link.marks);
-        marks.all(|(key, value)| annotation(self.copy, key).is_none_or(|there| there == value))
-    }
-
-    /// Edits that bring back labels and annotations of the link where the copy lacks them.
+    /// Edits that bring back labels and annotations of the link where the copy lacks them or leads to another source.
     fn repairs(&self) -> Vec<Edit> {
         let mut edits = Vec::new();
         let Some((link, agent_name)) = self.link else { return edits };
@@ -173,6 +166,9 @@ impl Content<'_> {
             if annotation(self.copy, key) != Some(value) {
                 set_field(&mut edits, self.copy, &["metadata", "annotations", key], value);
             }
+        }
+        for (key, value) in wrong_marks(link, self.copy) {
+            set_field(&mut edits, self.copy, &["metadata", "annotations", key], value);
         }
         edits
     }
@@ -189,6 +185,13 @@ impl Content<'_> {
             None => Change::Remember,
         }
     }
+}
+
+/// Marks of which a copy carries those of another source, such as an earlier one that it was handed over from. Those that are missing do not
+/// count: the reference agent leaves none.
+fn wrong_marks<'a>(link: &'a Link, copy: &Value) -> impl Iterator<Item = (&'static str, &'a str)> {
+    let is_wrong = |(key, value): &&(&'static str, String)| annotation(copy, key).is_some_and(|there| there != value);
+    link.marks.iter().filter(is_wrong).map(|(key, value)| (*key, value.as_str()))
 }
 
 /// The copy with the whole desired state; none if it has that already.
@@ -212,7 +215,7 @@ pub(super) fn overwritten(
     let Some((link, agent_name)) = link else { return (out != *copy).then_some(out) };
     let unmarked = Link { marks: Vec::new(), ..link.clone() };
     unmarked.write(&mut out, agent_name);
-    if out == *copy {
+    if out == *copy && wrong_marks(link, copy).next().is_none() {
         return None;
     }
     link.write(&mut out, agent_name);

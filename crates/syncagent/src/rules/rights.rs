@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn rights_are_needed_for_what_is_written_wherever_that_may_be() {
-        let crontabs = ("crontabs.example.com".to_owned(), None, KEEP);
-        assert_eq!(of(json!({"naming": {"namespace": "$remoteClusterName"}})), std::slice::from_ref(&crontabs));
+        let crontabs = || ("crontabs.example.com".to_owned(), None, KEEP);
+        assert_eq!(of(json!({"naming": {"namespace": "$remoteClusterName"}})), [crontabs()]);
         let projected = json!({"identifier": "x", "origin": "kcp", "kind": "Secret", "object": {"reference": {"path": "x"}},
             "projection": {"group": "vault.io", "resource": "safes"}});
-        assert_eq!(of(json!({ "related": [projected] })), [crontabs, ("safes.vault.io".to_owned(), None, KEEP)]);
+        assert_eq!(of(json!({ "related": [projected] })), [crontabs(), ("safes.vault.io".to_owned(), None, KEEP)]);
     }
 }

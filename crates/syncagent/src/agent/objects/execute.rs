@@ -18,7 +18,7 @@ use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit::{self, Edit, Guard, json_patch};
 use crate::decide::ownership::turned_over;
 use crate::decide::state::{Applied, State, StatusNote, checksum};
-use crate::decide::{Claim, Event, Place, Side, Step, claim, refused_status};
+use crate::decide::{Claim, Dependents, Event, Place, Side, Step, claim, refused_status};
 use crate::rules::Rules;
 use crate::rules::metadata::{Link, SourceKey, annotation, label};
 
@@ -151,11 +151,7 @@ impl Executor<'_> {
         let verb = step.verb();
         match step {
             Step::SetFinalizers { at, finalizers, held_by, resource_version } => {
-                let mut patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": resource_version}});
-                if let Some(held_by) = held_by {
-                    patch["metadata"]["annotations"] = json!({ HELD_BY: held_by });
-                }
-                self.patch(verb, at, &patch).await
+                self.patch(verb, at, &finalizers_patch(&finalizers, held_by, &resource_version)).await
             }
             Step::EnsureNamespace { side, name } => self.ensure_namespace(side, &name).await,
             Step::Create { at, object } => self.create(at, object).await,
@@ -168,9 +164,7 @@ impl Executor<'_> {
             }
             Step::WriteStatus { at, object, entry, schema } => self.write_status(at, &object, &entry, schema).await,
             Step::Delete { at, uid, dependents } => {
-                let propagation_policy = Some(dependents.policy().to_owned());
-                let options = DeleteOptions { uid: Some(uid), propagation_policy, ..DeleteOptions::default() };
-                let client = self.client(at.side);
+                let (client, options) = (self.client(at.side), delete_options(uid, dependents));
                 match client.delete(&resource(&at.kind), at.namespace.as_deref(), &at.name, &options).await {
                     Err(source) if !source.is_not_found() => Err(failed(verb, &at, source)),
                     _ => Ok(()),
@@ -428,6 +422,21 @@ impl Executor<'_> {
     }
 }
 
+/// Finalizers, and who relies on ours, unless the object has changed since.
+fn finalizers_patch(finalizers: &[String], held_by: Option<Value>, resource_version: &str) -> Value {
+    let mut patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": resource_version}});
+    if let Some(held_by) = held_by {
+        patch["metadata"]["annotations"] = json!({ HELD_BY: held_by });
+    }
+    patch
+}
+
+/// Exactly the object that was seen, not one that has taken its place.
+fn delete_options(uid: String, dependents: Dependents) -> DeleteOptions {
+    let propagation_policy = Some(dependents.policy().to_owned());
+    DeleteOptions { uid: Some(uid), propagation_policy, ..DeleteOptions::default() }
+}
+
 fn failed(verb: &'static str, at: &Place, source: Error) -> StepError {
     StepError::Write { verb, at: at.to_string(), source }
 }
@@ -446,5 +455,46 @@ async fn make_namespace(client: &Client, side: Side, name: &str) -> Result<(), S
         Err(source) if source.is_forbidden() && exists().await.unwrap_or(false) => Ok(()),
         Err(source) if !source.is_already_exists() => Err(fail("create", source)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use carrick_client::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_delete_says_which_object_it_means() {
+        let options = delete_options("u".to_owned(), Dependents::First);
+        assert_eq!((options.uid.as_deref(), options.propagation_policy.as_deref()), (Some("u"), Some("Foreground")));
+    }
+
+    #[test]
+    fn finalizers_are_set_only_over_the_version_that_was_seen() {
+        let patch = |held_by| finalizers_patch(&["f".to_owned()], held_by, "7");
+        let expected = json!({"metadata": {"finalizers": ["f"], "resourceVersion": "7"}});
+        assert_eq!(patch(None), expected);
+        assert_eq!(patch(Some(json!("a")))["metadata"]["annotations"], json!({HELD_BY: "a"}));
+        assert_eq!(patch(Some(Value::Null))["metadata"]["annotations"], json!({HELD_BY: null}));
+    }
+
+    fn answered(code: u16, reason: &str) -> StepError {
+        let message = "spec.password: Hunter2 is too short".to_owned();
+        let status = Status { code, reason: reason.to_owned(), message, ..Status::default() };
+        StepError::Write { verb: "create", at: "service Secret ns/one".to_owned(), source: status.into() }
+    }
+
+    #[test]
+    fn whoever_was_slower_has_not_failed() {
+        assert!(answered(409, "Conflict").is_race() && answered(409, "AlreadyExists").is_race());
+        assert!(StepError::Stale(String::new()).is_race() && StepError::CopyLeft(String::new()).is_race());
+        assert!(!answered(422, "Invalid").is_race() && !StepError::Refused(String::new()).is_race());
+    }
+
+    #[test]
+    fn what_a_server_quotes_is_not_told() {
+        assert!(answered(422, "Invalid").to_string().contains("Hunter2"));
+        assert!(!answered(422, "Invalid").discreet().to_string().contains("Hunter2"));
     }
 }

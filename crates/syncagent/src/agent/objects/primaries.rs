@@ -68,3 +68,48 @@ impl AllPrimaries {
         (!object.is_deleting()).then_some(Other { origin: other.origin && held, copy: other.copy })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use carrick_client::Client;
+    use carrick_client::watch::WatchOptions;
+    use carrick_multicluster::providers::Single;
+    use serde_json::json;
+
+    use super::*;
+    use crate::agent::objects::kinds::resource;
+    use crate::decide::state::{State, entry_key, secret_labels};
+    use crate::rules::metadata::SourceKey;
+    use crate::rules::tests::{crontab, published};
+
+    /// What the state Secret of an order tells that uses a related object.
+    fn told() -> Told {
+        let source = SourceKey { cluster: "c1".into(), namespace: "default".into(), name: "a".into() };
+        let metadata = json!({"namespace": "default", "name": "a"});
+        let mut state = State::default();
+        state.note(
+            &entry_key("c1", "default", "a"),
+            json!({"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": metadata}),
+        );
+        state.note("other", json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}));
+        let told = Told::by(&json!(secret_labels(&source)), &state).unwrap();
+        assert!(told.primary.is_some());
+        told
+    }
+
+    #[tokio::test]
+    async fn orders_of_a_kind_that_is_not_listed_yet_use_what_they_used() {
+        let nobody = Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let fleet = Fleet::from(Single::new("c1", nobody));
+        let rules = Arc::new(Rules::compile(&published(json!({})), &crontab(), "agent").unwrap());
+        let informer = fleet.informer_compact(resource(&rules.remote), WatchOptions::default());
+        fleet.wait_cluster("c1", Duration::from_secs(30)).await.unwrap();
+        let primaries = AllPrimaries::default();
+        let other = Other { origin: true, copy: true };
+        assert_eq!(primaries.uses(&fleet, &told(), other), Some(other), "nobody knows the kind");
+        primaries.add(&rules, informer.store().clone());
+        assert_eq!(primaries.uses(&fleet, &told(), other), Some(other), "it is not listed yet");
+    }
+}

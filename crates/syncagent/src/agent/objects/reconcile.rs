@@ -577,3 +577,24 @@ fn full_name(object: &Value) -> String {
     let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
     format!("{}/{}", text("namespace"), text("name"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_wrong_is_told_and_a_race_only_if_nothing_is_worse() {
+        let blame =
+            |problems: &[&str]| Blame { problems: problems.iter().map(ToString::to_string).collect(), cause: None };
+        let (race, failure) = (|| Some(StepError::Stale("x".into())), || Some(StepError::Refused("x".into())));
+        let out = |next, failed, problems: &[&str], notices: &[&str]| {
+            outcome(next, failed, blame(problems), notices.iter().map(ToString::to_string).collect())
+        };
+        assert!(matches!(out(Next::OnChange, None, &["p"], &[]), Err(ReconcileError::Problems(..))));
+        assert!(matches!(out(Next::OnChange, race(), &["p"], &[]), Err(ReconcileError::Problems(..))));
+        assert!(matches!(out(Next::OnChange, failure(), &["p"], &[]), Err(ReconcileError::Step(_))));
+        assert!(matches!(out(Next::OnChange, race(), &[], &[]), Err(ReconcileError::Step(_))));
+        assert!(matches!(out(Next::OnChange, None, &[], &["n"]), Err(ReconcileError::Notices(_))));
+        assert!(matches!(out(Next::Soon, None, &[], &["n"]), Ok(Next::Soon)), "it is looked at again anyway");
+    }
+}

@@ -160,13 +160,45 @@ fn another_version_of_the_kind_in_kcp_is_no_change_of_the_copy() {
 }
 
 #[test]
-fn a_copy_that_is_handed_over_becomes_what_its_new_source_says() {
+fn a_copy_that_is_handed_over_becomes_what_its_new_source_says_and_comes_to_rest() {
+    for (apply, replicas) in [(false, 1), (false, 5), (true, 1), (true, 5)] {
+        let with = |spec: Value| Rules { apply, ..rules(spec) };
+        let mut model = Model::with_source(json!({"replicas": 1}));
+        model.settle(&with(json!({})));
+        model.copy.as_mut().unwrap()["spec"]["replicas"] = replicas.into();
+        model.source.as_mut().unwrap()["metadata"]["uid"] = "another".into();
+        model.settle(&with(json!({"adoption": "TakeOver"})));
+        model.settle(&with(json!({})));
+        let copy = model.copy.unwrap();
+        assert_eq!(copy["spec"], json!({"replicas": 1}), "{apply} {replicas}");
+        assert_eq!(copy["metadata"]["annotations"][REMOTE_UID], "another", "{apply} {replicas}");
+    }
+}
+
+#[test]
+fn an_operators_change_survives_the_loss_of_the_memory() {
+    let mut model = Model::with_source(json!({"replicas": 1, "image": "a"}));
+    model.settle(&rules(json!({})));
+    model.copy.as_mut().unwrap()["spec"]["image"] = "local".into();
+    model.state = State::default();
+    model.settle(&rules(json!({})));
+    assert_eq!(model.copy.unwrap()["spec"]["image"], "local");
+}
+
+#[test]
+fn what_is_applied_holds_no_status_and_is_remembered_as_applied() {
+    let applying = Rules { apply: true, ..rules(json!({})) };
     let mut model = Model::with_source(json!({"replicas": 1}));
     model.settle(&rules(json!({})));
-    model.copy.as_mut().unwrap()["spec"]["replicas"] = 5.into();
-    model.source.as_mut().unwrap()["metadata"]["uid"] = "another".into();
-    model.settle(&rules(json!({"adoption": "TakeOver"})));
-    assert_eq!(model.copy.unwrap()["spec"], json!({"replicas": 1}));
+    model.copy.as_mut().unwrap()["status"] = json!({"ready": true});
+    model.settle(&rules(json!({})));
+    model.set_spec(json!({"replicas": 2}));
+    let plan = model.plan(&applying);
+    let object =
+        plan.steps.iter().find_map(|step| if let Step::Apply { object, .. } = step { Some(object) } else { None });
+    assert_eq!(object.unwrap().get("status"), None, "{plan:?}");
+    model.settle(&applying);
+    assert!(model.state.entries().all(|(_, entry)| entry.is_applied()), "{:?}", model.state);
 }
 
 #[test]

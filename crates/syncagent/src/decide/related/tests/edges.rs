@@ -32,17 +32,19 @@ fn labels_of_a_copy_without_the_name_of_an_agent_prove_nothing() {
 }
 
 #[test]
-fn a_shared_copy_that_an_operator_has_changed_is_everybodys_copy_all_the_same() {
-    let rules = rules(json!([referred("kcp")]));
-    let mut world = settled(&rules, "kcp");
-    world.edit("service", "Secret", "s", json!({"data": {"local": "1"}}));
-    let source = json!({"apiVersion": "example.com/v1", "kind": "CronTab", "spec": {"image": "s"},
-        "metadata": {"name": "b", "namespace": "default", "uid": "b"}});
-    world.put("kcp", "CronTab", "default", source);
-    world.settle(&rules, "b");
-    let plan = world.plan(&rules, "b");
-    assert!(plan.problems.is_empty(), "{plan:?}");
-    assert_eq!(world.states["b"].records().count(), 1);
+fn a_shared_copy_that_somebody_has_changed_is_everybodys_copy_all_the_same() {
+    for (origin, destination) in [("kcp", "service"), ("service", "kcp")] {
+        let rules = rules(json!([referred(origin)]));
+        let mut world = settled(&rules, origin);
+        world.edit(destination, "Secret", "s", json!({"data": {"local": "1"}}));
+        let source = json!({"apiVersion": "example.com/v1", "kind": "CronTab", "spec": {"image": "s"},
+            "metadata": {"name": "b", "namespace": "default", "uid": "b"}});
+        world.put("kcp", "CronTab", "default", source);
+        world.settle(&rules, "b");
+        let plan = world.plan(&rules, "b");
+        assert!(plan.problems.is_empty(), "{origin}: {plan:?}");
+        assert_eq!(world.states["b"].records().count(), 1, "{origin}");
+    }
 }
 
 #[test]
@@ -137,6 +139,9 @@ fn objects_of_different_kinds_and_one_name_have_a_memory_each() {
     let map =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s", "uid": "m"}, "data": {"x": "y"}});
     world.put("kcp", "ConfigMap", "default", map);
+    let plan = world.plan(&rules, "a");
+    let [Step::Track { records }] = plan.steps.as_slice() else { panic!("{plan:?}") };
+    assert_ne!(records[0].0, records[1].0);
     world.settle(&rules, "a");
     assert_eq!(world.states["a"].records().count(), 2);
     world.edit("kcp", "Secret", "s", json!({"data": {"k": null}}));
@@ -198,4 +203,30 @@ fn an_entry_that_cannot_be_read_keeps_its_copies_and_annotations() {
     };
     let plan = decide(&rules, seen).unwrap();
     assert!(plan.is_settled(), "{plan:?}");
+}
+
+#[test]
+fn an_object_that_is_taken_over_is_written_as_a_whole_before_anything_is_applied_to_it() {
+    let rules = Rules { apply: true, ..rules(json!([referred("kcp")])) };
+    let mut world = settled(&rules, "kcp");
+    replaced(&mut world, "service", json!({"syncagent.kcp.io/adoption": "TakeOver"}));
+    world.settle(&rules, "a");
+    assert_eq!(world.get("service", "Secret", "s").unwrap()["data"], json!({"k": "v"}));
+}
+
+#[test]
+fn an_immutable_copy_is_made_anew_however_it_is_written() {
+    for apply in [false, true] {
+        let rules = Rules { apply, ..rules(json!([referred("kcp")])) };
+        let mut world = World::with(&rules, &[("a", "s")]);
+        world.secret("kcp", "s");
+        world.edit("kcp", "Secret", "s", json!({"immutable": true}));
+        world.settle(&rules, "a");
+        let before = world.get("service", "Secret", "s").unwrap()["metadata"]["uid"].clone();
+        world.edit("kcp", "Secret", "s", json!({"data": {"k": "w"}}));
+        world.settle(&rules, "a");
+        let after = world.get("service", "Secret", "s").unwrap();
+        assert_eq!(after["data"]["k"], "w", "{apply}");
+        assert_ne!(after["metadata"]["uid"], before, "{apply}");
+    }
 }

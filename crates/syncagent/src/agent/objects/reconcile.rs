@@ -21,7 +21,7 @@ use super::execute::{Executor, StepError};
 use super::hop::{Hop, Tally};
 use super::reach::Reaching;
 use super::related::{Read, ReadError, Reader, Unseen};
-use super::syncer::Shared;
+use super::syncer::{Shared, Told};
 use super::{copies, kinds, others};
 use crate::agent::connect::resource;
 use crate::agent::events::Type;
@@ -176,7 +176,7 @@ pub(super) async fn reconcile(
     let Some(source) = source else {
         shared.related.forget(&shared.user(request));
         shared.reach.forget(request);
-        shared.note_taken(request, None);
+        shared.note_told(request, None);
         shared.note_orphan(request, orphan(shared, &source_key(request)).as_ref());
         shared.context.metrics.hops.forget(request);
         return Ok(Next::OnChange);
@@ -187,8 +187,10 @@ pub(super) async fn reconcile(
     // A panic is a defect, but one object must not take the others down with it.
     let result = AssertUnwindSafe(process(shared, request, cluster, (&source, too_deep), since)).catch_unwind().await;
     let result = result.unwrap_or(Err(ReconcileError::Panic));
-    let taken = result.as_ref().err().filter(|error| error.is_taken());
-    let is_news = shared.note_taken(request, taken.map(ToString::to_string)) || taken.is_none();
+    // What only others can mend is tried again and again, but told once.
+    let lasting = result.as_ref().err().filter(|error| error.is_taken() || error.is_transient());
+    let told = lasting.map(|error| Told { message: error.for_consumer(), taken: error.is_taken() });
+    let is_news = shared.note_told(request, told) || lasting.is_none();
     if let (Err(error), Some(explained)) = (&result, &shared.context.explained) {
         explained.tell(&shared.rules().name, request, Err(error.to_string()));
     } else if let Err(error) = &result

@@ -47,6 +47,15 @@ pub(super) struct Syncer {
     _shown: Shown,
 }
 
+/// What a consumer was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    /// In these words.
+    pub message: String,
+    /// Whether another object is in the place of the copy.
+    pub taken: bool,
+}
+
 /// What the tasks of a syncer share.
 pub(super) struct Shared {
     pub context: Arc<Context>,
@@ -70,8 +79,8 @@ pub(super) struct Shared {
     orphaned: Mutex<HashSet<Key>>,
     /// Objects that failed when they were last looked at.
     failing: Mutex<HashSet<Key>>,
-    /// What was told about objects in the place of whose copy another object is.
-    taken: Mutex<HashMap<Key, String>>,
+    /// What consumers were told about what does not end by itself soon.
+    told: Mutex<HashMap<Key, Told>>,
     rules: watch::Sender<Arc<Rules>>,
     /// Objects to look at although they have not changed themselves.
     looks: mpsc::UnboundedSender<Key>,
@@ -117,7 +126,7 @@ impl Syncer {
             let_go: Mutex::default(),
             orphaned: Mutex::default(),
             failing: Mutex::default(),
-            taken: Mutex::default(),
+            told: Mutex::default(),
             rules: watch::Sender::new(rules),
             looks,
         });
@@ -232,14 +241,14 @@ impl Shared {
 
     /// Whether another object was in the place of the copy when it was last looked at.
     pub fn was_taken(&self, key: &Key) -> bool {
-        self.taken.lock().contains_key(key)
+        self.told.lock().get(key).is_some_and(|told| told.taken)
     }
 
-    /// Notes what is to be told about a place that is taken, or that it is not, and says whether it is news.
-    pub fn note_taken(&self, key: &Key, problem: Option<String>) -> bool {
-        let mut all = self.taken.lock();
-        let Some(problem) = problem else { return all.remove(key).is_some() };
-        all.insert(key.clone(), problem.clone()).is_none_or(|before| before != problem)
+    /// Notes what is to be told, if anything is, and says whether it is news.
+    pub fn note_told(&self, key: &Key, told: Option<Told>) -> bool {
+        let mut all = self.told.lock();
+        let Some(told) = told else { return all.remove(key).is_some() };
+        all.insert(key.clone(), told.clone()).is_none_or(|before| before != told)
     }
 
     /// Notes that an object was let go, or is taken care of again.

@@ -267,9 +267,9 @@ impl Pair<'_> {
     pub fn remove(&self, steps: &mut Vec<Step>) -> Progress {
         if let Some(copy) = self.copy {
             if !is_deleting(copy) {
-                self.report(steps, Event::Cleanup);
                 let consumer = (self.source_at.side == Side::Kcp).then_some(self.source);
                 steps.push(delete(self.copy_at.clone(), copy, consumer));
+                self.report(steps, Event::Cleanup);
             }
             return Progress::Waiting;
         }

@@ -21,7 +21,7 @@ use super::execute::{Executor, StepError};
 use super::hop::{Hop, Tally};
 use super::reach::Reaching;
 use super::related::{Read, ReadError, Reader, Unseen};
-use super::syncer::{Shared, Told};
+use super::syncer::{Shared, Warned};
 use super::{copies, kinds, others};
 use crate::agent::connect::resource;
 use crate::agent::events::Type;
@@ -189,7 +189,7 @@ pub(super) async fn reconcile(
     let result = result.unwrap_or(Err(ReconcileError::Panic));
     // What only others can mend is tried again and again, but told once.
     let lasting = result.as_ref().err().filter(|error| error.is_taken() || error.is_transient());
-    let told = lasting.map(|error| Told { message: error.for_consumer(), taken: error.is_taken() });
+    let told = lasting.map(|error| Warned { message: error.for_consumer(), taken: error.is_taken() });
     let is_news = shared.note_told(request, told) || lasting.is_none();
     if let (Err(error), Some(explained)) = (&result, &shared.context.explained) {
         explained.tell(&shared.rules().name, request, Err(error.to_string()));

@@ -47,9 +47,9 @@ pub(super) struct Syncer {
     _shown: Shown,
 }
 
-/// What a consumer was told.
+/// What a consumer was warned of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Warned {
     /// In these words.
     pub message: String,
     /// Whether another object is in the place of the copy.
@@ -80,7 +80,7 @@ pub(super) struct Shared {
     /// Objects that failed when they were last looked at.
     failing: Mutex<HashSet<Key>>,
     /// What consumers were told about what does not end by itself soon.
-    told: Mutex<HashMap<Key, Told>>,
+    told: Mutex<HashMap<Key, Warned>>,
     rules: watch::Sender<Arc<Rules>>,
     /// Objects to look at although they have not changed themselves.
     looks: mpsc::UnboundedSender<Key>,
@@ -245,7 +245,7 @@ impl Shared {
     }
 
     /// Notes what is to be told, if anything is, and says whether it is news.
-    pub fn note_told(&self, key: &Key, told: Option<Told>) -> bool {
+    pub fn note_told(&self, key: &Key, told: Option<Warned>) -> bool {
         let mut all = self.told.lock();
         let Some(told) = told else { return all.remove(key).is_some() };
         all.insert(key.clone(), told.clone()).is_none_or(|before| before != told)

@@ -66,9 +66,9 @@ impl<'a> Held<'a> {
             && !self.others.iter().any(|other| other.copy)
         {
             if !is_deleting(copy) {
-                self.report(steps, Event::Cleanup);
                 let consumer = self.origin.filter(|_| self.record.origin.side == Side::Kcp);
                 steps.push(delete(self.record.copy.clone(), copy, consumer));
+                self.report(steps, Event::Cleanup);
             }
             return Progress::Waiting;
         }

@@ -399,6 +399,14 @@ impl State {
         }
     }
 
+    /// Notes what was written, and for a related object which object its copy is.
+    pub fn note_written(&mut self, key: &str, applied: Applied, uid: Option<&str>) {
+        self.note_as(key, applied);
+        if let Some(uid) = uid {
+            self.note_copy(key, uid);
+        }
+    }
+
     /// Notes which object is the copy of a related object.
     pub fn note_copy(&mut self, key: &str, uid: &str) {
         if let Some(record) = self.records.get_mut(key) {
@@ -601,7 +609,8 @@ mod tests {
         assert_eq!(state.others_in_kcp(&primary).len(), 1);
         state.track(&key, record.clone());
         assert!(state.others_in_kcp(&primary).is_empty());
-        state.note_copy(&key, "u");
+        state.note_written(&key, Applied::Whole(json!({"kind": "Secret"})), Some("u"));
+        assert!(state.entry(&key).unwrap().is_at(&json!({})));
         state.track(&key, record.clone());
         assert_eq!(state.record(&key).unwrap().uid.as_deref(), Some("u"));
         let mut elsewhere = record;

@@ -176,13 +176,8 @@ impl Executor<'_> {
             }
             Step::Remember { entry, value, copy, instead } => {
                 let copy = copy.and_then(|at| Some(self.objects.get(&at)?["metadata"]["uid"].as_str()?.to_owned()));
-                let note = |state: &mut State| {
-                    state.note_as(&entry, instead.map_or(Applied::Whole(value), Applied::Sum));
-                    if let Some(uid) = copy {
-                        state.note_copy(&entry, &uid);
-                    }
-                };
-                self.remember(verb, note).await
+                let applied = instead.map_or(Applied::Whole(value), Applied::Sum);
+                self.remember(verb, |state| state.note_written(&entry, applied, copy.as_deref())).await
             }
             Step::Track { records } => self.remember(verb, |state| state.track_all(records)).await,
             Step::Drop { entry } => self.remember(verb, |state| state.drop_entry(&entry)).await,
@@ -249,7 +244,7 @@ impl Executor<'_> {
             patched => return self.wrote("edit", at, patched),
         };
         let live = client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source))?;
-        let Some(mut live) = live.filter(|live| guard.holds(live)) else {
+        let Some(mut live) = still_meant(live, guard) else {
             return Err(StepError::Stale(at.to_string()));
         };
         if refused.is_invalid() {
@@ -431,6 +426,11 @@ fn finalizers_patch(finalizers: &[String], held_by: Option<Value>, resource_vers
     patch
 }
 
+/// An object as it is now, if it is still the one that a change was made for.
+fn still_meant(live: Option<Value>, guard: &Guard) -> Option<Value> {
+    live.filter(|live| guard.holds(live))
+}
+
 /// Exactly the object that was seen, not one that has taken its place.
 fn delete_options(uid: String, dependents: Dependents) -> DeleteOptions {
     let propagation_policy = Some(dependents.policy().to_owned());
@@ -477,6 +477,14 @@ mod tests {
         assert_eq!(patch(None), expected);
         assert_eq!(patch(Some(json!("a")))["metadata"]["annotations"], json!({HELD_BY: "a"}));
         assert_eq!(patch(Some(Value::Null))["metadata"]["annotations"], json!({HELD_BY: null}));
+    }
+
+    #[test]
+    fn a_change_is_made_only_to_what_it_was_made_for() {
+        let guard = Guard::Version("7".to_owned());
+        let at_version = |version: &str| Some(json!({"metadata": {"resourceVersion": version}}));
+        assert!(still_meant(at_version("7"), &guard).is_some());
+        assert!(still_meant(at_version("8"), &guard).is_none() && still_meant(None, &guard).is_none());
     }
 
     fn answered(code: u16, reason: &str) -> StepError {

@@ -8,7 +8,6 @@
 
 pub mod family;
 pub mod hops;
-mod lookout;
 mod page;
 mod process;
 mod recent;
@@ -25,7 +24,6 @@ use parking_lot::Mutex;
 
 use family::Family;
 use hops::Hops;
-pub use lookout::Lookout;
 pub use page::Page;
 use recent::Recent;
 
@@ -47,8 +45,6 @@ pub struct Metrics {
     pub hops: Hops,
     /// What failed lately.
     pub recent: Recent,
-    /// The objects themselves, for the dashboard.
-    pub lookout: Lookout,
 }
 
 impl fmt::Debug for Metrics {

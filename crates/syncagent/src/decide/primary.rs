@@ -74,8 +74,8 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
     let source_at = Place {
         side: Side::Kcp,
         kind: Arc::new(rules.remote.clone()),
-        namespace: rules.remote.namespaced.then(|| seen.key.namespace.clone()),
-        name: seen.key.name.clone(),
+        namespace: rules.remote.namespaced.then(|| seen.key.namespace.to_string()),
+        name: seen.key.name.to_string(),
     };
     let deleting = is_deleting(source);
     let let_go = seen.is_let_go(rules);

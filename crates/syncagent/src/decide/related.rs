@@ -443,7 +443,7 @@ impl Context<'_> {
 
     fn new_key(&self, record: &Record, taken: &HashSet<String>) -> String {
         let at = &record.origin;
-        let cluster = if at.side == Side::Kcp { &self.source.cluster } else { "" };
+        let cluster = if at.side == Side::Kcp { &*self.source.cluster } else { "" };
         let plain = entry_key(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name);
         let last = self.state.entry(&plain).and_then(|entry| entry.last.as_ref()?.whole());
         let is_other_kind = last.is_some_and(|last| last["kind"] != at.kind.kind.as_str());

@@ -16,7 +16,8 @@ use sha1::{Digest, Sha1};
 use tokio::time::Instant;
 
 use super::definition::crds;
-use crate::agent::Timing;
+use crate::agent::retry::wait_until;
+use crate::agent::timing::Timing;
 use crate::rules::crd::{Crd, Names};
 use crate::rules::hex;
 use crate::rules::openapi::{self, Models, Served};
@@ -89,12 +90,6 @@ impl Kinds {
     /// Waits until there is something new: an answer, or the time to ask again.
     pub(super) async fn changed(&mut self) {
         let due = self.known.values().filter_map(|asked| asked.due).min();
-        let again = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
         let answered = async {
             match self.asking.next().await {
                 Some(answered) => answered,
@@ -102,7 +97,7 @@ impl Kinds {
             }
         };
         tokio::select! {
-            () = again => {}
+            () = wait_until(due) => {}
             (kind, answer) = answered => {
                 let Some(asked) = self.known.get_mut(&kind) else { return };
                 let Timing { known_kind, absent_kind, .. } = self.timing;

@@ -7,17 +7,16 @@ use carrick_client::watch::{WatchOptions, watch};
 use carrick_client::{Client, ListOptions, Resource};
 use futures::{FutureExt, StreamExt};
 use tokio::sync::watch::Sender;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Catalog;
 use super::definition::crds;
 use super::kinds::Kinds;
 use super::shelf::{Shelf, local_problem};
-use crate::agent::Timing;
-use crate::agent::backoff::Backoff;
 use crate::agent::health::Health;
 use crate::agent::metrics::Metrics;
+use crate::agent::retry::Retry;
+use crate::agent::timing::Timing;
 use crate::api::{GROUP, VERSION};
 use crate::rules::AgentDefaults;
 
@@ -56,21 +55,14 @@ pub(crate) async fn run(
     let mut crd_events = pin!(watch(local.metadata_only(), crds(), WatchOptions::default()));
     let mut kinds = Kinds::new(timing);
     let mut shelf = Shelf::new(local.clone(), defaults);
-    let mut backoff = Backoff::for_servers();
-    let mut retry: Option<Instant> = None;
+    let mut retry = Retry::for_servers();
     loop {
-        let again = async {
-            match retry {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             () = stop.cancelled() => return,
             Some(event) = pr_events.next() => shelf.on_pr(event, &pr_part),
             Some(event) = crd_events.next() => shelf.on_crd(event, &crd_part),
             () = kinds.changed() => {}
-            () = again => {}
+            () = retry.due() => {}
         }
         // What has arrived already is taken along, so that a list of a thousand objects is looked at once.
         while let Some(Some(event)) = pr_events.next().now_or_never() {
@@ -86,17 +78,16 @@ pub(crate) async fn run(
             () = stop.cancelled() => return,
             read = shelf.read_missing() => read,
         };
-        retry = match read {
+        match read {
             Ok(()) => {
                 read_part.works();
-                backoff.reset();
-                None
+                retry.succeeded();
             }
             Err(error) => {
                 read_part.fails(&local_problem(&error));
-                Some(Instant::now() + backoff.pause())
+                retry.failed();
             }
-        };
+        }
         metrics.set_published_resources(shelf.count());
         kinds.want(&local, &shelf.without_crd());
         let next = shelf.catalog(&catalog.borrow(), &kinds);

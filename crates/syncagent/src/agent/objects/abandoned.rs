@@ -9,7 +9,7 @@ use carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::Context;
+use super::context::Context;
 use crate::agent::catalog::{Catalog, published_resources};
 use crate::agent::connect;
 use crate::api::AGENT_NAME;

@@ -1,17 +1,16 @@
 //! Executing steps: the one place that writes.
-#![allow(clippy::result_large_err)] // failures are rare, and told at once
+#![allow(clippy::result_large_err)] // failures are rare, and reported at once
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
-use parking_lot::Mutex;
+use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object};
 use serde_json::{Value, json};
-use thiserror::Error;
-use tokio::sync::OnceCell;
 
 use super::kinds::resource;
+use super::namespaces::Namespaces;
 use super::states::States;
+use super::step_error::StepError;
 use crate::agent::events::{Recorder, Type};
 use crate::api::{AGENT_NAME, FIELD_MANAGER, HELD_BY, REMOTE_NAMESPACE_HASH, REMOTE_UID};
 use crate::decide::adopt::{Adoption, adopt};
@@ -22,112 +21,8 @@ use crate::decide::{Claim, Dependents, Event, Place, Side, Step, claim, refused_
 use crate::rules::Rules;
 use crate::rules::metadata::{Link, SourceKey, annotation, label};
 
-/// Why a step could not be executed.
-#[derive(Debug, Error)]
-pub(super) enum StepError {
-    /// A server refused or did not answer.
-    #[error("cannot {verb} {at}: {source}")]
-    Write {
-        /// What was tried.
-        verb: &'static str,
-        /// On which object.
-        at: String,
-        /// What the server said.
-        source: Error,
-    },
-    /// The place of a new copy is taken.
-    #[error(
-        "{at} exists already and belongs to {owner}; change spec.naming of the PublishedResource, remove that object, or give it away by its annotation syncagent.kcp.io/adoption: TakeOver"
-    )]
-    Foreign {
-        /// The object.
-        at: String,
-        /// Who owns it.
-        owner: String,
-    },
-    /// The place of a new copy is taken by an object that nobody has offered.
-    #[error(
-        "{0} was there before, and nobody said that it may become a copy; remove or rename it, change spec.naming of the PublishedResource, or let it be taken over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
-    )]
-    Refused(String),
-    /// A status does not fit its schema. It is not sent again until it changes.
-    #[error("{0}")]
-    StatusRefused(String),
-    /// Somebody else has written the copy since it was looked at.
-    #[error("{0} was written by somebody else meanwhile; it is looked at again")]
-    Stale(String),
-    /// A copy was not visible before.
-    #[error("a copy is still there: {0}; it is looked at again")]
-    CopyLeft(String),
-}
-
-impl StepError {
-    /// Whether somebody else was faster: nothing is wrong, the object is just decided anew.
-    pub fn is_race(&self) -> bool {
-        match self {
-            Self::Write { source, .. } => source.is_conflict() || source.is_already_exists(),
-            Self::Foreign { .. } | Self::Refused(_) | Self::StatusRefused(_) => false,
-            Self::CopyLeft(_) | Self::Stale(_) => true,
-        }
-    }
-
-    /// What is wrong, if that is the consumer's business: the order itself is refused, or its place is taken.
-    pub fn for_consumer(&self) -> Option<String> {
-        match self {
-            Self::Write { verb: "create" | "edit" | "replace", source, .. } if source.is_invalid() => {
-                source.status().map(|status| status.message.clone())
-            }
-            Self::Foreign { .. } | Self::Refused(_) => Some(self.to_string()),
-            _ => None,
-        }
-    }
-
-    /// Whether something else is in the place of the copy, and stays there until its owner does something about it.
-    pub fn is_taken(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::Refused(_))
-    }
-
-    /// Whether a server knows us and says no.
-    pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Write { source, .. } if source.is_forbidden())
-    }
-
-    /// The same without anything that a server may have quoted.
-    pub fn discreet(self) -> Self {
-        match self {
-            Self::Write { verb, at, source } => Self::Write { verb, at, source: source.discreet() },
-            other => other,
-        }
-    }
-
-    /// The object, in words, that the agent may not write.
-    pub fn refused(&self) -> Option<&str> {
-        match self {
-            Self::Write { at, source, .. } if source.is_forbidden() => Some(at),
-            _ => None,
-        }
-    }
-
-    /// Whether a server has too much to do.
-    pub fn is_overload(&self) -> bool {
-        matches!(self, Self::Write { source, .. } if source.is_overload())
-    }
-
-    /// Whether a server is at fault, so that it may work by itself later.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Write { source, .. } if source.is_transient())
-    }
-}
-
-/// Namespaces that are known to exist, by the URL of their server, so that they are not asked for again and again.
-#[derive(Default)]
-pub(super) struct Namespaces(Mutex<HashMap<(String, String), Known>>);
-
-/// Whether a namespace is known to exist; whoever asks while another one finds out waits for that.
-type Known = Arc<OnceCell<()>>;
-
 /// Executes the steps of one object.
-pub(super) struct Executor<'a> {
+pub(super) struct StepExecutor<'a> {
     pub kcp: &'a Client,
     pub local: &'a Client,
     pub states: &'a States,
@@ -145,7 +40,7 @@ pub(super) struct Executor<'a> {
     pub objects: HashMap<Place, Value>,
 }
 
-impl Executor<'_> {
+impl StepExecutor<'_> {
     /// Executes one step.
     pub async fn execute(&mut self, step: Step) -> Result<(), StepError> {
         let verb = step.verb();
@@ -331,7 +226,7 @@ impl Executor<'_> {
             let Err(refused) = &created else { return self.wrote("create", at, created) };
             if refused.is_not_found() {
                 // The namespace may have been deleted since it was last seen.
-                self.namespaces.0.lock().clear();
+                self.namespaces.forget();
             }
             if !refused.is_already_exists() {
                 return self.wrote("create", at, created);
@@ -358,13 +253,10 @@ impl Executor<'_> {
 
     async fn ensure_namespace(&self, side: Side, name: &str) -> Result<(), StepError> {
         // A primary is in its namespace, so that exists.
-        if side == Side::Kcp && name == self.key.namespace {
+        if side == Side::Kcp && name == &*self.key.namespace {
             return Ok(());
         }
-        let client = self.client(side);
-        let known = self.namespaces.0.lock().entry((client.url().to_owned(), name.to_owned())).or_default().clone();
-        // Of many objects for one namespace only the first one asks.
-        known.get_or_try_init(|| make_namespace(client, side, name)).await.copied()
+        self.namespaces.ensure(self.client(side), side, name).await
     }
 
     /// The cache is behind the server now and then; before a source is let go the server itself is asked.
@@ -441,27 +333,8 @@ fn failed(verb: &'static str, at: &Place, source: Error) -> StepError {
     StepError::Write { verb, at: at.to_string(), source }
 }
 
-/// Makes sure that a namespace exists. Consumers' namespaces mostly do, those for copies mostly do not.
-async fn make_namespace(client: &Client, side: Side, name: &str) -> Result<(), StepError> {
-    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
-    let fail = |verb, source| StepError::Write { verb, at: format!("namespace {name}"), source };
-    let exists = async || client.get(&namespaces, None, name).await.map(|found| found.is_some());
-    if side == Side::Kcp && exists().await.map_err(|source| fail("get", source))? {
-        return Ok(());
-    }
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    match client.create(&namespaces, None, &namespace).await {
-        // Who may not create namespaces may have been given this one.
-        Err(source) if source.is_forbidden() && exists().await.unwrap_or(false) => Ok(()),
-        Err(source) if !source.is_already_exists() => Err(fail("create", source)),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use carrick_client::Status;
-
     use super::*;
 
     #[test]
@@ -485,24 +358,5 @@ mod tests {
         let at_version = |version: &str| Some(json!({"metadata": {"resourceVersion": version}}));
         assert!(still_meant(at_version("7"), &guard).is_some());
         assert!(still_meant(at_version("8"), &guard).is_none() && still_meant(None, &guard).is_none());
-    }
-
-    fn answered(code: u16, reason: &str) -> StepError {
-        let message = "spec.password: Hunter2 is too short".to_owned();
-        let status = Status { code, reason: reason.to_owned(), message, ..Status::default() };
-        StepError::Write { verb: "create", at: "service Secret ns/one".to_owned(), source: status.into() }
-    }
-
-    #[test]
-    fn whoever_was_slower_has_not_failed() {
-        assert!(answered(409, "Conflict").is_race() && answered(409, "AlreadyExists").is_race());
-        assert!(StepError::Stale(String::new()).is_race() && StepError::CopyLeft(String::new()).is_race());
-        assert!(!answered(422, "Invalid").is_race() && !StepError::Refused(String::new()).is_race());
-    }
-
-    #[test]
-    fn what_a_server_quotes_is_not_told() {
-        assert!(answered(422, "Invalid").to_string().contains("Hunter2"));
-        assert!(!answered(422, "Invalid").discreet().to_string().contains("Hunter2"));
     }
 }

@@ -9,7 +9,8 @@ use carrick_multicluster::{Fleet, FleetEvent};
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, copies};
+use super::context::Context;
+use super::copies;
 use crate::agent::health::{Health, Part};
 
 /// The clusters on both sides. Cloning shares them.

@@ -1,20 +1,21 @@
-//! Counts the steps of one look at an object, and what they mean for its way from source to copy and back.
+//! Counts the steps of one reconcile, and what they mean for the way from source to copy and back.
 
-use carrick_multicluster::{Key, Pace};
+use carrick_multicluster::Pace;
 use tokio::time::Instant;
 
 use crate::agent::metrics::Metrics;
 use crate::decide::{Place, Side, Step};
 use crate::rules::Rules;
+use crate::rules::metadata::SourceKey;
 
-/// One look at one object.
+/// One reconcile of one object.
 pub(super) struct Tally<'a> {
     /// Where it is counted.
     pub metrics: &'a Metrics,
     /// Who learns how long servers take.
     pub pace: &'a Pace,
     /// Which object.
-    pub object: &'a Key,
+    pub object: &'a SourceKey,
     /// Since when its change is known.
     pub since: Instant,
 }

@@ -7,20 +7,20 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_client::{Client, Error, ListOptions, Resource};
-use carrick_multicluster::Key;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::decide::{Place, Side};
 use crate::rules::ApiKind;
+use crate::rules::metadata::SourceKey;
 
 /// How long something may be refused, against what the binding says, before it is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Since when objects are refused, by order and by what it is.
 #[derive(Default)]
-pub(super) struct Reach(Mutex<HashMap<Key, HashMap<String, Instant>>>);
+pub(super) struct Reach(Mutex<HashMap<SourceKey, HashMap<String, Instant>>>);
 
 /// The same for one order.
 #[derive(Clone, Copy)]
@@ -30,12 +30,12 @@ pub(super) struct Reaching<'a> {
     /// The consumer's workspace.
     pub kcp: &'a Client,
     /// The order.
-    pub order: &'a Key,
+    pub order: &'a SourceKey,
 }
 
 impl Reach {
     /// Forgets an order.
-    pub fn forget(&self, order: &Key) {
+    pub fn forget(&self, order: &SourceKey) {
         self.0.lock().remove(order);
     }
 }

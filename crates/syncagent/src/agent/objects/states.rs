@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::uses::{Told, Uses};
-use crate::agent::backoff::Backoff;
+use super::uses::{SecretUses, Uses};
 use crate::agent::health::Part;
+use crate::agent::retry::Backoff;
 use crate::api::{OBJECT_STATE, REMOTE_CLUSTER, REMOTE_KIND, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH};
 use crate::decide::state::{State, secret_labels, secret_name};
 use crate::decide::{Other, Record};
@@ -32,7 +32,7 @@ pub(super) struct States {
     client: Client,
     namespace: String,
     known: Mutex<Known>,
-    /// Which related objects they tell of.
+    /// Which related objects they note.
     uses: Mutex<Uses>,
     /// Names of Secrets that may or may not exist: creating them failed, or the answer was lost.
     doubtful: Mutex<HashSet<String>>,
@@ -62,7 +62,7 @@ struct Kept {
     version: Box<str>,
     subject: Subject,
     kind: Arc<str>,
-    data: Box<[Entry]>,
+    data: Box<[DataEntry]>,
     /// Whether the Secret holds more than is kept.
     partial: bool,
     /// All metadata, if somebody has added something.
@@ -70,7 +70,7 @@ struct Kept {
 }
 
 /// A key and its text.
-type Entry = (Box<str>, Box<[u8]>);
+type DataEntry = (Box<str>, Box<[u8]>);
 
 impl Kept {
     fn state(&self) -> State {
@@ -266,7 +266,7 @@ impl States {
     }
 
     /// What other primaries than this one remember about the original or the copy of a record.
-    pub fn others(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(Told, Other)> {
+    pub fn others(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(SecretUses, Other)> {
         self.uses.lock().others(&self.name(kind, source), &source.cluster, record)
     }
 
@@ -324,7 +324,7 @@ impl States {
     }
 
     fn learn(&self, name: &str, secret: Option<&Value>) {
-        self.uses.lock().set(name, secret.and_then(told));
+        self.uses.lock().set(name, secret.and_then(secret_uses));
         self.doubtful.lock().remove(name);
         if secret.is_none() {
             self.implied.lock().remove(name);
@@ -408,7 +408,7 @@ fn hash(kind: &str, cluster: &str, namespace: &str, name: &str) -> Subject {
     hasher.finish()
 }
 
-fn data_of(secret: &Value) -> Box<[Entry]> {
+fn data_of(secret: &Value) -> Box<[DataEntry]> {
     let decoded = |(key, text): (&String, &Value)| {
         let bytes = BASE64.decode(text.as_str()?.as_bytes()).ok()?;
         Some((key.as_str().into(), bytes.into()))
@@ -420,10 +420,10 @@ fn state_of(secret: &Value) -> State {
     State::from_data(data_of(secret).iter().map(|(key, text)| (&**key, &**text)))
 }
 
-/// What a Secret tells of related objects. One entry alone is that of the primary and needs no look.
-fn told(secret: &Value) -> Option<Told> {
+/// What a Secret notes about related objects. One entry alone is that of the primary and need not be read.
+fn secret_uses(secret: &Value) -> Option<SecretUses> {
     let several = secret["data"].as_object().is_some_and(|data| data.len() > 1);
-    several.then(|| Told::by(&secret["metadata"]["labels"], &state_of(secret))).flatten()
+    several.then(|| SecretUses::by(&secret["metadata"]["labels"], &state_of(secret))).flatten()
 }
 
 #[cfg(test)]
@@ -486,7 +486,7 @@ mod tests {
     /// Learns that an order uses a related object.
     fn learn(states: &States, version: &str, source: &SourceKey) {
         let mut state = State::default();
-        let metadata = json!({"namespace": source.namespace, "name": source.name});
+        let metadata = json!({"namespace": &*source.namespace, "name": &*source.name});
         let value = json!({"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": metadata});
         state.note(&entry_key(&source.cluster, &source.namespace, &source.name), value);
         state.track("related", record());

@@ -4,25 +4,18 @@
 //! cluster. What nobody cared about before is read once from the server, and kept fresh by the watch from then on.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 
 use carrick_client::Object;
 use carrick_client::watch::Event;
-use carrick_multicluster::Key;
 
+use super::keys::{ClusterNamespace, PrimaryKey};
 use super::marked::Marked;
 use crate::rules::provenance::Provenance;
 use crate::rules::selector::Selector;
 
-/// A primary that cares, and the PublishedResource it belongs to.
-pub(in crate::agent::objects) type User = (Arc<str>, Key);
-
-/// Logical cluster (empty for the service cluster) and namespace (empty for cluster-scoped kinds).
-pub(super) type Room = (String, String);
-
 /// What the cache has to say.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answer<T> {
+pub(in crate::agent::objects) enum Answer<T> {
     /// This is how it is.
     Known(T),
     /// The server must be asked once.
@@ -36,7 +29,7 @@ struct Slot {
     object: Option<Object>,
     /// Whether that is how it is; otherwise the server must be asked.
     known: bool,
-    users: HashSet<User>,
+    users: HashSet<PrimaryKey>,
     /// When this was last heard of.
     round: u64,
     /// The version of its deletion: what is not newer came too late.
@@ -50,19 +43,19 @@ struct Query {
     selector: Selector,
     /// Whether all objects that match are in slots.
     complete: bool,
-    users: HashSet<User>,
+    users: HashSet<PrimaryKey>,
     round: u64,
 }
 
 /// Objects of one kind that somebody cares about.
 #[derive(Default)]
 pub(super) struct Cache {
-    slots: HashMap<Room, BTreeMap<String, Slot>>,
-    queries: HashMap<Room, Vec<Query>>,
+    slots: HashMap<ClusterNamespace, BTreeMap<String, Slot>>,
+    queries: HashMap<ClusterNamespace, Vec<Query>>,
     /// Copies that somebody made for a primary, whether or not anybody cares about them.
     marked: Marked,
     /// Who asked for marked objects while no watch knew, by endpoint.
-    waiting: HashMap<String, HashSet<User>>,
+    waiting: HashMap<String, HashSet<PrimaryKey>>,
     endpoints: HashMap<String, Watch>,
     /// Grows with every list, so that one can tell what was heard of since.
     round: u64,
@@ -77,9 +70,15 @@ struct Watch {
 
 impl Cache {
     /// One object, in which the user is interested from now on.
-    pub fn get(&mut self, user: &User, endpoint: &str, room: &Room, name: &str) -> Answer<Option<Object>> {
+    pub fn get(
+        &mut self,
+        user: &PrimaryKey,
+        endpoint: &str,
+        scope: &ClusterNamespace,
+        name: &str,
+    ) -> Answer<Option<Object>> {
         let (live, round) = (self.is_live(endpoint), self.round);
-        let slot = self.slots.entry(room.clone()).or_default().entry(name.to_owned());
+        let slot = self.slots.entry(scope.clone()).or_default().entry(name.to_owned());
         let slot = slot.or_insert_with(|| Slot { round, ..Slot::default() });
         slot.users.insert(user.clone());
         match (live, slot.known) {
@@ -90,9 +89,15 @@ impl Cache {
     }
 
     /// All objects that match, in which the user is interested from now on.
-    pub fn list(&mut self, user: &User, endpoint: &str, room: &Room, selector: &Selector) -> Answer<Vec<Object>> {
+    pub fn list(
+        &mut self,
+        user: &PrimaryKey,
+        endpoint: &str,
+        scope: &ClusterNamespace,
+        selector: &Selector,
+    ) -> Answer<Vec<Object>> {
         let (live, round) = (self.is_live(endpoint), self.round);
-        let queries = self.queries.entry(room.clone()).or_default();
+        let queries = self.queries.entry(scope.clone()).or_default();
         let at = queries.iter().position(|query| query.selector == *selector).unwrap_or_else(|| {
             queries.push(Query { selector: selector.clone(), complete: false, users: HashSet::new(), round });
             queries.len() - 1
@@ -102,7 +107,7 @@ impl Cache {
             (false, _) => Answer::Blind,
             (true, false) => Answer::Unknown,
             (true, true) => {
-                let objects = self.slots.get(room).into_iter().flat_map(BTreeMap::values);
+                let objects = self.slots.get(scope).into_iter().flat_map(BTreeMap::values);
                 let objects = objects.filter_map(|slot| slot.object.clone());
                 Answer::Known(objects.filter(|object| selector.matches(&object.labels())).collect())
             }
@@ -111,7 +116,13 @@ impl Cache {
 
     /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is told once
     /// one does.
-    pub fn marked(&mut self, user: &User, endpoint: &str, cluster: &str, owner: &str) -> Option<Vec<(String, String)>> {
+    pub fn marked(
+        &mut self,
+        user: &PrimaryKey,
+        endpoint: &str,
+        cluster: &str,
+        owner: &str,
+    ) -> Option<Vec<(String, String)>> {
         if self.is_live(endpoint) {
             return Some(self.marked.of(cluster, owner));
         }
@@ -120,9 +131,9 @@ impl Cache {
     }
 
     /// Takes in what the server answered about one object.
-    pub fn learn(&mut self, room: &Room, name: &str, object: Option<Object>) {
+    pub fn learn(&mut self, scope: &ClusterNamespace, name: &str, object: Option<Object>) {
         let round = self.round;
-        let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) else { return };
+        let Some(slot) = self.slots.get_mut(scope).and_then(|slots| slots.get_mut(name)) else { return };
         match object {
             Some(object) => slot.answer(object, round),
             // What the watch reported meanwhile is newer.
@@ -132,33 +143,33 @@ impl Cache {
     }
 
     /// Takes in a list from the server.
-    pub fn learn_list(&mut self, room: &Room, selector: &Selector, objects: Vec<Object>) {
+    pub fn learn_list(&mut self, scope: &ClusterNamespace, selector: &Selector, objects: Vec<Object>) {
         let round = self.round;
         for object in objects {
-            let slots = self.slots.entry(room.clone()).or_default();
+            let slots = self.slots.entry(scope.clone()).or_default();
             slots.entry(object.name.to_string()).or_default().answer(object, round);
         }
-        let queries = self.queries.get_mut(room).into_iter().flatten();
+        let queries = self.queries.get_mut(scope).into_iter().flatten();
         for query in queries.filter(|query| query.selector == *selector) {
             query.complete = true;
         }
     }
 
     /// The server must be asked again about an object.
-    pub fn doubt(&mut self, room: &Room, name: &str) {
-        if let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) {
+    pub fn doubt(&mut self, scope: &ClusterNamespace, name: &str) {
+        if let Some(slot) = self.slots.get_mut(scope).and_then(|slots| slots.get_mut(name)) {
             slot.known = false;
         }
     }
 
     /// The server must be asked again about everything in a cluster.
     pub fn doubt_cluster(&mut self, cluster: &str) {
-        for (_, slots) in self.slots.iter_mut().filter(|(room, _)| room.0 == cluster) {
+        for (_, slots) in self.slots.iter_mut().filter(|(scope, _)| scope.0 == cluster) {
             for slot in slots.values_mut() {
                 slot.known = false;
             }
         }
-        for (_, queries) in self.queries.iter_mut().filter(|(room, _)| room.0 == cluster) {
+        for (_, queries) in self.queries.iter_mut().filter(|(scope, _)| scope.0 == cluster) {
             for query in queries {
                 query.complete = false;
             }
@@ -166,26 +177,26 @@ impl Cache {
     }
 
     /// A user does not care about an object any more.
-    pub fn leave(&mut self, user: &User, room: &Room, name: &str) {
-        if let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) {
+    pub fn leave(&mut self, user: &PrimaryKey, scope: &ClusterNamespace, name: &str) {
+        if let Some(slot) = self.slots.get_mut(scope).and_then(|slots| slots.get_mut(name)) {
             slot.users.remove(user);
         }
-        self.tidy(room, name);
+        self.tidy(scope, name);
     }
 
     /// A user does not care about the objects that match any more.
-    pub fn leave_list(&mut self, user: &User, room: &Room, selector: &Selector) {
-        let Some(queries) = self.queries.get_mut(room) else { return };
+    pub fn leave_list(&mut self, user: &PrimaryKey, scope: &ClusterNamespace, selector: &Selector) {
+        let Some(queries) = self.queries.get_mut(scope) else { return };
         for query in queries.iter_mut().filter(|query| query.selector == *selector) {
             query.users.remove(user);
         }
         queries.retain(|query| !query.users.is_empty());
         if queries.is_empty() {
-            self.queries.remove(room);
+            self.queries.remove(scope);
         }
-        let names: Vec<String> = self.slots.get(room).into_iter().flat_map(BTreeMap::keys).cloned().collect();
+        let names: Vec<String> = self.slots.get(scope).into_iter().flat_map(BTreeMap::keys).cloned().collect();
         for name in &names {
-            self.tidy(room, name);
+            self.tidy(scope, name);
         }
     }
 
@@ -195,7 +206,7 @@ impl Cache {
     }
 
     /// Takes in one event of the watch of an endpoint, and says who cares. `serves` tells whether the endpoint serves a cluster.
-    pub fn apply(&mut self, endpoint: &str, event: &Event, serves: impl Fn(&str) -> bool) -> HashSet<User> {
+    pub fn apply(&mut self, endpoint: &str, event: &Event, serves: impl Fn(&str) -> bool) -> HashSet<PrimaryKey> {
         match event {
             Event::Begin => {
                 self.round += 1;
@@ -230,40 +241,40 @@ impl Cache {
     }
 
     /// Who can be told now.
-    fn waited(&mut self, endpoint: &str) -> HashSet<User> {
+    fn waited(&mut self, endpoint: &str) -> HashSet<PrimaryKey> {
         if self.is_live(endpoint) { self.waiting.remove(endpoint).unwrap_or_default() } else { HashSet::new() }
     }
 
-    fn upsert(&mut self, object: &Object) -> HashSet<User> {
-        let room = (object.cluster.to_string(), object.namespace.to_string());
+    fn upsert(&mut self, object: &Object) -> HashSet<PrimaryKey> {
+        let scope = (object.cluster.to_string(), object.namespace.to_string());
         let labels = object.labels();
-        self.marked.set(&room, &object.name, Provenance::key_of(&labels).as_deref(), self.round);
-        let queries = self.queries.get(&room).into_iter().flatten();
-        let mut users: HashSet<User> = queries
+        self.marked.set(&scope, &object.name, Provenance::key_of(&labels).as_deref(), self.round);
+        let queries = self.queries.get(&scope).into_iter().flatten();
+        let mut users: HashSet<PrimaryKey> = queries
             .filter(|query| query.selector.matches(&labels))
             .flat_map(|query| query.users.iter().cloned())
             .collect();
-        let known = self.slots.get(&room).is_some_and(|slots| slots.contains_key(&*object.name));
+        let known = self.slots.get(&scope).is_some_and(|slots| slots.contains_key(&*object.name));
         if !known && users.is_empty() {
             return users;
         }
         let round = self.round;
-        let slot = self.slots.entry(room.clone()).or_default().entry(object.name.to_string()).or_default();
+        let slot = self.slots.entry(scope.clone()).or_default().entry(object.name.to_string()).or_default();
         let before = slot.object.as_ref().map(|object| object.resource_version.clone());
         slot.renew(object.clone(), round);
         if before == slot.object.as_ref().map(|object| object.resource_version.clone()) {
             return HashSet::new();
         }
         users.extend(slot.users.iter().cloned());
-        self.tidy(&room, &object.name);
+        self.tidy(&scope, &object.name);
         users
     }
 
-    fn remove(&mut self, object: &Object) -> HashSet<User> {
-        let room = (object.cluster.to_string(), object.namespace.to_string());
+    fn remove(&mut self, object: &Object) -> HashSet<PrimaryKey> {
+        let scope = (object.cluster.to_string(), object.namespace.to_string());
         let round = self.round;
-        self.marked.remove(&room, &object.name);
-        let Some(slot) = self.slots.get_mut(&room).and_then(|slots| slots.get_mut(&*object.name)) else {
+        self.marked.remove(&scope, &object.name);
+        let Some(slot) = self.slots.get_mut(&scope).and_then(|slots| slots.get_mut(&*object.name)) else {
             return HashSet::new();
         };
         if slot.object.as_ref().is_some_and(|known| is_newer(known, object)) {
@@ -272,12 +283,12 @@ impl Cache {
         slot.vanish(round);
         slot.gone = version(object).max(slot.unlisted).max(slot.gone);
         let users = slot.users.clone();
-        self.tidy(&room, &object.name);
+        self.tidy(&scope, &object.name);
         users
     }
 
     /// A list is complete: what was known before and is not in it does not exist any more.
-    fn finish(&mut self, endpoint: &str, serves: impl Fn(&str) -> bool) -> HashSet<User> {
+    fn finish(&mut self, endpoint: &str, serves: impl Fn(&str) -> bool) -> HashSet<PrimaryKey> {
         let round = self.round;
         let watch = self.watch(endpoint);
         watch.synced = true;
@@ -285,38 +296,38 @@ impl Cache {
         self.marked.finish(begun, &serves);
         let mut users = self.waited(endpoint);
         let mut gone = Vec::new();
-        for (room, slots) in self.slots.iter_mut().filter(|(room, _)| serves(&room.0)) {
+        for (scope, slots) in self.slots.iter_mut().filter(|(scope, _)| serves(&scope.0)) {
             for (name, slot) in slots.iter_mut().filter(|(_, slot)| slot.round < begun) {
                 if slot.object.is_some() {
                     users.extend(slot.users.iter().cloned());
                 }
                 slot.vanish(round);
-                gone.push((room.clone(), name.clone()));
+                gone.push((scope.clone(), name.clone()));
             }
         }
-        for (_, queries) in self.queries.iter_mut().filter(|(room, _)| serves(&room.0)) {
+        for (_, queries) in self.queries.iter_mut().filter(|(scope, _)| serves(&scope.0)) {
             for query in queries.iter_mut().filter(|query| query.round < begun) {
                 query.complete = true;
             }
         }
-        for (room, name) in &gone {
-            self.tidy(room, name);
+        for (scope, name) in &gone {
+            self.tidy(scope, name);
         }
         users
     }
 
     /// Forgets an object about which nobody cares.
-    fn tidy(&mut self, room: &Room, name: &str) {
-        let Some(slots) = self.slots.get_mut(room) else { return };
+    fn tidy(&mut self, scope: &ClusterNamespace, name: &str) {
+        let Some(slots) = self.slots.get_mut(scope) else { return };
         let Some(slot) = slots.get(name) else { return };
         let labels = slot.object.as_ref().map(Object::labels);
-        let queries = self.queries.get(room).into_iter().flatten();
+        let queries = self.queries.get(scope).into_iter().flatten();
         let matched = labels.is_some_and(|labels| queries.into_iter().any(|query| query.selector.matches(&labels)));
         if slot.users.is_empty() && !matched {
             slots.remove(name);
         }
         if slots.is_empty() {
-            self.slots.remove(room);
+            self.slots.remove(scope);
         }
     }
 }
@@ -366,6 +377,7 @@ fn version(object: &Object) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::api::{LabelSelector, RELATED_IDENTIFIER, RELATED_OWNER};
+    use crate::rules::metadata::SourceKey;
     use serde_json::json;
 
     fn object(name: &str, version: u64, label: &str) -> Object {
@@ -374,11 +386,11 @@ mod tests {
         Object::from_value(&json!({"metadata": metadata, "version": version})).unwrap()
     }
 
-    fn user(name: &str) -> User {
-        ("pr".into(), Key::new("c".parse().unwrap(), "ns", name))
+    fn user(name: &str) -> PrimaryKey {
+        ("pr".into(), SourceKey { cluster: "c".into(), namespace: "ns".into(), name: name.into() })
     }
 
-    fn room() -> Room {
+    fn scope() -> ClusterNamespace {
         ("c".into(), "ns".into())
     }
 
@@ -407,41 +419,41 @@ mod tests {
     fn an_object_is_asked_for_once_and_then_followed() {
         let mut cache = live();
         let a = &user("a");
-        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Unknown);
-        cache.learn(&room(), "s", Some(object("s", 5, "x")));
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("5".into()));
+        assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Unknown);
+        cache.learn(&scope(), "s", Some(object("s", 5, "x")));
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), Some("5".into()));
         assert!(cache.apply("e", &Event::Applied(object("s", 4, "x")), |_| true).is_empty(), "an old event is ignored");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("6".into()));
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), Some("6".into()));
         assert_eq!(cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
-        cache.learn(&room(), "s", Some(object("s", 6, "x")));
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None, "that answer came too late");
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
+        cache.learn(&scope(), "s", Some(object("s", 6, "x")));
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None, "that answer came too late");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 8, "x")), |_| true), [a.clone()].into());
-        cache.doubt(&room(), "s");
-        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Unknown);
-        cache.leave(a, &room(), "s");
+        cache.doubt(&scope(), "s");
+        assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Unknown);
+        cache.leave(a, &scope(), "s");
         assert!(cache.is_empty());
     }
 
     #[test]
     fn what_the_watch_said_meanwhile_wins_over_an_answer() {
         let mut cache = live();
-        assert_eq!(cache.get(&user("a"), "e", &room(), "s"), Answer::Unknown);
+        assert_eq!(cache.get(&user("a"), "e", &scope(), "s"), Answer::Unknown);
         cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
-        cache.learn(&room(), "s", None);
-        assert_eq!(told(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
-        cache.learn(&room(), "s", Some(object("s", 5, "x")));
-        assert_eq!(told(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
+        cache.learn(&scope(), "s", None);
+        assert_eq!(told(cache.get(&user("a"), "e", &scope(), "s")), Some("6".into()));
+        cache.learn(&scope(), "s", Some(object("s", 5, "x")));
+        assert_eq!(told(cache.get(&user("a"), "e", &scope(), "s")), Some("6".into()));
     }
 
     #[test]
     fn a_list_is_asked_for_once_and_then_followed() {
         let mut cache = live();
         let (a, x) = (&user("a"), &selector("x"));
-        assert_eq!(cache.list(a, "e", &room(), x), Answer::Unknown);
-        cache.learn_list(&room(), x, vec![object("s", 5, "x")]);
-        let names = |cache: &mut Cache| match cache.list(a, "e", &room(), x) {
+        assert_eq!(cache.list(a, "e", &scope(), x), Answer::Unknown);
+        cache.learn_list(&scope(), x, vec![object("s", 5, "x")]);
+        let names = |cache: &mut Cache| match cache.list(a, "e", &scope(), x) {
             Answer::Known(objects) => objects.iter().map(|object| object.name.to_string()).collect::<Vec<_>>(),
             other => panic!("{other:?}"),
         };
@@ -449,11 +461,11 @@ mod tests {
         assert_eq!(cache.apply("e", &Event::Applied(object("t", 6, "x")), |_| true), [a.clone()].into());
         assert!(cache.apply("e", &Event::Applied(object("u", 7, "y")), |_| true).is_empty());
         assert_eq!(names(&mut cache), ["s", "t"]);
-        assert!(matches!(cache.get(a, "e", &room(), "t"), Answer::Known(Some(_))), "what was found is followed");
+        assert!(matches!(cache.get(a, "e", &scope(), "t"), Answer::Known(Some(_))), "what was found is followed");
         assert_eq!(cache.apply("e", &Event::Applied(object("t", 8, "y")), |_| true), [a.clone()].into());
         assert_eq!(names(&mut cache), ["s"]);
-        cache.leave(a, &room(), "t");
-        cache.leave_list(a, &room(), x);
+        cache.leave(a, &scope(), "t");
+        cache.leave_list(a, &scope(), x);
         assert!(cache.is_empty());
     }
 
@@ -461,16 +473,16 @@ mod tests {
     fn a_new_list_finds_what_vanished_but_not_what_came_meanwhile() {
         let mut cache = live();
         for name in ["s", "t"] {
-            cache.get(&user(name), "e", &room(), name);
-            cache.learn(&room(), name, Some(object(name, 5, "x")));
+            cache.get(&user(name), "e", &scope(), name);
+            cache.learn(&scope(), name, Some(object(name, 5, "x")));
         }
         cache.apply("e", &Event::Begin, |_| true);
-        cache.get(&user("u"), "e", &room(), "u");
-        cache.learn(&room(), "u", Some(object("u", 9, "x")));
+        cache.get(&user("u"), "e", &scope(), "u");
+        cache.learn(&scope(), "u", Some(object("u", 9, "x")));
         cache.apply("e", &Event::Listed(object("s", 5, "x")), |_| true);
         assert_eq!(cache.apply("e", &Event::Synced, |_| true), [user("t")].into());
-        assert_eq!(told(cache.get(&user("u"), "e", &room(), "u")), Some("9".into()));
-        assert_eq!(told(cache.get(&user("t"), "e", &room(), "t")), None);
+        assert_eq!(told(cache.get(&user("u"), "e", &scope(), "u")), Some("9".into()));
+        assert_eq!(told(cache.get(&user("t"), "e", &scope(), "t")), None);
         cache.apply("e", &Event::Begin, |_| true);
         assert!(
             cache.apply("e", &Event::Synced, |_| false).is_empty(),
@@ -482,15 +494,15 @@ mod tests {
     fn what_an_old_list_lacks_comes_back_with_the_watch() {
         let mut cache = live();
         let a = &user("a");
-        cache.get(a, "e", &room(), "s");
+        cache.get(a, "e", &scope(), "s");
         cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true);
         cache.apply("e", &Event::Begin, |_| true);
         assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
-        cache.learn(&room(), "s", Some(object("s", 5, "x")));
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None, "the answer may be older than the list");
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
+        cache.learn(&scope(), "s", Some(object("s", 5, "x")));
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None, "the answer may be older than the list");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("5".into()), "the watch goes on after the list");
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), Some("5".into()), "the watch goes on after the list");
     }
 
     #[test]
@@ -525,38 +537,38 @@ mod tests {
     fn without_a_watch_the_server_is_asked_each_time() {
         let mut cache = Cache::default();
         let a = &user("a");
-        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Blind);
+        assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Blind);
         cache.apply("e", &Event::Begin, |_| true);
         cache.apply("e", &Event::Synced, |_| true);
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
         let error = carrick_client::Error::from(carrick_client::Status::default());
         cache.apply("e", &Event::Failing(error), |_| true);
-        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Blind);
+        assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Blind);
         cache.apply("e", &Event::Recovered, |_| true);
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
         cache.lose("e");
-        assert_eq!(cache.list(a, "e", &room(), &selector("x")), Answer::Blind);
+        assert_eq!(cache.list(a, "e", &scope(), &selector("x")), Answer::Blind);
     }
 
     #[test]
     fn what_was_deleted_is_not_brought_back_by_an_older_event() {
         let mut cache = live();
         let a = &user("a");
-        cache.get(a, "e", &room(), "s");
-        cache.learn(&room(), "s", Some(object("s", 5, "x")));
+        cache.get(a, "e", &scope(), "s");
+        cache.learn(&scope(), "s", Some(object("s", 5, "x")));
         cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true);
         cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
+        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
     }
 
     #[test]
     fn a_cluster_that_moved_is_asked_about_anew() {
         let mut cache = live();
         let a = &user("a");
-        cache.list(a, "e", &room(), &selector("x"));
-        cache.learn_list(&room(), &selector("x"), vec![object("s", 5, "x")]);
-        assert!(matches!(cache.list(a, "e", &room(), &selector("x")), Answer::Known(_)));
+        cache.list(a, "e", &scope(), &selector("x"));
+        cache.learn_list(&scope(), &selector("x"), vec![object("s", 5, "x")]);
+        assert!(matches!(cache.list(a, "e", &scope(), &selector("x")), Answer::Known(_)));
         cache.doubt_cluster("c");
-        assert_eq!(cache.list(a, "e", &room(), &selector("x")), Answer::Unknown);
+        assert_eq!(cache.list(a, "e", &scope(), &selector("x")), Answer::Unknown);
     }
 }

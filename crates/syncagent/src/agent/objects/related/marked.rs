@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::cache::Room;
+use super::keys::ClusterNamespace;
 
 /// Namespace and name.
 pub(super) type Name = (String, String);
@@ -17,40 +17,40 @@ struct Mark {
 /// All marked objects of one kind.
 #[derive(Default)]
 pub(super) struct Marked {
-    marks: HashMap<Room, HashMap<String, Mark>>,
+    marks: HashMap<ClusterNamespace, HashMap<String, Mark>>,
     /// By cluster and owner.
     places: HashMap<(String, Box<str>), BTreeSet<Name>>,
 }
 
 impl Marked {
     /// Takes in what the watch says of one object: whose marks it carries, if any.
-    pub fn set(&mut self, room: &Room, name: &str, owner: Option<&str>, round: u64) {
-        let known = self.marks.get_mut(room).and_then(|marks| marks.get_mut(name));
+    pub fn set(&mut self, scope: &ClusterNamespace, name: &str, owner: Option<&str>, round: u64) {
+        let known = self.marks.get_mut(scope).and_then(|marks| marks.get_mut(name));
         if let (Some(mark), Some(owner)) = (known, owner)
             && *mark.owner == *owner
         {
             mark.round = round;
             return;
         }
-        self.remove(room, name);
+        self.remove(scope, name);
         if let Some(owner) = owner {
             let mark = Mark { owner: owner.into(), round };
-            let places = self.places.entry((room.0.clone(), mark.owner.clone())).or_default();
-            places.insert((room.1.clone(), name.to_owned()));
-            self.marks.entry(room.clone()).or_default().insert(name.to_owned(), mark);
+            let places = self.places.entry((scope.0.clone(), mark.owner.clone())).or_default();
+            places.insert((scope.1.clone(), name.to_owned()));
+            self.marks.entry(scope.clone()).or_default().insert(name.to_owned(), mark);
         }
     }
 
     /// An object does not exist any more.
-    pub fn remove(&mut self, room: &Room, name: &str) {
-        let Some(marks) = self.marks.get_mut(room) else { return };
+    pub fn remove(&mut self, scope: &ClusterNamespace, name: &str) {
+        let Some(marks) = self.marks.get_mut(scope) else { return };
         let Some(mark) = marks.remove(name) else { return };
         if marks.is_empty() {
-            self.marks.remove(room);
+            self.marks.remove(scope);
         }
-        let key = (room.0.clone(), mark.owner);
+        let key = (scope.0.clone(), mark.owner);
         if let Some(places) = self.places.get_mut(&key) {
-            places.remove(&(room.1.clone(), name.to_owned()));
+            places.remove(&(scope.1.clone(), name.to_owned()));
             if places.is_empty() {
                 self.places.remove(&key);
             }
@@ -59,15 +59,15 @@ impl Marked {
 
     /// A list is complete: what was not heard of since it began does not exist any more.
     pub fn finish(&mut self, begun: u64, serves: impl Fn(&str) -> bool) {
-        let rooms = self.marks.iter().filter(|(room, _)| serves(&room.0));
-        let gone: Vec<(Room, String)> = rooms
-            .flat_map(|(room, marks)| {
+        let scopes = self.marks.iter().filter(|(scope, _)| serves(&scope.0));
+        let gone: Vec<(ClusterNamespace, String)> = scopes
+            .flat_map(|(scope, marks)| {
                 let old = marks.iter().filter(|(_, mark)| mark.round < begun);
-                old.map(|(name, _)| (room.clone(), name.clone()))
+                old.map(|(name, _)| (scope.clone(), name.clone()))
             })
             .collect();
-        for (room, name) in gone {
-            self.remove(&room, &name);
+        for (scope, name) in gone {
+            self.remove(&scope, &name);
         }
     }
 
@@ -82,25 +82,25 @@ impl Marked {
 mod tests {
     use super::*;
 
-    fn room(cluster: &str, namespace: &str) -> Room {
+    fn scope(cluster: &str, namespace: &str) -> ClusterNamespace {
         (cluster.into(), namespace.into())
     }
 
     #[test]
     fn objects_are_found_by_the_primary_they_are_marked_with() {
         let mut marked = Marked::default();
-        marked.set(&room("c", "n"), "a", Some("o"), 1);
-        marked.set(&room("c", "m"), "a", Some("o"), 1);
-        marked.set(&room("d", "n"), "a", Some("o"), 1);
-        marked.set(&room("c", "n"), "b", Some("p"), 1);
-        marked.set(&room("c", "n"), "c", None, 1);
+        marked.set(&scope("c", "n"), "a", Some("o"), 1);
+        marked.set(&scope("c", "m"), "a", Some("o"), 1);
+        marked.set(&scope("d", "n"), "a", Some("o"), 1);
+        marked.set(&scope("c", "n"), "b", Some("p"), 1);
+        marked.set(&scope("c", "n"), "c", None, 1);
         let place = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
         assert_eq!(marked.of("c", "o"), [place("m", "a"), place("n", "a")]);
         assert_eq!(marked.of("c", "p"), [place("n", "b")]);
-        marked.set(&room("c", "n"), "a", Some("p"), 2);
+        marked.set(&scope("c", "n"), "a", Some("p"), 2);
         assert_eq!((marked.of("c", "o").len(), marked.of("c", "p").len()), (1, 2), "it belongs to another one now");
-        marked.set(&room("c", "n"), "a", None, 2);
-        marked.remove(&room("c", "n"), "b");
+        marked.set(&scope("c", "n"), "a", None, 2);
+        marked.remove(&scope("c", "n"), "b");
         assert!(marked.of("c", "p").is_empty());
     }
 
@@ -108,9 +108,9 @@ mod tests {
     fn what_a_new_list_lacks_is_gone() {
         let mut marked = Marked::default();
         for (cluster, name) in [("c", "a"), ("c", "b"), ("d", "a")] {
-            marked.set(&room(cluster, "n"), name, Some("o"), 1);
+            marked.set(&scope(cluster, "n"), name, Some("o"), 1);
         }
-        marked.set(&room("c", "n"), "a", Some("o"), 2);
+        marked.set(&scope("c", "n"), "a", Some("o"), 2);
         marked.finish(2, |cluster| cluster == "c");
         assert_eq!((marked.of("c", "o").len(), marked.of("d", "o").len()), (1, 1));
         marked.finish(3, |_| true);

@@ -1,4 +1,4 @@
-//! What is to be taken back: found out by asking the servers themselves, and only if it was so for a while.
+//! What is to be withdrawn: found out by asking the servers themselves, and only after it was so for a while.
 //!
 //! ```text
 //!  primary stays   what is remembered or marked, but not named ──▶ both primaries there? ──▶ read anew ──▶ grace ──▶ dropped, strays
@@ -11,11 +11,12 @@ use carrick_client::{Client, ListOptions};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::watches::{gvr_of, written};
-use super::{Forbidden, Read, ReadError, Reader, Unseen, no_kind, sides, way_out};
+use super::error::{Forbidden, ReadError, no_kind, way_out};
+use super::{Read, Reader, Unseen, sides};
 use crate::agent::objects::kinds::resource;
 use crate::agent::objects::others;
 use crate::agent::objects::reach::Reaching;
+use crate::agent::objects::related::{gvr_of, written};
 use crate::api::{CleanupPolicy, Origin};
 use crate::decide::state::{Remembered, entry_key};
 use crate::decide::{DroppedSeen, Other, Place, Record, RelatedSeen, Side, Stray, is_stray, unnamed};
@@ -30,7 +31,7 @@ impl Reader<'_> {
         let mut read = self.named(copy, false).await;
         let strange = self.strange(&read);
         let is_doubtful = !strange.is_empty() || !self.unnamed(&read).is_empty() || !self.unrecorded(&read).is_empty();
-        // Nothing is taken back on the word of a cache, nor unless both primaries are really there.
+        // Nothing is withdrawn on the word of a cache, nor unless both primaries are really there.
         if is_doubtful && self.are_there(copy).await? {
             read = self.named(copy, true).await;
             self.add_absent(&mut read, &strange).await;
@@ -52,7 +53,7 @@ impl Reader<'_> {
             Some(copy) => self.named(copy, true).await,
             None => Read::nothing(),
         };
-        // A server that does not answer may hide what must be taken back. Rules that fail hide nothing: what was done is remembered.
+        // A server that does not answer may hide what must be withdrawn. Rules that fail hide nothing: what was done is remembered.
         for (entry, rules) in self.rules.related.iter().enumerate() {
             if !read.view.unknown.contains(&entry) {
                 self.is_granted("resolve", &rules.identifier);
@@ -140,8 +141,6 @@ impl Reader<'_> {
             records.chain(strays.iter().map(stray_name)).chain(unrecorded.iter().map(Remembered::to_string)).collect();
         let context = &self.shared.context;
         let lasting = self.shared.related.absences.all(&self.user, &names, Instant::now(), context.timing.grace);
-        // Who asks what would be done does not ask twice.
-        let lasting = if context.explained.is_some() { names.iter().cloned().collect() } else { lasting };
         if lasting.len() < names.len() {
             read.unseen = Unseen::Appearance;
         }
@@ -313,7 +312,7 @@ impl Reader<'_> {
         let ReadError::Forbidden(problem) = problem else { return false };
         let Forbidden { identifier, side, gvr, source, .. } = &**problem;
         if *side == Side::Kcp {
-            let reach = Reaching { reach: &self.shared.reach, kcp: self.kcp, order: &self.user.1 };
+            let reach = Reaching { reach: &self.shared.reach, kcp: self.kcp, order: self.key };
             return reach.is_lost(&place(*side, gvr, String::new(), identifier.clone()), source).await;
         }
         let (related, grace) = (&self.shared.related, self.shared.context.timing.grace);
@@ -336,7 +335,7 @@ impl Reader<'_> {
         false
     }
 
-    /// Leaves out what consumers do not let the agent write any more: nobody can take it back.
+    /// Leaves out what consumers do not let the agent write any more: nobody can withdraw it.
     fn leave_behind(&self, read: &mut Read) {
         let mut lost = HashSet::new();
         let (related, problems) = (&self.rules.related, &mut read.problems);

@@ -15,7 +15,7 @@ pub enum Controller {
     ApiExport,
     /// Writes APIResourceSchemas.
     ApiResourceSchema,
-    /// Carries objects.
+    /// Synchronizes objects.
     Sync,
 }
 
@@ -69,7 +69,7 @@ pub struct AgentConfig {
     pub dashboard_address: Option<String>,
     /// Whether to give up when kcp cannot be reached at the start.
     pub exit_on_startup_error: bool,
-    /// How often to look at what no watch reports.
+    /// How often to check what no watch reports.
     pub timing: Timing,
 }
 

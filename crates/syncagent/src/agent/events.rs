@@ -5,6 +5,7 @@
 //! while servers have as much to do as they bear, only now and then: objects come first.
 
 mod ledger;
+mod note;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -19,80 +20,27 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use ledger::{Entry, Ledger, Verdict};
+use ledger::{Ledger, Verdict, WrittenEvent};
+use note::{Involved, Note};
+
+pub use note::Type;
 
 const WORKERS: usize = 4;
 const QUEUE: usize = 1024;
 const LONGEST_MESSAGE: usize = 1024;
 const LONGEST_NAME: usize = 253;
-/// How long an event waits anyway, so that what it is about is done before it is told.
+/// How long an event waits anyway, so that what it is about is done first.
 const SETTLE: Duration = Duration::from_millis(100);
 /// How long the next event waits for servers that have too much to do.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long writing what is left may take at the end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Whether an event is good news.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Type {
-    /// As it should be.
-    Normal,
-    /// Somebody should look at this.
-    Warning,
-}
-
-impl Type {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
-    }
-}
-
 /// Records events in the name of one controller. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     component: &'static str,
     queues: Arc<Vec<mpsc::Sender<Note>>>,
-}
-
-/// One thing to be said about one object.
-#[derive(Debug)]
-struct Note {
-    since: Instant,
-    client: Client,
-    component: &'static str,
-    involved: Involved,
-    kind: Type,
-    reason: String,
-    message: String,
-}
-
-/// The object an event is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Involved {
-    api_version: String,
-    kind: String,
-    namespace: String,
-    name: String,
-    uid: String,
-    resource_version: String,
-}
-
-impl Involved {
-    fn of(object: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let metadata = &object["metadata"];
-        Self {
-            api_version: text(&object["apiVersion"]),
-            kind: text(&object["kind"]),
-            namespace: text(&metadata["namespace"]),
-            name: text(&metadata["name"]),
-            uid: text(&metadata["uid"]),
-            resource_version: text(&metadata["resourceVersion"]),
-        }
-    }
 }
 
 impl Recorder {
@@ -180,7 +128,7 @@ async fn write(ledger: &mut Ledger, note: &Note) -> Result<(), Error> {
             let patch = json!({ "count": entry.count + 1, "lastTimestamp": now });
             match note.client.merge_patch(&resource, Some(namespace), &entry.name, &patch).await {
                 Ok(_) => {
-                    ledger.wrote(key, Entry { count: entry.count + 1, ..entry });
+                    ledger.wrote(key, WrittenEvent { count: entry.count + 1, ..entry });
                     return Ok(());
                 }
                 // The server forgets events after a while: then it is a new one.
@@ -193,7 +141,7 @@ async fn write(ledger: &mut Ledger, note: &Note) -> Result<(), Error> {
     let event = event(note, namespace, &now);
     let name = event["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     note.client.create(&resource, Some(namespace), &event).await?;
-    ledger.wrote(key, Entry { name, count: 1 });
+    ledger.wrote(key, WrittenEvent { name, count: 1 });
     Ok(())
 }
 

@@ -60,7 +60,7 @@ pub enum Outcome {
     Success,
     /// Failed, tried again later.
     Error,
-    /// Fine so far, looked at again after a pause.
+    /// Fine so far, reconciled again after a pause.
     RequeueAfter,
 }
 
@@ -262,5 +262,28 @@ mod tests {
         assert!(!text.contains(r#"publishedresource="b""#));
         drop(shown);
         assert!(!metrics.render().contains("sync_agent_synced_objects"), "no longer shown");
+    }
+
+    /// Every family once, with labels that need escapes: names, labels, types and help texts are what dashboards and alerts rely on.
+    #[test]
+    fn the_page_looks_as_it_always_did() {
+        let stopwatch = carrick_multicluster::metrics::Stopwatch::default();
+        for millis in [2, 1_000, 2_500, 400_000] {
+            stopwatch.record(std::time::Duration::from_millis(millis));
+        }
+        let mut page = Page::default();
+        for family in family::ALL.iter().rev() {
+            for tail in ["", "\"\\\n"] {
+                let values: Vec<String> = family.labels.iter().map(|label| format!("a {label}{tail}")).collect();
+                let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                match family.kind {
+                    "histogram" => page.histogram(family, &values, &stopwatch.read()),
+                    "gauge" => page.sample(family, &values, 3),
+                    _ => page.sample(family, &values, 0.25),
+                }
+            }
+        }
+        let text = page.text();
+        assert_eq!(text, include_str!("metrics/golden.txt"));
     }
 }

@@ -276,7 +276,7 @@ impl Schemas {
     }
 
     /// Makes sure that the schema exists and names its owner. Its spec never changes: another spec has another name.
-    async fn publish(&self, entry: &catalog::Entry) -> Result<(), SchemasError> {
+    async fn publish(&self, entry: &catalog::CatalogEntry) -> Result<(), SchemasError> {
         let kind = resource(&API_RESOURCE_SCHEMA);
         let name = &entry.schema_name;
         let failed = |action, source| SchemasError::Kcp { action, name: name.clone(), source };
@@ -307,7 +307,7 @@ impl Schemas {
     }
 
     /// The JSON of the schema. Its CRD is read anew, and nothing but the text is left of it.
-    async fn schema_of(&self, entry: &catalog::Entry) -> Result<Vec<u8>, SchemasError> {
+    async fn schema_of(&self, entry: &catalog::CatalogEntry) -> Result<Vec<u8>, SchemasError> {
         let (pr, stale) = (&entry.pr, || SchemasError::Stale(entry.pr.metadata.name.clone()));
         let crd = entry.definition.read(&self.local).await;
         let crd = crd.map_err(|source| SchemasError::Local { name: entry.crd.name.clone(), source })?;
@@ -342,7 +342,7 @@ impl Schemas {
 /// One PublishedResource with what the catalog says about it. Equal cases need no second look.
 struct Case {
     pr: Arc<PublishedResource>,
-    entry: Option<catalog::Entry>,
+    entry: Option<catalog::CatalogEntry>,
     problem: Option<Problem>,
     exported: Option<Result<(), String>>,
     export: String,

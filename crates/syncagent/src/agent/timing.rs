@@ -1,8 +1,8 @@
-//! How often an agent looks at what no watch reports.
+//! How often an agent checks what no watch reports.
 
 use std::time::Duration;
 
-/// How often an agent looks at what no watch reports.
+/// How often an agent checks what no watch reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// When an object that something is under way for is reconciled again: 5 s.

@@ -26,7 +26,7 @@ pub struct Published<'a> {
 /// What becomes of an export.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportChange {
-    /// The export as it shall be.
+    /// The export as it should be.
     pub object: Value,
     /// Whether that differs from what is there.
     pub changed: bool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrick_kcp::apis::split_schema_name;
 
 use super::definition::Definition;
-use super::{Catalog, Entry, Problem};
+use super::entry::{Catalog, CatalogEntry, Problem};
 use crate::api::PublishedResource;
 use crate::rules::crd::{Crd, CrdError};
 use crate::rules::{AgentDefaults, Rules};
@@ -37,7 +37,7 @@ impl Origin {
 }
 
 /// The entry of a PublishedResource, or why there is none.
-pub(super) type Outcome = Result<Entry, Problem>;
+pub(super) type Outcome = Result<CatalogEntry, Problem>;
 
 /// What was made of each PublishedResource, so that definitions are read only when something about them has changed.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Made {
     pub(super) fn get(&self, pr: &Arc<PublishedResource>, version: &str) -> Option<Outcome> {
         let (origin, outcome) = self.0.get(&pr.metadata.name)?;
         let current = *origin == Origin::of(pr, version);
-        current.then(|| outcome.clone().map(|entry| Entry { pr: Arc::clone(pr), ..entry }))
+        current.then(|| outcome.clone().map(|entry| CatalogEntry { pr: Arc::clone(pr), ..entry }))
     }
 
     /// Makes what can be made of a PublishedResource.
@@ -129,7 +129,7 @@ pub(super) fn build(
     catalog
 }
 
-/// The entry for one PublishedResource, without a look at the others.
+/// The entry for one PublishedResource, regardless of the others.
 fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaults: &AgentDefaults) -> Outcome {
     let projected = projection::project(pr, crd).map_err(|error| Problem {
         reason: "InvalidProjection",
@@ -141,9 +141,16 @@ fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaul
     let rules = Rules::compile(pr, &outline, &defaults.agent_name)
         .map(|rules| Rules { schema: schema_name.clone(), ..rules.with_defaults(pr, defaults) });
     let rules = rules.map(Arc::new).map_err(|error| error.to_string());
-    // Only whole schemas tell which fields objects can have.
+    // Only whole schemas show which fields objects can have.
     let doubts = fields::doubts(pr, crd);
-    Ok(Entry { pr: Arc::clone(pr), crd: Arc::new(outline), definition: definition.clone(), schema_name, rules, doubts })
+    Ok(CatalogEntry {
+        pr: Arc::clone(pr),
+        crd: Arc::new(outline),
+        definition: definition.clone(),
+        schema_name,
+        rules,
+        doubts,
+    })
 }
 
 /// A PublishedResource that cannot be read.
@@ -168,7 +175,7 @@ pub(super) fn not_found(pr: &PublishedResource) -> Problem {
 }
 
 /// What happens while the rules are not valid.
-fn until_then(entry: &Entry, old: Option<&Entry>) -> String {
+fn until_then(entry: &CatalogEntry, old: Option<&CatalogEntry>) -> String {
     match old {
         Some(old) => format!("until then the rules of generation {} stay at work", old.pr.metadata.generation),
         None if entry.is_publishable(&entry.pr) => {
@@ -184,7 +191,7 @@ pub(super) fn pending(pr: &PublishedResource) -> Problem {
     Problem { reason: "Pending", message: format!("{}.{} is being read", wanted.kind, wanted.api_group) }
 }
 
-fn conflict(entry: &Entry, holder: &str) -> Problem {
+fn conflict(entry: &CatalogEntry, holder: &str) -> Problem {
     Problem {
         reason: "Conflict",
         message: format!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a watch has told so far. Objects missing from a new list disappear when that list is complete, not before.
+/// What a watch has reported so far. Objects missing from a new list disappear when that list is complete, not before.
 #[derive(Debug)]
 pub(super) struct Cache<T> {
     objects: BTreeMap<String, T>,

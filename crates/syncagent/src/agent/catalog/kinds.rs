@@ -1,7 +1,7 @@
 //! Kinds without a CRD, found by asking the API server: those that come with Kubernetes, and those of aggregated APIs.
 //!
-//! Every kind is asked for on its own and on the side, so that an API that hangs or fails harms nobody else. Nothing tells when such a kind
-//! changes, therefore it is asked for again now and then.
+//! Every kind is asked for by itself and in the background, so that an API that hangs or fails harms nobody else. Nothing reports when such a
+//! kind changes, so it is asked for again now and then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,13 +47,13 @@ pub(super) enum Answer {
     HasCrd,
     /// It is not served.
     Absent,
-    /// Nothing can be made of what the server told.
+    /// The answer of the server makes no sense.
     Failed(String),
-    /// The server did not tell.
+    /// The server did not answer.
     Unanswered(String),
 }
 
-/// When a server that did not tell is asked again, if not sooner.
+/// When a server that did not answer is asked again, if not sooner.
 const UNANSWERED: Duration = Duration::from_secs(4);
 
 /// A kind as the API server describes it.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::{Involved, Note, Type};
+use super::note::{Involved, Note, Type};
 
 /// Events an object and source may cause in a row, and how long it takes to be allowed one more.
 const BURST: u32 = 25;
@@ -39,7 +39,7 @@ impl Key {
 
 /// An event that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct WrittenEvent {
     pub(super) name: String,
     pub(super) count: u32,
 }
@@ -48,14 +48,14 @@ pub(super) struct Entry {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     New,
-    Repeat(Entry),
+    Repeat(WrittenEvent),
     Drop,
 }
 
 /// What one worker has written.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    written: HashMap<Key, Entry>,
+    written: HashMap<Key, WrittenEvent>,
     allowances: HashMap<Source, Allowance>,
 }
 
@@ -87,7 +87,7 @@ impl Ledger {
     }
 
     /// Remembers what was written.
-    pub(super) fn wrote(&mut self, key: Key, entry: Entry) {
+    pub(super) fn wrote(&mut self, key: Key, entry: WrittenEvent) {
         if self.written.len() >= LIMIT {
             self.written.clear();
         }
@@ -117,7 +117,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let now = Instant::now();
         assert_eq!(ledger.look(&key("x", "m"), now), Verdict::New);
-        let entry = Entry { name: "x.1".into(), count: 1 };
+        let entry = WrittenEvent { name: "x.1".into(), count: 1 };
         ledger.wrote(key("x", "m"), entry.clone());
         assert_eq!(ledger.look(&key("x", "m"), now), Verdict::Repeat(entry));
         assert_eq!(ledger.look(&key("x", "other"), now), Verdict::New);

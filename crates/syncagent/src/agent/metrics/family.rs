@@ -9,7 +9,7 @@ pub struct Family {
     pub kind: &'static str,
     /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it tells.
+    /// What it measures.
     pub help: &'static str,
 }
 

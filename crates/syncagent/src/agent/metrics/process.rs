@@ -1,11 +1,11 @@
-//! Memory, processor time, open files and threads of this process, where the system tells them.
+//! Memory, processor time, open files and threads of this process, where the system reports them.
 
 use std::fs;
 
 use super::family;
 use super::page::Page;
 
-/// Linux tells processor time in hundredths of a second.
+/// Linux counts processor time in hundredths of a second.
 const TICKS: f64 = 100.0;
 
 pub(super) fn show(page: &mut Page) {

@@ -43,7 +43,7 @@ pub(super) async fn look(context: &Context, catalog: &Catalog) -> Result<Vec<Arc
     let ours = ListOptions::labels(format!("{AGENT_NAME}={}", context.agent_name));
     let (schemas, exports) = (connect::resource(&API_RESOURCE_SCHEMA), connect::resource(&API_EXPORT));
     let (kcp, every) = (&context.export_workspace, ListOptions::default());
-    // Schemas take megabytes: all are looked at by their names, and only those that nobody publishes are read.
+    // Schemas take megabytes: all are listed by their names, and only those that nobody publishes are read.
     let listed = kcp.metadata_only().list_compact(&schemas, None, &ours).await;
     let listed = listed.map_err(failed("APIResourceSchemas"))?;
     let export = kcp.get(&exports, None, &context.export).await.map_err(failed("the APIExport"))?;

@@ -28,7 +28,7 @@ pub(super) fn index(store: &FleetStore<Object>) {
     store.index(BY_RESOURCE, |copy| vec![copy.annotation(REMOTE_RESOURCE).unwrap_or_default()]);
 }
 
-/// All copies that may belong to a source of a resource in kcp. Copies of the reference agent do not tell the resource: several sources of
+/// All copies that may belong to a source of a resource in kcp. Copies of the reference agent do not name the resource: several sources of
 /// different kinds may have the same claim to them.
 pub(super) fn of(store: &FleetStore<Object>, source: &SourceKey, resource: &str) -> Vec<Arc<Object>> {
     let labels = Link::to(source, None).labels;

@@ -29,12 +29,12 @@ pub(super) struct StepExecutor<'a> {
     pub namespaces: &'a Namespaces,
     pub recorder: &'a Recorder,
     pub rules: &'a Rules,
-    /// Whether another object was in the place of the copy when it was last looked at.
+    /// Whether another object had the name of the copy at the last reconcile.
     pub was_taken: bool,
     pub key: &'a SourceKey,
     /// The primary.
     pub source: &'a Value,
-    /// Other sources of the same place whose copies are of the same kind.
+    /// Other sources of the same name whose copies are of the same kind.
     pub rivals: &'a [(Arc<Rules>, Value)],
     /// Objects as they were seen or written last, for events.
     pub objects: HashMap<Place, Value>,
@@ -87,14 +87,14 @@ impl StepExecutor<'_> {
         }
     }
 
-    /// Leaves a trace of an object whose copy cannot be made: it is held already, and must be let go should its rules vanish.
+    /// Remembers an object whose copy cannot be made: it is held already, and must be released should its rules vanish.
     pub async fn hold(&self, entry: &str, value: &Value) {
         if self.states.get(&self.rules.remote, self.key).entry(entry).is_some() {
             return;
         }
         let note = |state: &mut State| state.note_next(entry, value.clone(), true);
         if let Err(error) = self.states.update(&self.rules.remote, self.key, note).await {
-            tracing::debug!(%error, "Cannot leave a trace.");
+            tracing::debug!(%error, "Cannot remember an object whose copy cannot be made.");
         }
     }
 
@@ -134,7 +134,7 @@ impl StepExecutor<'_> {
         let client = self.client(at.side);
         let patched = client.json_patch(&kind, namespace, &at.name, &json_patch(edits, guard, annotated)).await;
         let refused = match patched {
-            // A test that fails is told like an object that is not valid.
+            // The server reports a test that fails like an object that is not valid.
             Err(error) if error.is_invalid() || error.is_forbidden() => error,
             patched => return self.wrote("edit", at, patched),
         };
@@ -219,7 +219,7 @@ impl StepExecutor<'_> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let client = self.client(at.side);
         let get = async || client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source));
-        // Where the place was taken before, it probably is so still: that is no reason to write again and again.
+        // Where the name was taken before, it probably still is: that is no reason to write again and again.
         let mut existing = if self.was_taken { get().await? } else { None };
         if existing.is_none() {
             let created = client.create(&kind, namespace, &object).await;
@@ -238,8 +238,8 @@ impl StepExecutor<'_> {
         }
         let existing = existing.unwrap_or_default();
         match adopt(&existing, &object, self.rules.adoption, &self.rules.subresources) {
-            // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew with
-            // the copy in sight.
+            // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew
+            // once the copy is seen.
             Adoption::Ours => Err(StepError::CopyLeft(at.to_string())),
             Adoption::Take(taken) => {
                 tracing::info!(object = %at, "Taking over an object that was there before.");
@@ -259,7 +259,7 @@ impl StepExecutor<'_> {
         self.namespaces.ensure(self.client(side), side, name).await
     }
 
-    /// The cache is behind the server now and then; before a source is let go the server itself is asked.
+    /// The cache is behind the server now and then; before a source is released, the server itself is asked.
     async fn confirm_no_copy(&self) -> Result<(), StepError> {
         if self.rules.blind {
             return Ok(());

@@ -13,7 +13,7 @@ use super::fleet::Fleets;
 use super::related::{Patience, RelatedWatches};
 use super::states::States;
 use super::syncer::{Setup, Syncer};
-use crate::agent::catalog::{Catalog, Entry};
+use crate::agent::catalog::{Catalog, CatalogEntry};
 use crate::agent::metrics::show_fleet;
 use crate::agent::retry::Retry;
 use crate::rules::abandoned::resource_of;
@@ -198,7 +198,7 @@ impl Manager {
     }
 
     /// Rules for objects of a PublishedResource that are no longer synchronized; none if there are no such objects.
-    fn afterwards(&self, duty: Duty, name: &str, entry: &Entry) -> Option<Arc<Rules>> {
+    fn afterwards(&self, duty: Duty, name: &str, entry: &CatalogEntry) -> Option<Arc<Rules>> {
         let rules = Rules::afterwards(duty, &entry.pr, &entry.crd, &self.setup.context.agent_name).ok()?;
         // The same rules once more would requeue all objects.
         if let Some(syncer) = self.syncers.get(name)

@@ -151,7 +151,7 @@ async fn namespace(order: &Order<'_>) -> Result<Option<Value>, ReconcileError> {
     read.map_err(|source| order.unreadable(format!("namespace {}", key.namespace), source))
 }
 
-/// The path of the object's workspace, if the rules ask for it. Where its bindings do not tell, it is read once: it never changes.
+/// The path of the object's workspace, if the rules ask for it. Where its bindings do not name it, it is read once: it never changes.
 async fn workspace_path(order: &Order<'_>) -> Result<Option<String>, ReconcileError> {
     let Order { shared, rules, cluster, .. } = order;
     if !rules.workspace_paths {

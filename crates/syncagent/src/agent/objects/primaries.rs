@@ -31,7 +31,7 @@ impl AllPrimaries {
         }
     }
 
-    /// Other PublishedResources whose copies are of the same kind, and could be of a source of the same place.
+    /// Other PublishedResources whose copies are of the same kind, and could have a source of the same name.
     pub fn rivals(&self, rules: &Rules) -> Vec<(Arc<Rules>, FleetStore<Object>)> {
         let is_rival = |theirs: &Rules| {
             theirs.local.resource() == rules.local.resource()
@@ -63,7 +63,7 @@ impl AllPrimaries {
         }
         let source = &primary.source;
         let object = store.get(&source.cluster, &source.namespace, &source.name)?;
-        // One that was let go keeps its copies, but holds nothing in kcp.
+        // One that was released keeps its copies, but holds nothing in kcp.
         let held = has_finalizer(&object.value());
         (!object.is_deleting()).then_some(Other { origin: other.origin && held, copy: other.copy })
     }

@@ -56,7 +56,7 @@ async fn plan(order: &Order<'_>, observed: &mut Observed) -> Result<Plan, Reconc
     Ok(plan)
 }
 
-/// The copy of a source that does not exist. Copies do not tell the kind of their source, but the memory does.
+/// The copy of a source that does not exist. Copies do not name the kind of their source, but what is remembered does.
 fn orphan(shared: &Shared, key: &SourceKey) -> Option<Arc<Object>> {
     let rules = shared.rules();
     let ours = rules.duty == Duty::Sync && !shared.states.get(&rules.remote, key).is_empty();

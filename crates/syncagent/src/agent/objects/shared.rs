@@ -60,7 +60,7 @@ pub(super) struct Shared {
     orphaned: Mutex<HashSet<SourceKey>>,
     /// Objects whose last reconcile failed.
     failing: Mutex<HashSet<SourceKey>>,
-    /// What consumers were told about what will not end by itself soon.
+    /// What consumers were warned of that will not end by itself soon.
     warned: Mutex<HashMap<SourceKey, Warned>>,
     rules: watch::Sender<Arc<Rules>>,
     requeued: mpsc::UnboundedSender<SourceKey>,

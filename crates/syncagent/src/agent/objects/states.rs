@@ -369,8 +369,8 @@ impl Known {
         let data = data_of(secret);
         let size: usize = data.iter().map(|(_, text)| text.len()).sum();
         // Entries of the reference agent do not say what they are about but by their content.
-        let told = state.entries().filter(|(key, _)| state.record(key).is_none()).count() <= 1;
-        let partial = told && self.spent + size > BUDGET;
+        let is_clear = state.entries().filter(|(key, _)| state.record(key).is_none()).count() <= 1;
+        let partial = is_clear && self.spent + size > BUDGET;
         let text = |key: &str| labels[key].as_str().unwrap_or_default();
         Kept {
             version: metadata["resourceVersion"].as_str().unwrap_or_default().into(),

@@ -34,11 +34,11 @@ pub(super) enum StepError {
     /// A status does not fit its schema. It is not sent again until it changes.
     #[error("{0}")]
     StatusRefused(String),
-    /// Somebody else has written the copy since it was looked at.
-    #[error("{0} was written by somebody else meanwhile; it is looked at again")]
+    /// Somebody else has written the copy since it was observed.
+    #[error("{0} was written by somebody else meanwhile; it is reconciled again")]
     Stale(String),
     /// A copy was not visible before.
-    #[error("a copy is still there: {0}; it is looked at again")]
+    #[error("a copy is still there: {0}; it is reconciled again")]
     CopyLeft(String),
 }
 

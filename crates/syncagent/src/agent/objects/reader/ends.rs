@@ -101,7 +101,7 @@ impl Reader<'_> {
         Ok(read)
     }
 
-    /// Positions of entries of which marked copies are seen that are neither named nor remembered, nor used by anybody else.
+    /// Positions of entries with marked copies that are neither named nor remembered, nor used by anybody else.
     fn strange(&self, read: &Read) -> Vec<usize> {
         let mut strange = Vec::new();
         for (entry, rules) in self.rules.related.iter().enumerate() {
@@ -185,7 +185,7 @@ impl Reader<'_> {
         unrecorded
     }
 
-    /// One of them as it is now. Where its copy is nobody knows; marks lead there. One that may be a primary itself is left alone.
+    /// One of them as it is now. Nobody knows where its copy is; marks lead there. One that may be a primary itself is left alone.
     async fn held_by_another_agent(&self, remembered: &Remembered) -> Result<Option<DroppedSeen>, ReadError> {
         let failed = |source| ReadError::Server { identifier: self.rules.name.clone(), source };
         let Some(kind) = others::kind_of(self.kcp, remembered).await.map_err(failed)? else { return Ok(None) };
@@ -273,7 +273,7 @@ impl Reader<'_> {
         }
     }
 
-    /// All copies that carry the marks of an entry and are neither named nor remembered, as the server says.
+    /// All copies with the marks of an entry that are neither named nor remembered, as the server says.
     async fn strays(&self, entry: usize, rules: &Related, seen: &[RelatedSeen]) -> Result<Vec<Stray>, ReadError> {
         let ((_, side), gvr, marks) = (sides(rules.origin), &rules.destination, self.marks(rules));
         let failed = |source| ReadError::of(&rules.identifier, side, gvr, source);
@@ -324,7 +324,7 @@ impl Reader<'_> {
         self.shared.related.refusals.forget_one(&self.user, &format!("{deed} {identifier}"));
     }
 
-    /// Whether an object may be written, as far as is known. What may not be is told.
+    /// Whether an object may be written, as far as is known. One that may not is reported.
     fn can_reach(&self, rules: &Related, at: &Place, problems: &mut Vec<ReadError>) -> bool {
         let (related, grace) = (&self.shared.related, self.shared.context.timing.grace);
         if !related.refusals.has(&self.user, &written(&at.to_string()), Instant::now(), grace) {

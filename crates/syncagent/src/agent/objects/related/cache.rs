@@ -13,10 +13,10 @@ use super::marked::Marked;
 use crate::rules::provenance::Provenance;
 use crate::rules::selector::Selector;
 
-/// What the cache has to say.
+/// What the cache knows.
 #[derive(Debug, PartialEq)]
 pub(in crate::agent::objects) enum Answer<T> {
-    /// This is how it is.
+    /// This is the current state.
     Known(T),
     /// The server must be asked once.
     Unknown,
@@ -24,13 +24,14 @@ pub(in crate::agent::objects) enum Answer<T> {
     Blind,
 }
 
+/// One object that somebody cares about, there or not.
 #[derive(Default)]
-struct Slot {
+struct CachedObject {
     object: Option<Object>,
-    /// Whether that is how it is; otherwise the server must be asked.
+    /// Whether that is current; otherwise the server must be asked.
     known: bool,
     users: HashSet<PrimaryKey>,
-    /// When this was last heard of.
+    /// In which round the watch reported it last.
     round: u64,
     /// The version of its deletion: what is not newer came too late.
     gone: Option<u64>,
@@ -39,7 +40,8 @@ struct Slot {
     unlisted: Option<u64>,
 }
 
-struct Query {
+/// A selection of objects that somebody cares about.
+struct Selection {
     selector: Selector,
     /// Whether all objects that match are in slots.
     complete: bool,
@@ -50,19 +52,20 @@ struct Query {
 /// Objects of one kind that somebody cares about.
 #[derive(Default)]
 pub(super) struct Cache {
-    slots: HashMap<ClusterNamespace, BTreeMap<String, Slot>>,
-    queries: HashMap<ClusterNamespace, Vec<Query>>,
+    slots: HashMap<ClusterNamespace, BTreeMap<String, CachedObject>>,
+    queries: HashMap<ClusterNamespace, Vec<Selection>>,
     /// Copies that somebody made for a primary, whether or not anybody cares about them.
     marked: Marked,
     /// Who asked for marked objects while no watch knew, by endpoint.
     waiting: HashMap<String, HashSet<PrimaryKey>>,
-    endpoints: HashMap<String, Watch>,
-    /// Grows with every list, so that one can tell what was heard of since.
+    endpoints: HashMap<String, EndpointWatch>,
+    /// Grows with every list, to know what was reported since.
     round: u64,
 }
 
+/// The watch of one endpoint.
 #[derive(Default)]
-struct Watch {
+struct EndpointWatch {
     begun: u64,
     synced: bool,
     failing: bool,
@@ -79,7 +82,7 @@ impl Cache {
     ) -> Answer<Option<Object>> {
         let (live, round) = (self.is_live(endpoint), self.round);
         let slot = self.slots.entry(scope.clone()).or_default().entry(name.to_owned());
-        let slot = slot.or_insert_with(|| Slot { round, ..Slot::default() });
+        let slot = slot.or_insert_with(|| CachedObject { round, ..CachedObject::default() });
         slot.users.insert(user.clone());
         match (live, slot.known) {
             (false, _) => Answer::Blind,
@@ -99,7 +102,7 @@ impl Cache {
         let (live, round) = (self.is_live(endpoint), self.round);
         let queries = self.queries.entry(scope.clone()).or_default();
         let at = queries.iter().position(|query| query.selector == *selector).unwrap_or_else(|| {
-            queries.push(Query { selector: selector.clone(), complete: false, users: HashSet::new(), round });
+            queries.push(Selection { selector: selector.clone(), complete: false, users: HashSet::new(), round });
             queries.len() - 1
         });
         queries[at].users.insert(user.clone());
@@ -114,8 +117,8 @@ impl Cache {
         }
     }
 
-    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is told once
-    /// one does.
+    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is requeued
+    /// once one does.
     pub fn marked(
         &mut self,
         user: &PrimaryKey,
@@ -205,7 +208,7 @@ impl Cache {
         self.slots.is_empty() && self.queries.is_empty()
     }
 
-    /// Takes in one event of the watch of an endpoint, and says who cares. `serves` tells whether the endpoint serves a cluster.
+    /// Takes in one event of the watch of an endpoint, and says who cares. `serves` says whether the endpoint serves a cluster.
     pub fn apply(&mut self, endpoint: &str, event: &Event, serves: impl Fn(&str) -> bool) -> HashSet<PrimaryKey> {
         match event {
             Event::Begin => {
@@ -232,7 +235,7 @@ impl Cache {
         self.endpoints.remove(endpoint);
     }
 
-    fn watch(&mut self, endpoint: &str) -> &mut Watch {
+    fn watch(&mut self, endpoint: &str) -> &mut EndpointWatch {
         self.endpoints.entry(endpoint.to_owned()).or_default()
     }
 
@@ -240,7 +243,7 @@ impl Cache {
         self.endpoints.get(endpoint).is_some_and(|watch| watch.synced && !watch.failing)
     }
 
-    /// Who can be told now.
+    /// Who waited for the watch of an endpoint and can be requeued now.
     fn waited(&mut self, endpoint: &str) -> HashSet<PrimaryKey> {
         if self.is_live(endpoint) { self.waiting.remove(endpoint).unwrap_or_default() } else { HashSet::new() }
     }
@@ -332,7 +335,7 @@ impl Cache {
     }
 }
 
-impl Slot {
+impl CachedObject {
     /// Takes in what the watch says.
     fn renew(&mut self, object: Object, round: u64) {
         self.round = round;
@@ -408,7 +411,7 @@ mod tests {
         cache
     }
 
-    fn told(answer: Answer<Option<Object>>) -> Option<String> {
+    fn version_in(answer: Answer<Option<Object>>) -> Option<String> {
         match answer {
             Answer::Known(object) => object.map(|object| object.resource_version.to_string()),
             other => panic!("{other:?}"),
@@ -421,14 +424,14 @@ mod tests {
         let a = &user("a");
         assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Unknown);
         cache.learn(&scope(), "s", Some(object("s", 5, "x")));
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), Some("5".into()));
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), Some("5".into()));
         assert!(cache.apply("e", &Event::Applied(object("s", 4, "x")), |_| true).is_empty(), "an old event is ignored");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), Some("6".into()));
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), Some("6".into()));
         assert_eq!(cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
         cache.learn(&scope(), "s", Some(object("s", 6, "x")));
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None, "that answer came too late");
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None, "that answer came too late");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 8, "x")), |_| true), [a.clone()].into());
         cache.doubt(&scope(), "s");
         assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Unknown);
@@ -442,9 +445,9 @@ mod tests {
         assert_eq!(cache.get(&user("a"), "e", &scope(), "s"), Answer::Unknown);
         cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
         cache.learn(&scope(), "s", None);
-        assert_eq!(told(cache.get(&user("a"), "e", &scope(), "s")), Some("6".into()));
+        assert_eq!(version_in(cache.get(&user("a"), "e", &scope(), "s")), Some("6".into()));
         cache.learn(&scope(), "s", Some(object("s", 5, "x")));
-        assert_eq!(told(cache.get(&user("a"), "e", &scope(), "s")), Some("6".into()));
+        assert_eq!(version_in(cache.get(&user("a"), "e", &scope(), "s")), Some("6".into()));
     }
 
     #[test]
@@ -481,8 +484,8 @@ mod tests {
         cache.learn(&scope(), "u", Some(object("u", 9, "x")));
         cache.apply("e", &Event::Listed(object("s", 5, "x")), |_| true);
         assert_eq!(cache.apply("e", &Event::Synced, |_| true), [user("t")].into());
-        assert_eq!(told(cache.get(&user("u"), "e", &scope(), "u")), Some("9".into()));
-        assert_eq!(told(cache.get(&user("t"), "e", &scope(), "t")), None);
+        assert_eq!(version_in(cache.get(&user("u"), "e", &scope(), "u")), Some("9".into()));
+        assert_eq!(version_in(cache.get(&user("t"), "e", &scope(), "t")), None);
         cache.apply("e", &Event::Begin, |_| true);
         assert!(
             cache.apply("e", &Event::Synced, |_| false).is_empty(),
@@ -498,11 +501,11 @@ mod tests {
         cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true);
         cache.apply("e", &Event::Begin, |_| true);
         assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
         cache.learn(&scope(), "s", Some(object("s", 5, "x")));
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None, "the answer may be older than the list");
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None, "the answer may be older than the list");
         assert_eq!(cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), Some("5".into()), "the watch goes on after the list");
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), Some("5".into()), "the watch goes on after the list");
     }
 
     #[test]
@@ -518,7 +521,7 @@ mod tests {
         for event in [Event::Begin, Event::Listed(marked("a", 1)), Event::Listed(marked("b", 2))] {
             assert!(cache.apply("e", &event, |_| true).is_empty());
         }
-        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into(), "who asked too early is told");
+        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into(), "who asked too early is requeued");
         let names = |cache: &mut Cache| -> Vec<String> {
             cache.marked(a, "e", "c", "o/i").unwrap().into_iter().map(|(_, name)| name).collect()
         };
@@ -540,12 +543,12 @@ mod tests {
         assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Blind);
         cache.apply("e", &Event::Begin, |_| true);
         cache.apply("e", &Event::Synced, |_| true);
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
         let error = carrick_client::Error::from(carrick_client::Status::default());
         cache.apply("e", &Event::Failing(error), |_| true);
         assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Blind);
         cache.apply("e", &Event::Recovered, |_| true);
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
         cache.lose("e");
         assert_eq!(cache.list(a, "e", &scope(), &selector("x")), Answer::Blind);
     }
@@ -558,7 +561,7 @@ mod tests {
         cache.learn(&scope(), "s", Some(object("s", 5, "x")));
         cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true);
         cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
-        assert_eq!(told(cache.get(a, "e", &scope(), "s")), None);
+        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
     }
 
     #[test]

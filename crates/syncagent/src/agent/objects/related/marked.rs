@@ -1,4 +1,4 @@
-//! Which objects of one kind carry marks of related copies, and whose: known from the watch alone. An owner is an entry of a primary.
+//! Which objects of one kind are marked as related copies, and whose: known from the watch alone. An owner is an entry of a primary.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ pub(super) type Name = (String, String);
 /// A marked object.
 struct Mark {
     owner: Box<str>,
-    /// When this was last heard of.
+    /// In which round the watch reported it last.
     round: u64,
 }
 
@@ -57,7 +57,7 @@ impl Marked {
         }
     }
 
-    /// A list is complete: what was not heard of since it began does not exist any more.
+    /// A list is complete: what was not reported since it began no longer exists.
     pub fn finish(&mut self, begun: u64, serves: impl Fn(&str) -> bool) {
         let scopes = self.marks.iter().filter(|(scope, _)| serves(&scope.0));
         let gone: Vec<(ClusterNamespace, String)> = scopes

@@ -1,4 +1,4 @@
-//! What the watches have told, and what was made of it.
+//! What the watches have reported, and what was made of it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use futures::{StreamExt, stream};
 use super::build::{self, Listed, Made, Outcome};
 use super::cache::Cache;
 use super::definition::{Definition, fetch};
+use super::entry::{Catalog, Problem};
 use super::kinds::{Answer, Kinds, Wanted};
-use super::{Catalog, Problem};
 use crate::agent::health::Part;
 use crate::api::{PublishedResource, VERSION};
 use crate::rules::AgentDefaults;
@@ -21,8 +21,8 @@ const CRD_OF_PUBLISHED_RESOURCES: &str = "publishedresources.syncagent.kcp.io";
 /// How many CRDs are asked for at once. Each may take megabytes.
 const READS: usize = 4;
 
-/// What both watches have told.
-pub(super) struct Shelf {
+/// What both watches have reported so far, and what was made of it.
+pub(super) struct Inputs {
     local: Client,
     defaults: AgentDefaults,
     resources: Cache<Listed>,
@@ -41,14 +41,14 @@ struct Header {
     kind: Option<String>,
 }
 
-impl Shelf {
+impl Inputs {
     /// Nothing is known yet.
     pub(super) fn new(local: Client, defaults: AgentDefaults) -> Self {
         let (resources, crds) = (Cache::default(), Cache::default());
         Self { local, defaults, resources, crds, made: Made::default(), conditions: false }
     }
 
-    /// Whether both watches have told everything once.
+    /// Whether both watches have listed everything once.
     pub(super) fn is_complete(&self) -> bool {
         self.resources.synced() && self.crds.synced()
     }
@@ -116,7 +116,7 @@ impl Shelf {
         while let Some((object, name)) = reads.next().await {
             match object? {
                 Some(object) => self.take(&name, &object),
-                // The watch is about to tell.
+                // The watch is about to report that.
                 None => self.crds.remove(&name),
             }
         }

@@ -376,7 +376,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         self.added
     }
 
-    /// Since when the key waits that waits longest.
+    /// Since when the oldest waiting key waits.
     pub(super) fn oldest(&self) -> Option<Instant> {
         let waiting = |entry: &Entry| match entry.phase {
             Phase::Queued { trigger, .. } => Some(trigger.since),

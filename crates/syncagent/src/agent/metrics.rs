@@ -1,4 +1,4 @@
-//! Numbers about the agent in Prometheus' text format.
+//! Numbers about the agent in Prometheus' text format; the library for many clusters has the writer.
 //!
 //! ```text
 //!   recorded as it happens:  reconciles, steps, hops, errors ──┐
@@ -8,7 +8,6 @@
 
 pub mod family;
 pub mod hops;
-mod page;
 mod process;
 mod recent;
 
@@ -19,12 +18,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use carrick_client::Server;
 use carrick_multicluster::Fleet;
-use carrick_multicluster::metrics::{MetricsOptions, controllers, render};
+use carrick_multicluster::metrics::{FAMILIES, Family, MetricsOptions, Page, controllers, show};
 use parking_lot::Mutex;
 
-use family::Family;
 use hops::Hops;
-pub use page::Page;
 use recent::Recent;
 
 /// Shows something when asked.
@@ -160,7 +157,7 @@ impl Metrics {
             show(&mut page);
         }
         process::show(&mut page);
-        page.text()
+        page.text(families())
     }
 }
 
@@ -182,7 +179,7 @@ pub(super) fn show_fleet(page: &mut Page, fleet: &Fleet, workers: usize) {
         lag = lag.max(numbers.oldest);
     }
     page.sample(&family::LAG_SECONDS, &[], lag.as_secs_f64());
-    page.append(&render(fleet, MetricsOptions::default()));
+    show(page, fleet, MetricsOptions::default());
 }
 
 /// Shows the requests to some servers.
@@ -216,9 +213,12 @@ pub(super) fn reason(error: &(dyn std::error::Error + 'static)) -> Option<String
 
 /// Every metric that the agent may show: those of its own and those of the library for many clusters.
 pub fn names() -> Vec<(&'static str, &'static str, String, &'static str)> {
-    let own = family::ALL.iter().map(|Family { name, kind, labels, help }| (*name, *kind, labels.join(", "), *help));
-    let library = carrick_multicluster::metrics::FAMILIES;
-    own.chain(library.into_iter().map(|(name, kind, help)| (name, kind, String::new(), help))).collect()
+    families().map(|Family { name, kind, labels, help }| (*name, *kind, labels.join(", "), *help)).collect()
+}
+
+/// All families, in the order in which they are shown: the agent's own, then those of the library for many clusters.
+fn families() -> impl Iterator<Item = &'static Family> {
+    family::ALL.iter().chain(FAMILIES)
 }
 
 #[cfg(test)]
@@ -283,7 +283,7 @@ mod tests {
                 }
             }
         }
-        let text = page.text();
+        let text = page.text(families());
         assert_eq!(text, include_str!("metrics/golden.txt"));
     }
 }

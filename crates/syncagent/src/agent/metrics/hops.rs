@@ -8,12 +8,11 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use carrick_multicluster::metrics::{Durations, Stopwatch};
+use carrick_multicluster::metrics::{Durations, Page, Stopwatch};
 use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::family::HOP_SECONDS;
-use super::page::Page;
 use crate::rules::metadata::SourceKey;
 
 /// How many copies are remembered whose first status has not come: that of further ones is not timed.
@@ -120,7 +119,7 @@ mod tests {
         assert!(times.copy_to_status.is_some());
         let mut page = Page::default();
         hops.show(&mut page);
-        let text = page.text();
+        let text = page.text(&[HOP_SECONDS]);
         for (hop, count) in [("source_to_copy", 2), ("copy_to_status", 1), ("status_to_source", 2)] {
             let line = format!("sync_agent_hop_seconds_count{{hop=\"{hop}\"}} {count}");
             assert!(text.lines().any(|got| got == line), "{line} is missing in\n{text}");

@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use carrick_multicluster::metrics::Page;
+
 use super::family;
-use super::page::Page;
 
 /// Linux counts processor time in hundredths of a second.
 const TICKS: f64 = 100.0;

@@ -1,9 +1,9 @@
-//! The flags that an agent and the commands that look over its shoulder have in common.
+//! The flags that commands such as `doctor` and `explain` share with the agent.
 
 use carrick_syncagent::options::Options;
 use clap::Parser;
 
-/// Which agent is meant.
+/// Identifies an agent by the flags it is started with.
 #[derive(Debug, clap::Args)]
 pub struct AgentFlags {
     /// Kubeconfig of the service cluster; else $KUBECONFIG, else the pod's service account, else ~/.kube/config
@@ -27,7 +27,7 @@ pub struct AgentFlags {
 }
 
 impl AgentFlags {
-    /// The options of an agent that is started with these flags, its defaults filled in and checked.
+    /// The options of an agent started with these flags, with defaults filled in and checked.
     pub fn options(&self) -> anyhow::Result<Options> {
         let flags = [
             ("--kubeconfig", &self.kubeconfig),

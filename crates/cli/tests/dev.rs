@@ -88,9 +88,9 @@ fn files_are_applied_again_at_every_change_and_nothing_is_left_behind() {
     save(&folder, "crd.yaml", &CRD.replace("[eu, us]", "[eu, us, mars]"));
     dev.until("applied CustomResourceDefinition buckets.example.com");
     dev.until("order generation 3 → copy generation 3");
-    // A file that is no YAML changes nothing.
+    // A file that is not valid YAML changes nothing.
     save(&folder, "pr.yaml", "kind: [");
-    dev.until("pr.yaml: this is no YAML: ");
+    dev.until("pr.yaml: this is not valid YAML: ");
     // Claims that come with related objects are accepted.
     save(&folder, "pr.yaml", &format!("{PUBLISHED}{}", RELATED.trim_start_matches('\n')));
     dev.until("applied PublishedResource buckets");

@@ -1,4 +1,4 @@
-//! Content: which writes turn a copy into what the rules make of its source.
+//! Content: the writes that bring a copy in line with what the rules make of its source.
 
 use serde_json::{Map, Value};
 
@@ -11,21 +11,21 @@ use crate::rules::metadata::{Link, annotation, label, set, strip};
 /// Keys that never belong to the desired state of a copy.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Metadata that says where an object is.
+/// Metadata that identifies an object.
 const PLACE: [&str; 3] = ["name", "namespace", "generateName"];
 
 /// How the content of a copy is brought in line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Change {
-    /// It is in line already, and that is remembered.
+    /// It is in line, and that is remembered.
     None,
-    /// It is in line already, but that is not remembered yet.
+    /// It is in line, but that is not remembered yet.
     Remember,
-    /// Make these changes, if nobody else has written the copy meanwhile.
+    /// Make these changes, if nobody else has written the copy in the meantime.
     Edit {
         /// What changes.
         edits: Vec<Edit>,
-        /// For which copy they were made.
+        /// The precondition: the copy they were computed for.
         guard: Guard,
         /// Whether the copy is known to be in the state that is remembered as the last one.
         certain: bool,
@@ -34,16 +34,16 @@ pub(super) enum Change {
     Apply {
         /// Top-level fields that differ.
         fields: Vec<Edit>,
-        /// Whether it may have been written otherwise before.
+        /// Whether it may have been written in another way before.
         first: bool,
     },
-    /// What was written before is not known: write the whole desired state over it.
+    /// It is not known what was written before: overwrite the copy with the whole desired state.
     Replace(Value),
-    /// More of what is remembered must be read first.
+    /// More of the state Secret must be read first.
     Unknown,
 }
 
-/// A copy and what it should be.
+/// A copy and its desired state.
 pub(super) struct Content<'a> {
     /// The desired state.
     pub desired: &'a Value,
@@ -51,7 +51,7 @@ pub(super) struct Content<'a> {
     pub copy: &'a Value,
     /// What is remembered.
     pub entry: Option<&'a Entry>,
-    /// Whether more is remembered than is known here.
+    /// Whether the state Secret holds more than has been read.
     pub partial: bool,
     /// Link and agent name, for copies that carry them.
     pub link: Option<(&'a Link, &'a str)>,
@@ -69,17 +69,17 @@ pub(super) fn remembered(source: &Value, subresources: &[&str]) -> Value {
 }
 
 impl Content<'_> {
-    /// Compares what is remembered with what is desired. Fields that were changed on the copy alone are left alone.
+    /// Compares the remembered state with the desired one. Fields that were changed only on the copy are left alone.
     pub fn compare(&self) -> Change {
         let desired_sum = sum(self.desired);
         let mark = annotation(self.copy, APPLIED_STATE);
         let is_written = self.is_marked && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
         let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else {
-            // The memory was lost, but the copy tells that this was written to it.
+            // The state was lost, but the checksum on the copy shows that this was written to it.
             return if is_written && self.repairs().is_empty() { Change::Remember } else { self.overwrite() };
         };
         let next = self.entry.map(|entry| entry.next.as_slice()).unwrap_or_default();
-        // The mark is written together with the content: if it is that of the last state, later ones never arrived.
+        // The checksum is written together with the content: if it matches the last state, later ones never arrived.
         let certain = next.is_empty() || mark == Some(last.sum().as_str());
         let mut changes = self.repairs();
         if changes.is_empty() && certain && last.sum() == desired_sum {
@@ -90,7 +90,7 @@ impl Content<'_> {
             before.extend(next);
         }
         let Some(before) = before.into_iter().map(Applied::whole).collect::<Option<Vec<_>>>() else {
-            // The server remembered what was applied, and this is just what is wanted.
+            // The server remembers what was applied, and that is exactly what is desired.
             if is_written && changes.is_empty() && self.entry.is_some_and(Entry::is_applied) {
                 return Change::Remember;
             }
@@ -116,8 +116,9 @@ impl Content<'_> {
         Change::Edit { edits: content, guard, certain }
     }
 
-    /// Compares what was applied last with what is desired. The copy itself tells that, or else what is remembered. Fields that were changed on
-    /// the copy alone are left alone until something else is desired.
+    /// Compares what was applied last, according to the copy or else to the remembered state, with what is desired. Fields that were
+    /// changed only on the copy
+    /// are left alone until something else is desired.
     pub fn apply(&self) -> Change {
         let last = self.entry.and_then(|entry| entry.last.as_ref()).map(Applied::sum);
         let next = self.entry.is_some_and(|entry| !entry.next.is_empty());
@@ -134,15 +135,16 @@ impl Content<'_> {
         Change::Apply { fields, first: !applied }
     }
 
-    /// A state as far as it is about content, with labels and annotations, be they empty: the last label that goes must not take labels along
-    /// that only the copy has, such as its link.
+    /// The part of a state that is content, always with labels and annotations, even if they are empty: removing the last label of a source
+    /// must not remove
+    /// labels that only the copy has, such as its link.
     fn comparable(&self, state: &Value) -> Value {
         let mut state = state.clone();
         drop_keys(&mut state, self.subresources);
-        // A new name of the kind in kcp is not a change of the copy.
+        // Renaming the kind in kcp does not change the copy.
         drop_keys(&mut state, &["apiVersion", "kind"]);
         if let Some(metadata) = state.get_mut("metadata").and_then(Value::as_object_mut) {
-            // A copy keeps its place, whatever rules make of the name of its source.
+            // A copy keeps its namespace and name, whatever the rules make of the name of its source.
             metadata.retain(|key, _| !PLACE.contains(&key.as_str()));
             for field in ["labels", "annotations"] {
                 metadata.entry(field).or_insert_with(|| Map::new().into());
@@ -151,7 +153,7 @@ impl Content<'_> {
         state
     }
 
-    /// Edits that bring back labels and annotations of the link where the copy lacks them or leads to another source.
+    /// Edits that restore labels and annotations of the link where the copy lacks them or leads to another source.
     fn repairs(&self) -> Vec<Edit> {
         let mut edits = Vec::new();
         let Some((link, agent_name)) = self.link else { return edits };
@@ -173,7 +175,7 @@ impl Content<'_> {
         edits
     }
 
-    /// The whole desired state over the copy; nothing if that changes nothing.
+    /// Overwrites the copy with the whole desired state; nothing if that changes nothing.
     pub fn overwrite(&self) -> Change {
         match overwritten(self.desired, self.copy, self.link, self.subresources) {
             Some(mut object) => {
@@ -187,14 +189,15 @@ impl Content<'_> {
     }
 }
 
-/// Marks of which a copy carries those of another source, such as an earlier one that it was handed over from. Those that are missing do not
-/// count: the reference agent leaves none.
+/// The annotations that name another source on the copy, such as an earlier one that it was handed over from. Missing ones do not count:
+/// the reference agent
+/// writes none.
 fn wrong_marks<'a>(link: &'a Link, copy: &Value) -> impl Iterator<Item = (&'static str, &'a str)> {
     let is_wrong = |(key, value): &&(&'static str, String)| annotation(copy, key).is_some_and(|there| there != value);
     link.marks.iter().filter(is_wrong).map(|(key, value)| (*key, value.as_str()))
 }
 
-/// The copy with the whole desired state; none if it has that already.
+/// The copy with the whole desired state; `None` if it has that already.
 pub(super) fn overwritten(
     desired: &Value,
     copy: &Value,
@@ -222,14 +225,14 @@ pub(super) fn overwritten(
     Some(out)
 }
 
-/// Whether a copy holds the whole desired state and no content beside it.
+/// Whether a copy has exactly the desired state and no other content.
 pub(super) fn is_exact(desired: &Value, copy: &Value, subresources: &[&str]) -> bool {
     let is_content = |key: &str| !IDENTITY.contains(&key) && !subresources.contains(&key);
     let mut content = copy.as_object().into_iter().flat_map(Map::keys).filter(|key| is_content(key));
     content.all(|key| desired.get(key).is_some()) && overwritten(desired, copy, None, subresources).is_none()
 }
 
-/// Whether the server refuses edits because the fields can never change: the type of a Secret, and the content of what is immutable.
+/// Whether the server would refuse edits because the fields are immutable: the type of a Secret, and the content of immutable objects.
 pub(super) fn is_refused(kind: &ApiKind, copy: &Value, edits: &[Edit]) -> bool {
     let changes =
         |keys: &[&str]| edits.iter().any(|edit| edit.path.first().is_some_and(|key| keys.contains(&key.as_str())));

@@ -1,4 +1,4 @@
-//! The APIExport: which schemas and permission claims it shall carry.
+//! The APIExport: which schemas and permission claims it should list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::metadata::set;
 use super::related::kcp_group_resource;
 use crate::api::{AGENT_NAME, PublishedResource};
 
-/// A PublishedResource as far as the export is concerned.
+/// What the export needs to know about a PublishedResource.
 #[derive(Debug, Clone, Copy)]
 pub struct Published<'a> {
     /// The PublishedResource.
@@ -19,26 +19,26 @@ pub struct Published<'a> {
     pub schema_name: &'a str,
     /// Whether the schema is known to exist.
     pub ready: bool,
-    /// Whether its rules are valid. If they are not, an export that lists its resource already keeps it, and no other gets it.
+    /// Whether its rules are valid. If not, an export that already lists its resource keeps it, and no other export gets it.
     pub valid: bool,
 }
 
-/// What becomes of an export.
+/// The result of updating an export.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportChange {
-    /// The export as it shall be.
+    /// The desired export.
     pub object: Value,
-    /// Whether that differs from what is there.
+    /// Whether that differs from the current one.
     pub changed: bool,
-    /// Schemas that come in.
+    /// Schemas that are added.
     pub added_schemas: Vec<String>,
-    /// Schemas that go, replaced by newer ones.
+    /// Schemas that are removed, replaced by newer ones.
     pub removed_schemas: Vec<String>,
-    /// Claims that come in, as `group/resource` (core: `resource`).
+    /// Claims that are added, as `group/resource` (core: `resource`).
     pub added_claims: Vec<String>,
-    /// Claims that are there but do not give what the rules need: one for some objects only, or of another identity.
+    /// Existing claims that do not cover what the rules need: for some objects only, or for another identity.
     pub narrow_claims: Vec<String>,
-    /// Related resources that cannot be had in kcp as they are named, by PublishedResource: what is wrong, and the way out.
+    /// Related resources that do not exist in kcp under the given name, by PublishedResource: what is wrong, and how to fix it.
     pub doubts: BTreeMap<String, Vec<String>>,
 }
 
@@ -61,12 +61,12 @@ fn needs_identity(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && !group.ends_with(".kcp.io")
 }
 
-/// Whether kcp has a kind of its own.
+/// Whether every workspace of kcp has a kind.
 fn is_built_in(group: &str, resource: &str) -> bool {
     if group.is_empty() { CORE.contains(&resource) } else { BUILT_IN.contains(&group) || group.ends_with(".kcp.io") }
 }
 
-/// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed.
+/// Merges schemas and claims of all PublishedResources into the export. Entries of others are never removed.
 pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> ExportChange {
     let spec = ApiExportSpec::deserialize(&export["spec"]).unwrap_or_default();
     let listed: BTreeSet<(String, String)> =
@@ -166,12 +166,12 @@ fn doubts(pr: &PublishedResource, own: &BTreeSet<(String, String)>, claims: &[Pe
             ));
         }
         (!needs_identity(&group) && !is_built_in(&group, &resource))
-            .then(|| format!("spec.related[{at}]: workspaces of kcp have no {shown}; name a kind that they have, or set identityHash"))
+            .then(|| format!("spec.related[{at}]: kcp workspaces have no {shown}; use a kind that they have, or set identityHash"))
     });
     doubts.collect()
 }
 
-/// Claims as they shall be, and what is to be said about them.
+/// The desired claims, and what changed.
 struct Merged {
     claims: Vec<PermissionClaim>,
     added: Vec<String>,
@@ -187,7 +187,7 @@ fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String
         match existing.iter().find(|claim| claim.group == group && claim.resource == resource) {
             Some(claim) if claim.all && claim.resource_selector.is_empty() && claim.identity_hash == identity_hash => {}
             Some(_) => merged.narrow.push(shown),
-            // With such a claim kcp would refuse the export as a whole, also what others need of it.
+            // With such a claim kcp would refuse the whole export, including what others need in it.
             None if identity_hash.is_empty() && needs_identity(&group) => {}
             None => {
                 merged.added.push(shown);
@@ -294,8 +294,8 @@ mod tests {
         let doubts = &change.doubts["publish-crontabs"];
         let wanted = [
             "spec.related[0]: kcp lets nobody claim backups.x.io without the identity",
-            "spec.related[3]: workspaces of kcp have no pods",
-            "spec.related[4]: workspaces of kcp have no deployments.apps",
+            "spec.related[3]: kcp workspaces have no pods",
+            "spec.related[4]: kcp workspaces have no deployments.apps",
         ];
         assert_eq!(doubts.len(), wanted.len(), "{doubts:?}");
         assert!(doubts.iter().zip(wanted).all(|(told, wanted)| told.starts_with(wanted)), "{doubts:?}");

@@ -1,7 +1,7 @@
-//! Fields that rules name and objects cannot have: nobody would notice before the first order. Pure.
+//! Fields that rules refer to but objects cannot have: otherwise nobody would notice before the first order. Pure.
 //!
-//! Only schemas that are closed can tell, and a rule may know why it names a field (`{{ .Object.spec.old | default "x" }}`). Therefore this is told
-//! and nothing is refused.
+//! Only closed schemas can tell, and a rule may have a reason to refer to such a field (`{{ .Object.spec.old | default "x" }}`). So this is
+//! only a warning.
 
 mod lookup;
 
@@ -12,7 +12,7 @@ use super::projection::exchanged;
 use crate::api::{self, Mutation, PublishedResource, ResourceMutation, Selection};
 use lookup::{Lookup, Scope};
 
-/// What is doubtful about the fields that rules name, each with the field of the PublishedResource. Rules that cannot be read are told elsewhere.
+/// Doubts about the fields that rules refer to, each with the field of the PublishedResource. Invalid rules are reported elsewhere.
 pub fn doubts(pr: &PublishedResource, crd: &Crd) -> Vec<String> {
     let Ok(version) = exchanged(pr, crd) else { return Vec::new() };
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_deref());
@@ -63,7 +63,7 @@ struct Check<'a> {
     found: Vec<String>,
 }
 
-/// What a field of a template's data is.
+/// What a top-level field of a template's data holds.
 #[derive(Clone, Copy)]
 enum Root {
     /// An object on one side.
@@ -83,7 +83,7 @@ impl Check<'_> {
         let Some(naming) = naming else { return };
         let roots = [("Object", Root::Kcp), ("ClusterName", Root::Any), ("ClusterPath", Root::Path)];
         for (field, text) in [("name", &naming.name), ("namespace", &naming.namespace)] {
-            // What mutations add is there when copies are named.
+            // Copies are named after mutation, so fields that mutations add exist.
             let added = std::mem::take(&mut self.added);
             self.template(&format!("spec.naming.{field}"), text, &roots, &added);
             self.added = added;
@@ -103,7 +103,7 @@ impl Check<'_> {
                     self.found.push(format!("{at}: {path} cannot exist, because {missing}: {told}"));
                 }
                 if let Some(template) = &step.template {
-                    // Which side is called local depends on the direction, and both have the same fields.
+                    // Which side is local depends on the direction, and both have the same fields.
                     let roots = [("Value", Root::Any), ("LocalObject", Root::Either), ("RemoteObject", Root::Either)];
                     self.template(&at, &template.template, &roots, &added);
                 }
@@ -138,9 +138,9 @@ impl Check<'_> {
         }
     }
 
-    /// Looks at the fields that a template names.
+    /// Checks the fields that a template refers to.
     fn template(&mut self, at: &str, text: &str, roots: &[(&str, Root)], added: &[String]) {
-        // A template that cannot be read is told elsewhere.
+        // Invalid templates are reported elsewhere.
         let Some(template) = text.contains("{{").then(|| Template::compile(text).ok()).flatten() else { return };
         for field in template.fields() {
             let Some((first, rest)) = field.split_first() else { continue };

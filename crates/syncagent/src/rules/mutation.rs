@@ -78,17 +78,17 @@ impl Mutation {
         Ok(Self { spec: compile("spec", &mutation.spec)?, status: compile("status", &mutation.status)? })
     }
 
-    /// The source as its copy shall see it.
+    /// The source as it is written to its copy.
     pub fn spec(&self, source: &Value, copy: Option<&Value>) -> Result<Value, MutationError> {
         apply(&self.spec, source, copy.unwrap_or(&Value::Null))
     }
 
-    /// Whether there is nothing to change on the way to the copy.
+    /// Whether nothing changes on the way to the copy.
     pub fn keeps_spec(&self) -> bool {
         self.spec.is_empty()
     }
 
-    /// The copy as its source shall see it.
+    /// The copy as it is written to its source.
     pub fn status(&self, copy: &Value, source: &Value) -> Result<Value, MutationError> {
         apply(&self.status, copy, source)
     }
@@ -121,7 +121,7 @@ impl Step {
             (&regex.path, action)
         } else if let Some(template) = &step.template {
             let compiled = Template::compile(&template.template).map_err(|e| compile_error(e.to_string()))?;
-            // What it prints becomes part of an object.
+            // Its output becomes part of an object.
             (&template.path, Action::Template(compiled.silent_about_missing()))
         } else if let Some(cel) = &step.cel {
             let compiled = carrick_cel::Mutation::compile(&cel.expression).map_err(|e| compile_error(e.to_string()))?;
@@ -154,7 +154,7 @@ impl Step {
             Action::Template(template) => {
                 let found = path::get(object, &self.path);
                 let mut data = Map::new();
-                // The reference agent's names: the object being changed is always "local" here, whichever side it is on.
+                // As in the reference agent, the object being changed is always "local" here, whichever side it is on.
                 data.insert("LocalObject".into(), object.clone());
                 data.insert("RemoteObject".into(), other.clone());
                 let rendered = template.render_mutation(found.value().as_ref(), get, &data);
@@ -162,7 +162,7 @@ impl Step {
             }
             Action::Cel(program) => {
                 let value = path::get(object, &self.path).into_value();
-                // Numbers without a fraction are integers: that is how they come back from API servers and from the remembered state.
+                // Numbers without a fraction become integers, because that is how API servers and the state Secret return them.
                 program.eval(&value, object, other).map_err(|e| e.to_string())?
             }
         };
@@ -170,7 +170,7 @@ impl Step {
     }
 }
 
-/// What comes out must still have a place for a name and for labels.
+/// The result must still be an object with metadata.
 fn still_an_object(object: &Value) -> Result<(), String> {
     let is_map = |value: Option<&Value>| value.is_none_or(|value| value.is_null() || value.is_object());
     let metadata = object.get("metadata");
@@ -178,10 +178,10 @@ fn still_an_object(object: &Value) -> Result<(), String> {
     if object.is_object() && is_map(metadata) && is_map(field("labels")) && is_map(field("annotations")) {
         return Ok(());
     }
-    Err("the result is no Kubernetes object any more: metadata, labels and annotations must stay maps".into())
+    Err("the result is not a Kubernetes object any more: metadata, labels and annotations must stay maps".into())
 }
 
-/// How `.Value.Get "path"` of a template reads.
+/// Implements `.Value.Get "path"` for templates.
 fn get(value: &Value, path: &str) -> Option<Value> {
     let found = path::get(value, path);
     found.exists().then(|| found.into_value())
@@ -224,7 +224,7 @@ mod tests {
         let mutation: api::Mutation = serde_json::from_value(json!({"spec": [both], "status": [both]})).unwrap();
         let mutation = Mutation::compile("spec.mutation", Some(&mutation)).unwrap();
         let (remote, local) = (json!({"is": "kcp"}), json!({"is": "service"}));
-        // What is changed is always called local.
+        // The object being changed is always called local.
         let spec = mutation.spec(&remote, Some(&local)).unwrap();
         assert_eq!(spec["out"], "kcp & service: <> 29a095af9c65ec7c83ac");
         let status = mutation.status(&local, &remote).unwrap();

@@ -1,4 +1,4 @@
-//! Related resources: which objects travel with a primary, and under which names.
+//! Related resources: which objects are copied along with a primary, and under which names.
 
 use carrick_go::regex::GoRegex;
 use carrick_json::path;
@@ -35,7 +35,7 @@ pub enum RelatedError {
         /// The identifier.
         identifier: String,
     },
-    /// The identifier cannot be the value of a label, by which copies are found when they are to be cleaned up.
+    /// The identifier is not a valid label value, which is needed to find copies for clean-up.
     #[error(
         "{at}: with cleanupPolicy the identifier {identifier:?} becomes the value of a label: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
     )]
@@ -84,7 +84,7 @@ pub enum RelatedError {
         /// How many on the destination side.
         destination: usize,
     },
-    /// A cluster-scoped primary has no namespace to take over.
+    /// A cluster-scoped primary has no namespace to use.
     #[error("{which} is cluster-scoped and no source namespace configuration was provided; set object.namespace")]
     NoNamespace {
         /// Which of the two primaries.
@@ -108,7 +108,7 @@ pub struct Gvr {
 pub struct Related {
     /// Unique name within the PublishedResource.
     pub identifier: String,
-    /// Side that holds the truth.
+    /// The side on which the original is.
     pub origin: Origin,
     /// Resource on the origin side.
     pub source: Gvr,
@@ -116,9 +116,9 @@ pub struct Related {
     pub destination: Gvr,
     /// When copies are deleted.
     pub policy: CleanupPolicy,
-    /// Whether the policy is spelled out. Where it is not, copies that are not named any more go, as they always did.
+    /// Whether the policy is set explicitly. If it is not, copies that are no longer selected are deleted, as they always were.
     pub spelled_out: bool,
-    /// Whether the status travels from origin to destination.
+    /// Whether the status is copied from origin to destination.
     pub sync_status: bool,
     /// Changes on the way.
     pub mutation: Mutation,
@@ -186,12 +186,12 @@ impl Related {
         let destination = destination_gvr(&source, related);
         let object = &related.object;
         let policy = related.effective_policy();
-        // Who asks only by the older field may have called the entry anything, and gets along without labels.
+        // With only the older field, the identifier may be anything, and copies get no labels if it is not a label value.
         let needs_label = related.cleanup_policy.is_some() && policy != CleanupPolicy::Orphan;
         if needs_label && !is_label_value(&related.identifier) {
             return Err(RelatedError::Identifier { at: at.into(), identifier: related.identifier.clone() });
         }
-        // Changes find their primary without a rule for it; a wrong one is refused all the same.
+        // Changes find their primary without this rule, but an invalid one is still refused.
         if let Some(api::Watch { by_selector: Some(selector), .. }) = &related.watch {
             let at = format!("{at}.watch.bySelector");
             Selector::compile(selector).map_err(|source| RelatedError::Selector { at, source })?;
@@ -214,17 +214,17 @@ impl Related {
         })
     }
 
-    /// Whether copies carry labels that tell which primary and which entry they belong to.
+    /// Whether copies carry labels that name their primary and entry.
     pub fn marks_copies(&self) -> bool {
         self.policy != CleanupPolicy::Orphan && is_label_value(&self.identifier)
     }
 
-    /// Whether copies go with their primary. Those of consumers' objects always do, since the originals are held for their sake.
+    /// Whether copies are deleted with their primary. Those of consumers' objects always are, because the originals are held for that.
     pub fn goes_with_primary(&self) -> bool {
         self.origin == Origin::Kcp || self.policy != CleanupPolicy::Orphan
     }
 
-    /// Whether copies go when the rules do not name their originals any more.
+    /// Whether copies are deleted when the rules no longer select their originals.
     pub fn goes_with_origin(&self) -> bool {
         !self.spelled_out || self.policy == CleanupPolicy::MatchOrigin
     }
@@ -344,7 +344,7 @@ impl Way {
             let labels = selector.match_labels.iter().map(|(k, v)| Ok((text(k)?, text(v)?)));
             let rest =
                 LabelSelector { match_expressions: selector.match_expressions.clone(), ..LabelSelector::default() };
-            // Refuses wrong operators now; the labels are known only with the objects.
+            // Refuses invalid operators now; labels are only known once there are objects.
             Selector::compile(&rest).map_err(|source| RelatedError::Selector { at: at.clone(), source })?;
             How::Selector { labels: labels.collect::<Result<_, RelatedError>>()?, rest, rewrite }
         } else if let Some(expression) = &selection.template {
@@ -417,7 +417,7 @@ fn read(object: &Value, path: &str, rewrite: Option<&Replace>) -> Vec<String> {
     trimmed.map(|text| rewrite.map_or_else(|| text.to_owned(), |rewrite| rewrite.apply(text))).collect()
 }
 
-/// Whether Kubernetes takes a text as the value of a label.
+/// Whether a text is a valid label value in Kubernetes.
 fn is_label_value(text: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
     let is_inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -445,7 +445,7 @@ fn destination_gvr(source: &Gvr, related: &RelatedResource) -> Gvr {
     }
 }
 
-/// Group and resource under which kcp knows the related objects; empty names when the entry is incomplete.
+/// Group and resource of the related objects in kcp; empty if the entry is incomplete.
 pub fn kcp_group_resource(related: &RelatedResource) -> (String, String) {
     let Some(source) = source_gvr(related) else { return (String::new(), String::new()) };
     match related.origin {
@@ -513,7 +513,7 @@ mod tests {
                 "cleanupPolicy": policy, "object": {"template": {"template": "x"}}}))
             .unwrap()
         };
-        // Marked, goes with the primary, goes with its original.
+        // Marked, deleted with the primary, deleted with its original.
         for (origin, cleanup, policy, expected) in [
             ("service", false, None, (false, false, true)),
             ("service", true, None, (true, true, true)),

@@ -1,4 +1,4 @@
-//! Annotations on the primary in kcp that tell the consumer where related objects of the service are.
+//! Annotations on the primary in kcp that tell the consumer where the service's related objects are.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,13 +9,13 @@ use crate::api::{Origin, RELATED_PREFIX};
 use crate::decide::step::Step;
 use crate::rules::metadata::{annotation, is_deleting};
 
-/// The value of an annotation, and the object it is about.
+/// The value of an annotation, and the object it refers to.
 pub(super) struct Annotation {
     pub key: String,
     pub text: String,
 }
 
-/// All annotations that the primary shall have, by name. The number in it is the position among the objects of an entry.
+/// All annotations that the primary should have, by name. The number in a name is the position among the objects of an entry.
 pub(super) fn wanted(all: &[Known<'_>]) -> BTreeMap<String, Annotation> {
     let mut wanted = BTreeMap::new();
     let mut index = 0;
@@ -38,7 +38,7 @@ pub(super) fn announces(primary: &Value, known: &Known<'_>) -> bool {
     annotations.into_iter().flatten().any(|(name, value)| name.starts_with(&prefix) && *value == text.as_str())
 }
 
-/// Writes one annotation, unless it is there.
+/// Writes one annotation, unless it exists already.
 pub(super) fn write(context: &Context<'_>, name: &str, text: &str) -> Option<Step> {
     if annotation(context.primary, name) == Some(text) {
         return None;
@@ -47,7 +47,7 @@ pub(super) fn write(context: &Context<'_>, name: &str, text: &str) -> Option<Ste
     Some(Step::Patch { at: context.primary_at.clone(), patch })
 }
 
-/// Removes annotations that stand for no object any more; those of entries about which nothing is known stay.
+/// Removes annotations whose object no longer exists; those of entries whose objects are not known stay.
 pub(super) fn remove_stale(
     context: &Context<'_>,
     wanted: &BTreeMap<String, Annotation>,

@@ -177,7 +177,10 @@ mod tests {
              - {apiGroups: [\"example.com\"], resources: [\"crontabs\"], verbs: [\"delete\"]}"
         );
         let here = Need { namespace: Some("n".to_owned()), ..need };
-        assert!(here.lacks(&["create", "update"]).contains(": copies cannot be created there; add to a Role in namespace n "));
+        assert!(
+            here.lacks(&["create", "update"])
+                .contains(": copies cannot be created there; add to a Role in namespace n ")
+        );
     }
 
     #[test]

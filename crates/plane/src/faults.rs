@@ -54,8 +54,8 @@ use crate::status::{Status, qualified};
 
 pub(crate) use late::Job;
 pub use record::{Record, Recording};
-pub use rule::{RequestInfo, Effect, Match, Predicate, Rule, Turn};
-pub(crate) use watches::{WatchCommand, OpenWatch};
+pub use rule::{Effect, Match, Predicate, RequestInfo, Rule, Turn};
+pub(crate) use watches::{OpenWatch, WatchCommand};
 
 use late::HeldRequests;
 use rule::RuleCounters;

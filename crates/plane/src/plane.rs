@@ -13,7 +13,7 @@ use crate::auth::Tokens;
 use crate::auth::accounts::Accounts;
 use crate::extension::Extension;
 use crate::faults::control::Control;
-use crate::faults::{RequestInfo, Faults, Match};
+use crate::faults::{Faults, Match, RequestInfo};
 use crate::http::tls::{self, ClientCertificate};
 use crate::http::{Endpoint, OnChange, Server, SlowReaders};
 use crate::kcp::shards::Shards;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::ensure;
-use carrick_plane::faults::{RequestInfo, Effect, Record};
+use carrick_plane::faults::{Effect, Record, RequestInfo};
 use carrick_plane::{Change, Key, Kind, Mode, Plane, Store};
 use carrick_syncagent::api;
 use futures::StreamExt;

@@ -1,7 +1,7 @@
 //! Writes that reach a server long after their agent has died: they cannot undo what came later.
 
 use anyhow::{Context, ensure};
-use carrick_plane::faults::{RequestInfo, Match};
+use carrick_plane::faults::{Match, RequestInfo};
 
 use super::flow::Flow;
 use super::lab::{LONG_CALM, Lab};

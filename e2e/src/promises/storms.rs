@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use carrick_plane::faults::{RequestInfo, Counts, Effect, Faults, Match, Rule, RuleId, Turn};
+use carrick_plane::faults::{Counts, Effect, Faults, Match, RequestInfo, Rule, RuleId, Turn};
 use tokio::task::JoinHandle;
 
 use super::flow::Flow;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use carrick_plane::Plane;
-use carrick_plane::faults::{RequestInfo, Effect, Match, Rule};
+use carrick_plane::faults::{Effect, Match, RequestInfo, Rule};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 

@@ -182,7 +182,8 @@ pub(super) fn compare(old: &Value, new: &Value, schema: Option<&Schema>, custom:
                 }
             }
             _ => {
-                let spot = FieldPosition { schema: below(schema, key), custom, field: key, path: vec![format!("f:{key}")] };
+                let spot =
+                    FieldPosition { schema: below(schema, key), custom, field: key, path: vec![format!("f:{key}")] };
                 spot.compare(before, after, &mut changes);
             }
         }

@@ -155,7 +155,13 @@ pub(super) fn written(
 }
 
 /// Who owns what after a write to the scale of an object, of which only the number of replicas can be owned. Zero is no number there.
-pub(super) fn scaled(scope: &Scope, old: &Value, new: &Value, options: &WriteOptions, replicas: &str) -> Vec<ManagedEntry> {
+pub(super) fn scaled(
+    scope: &Scope,
+    old: &Value,
+    new: &Value,
+    options: &WriteOptions,
+    replicas: &str,
+) -> Vec<ManagedEntry> {
     let mut known = entries(old);
     let path: Path = replicas.split('.').filter(|part| !part.is_empty()).map(|part| format!("f:{part}")).collect();
     let number = |object: &Value| object.pointer(&replicas.replace('.', "/")).and_then(Value::as_i64).unwrap_or(0);

@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, Kind, FieldPresence, PROPS, Record, SPEC};
+use super::fields::{Field, FieldPresence, Kind, PROPS, Record, SPEC};
 
 /// Decodes the spec of a CRD; the paths of unknown fields are added to `unknown`.
 pub(crate) fn decode(crd: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
@@ -19,7 +19,8 @@ pub(crate) fn decode(crd: &mut Value, unknown: &mut Vec<String>) -> Result<(), S
         map.remove("status");
     }
     let spec = map.get("spec").cloned().unwrap_or(Value::Null);
-    let holder = FieldLocation { record: "CustomResourceDefinition", place: "spec".to_owned(), path: "spec".to_owned() };
+    let holder =
+        FieldLocation { record: "CustomResourceDefinition", place: "spec".to_owned(), path: "spec".to_owned() };
     let mut reader = Reader { unknown, silent: None, misfit: None };
     let spec = reader.read(spec, Kind::Record(&SPEC), &holder)?;
     if let Some(why) = reader.misfit {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::decode::empty;
-use super::fields::{Kind, FieldPresence, PROPS, Record};
+use super::fields::{FieldPresence, Kind, PROPS, Record};
 
 /// A record with all its fields.
 pub(super) fn record(value: &Value, record: &Record) -> String {

@@ -28,7 +28,11 @@ pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<BodyResult
     let options = call.write_options(if patching { "PatchOptions" } else { "UpdateOptions" }, &agent, Vec::new())?;
     let sent = if patching {
         let value = body::json(&content, &mut Vec::new()).unwrap_or_else(|why| Patch::unreadable(&why));
-        SentScale::Patch(if media.starts_with("application/json-patch") { Patch::Json(value) } else { Patch::Merge(value) })
+        SentScale::Patch(if media.starts_with("application/json-patch") {
+            Patch::Json(value)
+        } else {
+            Patch::Merge(value)
+        })
     } else {
         let media = if media.starts_with(protobuf::MEDIA) { protobuf::MEDIA } else { "application/json" };
         SentScale::Whole(body::decode(&content, media, "Scale")?.value)

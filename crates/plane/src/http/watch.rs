@@ -19,7 +19,7 @@ use super::resource::Call;
 use super::slow::StreamClock;
 use super::table::{self, Include, Partial};
 use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions, bookmark};
-use crate::faults::{Effect, Faults, WatchCommand, OpenWatch};
+use crate::faults::{Effect, Faults, OpenWatch, WatchCommand};
 use crate::status::{Cause, Status};
 use crate::store::Store;
 

@@ -32,7 +32,13 @@ impl Schema {
         check.causes
     }
 
-    fn walk_rules(&self, value: &Value, old: Option<&Value>, spot: &ValuePosition, check: &mut RuleRun) -> Result<(), Stopped> {
+    fn walk_rules(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        spot: &ValuePosition,
+        check: &mut RuleRun,
+    ) -> Result<(), Stopped> {
         if !self.has_rules || value.is_null() {
             return Ok(());
         }
@@ -52,7 +58,12 @@ impl Schema {
                         (None, Some(child)) => (&**child, format!("{}[{name}]", spot.path)),
                         (None, None) => continue,
                     };
-                    child.walk_rules(found, old.and_then(|old| old.get(name)), &ValuePosition { path, unchanged }, check)?;
+                    child.walk_rules(
+                        found,
+                        old.and_then(|old| old.get(name)),
+                        &ValuePosition { path, unchanged },
+                        check,
+                    )?;
                 }
             }
             Value::Array(list) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::{Expired, Inner, Key, Kind, Object, Objects, ObjectAddress, key_at, place};
+use super::{Expired, Inner, Key, Kind, Object, ObjectAddress, Objects, key_at, place};
 
 /// Which objects of a kind are meant.
 #[derive(Debug, Clone, Copy)]
@@ -130,7 +130,11 @@ fn count(objects: &Objects, selection: &Selection<'_>) -> usize {
 }
 
 /// The objects that have changed since a revision, as they were then.
-fn past(inner: &Inner, selection: &Selection<'_>, revision: u64) -> Result<BTreeMap<ObjectAddress, Option<Object>>, Expired> {
+fn past(
+    inner: &Inner,
+    selection: &Selection<'_>,
+    revision: u64,
+) -> Result<BTreeMap<ObjectAddress, Option<Object>>, Expired> {
     if revision < inner.log.oldest() {
         return Err(Expired { asked: revision, oldest: inner.log.oldest() });
     }

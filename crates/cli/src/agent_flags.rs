@@ -6,7 +6,7 @@ use clap::Parser;
 /// Identifies an agent by the flags it is started with.
 #[derive(Debug, clap::Args)]
 pub struct AgentFlags {
-    /// Kubeconfig of the service cluster; else $KUBECONFIG, else the pod's service account, else ~/.kube/config
+    /// Kubeconfig of the service cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     pub kubeconfig: String,
     /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice

@@ -42,7 +42,7 @@ pub struct Args {
     /// Only print the CRD of PublishedResources, which the agent needs on the service cluster
     #[arg(long)]
     agent_crd: bool,
-    /// Kubeconfig of the service cluster, for --from-cluster; else $KUBECONFIG, else ~/.kube/config
+    /// Kubeconfig of the service cluster, for --from-cluster; by default $KUBECONFIG, or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Folder to write to; must not exist yet [default: ./<plural>.<group>]

@@ -91,7 +91,7 @@ pub type ViewAdmit = Arc<dyn Fn(&Api, &mut Review<'_>) -> Result<(), Status> + S
 pub struct VirtualView {
     /// The rest of the path, from `/api` or `/apis` or `/openapi` on.
     pub rest: String,
-    /// The clusters it looks at.
+    /// The clusters it covers.
     pub target: Target,
     /// What it serves; nothing else exists in it.
     pub resources: Vec<Arc<Resource>>,

@@ -28,9 +28,8 @@
 //! ```
 //!
 //! Rules are evaluated in the order in which they were added. Delays add up; of effects that exclude each other, the first one counts.
-//! Health checks are never hit. A whole endpoint is stopped and started
-//! with [`Endpoint`](crate::Endpoint). Over HTTP the same is offered by the control endpoint, see
-//! [`Config::control`](crate::Config::control).
+//! Health checks are never hit. A whole endpoint is stopped and started with [`Endpoint`](crate::Endpoint). Over HTTP the same is offered
+//! by the control endpoint, see [`Config::control`](crate::Config::control).
 
 pub(crate) mod control;
 mod late;
@@ -188,8 +187,7 @@ impl Faults {
     }
 
     /// Executes all matching writes that are held back, in the order of their arrival, as if they had just arrived; returns the status
-    /// codes of the responses that
-    /// nobody receives.
+    /// codes of the responses that nobody receives.
     pub async fn release(&self, wanted: &Match) -> Vec<(RequestInfo, u16)> {
         self.inner.late.release_all(|ask| wanted.fits(ask)).await
     }

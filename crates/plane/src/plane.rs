@@ -82,9 +82,8 @@ pub struct Config {
     pub users: Vec<User>,
     /// File with authorities (PEM) whose client certificates are accepted, besides the plane's own.
     pub client_ca: Option<PathBuf>,
-    /// kcp only: over how many shards workspaces are spread. With more than one, the plane has a front proxy for all workspaces at `bind`,
-    /// and one endpoint per shard at the following ports (or free ones), which serves
-    /// only its own workspaces.
+    /// kcp only: over how many shards workspaces are spread. With more than one, the plane has a front proxy for all workspaces at
+    /// `bind`, and one endpoint per shard at the following ports (or free ones), which serves only its own workspaces.
     pub shards: usize,
     /// Limits of the plane.
     pub limits: Limits,

@@ -249,8 +249,7 @@ impl Rules {
     }
 
     /// The same with the agent's settings as defaults. Kinds without a status subresource are not applied, because field ownership cannot
-    /// tell there which side
-    /// owns the status.
+    /// tell there which side owns the status.
     #[must_use]
     pub fn with_defaults(self, pr: &PublishedResource, defaults: &AgentDefaults) -> Self {
         let adoption = if pr.spec.adoption.is_empty() { defaults.adoption } else { self.adoption };

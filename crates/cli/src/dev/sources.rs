@@ -1,8 +1,7 @@
 //! Files and folders that are polled for changes.
 //!
-//! Every poll reads every file and compares it with its previous content. That costs next to nothing for a handful of manifests, and works
-//! however a
-//! file is saved: by rename or truncation, on any file system, whatever its clock says.
+//! Every poll reads every file and compares it with its previous content. That costs next to nothing for a handful of manifests, and
+//! works however a file is saved: by rename or truncation, on any file system, whatever its clock says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

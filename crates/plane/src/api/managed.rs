@@ -100,7 +100,7 @@ fn changes(scope: &Scope, old: &Value, new: &Value, subresource: &str) -> Change
     changes
 }
 
-/// Whoever wrote an object whose fields have no owners.
+/// The entry for the unknown writers of an object whose fields have no owners.
 pub(super) fn before_first_apply(scope: &Scope, object: &Value) -> Option<ManagedEntry> {
     let paths = changes(scope, &json!({}), object, "").set;
     (!paths.is_empty()).then(|| ManagedEntry {
@@ -113,8 +113,8 @@ pub(super) fn before_first_apply(scope: &Scope, object: &Value) -> Option<Manage
     })
 }
 
-/// Who owns what after an update, patch or create: the writer owns what it changed, and nobody else does. The object is looked at as it was
-/// sent, before the server completes it or keeps what an endpoint cannot change.
+/// Who owns what after an update, patch or create: the writer owns what it changed, and nobody else does. The object is compared as it
+/// was sent, before the server completes it or restores what an endpoint cannot change.
 pub(super) fn written(
     scope: &Scope,
     old: Option<&Value>,
@@ -154,7 +154,7 @@ pub(super) fn written(
     known
 }
 
-/// Who owns what after a write to the scale of an object, of which only the number of replicas can be owned. Zero is no number there.
+/// Who owns what after a write to the scale of an object, of which only the replica count can be owned. Zero counts as absent there.
 pub(super) fn scaled(
     scope: &Scope,
     old: &Value,

@@ -217,8 +217,7 @@ fn to_api_version(resource: &Resource, wanted: &str, object: &mut Value) {
 const CHUNK: usize = 500;
 
 /// A page of the matching objects, read in as many chunks as needed, all at the same revision. Whether more objects follow is reported
-/// without checking whether
-/// they match.
+/// without checking whether they match.
 fn filtered(
     read: impl Fn(Option<u64>, Option<&Key>, usize) -> Result<Page, Status>,
     fits: impl Fn(&Key, &Object) -> bool,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fields::{Need, PROPS};
+use super::fields::{FieldPresence, PROPS};
 use super::structural::{below, kind, listed, named};
 use super::{Faults, defaults, is_true, lists, rules, shown, structural, text};
 use crate::status::Cause;
@@ -60,7 +60,7 @@ fn check_root(schema: &Value, path: &str, faults: &mut Faults) {
     for field in PROPS.fields {
         let set = match schema.get(field.key) {
             None => false,
-            Some(_) if field.need == Need::Given => true,
+            Some(_) if field.need == FieldPresence::Given => true,
             Some(Value::Bool(flag)) => *flag,
             Some(Value::String(text)) => !text.is_empty(),
             Some(_) => true,

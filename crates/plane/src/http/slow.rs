@@ -1,8 +1,7 @@
 //! Clients that do not read their watch are disconnected.
 //!
 //! A watch hands out an event only when its connection can take it. While an event waits, the time since when it waits is recorded here,
-//! and a connection on
-//! which an event waits too long is closed, so that nothing piles up.
+//! and a connection on which an event waits too long is closed, so that nothing piles up.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! One task that keeps everything kcp up to date: it reads the change log, works out which objects a change concerns, and
-//! brings each of them up to date. Every step looks at the present state only, so a restart simply does all of them once.
+//! brings each of them up to date. Every step depends only on the current state, so a restart simply does all of them once.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;

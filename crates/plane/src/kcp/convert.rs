@@ -1,8 +1,7 @@
 //! APIExport and APIBinding between v1alpha1 and v1alpha2, without loss in either direction.
 //!
 //! Each version has fields that the other lacks: v1alpha2 has verbs, selectors and virtual storage, v1alpha1 has lists of names. What the
-//! target version cannot
-//! express is kept in an annotation and restored from there when converting back.
+//! target version cannot express is kept in an annotation and restored from there when converting back.
 
 use super::object::{annotate, child, items, take_annotation, text};
 use carrick_kcp::apis::split_schema_name;

@@ -1,6 +1,5 @@
-//! The virtual workspaces of initializers and terminators: a controller that prepares new workspaces, or cleans up before they are deleted,
-//! finds its workspaces
-//! there and reports when it is done.
+//! The virtual workspaces of initializers and terminators: a controller that prepares new workspaces, or cleans up before they are
+//! deleted, finds its workspaces there and reports when it is done.
 
 use std::sync::Arc;
 

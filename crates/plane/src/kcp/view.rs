@@ -21,7 +21,7 @@ use crate::store::{Key, Kind};
 const SERVICE: &str = "/services/apiexport/";
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// What an export's virtual workspace is made of.
+/// The virtual workspace of an export.
 #[derive(Clone)]
 struct View {
     data: Data,

@@ -1,8 +1,7 @@
 //! The store's file: one JSON line per commit, compacted when it is opened and when it has grown.
 //!
 //! A commit is handed to the operating system before it is acknowledged, so even a killed process loses nothing. Against a power failure
-//! only `fsync` helps: then
-//! every commit waits for the disk.
+//! only `fsync` helps: then every commit waits for the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};

@@ -65,7 +65,11 @@ impl World {
         let path = format!("{path}/clusters/{target}/api");
         let caller = caller(user);
         let view = self.api().extension().unwrap().virtual_workspace(self.api(), &caller, &path)?;
-        Ok(ClientView { api: self.api().clone(), caller, door: Door::View(Box::new(view.expect("a virtual workspace"))) })
+        Ok(ClientView {
+            api: self.api().clone(),
+            caller,
+            door: Door::View(Box::new(view.expect("a virtual workspace"))),
+        })
     }
 
     /// Waits until the function finds something.

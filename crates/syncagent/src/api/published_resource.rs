@@ -57,9 +57,8 @@ described! {
         /// Objects that are copied along with the primary.
         pub related: Vec<RelatedResource>,
         /// What happens to an object that already exists in the place of a copy. Refuse (the default) leaves it alone, unless it equals
-        /// what would be
-        /// written; TakeOver makes it the copy, with the content of the source. A single object can be offered by its annotation
-        /// syncagent.kcp.io/adoption: TakeOver.
+        /// what would be written; TakeOver makes it the copy, with the content of the source. A single object can be offered by its
+        /// annotation syncagent.kcp.io/adoption: TakeOver.
         pub adoption: String = json!({ "enum": ["Refuse", "TakeOver"] }),
         /// Whether objects are synchronized. Absent means that they are.
         pub synchronization: Option<Synchronization>,

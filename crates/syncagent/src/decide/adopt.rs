@@ -24,8 +24,7 @@ pub enum Adoption {
 }
 
 /// Decides about an existing object in the place of the copy of a primary. Related objects carry no link; their ownership is decided by
-/// `pair`, which sees
-/// them.
+/// `pair`, which sees them.
 pub fn adopt(existing: &Value, desired: &Value, policy: rules::Adoption, subresources: &[&str]) -> Adoption {
     let Some(wanted) = Link::source_of(desired) else { return Adoption::Ours };
     let source = Link::source_of(existing);

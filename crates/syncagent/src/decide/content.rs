@@ -16,7 +16,7 @@ const PLACE: [&str; 3] = ["name", "namespace", "generateName"];
 
 /// How the content of a copy is brought in line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Change {
+pub(super) enum ContentChange {
     /// It is in line, and that is remembered.
     None,
     /// It is in line, but that is not remembered yet.
@@ -44,7 +44,7 @@ pub(super) enum Change {
 }
 
 /// A copy and its desired state.
-pub(super) struct Content<'a> {
+pub(super) struct CopyContent<'a> {
     /// The desired state.
     pub desired: &'a Value,
     /// The copy.
@@ -68,22 +68,22 @@ pub(super) fn remembered(source: &Value, subresources: &[&str]) -> Value {
     state
 }
 
-impl Content<'_> {
+impl CopyContent<'_> {
     /// Compares the remembered state with the desired one. Fields that were changed only on the copy are left alone.
-    pub fn compare(&self) -> Change {
+    pub fn compare(&self) -> ContentChange {
         let desired_sum = sum(self.desired);
         let mark = annotation(self.copy, APPLIED_STATE);
         let is_written = self.is_marked && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
         let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else {
             // The state was lost, but the checksum on the copy shows that this was written to it.
-            return if is_written && self.repairs().is_empty() { Change::Remember } else { self.overwrite() };
+            return if is_written && self.repairs().is_empty() { ContentChange::Remember } else { self.overwrite() };
         };
         let next = self.entry.map(|entry| entry.next.as_slice()).unwrap_or_default();
         // The checksum is written together with the content: if it matches the last state, later ones never arrived.
         let certain = next.is_empty() || mark == Some(last.sum().as_str());
         let mut changes = self.repairs();
         if changes.is_empty() && certain && last.sum() == desired_sum {
-            return if next.is_empty() { Change::None } else { Change::Remember };
+            return if next.is_empty() { ContentChange::None } else { ContentChange::Remember };
         }
         let mut before = vec![last];
         if !certain {
@@ -92,16 +92,16 @@ impl Content<'_> {
         let Some(before) = before.into_iter().map(Applied::whole).collect::<Option<Vec<_>>>() else {
             // The server remembers what was applied, and that is exactly what is desired.
             if is_written && changes.is_empty() && self.entry.is_some_and(Entry::is_applied) {
-                return Change::Remember;
+                return ContentChange::Remember;
             }
-            return if self.partial { Change::Unknown } else { self.overwrite() };
+            return if self.partial { ContentChange::Unknown } else { self.overwrite() };
         };
         let before: Vec<Value> = before.into_iter().map(|state| self.comparable(state)).collect();
         let mut content = edits(&before.iter().collect::<Vec<_>>(), &self.comparable(self.desired), self.copy);
         content.append(&mut changes);
         if content.is_empty() {
             let is_same = before.iter().all(|state| *state == self.comparable(self.desired));
-            return if is_same && next.is_empty() { Change::None } else { Change::Remember };
+            return if is_same && next.is_empty() { ContentChange::None } else { ContentChange::Remember };
         }
         for (key, value) in self.link.iter().flat_map(|(link, _)| &link.marks) {
             set_field(&mut content, self.copy, &["metadata", "annotations", key], value);
@@ -113,31 +113,29 @@ impl Content<'_> {
         } else {
             Guard::Version(text("resourceVersion"))
         };
-        Change::Edit { edits: content, guard, certain }
+        ContentChange::Edit { edits: content, guard, certain }
     }
 
     /// Compares what was applied last, according to the copy or else to the remembered state, with what is desired. Fields that were
-    /// changed only on the copy
-    /// are left alone until something else is desired.
-    pub fn apply(&self) -> Change {
+    /// changed only on the copy are left alone until something else is desired.
+    pub fn apply(&self) -> ContentChange {
         let last = self.entry.and_then(|entry| entry.last.as_ref()).map(Applied::sum);
         let next = self.entry.is_some_and(|entry| !entry.next.is_empty());
         let mark = annotation(self.copy, APPLIED_STATE).filter(|_| self.is_marked);
         let (written, applied) = mark.or(last.as_deref().filter(|_| !next)).map(read_mark).unwrap_or_default();
         if written == sum(self.desired) && self.repairs().is_empty() {
             let is_known = last.is_some() && (self.is_marked || !next);
-            return if is_known { Change::None } else { Change::Remember };
+            return if is_known { ContentChange::None } else { ContentChange::Remember };
         }
         let desired = self.comparable(self.desired);
         let changed =
             desired.as_object().into_iter().flatten().filter(|(key, value)| self.copy.get(key) != Some(value));
         let fields = changed.map(|(key, value)| Edit { path: vec![key.clone()], value: Some(value.clone()) }).collect();
-        Change::Apply { fields, first: !applied }
+        ContentChange::Apply { fields, first: !applied }
     }
 
-    /// The part of a state that is content, always with labels and annotations, even if they are empty: removing the last label of a source
-    /// must not remove
-    /// labels that only the copy has, such as its link.
+    /// The part of a state that is content, always with labels and annotations, even if they are empty: removing the last label of a
+    /// source must not remove labels that only the copy has, such as its link.
     fn comparable(&self, state: &Value) -> Value {
         let mut state = state.clone();
         drop_keys(&mut state, self.subresources);
@@ -176,22 +174,21 @@ impl Content<'_> {
     }
 
     /// Overwrites the copy with the whole desired state; nothing if that changes nothing.
-    pub fn overwrite(&self) -> Change {
+    pub fn overwrite(&self) -> ContentChange {
         match overwritten(self.desired, self.copy, self.link, self.subresources) {
             Some(mut object) => {
                 if self.is_marked {
                     set(&mut object, "annotations", APPLIED_STATE, &sum(self.desired));
                 }
-                Change::Replace(object)
+                ContentChange::Replace(object)
             }
-            None => Change::Remember,
+            None => ContentChange::Remember,
         }
     }
 }
 
 /// The annotations that name another source on the copy, such as an earlier one that it was handed over from. Missing ones do not count:
-/// the reference agent
-/// writes none.
+/// the reference agent writes none.
 fn wrong_marks<'a>(link: &'a Link, copy: &Value) -> impl Iterator<Item = (&'static str, &'a str)> {
     let is_wrong = |(key, value): &&(&'static str, String)| annotation(copy, key).is_some_and(|there| there != value);
     link.marks.iter().filter(is_wrong).map(|(key, value)| (*key, value.as_str()))
@@ -262,14 +259,14 @@ mod tests {
         Entry { last: Some(whole(last)), next: next.iter().map(|value| whole(value)).collect(), status: None }
     }
 
-    fn compare(desired: &Value, copy: &Value, entry: Option<&Entry>, subresources: &[&str]) -> Change {
-        Content { desired, copy, entry, partial: false, link: None, is_marked: false, subresources }.compare()
+    fn compare(desired: &Value, copy: &Value, entry: Option<&Entry>, subresources: &[&str]) -> ContentChange {
+        CopyContent { desired, copy, entry, partial: false, link: None, is_marked: false, subresources }.compare()
     }
 
     /// What becomes of the copy.
     fn changed(desired: &Value, copy: &Value, entry: &Entry) -> Value {
         let mut out = copy.clone();
-        if let Change::Edit { edits, .. } = compare(desired, copy, Some(entry), &[]) {
+        if let ContentChange::Edit { edits, .. } = compare(desired, copy, Some(entry), &[]) {
             apply(&edits, &mut out);
         }
         out
@@ -281,7 +278,7 @@ mod tests {
         let desired = json!({"spec": {"a": 1, "b": 3}});
         let copy = json!({"spec": {"a": 99, "b": 2}});
         assert_eq!(changed(&desired, &copy, &entry(&last, &[])), json!({"spec": {"a": 99, "b": 3}}));
-        assert_eq!(compare(&last, &copy, Some(&entry(&last, &[])), &[]), Change::None);
+        assert_eq!(compare(&last, &copy, Some(&entry(&last, &[])), &[]), ContentChange::None);
     }
 
     #[test]
@@ -326,13 +323,15 @@ mod tests {
         let copy = json!({"metadata": {"annotations": {APPLIED_STATE: sum(&last)}}, "spec": {"a": 7}});
         assert_eq!(
             compare(&last, &copy, Some(&entry(&last, &[&next])), &[]),
-            Change::Remember,
+            ContentChange::Remember,
             "nothing to change, only to forget"
         );
-        let Change::Edit { certain, .. } = compare(&next, &copy, Some(&entry(&last, &[&next])), &[]) else { panic!() };
+        let ContentChange::Edit { certain, .. } = compare(&next, &copy, Some(&entry(&last, &[&next])), &[]) else {
+            panic!()
+        };
         assert!(certain);
         let unmarked = json!({"metadata": {}, "spec": {"a": 7}});
-        let Change::Edit { certain, .. } = compare(&last, &unmarked, Some(&entry(&last, &[&next])), &[]) else {
+        let ContentChange::Edit { certain, .. } = compare(&last, &unmarked, Some(&entry(&last, &[&next])), &[]) else {
             panic!()
         };
         assert!(!certain);
@@ -343,7 +342,7 @@ mod tests {
         let (last, desired) = (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}));
         let entry = Entry { last: Some(Applied::Sum(sum(&last))), ..Entry::default() };
         let compare = |desired: &Value, partial| {
-            Content {
+            CopyContent {
                 desired,
                 copy: &last,
                 entry: Some(&entry),
@@ -354,9 +353,9 @@ mod tests {
             }
             .compare()
         };
-        assert_eq!(compare(&last, true), Change::None);
-        assert_eq!(compare(&desired, true), Change::Unknown);
-        assert_eq!(compare(&desired, false), Change::Replace(desired.clone()));
+        assert_eq!(compare(&last, true), ContentChange::None);
+        assert_eq!(compare(&desired, true), ContentChange::Unknown);
+        assert_eq!(compare(&desired, false), ContentChange::Replace(desired.clone()));
     }
 
     #[test]
@@ -364,7 +363,7 @@ mod tests {
         let last = json!({"metadata": {"name": "a", "namespace": "x", "labels": {"l": "1"}}, "spec": {}});
         let renamed = json!({"metadata": {"name": "b", "namespace": "y", "labels": {"l": "1"}}, "spec": {}});
         let copy = json!({"metadata": {"name": "c", "labels": {"l": "1", "theirs": "2"}}, "spec": {}});
-        assert_eq!(compare(&renamed, &copy, Some(&entry(&last, &[])), &[]), Change::None);
+        assert_eq!(compare(&renamed, &copy, Some(&entry(&last, &[])), &[]), ContentChange::None);
         let relabelled = json!({"metadata": {"name": "b", "namespace": "y"}, "spec": {}});
         let labels = &changed(&relabelled, &copy, &entry(&last, &[]))["metadata"]["labels"];
         assert_eq!(*labels, json!({"theirs": "2"}), "other labels stay");
@@ -377,7 +376,7 @@ mod tests {
         let copy = json!({"metadata": {"name": "other"}, "spec": {"a": 2}, "data": 1});
         let change = compare(&desired, &copy, None, &["status"]);
         let expected = json!({"metadata": {"name": "other", "labels": {"l": "1"}}, "spec": {"a": 1}, "data": 1});
-        assert_eq!(change, Change::Replace(expected.clone()));
-        assert_eq!(compare(&desired, &expected, None, &["status"]), Change::Remember);
+        assert_eq!(change, ContentChange::Replace(expected.clone()));
+        assert_eq!(compare(&desired, &expected, None, &["status"]), ContentChange::Remember);
     }
 }

@@ -1,8 +1,7 @@
 //! Edits: the fields of a copy that change; everything else on it stays as it is.
 //!
 //! A merge patch would almost do, but it cannot set a field to null, and it cannot carry a precondition. Edits become a JSON patch that
-//! tests a [`Guard`]
-//! first.
+//! tests a [`Guard`] first.
 
 use std::collections::BTreeMap;
 
@@ -42,9 +41,8 @@ enum Delta {
     Inside(BTreeMap<String, Delta>),
 }
 
-/// The edits that turn a copy into what is wanted, given the states it may have been written from. Fields that are the same in all of those
-/// states and in
-/// what is wanted are left alone, whatever their value on the copy.
+/// The edits that turn a copy into what is wanted, given the states it may have been written from. Fields that are the same in all of
+/// those states and in what is wanted are left alone, whatever their value on the copy.
 pub fn edits(before: &[&Value], wanted: &Value, copy: &Value) -> Vec<Edit> {
     let mut edits = Vec::new();
     let maps: Vec<Option<&Map<String, Value>>> = before.iter().map(|state| state.as_object()).collect();

@@ -1,15 +1,13 @@
 //! Field ownership: what a server records about who wrote which field of an object.
 //!
 //! A field that an apply no longer names is removed only if nobody else owns it. Fields that we wrote in other ways (when the copy was
-//! created, or changed
-//! before server-side apply was enabled) belong to us under another manager; before the first apply they are transferred to the manager
-//! that applies.
+//! created, or changed before server-side apply was enabled) belong to us under another manager; before the first apply they are
+//! transferred to the manager that applies.
 
 use serde_json::{Map, Value, json};
 
-/// The entries of `managedFields` after the fields that some writers own by updates have been transferred to a manager that applies. `None`
-/// if there is nothing
-/// to transfer.
+/// The entries of `managedFields` after the fields that some writers own by updates have been transferred to a manager that applies.
+/// `None` if there is nothing to transfer.
 pub fn turned_over(entries: &[Value], writers: &[&str], manager: &str) -> Option<Vec<Value>> {
     let is_update = |entry: &&Value| {
         entry["operation"] == "Update"

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::DecideError;
-use super::content::{Change, Content, drop_keys, is_exact, is_refused, remembered};
+use super::content::{ContentChange, CopyContent, drop_keys, is_exact, is_refused, remembered};
 use super::holders::{hold, is_held_by, release};
 use super::state::{Applied, BY_APPLY, Entry, applied_mark, checksum, sum};
 use super::step::{Dependents, Event, Place, Side, Step};
@@ -66,7 +66,7 @@ pub(super) struct Pair<'a> {
 
 /// How far a pair has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum PairProgress {
     /// Nothing to write.
     Settled,
     /// Steps were added.
@@ -81,7 +81,7 @@ pub(super) enum Progress {
 
 /// Who owns an object in the place of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
+enum CopyOwner {
     /// Ours.
     Us,
     /// Ours, but that is not in the state yet.
@@ -97,18 +97,18 @@ enum Owner {
 impl Pair<'_> {
     /// Steps that keep the copy in line with a source that is not being deleted, and steps for the status, which may fail without affecting
     /// the rest.
-    pub fn keep(&self, steps: &mut Vec<Step>, status: &mut Vec<Step>) -> Result<Progress, DecideError> {
+    pub fn keep(&self, steps: &mut Vec<Step>, status: &mut Vec<Step>) -> Result<PairProgress, DecideError> {
         let mutated = match self.copy {
             None if !self.mutation.keeps_spec() => {
                 self.mutation.spec(self.source, Some(&draft(self.source, &self.copy_at)))?
             }
             copy => self.mutation.spec(self.source, copy)?,
         };
-        let owner = self.copy.map_or(Owner::Us, |copy| self.owner(&mutated, copy, self.vouched));
+        let owner = self.copy.map_or(CopyOwner::Us, |copy| self.owner(&mutated, copy, self.vouched));
         match owner {
-            Owner::Unknown => return Ok(Progress::Unknown),
-            Owner::Other => return Err(DecideError::Taken(self.copy_at.to_string())),
-            Owner::Us | Owner::UsUnnoted | Owner::Willing => {}
+            CopyOwner::Unknown => return Ok(PairProgress::Unknown),
+            CopyOwner::Other => return Err(DecideError::Taken(self.copy_at.to_string())),
+            CopyOwner::Us | CopyOwner::UsUnnoted | CopyOwner::Willing => {}
         }
         let before = steps.len();
         if let Some(holder) = self.holder
@@ -122,16 +122,16 @@ impl Pair<'_> {
             return Ok(self.wrote(None));
         };
         if is_deleting(copy) {
-            return Ok(Progress::Waiting);
+            return Ok(PairProgress::Waiting);
         }
         match self.content(&mutated, copy, owner, steps) {
-            Progress::Settled => {}
-            Progress::Unknown => {
+            PairProgress::Settled => {}
+            PairProgress::Unknown => {
                 steps.truncate(before);
-                return Ok(Progress::Unknown);
+                return Ok(PairProgress::Unknown);
             }
-            Progress::Waiting => return Ok(Progress::Waiting),
-            Progress::Wrote | Progress::WroteBeforeStatus => return Ok(self.wrote(Some(copy))),
+            PairProgress::Waiting => return Ok(PairProgress::Waiting),
+            PairProgress::Wrote | PairProgress::WroteBeforeStatus => return Ok(self.wrote(Some(copy))),
         }
         if steps.len() > before {
             return Ok(self.wrote(Some(copy)));
@@ -141,23 +141,23 @@ impl Pair<'_> {
         if self.status == StatusFlow::Blocked && self.source.get("status").is_some() {
             self.report(status, Event::StatusSubresourceMissing);
         }
-        Ok(Progress::Settled)
+        Ok(PairProgress::Settled)
     }
 
     /// Who owns the object in the place of the copy. Its link says so; without a link, the state does, or the fact that it equals what
     /// would be written.
-    fn owner(&self, mutated: &Value, copy: &Value, vouched: bool) -> Owner {
+    fn owner(&self, mutated: &Value, copy: &Value, vouched: bool) -> CopyOwner {
         let is_marked =
             self.link.is_some_and(|(link, agent)| link.is_on(copy) && label(copy, AGENT_NAME) == Some(agent));
         if self.primary || is_marked {
-            return Owner::Us;
+            return CopyOwner::Us;
         }
         let is_same_object = self.copy_uid.map(|uid| copy["metadata"]["uid"] == uid);
         match is_same_object {
-            Some(true) => return Owner::Us,
-            None if self.was_written() => return Owner::Us,
-            _ if self.shared => return Owner::UsUnnoted,
-            None if vouched && self.remembered.is_none() => return Owner::UsUnnoted,
+            Some(true) => return CopyOwner::Us,
+            None if self.was_written() => return CopyOwner::Us,
+            _ if self.shared => return CopyOwner::UsUnnoted,
+            None if vouched && self.remembered.is_none() => return CopyOwner::UsUnnoted,
             _ => {}
         }
         let states: Vec<&Applied> =
@@ -166,13 +166,13 @@ impl Pair<'_> {
         if is_state(&remembered(mutated, self.subresources))
             || states.iter().filter_map(|state| state.whole()).any(is_state)
         {
-            return Owner::UsUnnoted;
+            return CopyOwner::UsUnnoted;
         }
         if self.partial && states.iter().any(|state| state.whole().is_none()) {
-            return Owner::Unknown;
+            return CopyOwner::Unknown;
         }
         let willing = self.adoption == Adoption::TakeOver || annotation(copy, ADOPTION) == Some(Adoption::TAKE_OVER);
-        if willing { Owner::Willing } else { Owner::Other }
+        if willing { CopyOwner::Willing } else { CopyOwner::Other }
     }
 
     /// Whether a copy is known to have been written.
@@ -181,24 +181,23 @@ impl Pair<'_> {
     }
 
     /// Whether the object in the place of the copy is ours, so that it may be deleted; `None` if that is not known yet. A deletion cannot
-    /// be undone, so only the
-    /// state and the content count here.
+    /// be undone, so only the state and the content count here.
     pub fn owns_copy(&self) -> Option<bool> {
         let Some(copy) = self.copy else { return Some(false) };
         let mutated = self.mutation.spec(self.source, Some(copy));
         match mutated.map(|mutated| self.owner(&mutated, copy, false)) {
-            Ok(Owner::Unknown) => None,
-            Ok(owner) => Some(matches!(owner, Owner::Us | Owner::UsUnnoted)),
+            Ok(CopyOwner::Unknown) => None,
+            Ok(owner) => Some(matches!(owner, CopyOwner::Us | CopyOwner::UsUnnoted)),
             // If the rules fail, there is no desired state to compare with.
-            Err(_) => Some(self.owner(&Value::Null, copy, false) == Owner::Us),
+            Err(_) => Some(self.owner(&Value::Null, copy, false) == CopyOwner::Us),
         }
     }
 
     /// How far the pair has come once its content is written.
-    fn wrote(&self, copy: Option<&Value>) -> Progress {
+    fn wrote(&self, copy: Option<&Value>) -> PairProgress {
         let status = copy.and_then(|copy| copy.get("status"));
         let is_behind = self.status == StatusFlow::Forward && !same_status(self.source.get("status"), status);
-        if is_behind { Progress::WroteBeforeStatus } else { Progress::Wrote }
+        if is_behind { PairProgress::WroteBeforeStatus } else { PairProgress::Wrote }
     }
 
     fn status(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) -> Result<(), DecideError> {
@@ -266,17 +265,17 @@ impl Pair<'_> {
     }
 
     /// Steps that delete the copy, and then remove the finalizer from the source.
-    pub fn remove(&self, steps: &mut Vec<Step>) -> Progress {
+    pub fn remove(&self, steps: &mut Vec<Step>) -> PairProgress {
         if let Some(copy) = self.copy {
             if !is_deleting(copy) {
                 let consumer = (self.source_at.side == Side::Kcp).then_some(self.source);
                 steps.push(delete(self.copy_at.clone(), copy, consumer));
                 self.report(steps, Event::Cleanup);
             }
-            return Progress::Waiting;
+            return PairProgress::Waiting;
         }
         let Some(holder) = self.holder.filter(|holder| is_held_by(self.source, holder)) else {
-            return Progress::Settled;
+            return PairProgress::Settled;
         };
         if self.primary {
             steps.push(Step::ConfirmNoCopy);
@@ -284,7 +283,7 @@ impl Pair<'_> {
         }
         steps.push(release(&self.source_at, self.source, holder));
         self.report(steps, Event::Deleted);
-        Progress::Wrote
+        PairProgress::Wrote
     }
 
     fn create(&self, mutated: &Value, steps: &mut Vec<Step>) {
@@ -305,48 +304,48 @@ impl Pair<'_> {
         self.report(steps, Event::Placed);
     }
 
-    fn content(&self, mutated: &Value, copy: &Value, owner: Owner, steps: &mut Vec<Step>) -> Progress {
+    fn content(&self, mutated: &Value, copy: &Value, owner: CopyOwner, steps: &mut Vec<Step>) -> PairProgress {
         let desired = remembered(mutated, self.subresources);
         let remember = self.remember(desired.clone());
         let at = self.copy_at.clone();
         let (partial, link, subresources) = (self.partial, self.link, self.subresources);
         // The state does not apply to an object that somebody else put there.
-        let entry = self.remembered.filter(|_| owner == Owner::Us);
+        let entry = self.remembered.filter(|_| owner == CopyOwner::Us);
         let (desired_ref, is_marked) = (&desired, self.primary);
-        let content = Content { desired: desired_ref, copy, entry, partial, link, is_marked, subresources };
+        let content = CopyContent { desired: desired_ref, copy, entry, partial, link, is_marked, subresources };
         // An object that was not ours is written as a whole, once; from then on it is known who owns its fields.
         let is_known =
-            entry.is_some() || (self.primary && owner == Owner::Us && annotation(copy, APPLIED_STATE).is_some());
+            entry.is_some() || (self.primary && owner == CopyOwner::Us && annotation(copy, APPLIED_STATE).is_some());
         let change = if self.apply && is_known { content.apply() } else { content.compare() };
         match change {
-            Change::None => return Progress::Settled,
-            Change::Unknown => return Progress::Unknown,
-            Change::Remember => {
+            ContentChange::None => return PairProgress::Settled,
+            ContentChange::Unknown => return PairProgress::Unknown,
+            ContentChange::Remember => {
                 steps.push(remember);
-                return Progress::Wrote;
+                return PairProgress::Wrote;
             }
             // The new copy is created when the old one is gone.
-            Change::Edit { edits, .. } if !self.primary && is_refused(&at.kind, copy, &edits) => {
+            ContentChange::Edit { edits, .. } if !self.primary && is_refused(&at.kind, copy, &edits) => {
                 steps.push(delete(at, copy, None));
-                return Progress::Waiting;
+                return PairProgress::Waiting;
             }
             // Only marks are missing: there is nothing new to remember or report.
-            Change::Edit { edits, guard, .. } if self.remembered.is_some_and(|entry| entry.is_at(&desired)) => {
+            ContentChange::Edit { edits, guard, .. } if self.remembered.is_some_and(|entry| entry.is_at(&desired)) => {
                 let annotated = copy["metadata"]["annotations"].is_object();
                 steps.push(Step::Edit { at, edits, guard, annotated });
-                return Progress::Wrote;
+                return PairProgress::Wrote;
             }
-            Change::Edit { edits, guard, certain } => {
+            ContentChange::Edit { edits, guard, certain } => {
                 steps.push(Step::RememberNext { entry: self.entry.clone(), value: desired, only: certain });
                 let annotated = copy["metadata"]["annotations"].is_object();
                 steps.push(Step::Edit { at, edits, guard, annotated });
             }
-            Change::Replace(object) => steps.push(Step::Replace { at, object }),
-            Change::Apply { fields, .. } if !self.primary && is_refused(&at.kind, copy, &fields) => {
+            ContentChange::Replace(object) => steps.push(Step::Replace { at, object }),
+            ContentChange::Apply { fields, .. } if !self.primary && is_refused(&at.kind, copy, &fields) => {
                 steps.push(delete(at, copy, None));
-                return Progress::Waiting;
+                return PairProgress::Waiting;
             }
-            Change::Apply { first, .. } => {
+            ContentChange::Apply { first, .. } => {
                 let object = self.applied(mutated, &desired, copy);
                 steps.push(Step::Apply { at, object, primary: self.primary, first });
                 // The copy itself records what was applied to it; the state only notes that.
@@ -354,12 +353,12 @@ impl Pair<'_> {
                     steps.push(self.remember_applied(desired));
                 }
                 self.report(steps, Event::Synced);
-                return Progress::Wrote;
+                return PairProgress::Wrote;
             }
         }
         steps.push(remember);
         self.report(steps, Event::Synced);
-        Progress::Wrote
+        PairProgress::Wrote
     }
 
     fn remember(&self, value: Value) -> Step {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::DecideError;
 use super::holders::{is_held_by, names, of_related, release};
-use super::pair::{Pair, Progress, StatusFlow, draft};
-use super::related::{self, Context, RelatedView};
+use super::pair::{Pair, PairProgress, StatusFlow, draft};
+use super::related::{self, RelatedContext, RelatedView};
 use super::state::{State, entry_key};
 use super::step::{Event, Next, Place, Plan, Side, Step};
 use crate::api::{ADOPTION, REMOTE_UID};
@@ -111,7 +111,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         return Err(DecideError::Earlier { copy: place_of_copy(rules, seen, source, Some(copy))?.to_string(), uid });
     }
 
-    let context = Context {
+    let context = RelatedContext {
         source: seen.key,
         primary: source,
         primary_at: &source_at,
@@ -158,19 +158,19 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
     };
     let mut status = Vec::new();
     let progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps, &mut status)? };
-    plan.needs_memory |= progress == Progress::Unknown;
-    if progress != Progress::Settled {
+    plan.needs_memory |= progress == PairProgress::Unknown;
+    if progress != PairProgress::Settled {
         plan.next = Next::Soon;
     }
     if !leaving && status.is_empty() {
         plan.notices.extend(pair.notice());
     }
-    plan.add(status, Progress::Settled);
+    plan.add(status, PairProgress::Settled);
     // Names of related objects come from both primaries, which must be in line.
     if let Some(related) = seen.related
         && !leaving
         && copy.is_some()
-        && progress == Progress::Settled
+        && progress == PairProgress::Settled
     {
         related::keep(&context, related, &mut plan);
     }

@@ -1,8 +1,7 @@
 //! Records: which related object a state entry belongs to, and where its copy is.
 //!
-//! The reference agent's entry holds only the original. The record is kept beside it, under `<key>.at`, and is written before anything else
-//! is done for the
-//! object. It says what to take back when the rules no longer select the object, and who else uses it.
+//! The reference agent's entry holds only the original. The record is kept beside it, under `<key>.at`, and is written before anything
+//! else is done for the object. It says what to take back when the rules no longer select the object, and who else uses it.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::rules::ApiKind;
 
 /// One related object that is served for a primary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "StoredRecord", into = "StoredRecord")]
 pub struct Record {
     /// Identifier of the entry in `spec.related`.
     pub identifier: String,
@@ -47,11 +46,11 @@ impl Place {
 
 /// A record as it is stored.
 #[derive(Clone, Serialize, Deserialize)]
-struct Stored {
+struct StoredRecord {
     identifier: String,
     origin: StoredSide,
-    source: StoredPlace,
-    copy: StoredPlace,
+    source: StoredAddress,
+    copy: StoredAddress,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uid: Option<String>,
 }
@@ -64,7 +63,7 @@ enum StoredSide {
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-struct StoredPlace {
+struct StoredAddress {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     group: String,
     version: String,
@@ -75,7 +74,7 @@ struct StoredPlace {
     name: String,
 }
 
-impl From<Record> for Stored {
+impl From<Record> for StoredRecord {
     fn from(record: Record) -> Self {
         let origin = match record.origin.side {
             Side::Kcp => StoredSide::Kcp,
@@ -91,8 +90,8 @@ impl From<Record> for Stored {
     }
 }
 
-impl From<Stored> for Record {
-    fn from(stored: Stored) -> Self {
+impl From<StoredRecord> for Record {
+    fn from(stored: StoredRecord) -> Self {
         let (origin, copy) = match stored.origin {
             StoredSide::Kcp => (Side::Kcp, Side::Service),
             StoredSide::Service => (Side::Service, Side::Kcp),
@@ -106,7 +105,7 @@ impl From<Stored> for Record {
     }
 }
 
-impl From<Place> for StoredPlace {
+impl From<Place> for StoredAddress {
     fn from(place: Place) -> Self {
         let kind = Arc::unwrap_or_clone(place.kind);
         Self {
@@ -120,7 +119,7 @@ impl From<Place> for StoredPlace {
     }
 }
 
-impl StoredPlace {
+impl StoredAddress {
     fn at(self, side: Side) -> Place {
         let kind = ApiKind {
             group: self.group,

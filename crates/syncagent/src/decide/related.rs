@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use super::content;
 use super::holders::{is_held_by, names};
-use super::pair::{Pair, Progress, StatusFlow};
+use super::pair::{Pair, PairProgress, StatusFlow};
 use super::record::Record;
 use super::state::{Applied, State, entry_key};
 use super::step::{Event, Next, Place, Plan, Side, Step};
@@ -32,7 +32,7 @@ use crate::rules::metadata::{SourceKey, is_deleting, sha1_hex};
 use crate::rules::provenance::Provenance;
 use crate::rules::related::Related;
 use crate::rules::{Adoption, ApiKind};
-use release::Held;
+use release::HeldRelated;
 pub use strays::{Stray, is_stray};
 
 /// One related object, as it is on both sides.
@@ -132,7 +132,7 @@ pub fn unnamed(state: &State, rules: &[Related], seen: &[RelatedSeen]) -> Vec<(S
     unnamed.map(|(key, record)| (key.to_owned(), record.clone())).collect()
 }
 
-pub(super) struct Context<'a> {
+pub(super) struct RelatedContext<'a> {
     pub source: &'a SourceKey,
     pub primary: &'a Value,
     pub primary_at: &'a Place,
@@ -152,7 +152,7 @@ pub(super) struct Context<'a> {
 }
 
 /// A related object and its state.
-struct Known<'a> {
+struct KnownRelated<'a> {
     rules: &'a Related,
     seen: &'a RelatedSeen,
     record: Record,
@@ -162,9 +162,9 @@ struct Known<'a> {
 }
 
 /// Keeps the copies of all related objects in line, and takes back those that the rules no longer select.
-pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
+pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut Plan) {
     let all = context.known(&view.seen);
-    let staying: Vec<&Known<'_>> = all.iter().filter(|known| !is_deleting(&known.seen.origin)).collect();
+    let staying: Vec<&KnownRelated<'_>> = all.iter().filter(|known| !is_deleting(&known.seen.origin)).collect();
     let refused: HashMap<&str, String> =
         staying.iter().filter_map(|known| Some((known.key.as_str(), context.rival(known, &staying)?))).collect();
     let named: Vec<&Record> = staying.iter().map(|known| &known.record).collect();
@@ -191,7 +191,7 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
             progress
         };
         match progress {
-            Ok(Progress::Unknown) => plan.needs_memory = true,
+            Ok(PairProgress::Unknown) => plan.needs_memory = true,
             Ok(progress) => {
                 let is_tracked = context.state.record(&known.key).is_some_and(|old| old.is_same(&known.record));
                 // The reference agent writes no records. They are added with the next write, whatever that is.
@@ -221,20 +221,20 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
         plan.add(strand, progress);
     }
     for stray in view.strays.iter().filter(|stray| context.is_to_be_pruned(stray, &view.seen)) {
-        plan.add(context.prune(stray), Progress::Waiting);
+        plan.add(context.prune(stray), PairProgress::Waiting);
     }
     let stale = annotations::remove_stale(context, &annotations, &view.unknown);
-    plan.add(stale.into_iter().collect(), Progress::Settled);
+    plan.add(stale.into_iter().collect(), PairProgress::Settled);
 }
 
 /// Takes back what must be deleted before the primary. Returns whether that is complete.
-pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) -> bool {
+pub(super) fn clean_up(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut Plan) -> bool {
     let goes = Related::goes_with_primary;
     let mut done = true;
-    let mut release = |held: &Held<'_>| {
+    let mut release = |held: &HeldRelated<'_>| {
         let mut strand = Vec::new();
-        done &= held.release(&mut strand) == Progress::Settled;
-        plan.add(strand, Progress::Settled);
+        done &= held.release(&mut strand) == PairProgress::Settled;
+        plan.add(strand, PairProgress::Settled);
     };
     for known in context.known(&view.seen).iter().filter(|known| goes(known.rules)) {
         release(&context.seen(known, &[]));
@@ -248,7 +248,7 @@ pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Pla
     }
     for stray in view.strays.iter().filter(|stray| context.is_to_be_pruned(stray, &view.seen)) {
         done = false;
-        plan.add(context.prune(stray), Progress::Settled);
+        plan.add(context.prune(stray), PairProgress::Settled);
     }
     if !done {
         // Deletions are usually complete by the next reconcile; slow ones are checked now and then.
@@ -267,26 +267,26 @@ fn created(strand: &[Step]) -> Option<Value> {
 
 impl Plan {
     /// Adds a strand, and requeues as its progress requires.
-    pub(super) fn add(&mut self, strand: Vec<Step>, progress: Progress) {
+    pub(super) fn add(&mut self, strand: Vec<Step>, progress: PairProgress) {
         if !strand.is_empty() {
             self.strands.push(strand);
         }
         match progress {
-            Progress::WroteBeforeStatus => self.next = Next::Now,
-            Progress::Wrote | Progress::Waiting if self.next != Next::Now => self.next = Next::Soon,
+            PairProgress::WroteBeforeStatus => self.next = Next::Now,
+            PairProgress::Wrote | PairProgress::Waiting if self.next != Next::Now => self.next = Next::Soon,
             _ => {}
         }
     }
 }
 
-impl Context<'_> {
+impl RelatedContext<'_> {
     /// Description of another original that would become the same copy. The rules do not say which one is meant, unless one of them was
     /// there first.
-    fn rival(&self, known: &Known<'_>, staying: &[&Known<'_>]) -> Option<String> {
+    fn rival(&self, known: &KnownRelated<'_>, staying: &[&KnownRelated<'_>]) -> Option<String> {
         if known.seen.rival.is_some() {
             return known.seen.rival.clone();
         }
-        let is_first = |known: &Known<'_>| self.state.record(&known.key).is_some();
+        let is_first = |known: &KnownRelated<'_>| self.state.record(&known.key).is_some();
         let mut rivals = staying.iter().filter(|other| {
             let (ours, theirs) = (&known.record, &other.record);
             theirs.copy.is_same_object(&ours.copy) && !theirs.origin.is_same_object(&ours.origin)
@@ -297,12 +297,12 @@ impl Context<'_> {
 
     /// Ends an object that the rules no longer select: its copy is deleted, unless the policy says otherwise; our finalizer is removed in
     /// any case.
-    fn take_back(&self, dropped: &DroppedSeen, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
+    fn take_back(&self, dropped: &DroppedSeen, named: &[&Record], strand: &mut Vec<Step>) -> PairProgress {
         let mut held = self.dropped(dropped, named);
         let rules = self.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
         let matches_origin = rules.is_some_and(|rules| rules.policy == CleanupPolicy::MatchOrigin);
         if held.is_out_of_sight() && !matches_origin {
-            return Progress::Settled;
+            return PairProgress::Settled;
         }
         let stays = rules.filter(|rules| !rules.goes_with_origin());
         if stays.is_some() {
@@ -316,7 +316,7 @@ impl Context<'_> {
         let is_unmarked = |copy: &Value| stays.is_some_and(|rules| !self.provenance(rules).is_on(copy));
         let is_needed = stays.is_some_and(|rules| rules.policy == CleanupPolicy::OnPrimaryDeletion)
             && dropped.copy.as_ref().is_some_and(is_unmarked);
-        if progress != Progress::Waiting && !is_needed {
+        if progress != PairProgress::Waiting && !is_needed {
             strand.push(Step::Drop { entry: dropped.key.clone() });
         }
         progress
@@ -330,8 +330,15 @@ impl Context<'_> {
     /// The marks that the copy of an object should carry. If several primaries share a copy, it carries the marks of one of them, and the
     /// others leave them alone;
     /// the same is true for several entries.
-    fn marks(&self, rules: &Related, seen: &RelatedSeen, record: &Record, before: &[Known<'_>]) -> Option<Provenance> {
-        let is_same = |known: &Known<'_>| known.marks.is_some() && known.record.copy.is_same_object(&record.copy);
+    fn marks(
+        &self,
+        rules: &Related,
+        seen: &RelatedSeen,
+        record: &Record,
+        before: &[KnownRelated<'_>],
+    ) -> Option<Provenance> {
+        let is_same =
+            |known: &KnownRelated<'_>| known.marks.is_some() && known.record.copy.is_same_object(&record.copy);
         if !rules.marks_copies() || before.iter().any(is_same) {
             return None;
         }
@@ -343,28 +350,26 @@ impl Context<'_> {
     }
 
     /// Ends an original: its copy is deleted, then the finalizer is removed, then the state. An agent that dies before the finalizer is
-    /// removed must still know
-    /// that the finalizer is its own.
-    fn end(&self, known: &Known<'_>, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
+    /// removed must still know that the finalizer is its own.
+    fn end(&self, known: &KnownRelated<'_>, named: &[&Record], strand: &mut Vec<Step>) -> PairProgress {
         let is_known = self.state.knows(&known.key);
         if !is_known {
             // The state is lost, and only our finalizer is left. Another primary whose state has the original ends it.
             let is_ours =
                 is_held_by(&known.seen.origin, &self.agent) && !known.seen.others.iter().any(|other| other.origin);
-            return if is_ours { self.seen(known, named).release(strand) } else { Progress::Settled };
+            return if is_ours { self.seen(known, named).release(strand) } else { PairProgress::Settled };
         }
         let progress = self.seen(known, named).ending().release(strand);
-        if progress != Progress::Waiting {
+        if progress != PairProgress::Waiting {
             strand.push(Step::Drop { entry: known.key.clone() });
         }
         progress
     }
 
-    /// An object that the rules select and that must be released. The object in the place of its copy is deleted only if it is the copy: it
-    /// carries its marks, or
-    /// we hold the original and the pair says so.
-    fn seen<'b>(&'b self, known: &'b Known<'_>, named: &[&Record]) -> Held<'b> {
-        let held = Held::seen(known, named, &self.agent);
+    /// An object that the rules select and that must be released. The object in the place of its copy is deleted only if it is the copy:
+    /// it carries its marks, or we hold the original and the pair says so.
+    fn seen<'b>(&'b self, known: &'b KnownRelated<'_>, named: &[&Record]) -> HeldRelated<'b> {
+        let held = HeldRelated::seen(known, named, &self.agent);
         let is_held = self.state.knows(&known.key) || is_held_by(&known.seen.origin, &self.agent);
         let is_marked = |copy: &Value| known.rules.marks_copies() && self.provenance(known.rules).is_on(copy);
         let is_copy = known.seen.destination.as_ref().is_some_and(is_marked)
@@ -374,8 +379,8 @@ impl Context<'_> {
 
     /// The same for an object that the rules no longer select. A copy is identified by its UID; if none is recorded, the reference agent
     /// wrote it.
-    fn dropped<'b>(&'b self, dropped: &'b DroppedSeen, named: &[&Record]) -> Held<'b> {
-        let held = Held::dropped(dropped, named, &self.agent);
+    fn dropped<'b>(&'b self, dropped: &'b DroppedSeen, named: &[&Record]) -> HeldRelated<'b> {
+        let held = HeldRelated::dropped(dropped, named, &self.agent);
         let entry = self.state.entry(&dropped.key);
         let uid = dropped.copy.as_ref().and_then(|copy| copy["metadata"]["uid"].as_str());
         let is_state = |copy: &Value, state: &Value| {
@@ -393,7 +398,7 @@ impl Context<'_> {
         if is_ours { held } else { held.without_copy() }
     }
 
-    fn pair<'b>(&'b self, known: &'b Known<'_>) -> Pair<'b> {
+    fn pair<'b>(&'b self, known: &'b KnownRelated<'_>) -> Pair<'b> {
         let (rules, seen) = (known.rules, known.seen);
         Pair {
             source_at: known.record.origin.clone(),
@@ -429,12 +434,11 @@ impl Context<'_> {
     }
 
     /// Finds the key of each object in the state Secret. The reference agent's key does not contain the kind, so objects of the same name
-    /// (including the primary)
-    /// would share one key; a later object gets a key of its own, and keeps it.
-    fn known<'b>(&'b self, seen: &'b [RelatedSeen]) -> Vec<Known<'b>> {
+    /// (including the primary) would share one key; a later object gets a key of its own, and keeps it.
+    fn known<'b>(&'b self, seen: &'b [RelatedSeen]) -> Vec<KnownRelated<'b>> {
         let mut taken: HashSet<String> = self.state.records().map(|(key, _)| key.to_owned()).collect();
         taken.insert(entry_key(&self.source.cluster, &self.source.namespace, &self.source.name));
-        let mut all: Vec<Known<'_>> = Vec::new();
+        let mut all: Vec<KnownRelated<'_>> = Vec::new();
         for object in seen {
             let Some(rules) = self.related.get(object.entry) else { continue };
             let record = object.record(rules);
@@ -442,7 +446,7 @@ impl Context<'_> {
             let key = known.next().map_or_else(|| self.new_key(&record, &taken), |(key, _)| key.to_owned());
             taken.insert(key.clone());
             let marks = self.marks(rules, object, &record, &all);
-            all.push(Known { rules, seen: object, record, key, marks });
+            all.push(KnownRelated { rules, seen: object, record, key, marks });
         }
         all
     }

@@ -231,8 +231,7 @@ impl State {
     }
 
     /// The data of the Secret. If it would not fit, parts are compressed, the largest first; if it still does not fit, content is dropped
-    /// and only its checksum
-    /// kept: such a copy is written as a whole the next time.
+    /// and only its checksum kept: such a copy is written as a whole the next time.
     pub fn to_data(&self) -> BTreeMap<String, Vec<u8>> {
         let mut data = BTreeMap::new();
         for (key, entry) in &self.entries {

@@ -61,8 +61,7 @@ pub enum Dependents {
 
 impl Dependents {
     /// What the owner of a source has chosen for the dependents of its copy. Without a valid choice, they are deleted in the background,
-    /// the default of most
-    /// kinds.
+    /// the default of most kinds.
     pub fn of(source: &Value) -> Self {
         match annotation(source, DELETION_PROPAGATION) {
             Some("foreground") => Self::First,
@@ -124,7 +123,7 @@ pub enum Step {
     Apply {
         /// The object.
         at: Place,
-        /// What it shall be, with UID and resourceVersion.
+        /// The desired object, with UID and resourceVersion.
         object: Value,
         /// Whether it is the copy of an order rather than of a related object.
         primary: bool,
@@ -142,7 +141,7 @@ pub enum Step {
     Replace {
         /// The object.
         at: Place,
-        /// What it shall be, with its resourceVersion.
+        /// The desired object, with its resourceVersion.
         object: Value,
     },
     /// Replace the status of an object, unless it has changed since.

@@ -79,7 +79,8 @@ pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> E
 
     let all = published.iter().map(|p| p.schema_name);
     let own: BTreeSet<(String, String)> = all.filter_map(group_resource).chain(listed).collect();
-    let Merged { claims, added, narrow } = merge_claims(&spec.permission_claims, required_claims(&published, &own));
+    let MergedClaims { claims, added, narrow } =
+        merge_claims(&spec.permission_claims, required_claims(&published, &own));
     let doubts = published.iter().map(|p| (p.pr.metadata.name.clone(), doubts(p.pr, &own, &claims)));
     let doubts = doubts.filter(|(_, doubts)| !doubts.is_empty()).collect();
 
@@ -172,7 +173,7 @@ fn doubts(pr: &PublishedResource, own: &BTreeSet<(String, String)>, claims: &[Pe
 }
 
 /// The desired claims, and what changed.
-struct Merged {
+struct MergedClaims {
     claims: Vec<PermissionClaim>,
     added: Vec<String>,
     narrow: Vec<String>,
@@ -180,8 +181,8 @@ struct Merged {
 
 /// Adds missing claims; whatever exists for a group and resource stays as it is, because kcp allows one entry for each, and it may be an
 /// administrator's decision.
-fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String), String>) -> Merged {
-    let mut merged = Merged { claims: existing.to_vec(), added: Vec::new(), narrow: Vec::new() };
+fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String), String>) -> MergedClaims {
+    let mut merged = MergedClaims { claims: existing.to_vec(), added: Vec::new(), narrow: Vec::new() };
     for ((group, resource), identity_hash) in required {
         let shown = if group.is_empty() { resource.clone() } else { format!("{group}/{resource}") };
         match existing.iter().find(|claim| claim.group == group && claim.resource == resource) {

@@ -42,8 +42,7 @@ pub struct Link {
     /// Annotations.
     pub annotations: Vec<(&'static str, String)>,
     /// Annotations that distinguish sources with the same cluster, namespace and name. The reference agent's copies lack them: they are
-    /// written together with
-    /// other changes, and their absence alone is no reason to write.
+    /// written together with other changes, and their absence alone is no reason to write.
     pub marks: Vec<(&'static str, String)>,
 }
 

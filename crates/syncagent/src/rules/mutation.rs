@@ -48,19 +48,19 @@ pub enum MutationError {
 /// Compiled mutations for both directions.
 #[derive(Debug, Clone, Default)]
 pub struct Mutation {
-    spec: Vec<Step>,
-    status: Vec<Step>,
+    spec: Vec<MutationStep>,
+    status: Vec<MutationStep>,
 }
 
 #[derive(Debug, Clone)]
-struct Step {
+struct MutationStep {
     at: String,
     path: String,
-    action: Action,
+    action: StepAction,
 }
 
 #[derive(Debug, Clone)]
-enum Action {
+enum StepAction {
     Delete,
     Set(String),
     Regex(GoRegex, String),
@@ -72,8 +72,12 @@ impl Mutation {
     /// Compiles the rules found at the given field of a PublishedResource.
     pub fn compile(at: &str, mutation: Option<&api::Mutation>) -> Result<Self, MutationError> {
         let Some(mutation) = mutation else { return Ok(Self::default()) };
-        let compile = |direction: &str, steps: &[api::ResourceMutation]| -> Result<Vec<Step>, MutationError> {
-            steps.iter().enumerate().map(|(i, step)| Step::compile(format!("{at}.{direction}[{i}]"), step)).collect()
+        let compile = |direction: &str, steps: &[api::ResourceMutation]| -> Result<Vec<MutationStep>, MutationError> {
+            steps
+                .iter()
+                .enumerate()
+                .map(|(i, step)| MutationStep::compile(format!("{at}.{direction}[{i}]"), step))
+                .collect()
         };
         Ok(Self { spec: compile("spec", &mutation.spec)?, status: compile("status", &mutation.status)? })
     }
@@ -94,7 +98,7 @@ impl Mutation {
     }
 }
 
-fn apply(steps: &[Step], object: &Value, other: &Value) -> Result<Value, MutationError> {
+fn apply(steps: &[MutationStep], object: &Value, other: &Value) -> Result<Value, MutationError> {
     let mut object = object.clone();
     for step in steps {
         step.apply(&mut object, other)?;
@@ -102,7 +106,7 @@ fn apply(steps: &[Step], object: &Value, other: &Value) -> Result<Value, Mutatio
     Ok(object)
 }
 
-impl Step {
+impl MutationStep {
     fn compile(at: String, step: &api::ResourceMutation) -> Result<Self, MutationError> {
         let set = [step.delete.is_some(), step.regex.is_some(), step.template.is_some(), step.cel.is_some()];
         if set.iter().filter(|set| **set).count() > 1 {
@@ -110,22 +114,22 @@ impl Step {
         }
         let compile_error = |reason: String| MutationError::Compile { at: at.clone(), reason };
         let (path, action) = if let Some(delete) = &step.delete {
-            (&delete.path, Action::Delete)
+            (&delete.path, StepAction::Delete)
         } else if let Some(regex) = &step.regex {
             let action = if regex.pattern.is_empty() {
-                Action::Set(regex.replacement.clone())
+                StepAction::Set(regex.replacement.clone())
             } else {
                 let pattern = GoRegex::compile(&regex.pattern).map_err(|e| compile_error(e.to_string()))?;
-                Action::Regex(pattern, regex.replacement.clone())
+                StepAction::Regex(pattern, regex.replacement.clone())
             };
             (&regex.path, action)
         } else if let Some(template) = &step.template {
             let compiled = Template::compile(&template.template).map_err(|e| compile_error(e.to_string()))?;
             // Its output becomes part of an object.
-            (&template.path, Action::Template(compiled.silent_about_missing()))
+            (&template.path, StepAction::Template(compiled.silent_about_missing()))
         } else if let Some(cel) = &step.cel {
             let compiled = carrick_cel::Mutation::compile(&cel.expression).map_err(|e| compile_error(e.to_string()))?;
-            (&cel.path, Action::Cel(Arc::new(compiled)))
+            (&cel.path, StepAction::Cel(Arc::new(compiled)))
         } else {
             return Err(MutationError::Empty { at });
         };
@@ -145,13 +149,13 @@ impl Step {
 
     fn change(&self, object: &mut Value, other: &Value) -> Result<(), String> {
         let result = match &self.action {
-            Action::Delete => return path::delete(object, &self.path).map_err(|e| e.to_string()),
-            Action::Set(text) => Value::from(text.as_str()),
-            Action::Regex(pattern, replacement) => {
+            StepAction::Delete => return path::delete(object, &self.path).map_err(|e| e.to_string()),
+            StepAction::Set(text) => Value::from(text.as_str()),
+            StepAction::Regex(pattern, replacement) => {
                 let text = path::get(object, &self.path).text();
                 pattern.replace_all(&text, replacement).into()
             }
-            Action::Template(template) => {
+            StepAction::Template(template) => {
                 let found = path::get(object, &self.path);
                 let mut data = Map::new();
                 // As in the reference agent, the object being changed is always "local" here, whichever side it is on.
@@ -160,7 +164,7 @@ impl Step {
                 let rendered = template.render_mutation(found.value().as_ref(), get, &data);
                 rendered.map_err(|e| e.to_string())?.trim().into()
             }
-            Action::Cel(program) => {
+            StepAction::Cel(program) => {
                 let value = path::get(object, &self.path).into_value();
                 // Numbers without a fraction become integers, because that is how API servers and the state Secret return them.
                 program.eval(&value, object, other).map_err(|e| e.to_string())?

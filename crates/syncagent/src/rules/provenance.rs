@@ -1,8 +1,7 @@
 //! Provenance: labels and annotations on the copy of a related object that name the primary and the entry it was made for.
 //!
 //! Labels are for agents: all three together find the copies of one entry of one primary, whoever made them, even if the state is lost.
-//! Annotations are for
-//! people.
+//! Annotations are for people.
 
 use std::collections::BTreeMap;
 

@@ -122,8 +122,8 @@ pub struct Related {
     pub sync_status: bool,
     /// Changes on the way.
     pub mutation: Mutation,
-    names: Way,
-    namespaces: Option<Way>,
+    names: SelectionRule,
+    namespaces: Option<SelectionRule>,
 }
 
 /// Both primaries, from the point of view of one related resource.
@@ -149,32 +149,32 @@ pub enum Found {
 }
 
 #[derive(Debug, Clone)]
-struct Way {
+struct SelectionRule {
     at: String,
-    how: How,
+    how: SelectionMethod,
 }
 
 #[derive(Debug, Clone)]
-enum How {
-    Reference { path: String, rewrite: Option<Replace> },
+enum SelectionMethod {
+    Reference { path: String, rewrite: Option<TextReplacement> },
     Template(Template),
-    Selector { labels: Vec<(Text, Text)>, rest: LabelSelector, rewrite: Rewrite },
+    Selector { labels: Vec<(CompiledText, CompiledText)>, rest: LabelSelector, rewrite: NameRewrite },
 }
 
 #[derive(Debug, Clone)]
-enum Rewrite {
-    Regex(Replace),
+enum NameRewrite {
+    Regex(TextReplacement),
     Template(Template),
 }
 
 #[derive(Debug, Clone)]
-enum Replace {
+enum TextReplacement {
     With(String),
     Regex(GoRegex, String),
 }
 
 #[derive(Debug, Clone)]
-enum Text {
+enum CompiledText {
     Plain(String),
     Template(Template),
 }
@@ -205,11 +205,11 @@ impl Related {
             spelled_out: related.cleanup_policy.is_some(),
             sync_status: related.sync_status,
             mutation: Mutation::compile(&format!("{at}.mutation"), related.mutation.as_ref())?,
-            names: Way::compile(format!("{at}.object"), object)?,
+            names: SelectionRule::compile(format!("{at}.object"), object)?,
             namespaces: object
                 .namespace
                 .as_deref()
-                .map(|namespace| Way::compile(format!("{at}.object.namespace"), namespace))
+                .map(|namespace| SelectionRule::compile(format!("{at}.object.namespace"), namespace))
                 .transpose()?,
         })
     }
@@ -269,10 +269,10 @@ impl Related {
         }
     }
 
-    fn find(&self, way: &Way, what: &'static str, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
+    fn find(&self, way: &SelectionRule, what: &'static str, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
         let (origin, destination) = self.sides(primaries);
         let pairs = match &way.how {
-            How::Reference { path, rewrite } => {
+            SelectionMethod::Reference { path, rewrite } => {
                 let (from, to) = (read(origin, path, rewrite.as_ref()), read(destination, path, rewrite.as_ref()));
                 if from.is_empty() {
                     return Ok(Found::Pairs(Vec::new()));
@@ -282,7 +282,7 @@ impl Related {
                 }
                 from.into_iter().zip(to).collect()
             }
-            How::Template(template) => {
+            SelectionMethod::Template(template) => {
                 let (origin_side, destination_side) = match self.origin {
                     Origin::Kcp => ("kcp", "service"),
                     Origin::Service => ("service", "kcp"),
@@ -293,7 +293,7 @@ impl Related {
                 };
                 vec![(render(origin_side, origin)?, render(destination_side, destination)?)]
             }
-            How::Selector { labels, rest, .. } => {
+            SelectionMethod::Selector { labels, rest, .. } => {
                 let mut selector =
                     LabelSelector { match_expressions: rest.match_expressions.clone(), ..LabelSelector::default() };
                 for (key, value) in labels {
@@ -312,28 +312,35 @@ impl Related {
     }
 }
 
-impl Way {
+impl SelectionRule {
     fn compile(at: String, selection: &api::Selection) -> Result<Self, RelatedError> {
         let template = |text: &str| {
             Template::compile(text).map_err(|e| RelatedError::Compile { at: at.clone(), reason: e.to_string() })
         };
-        let replace = |rule: &api::RegexRule| -> Result<Replace, RelatedError> {
+        let replace = |rule: &api::RegexRule| -> Result<TextReplacement, RelatedError> {
             if rule.pattern.is_empty() {
-                return Ok(Replace::With(rule.replacement.clone()));
+                return Ok(TextReplacement::With(rule.replacement.clone()));
             }
             let compiled = GoRegex::compile(&rule.pattern);
             let regex = compiled.map_err(|e| RelatedError::Compile { at: at.clone(), reason: e.to_string() })?;
-            Ok(Replace::Regex(regex, rule.replacement.clone()))
+            Ok(TextReplacement::Regex(regex, rule.replacement.clone()))
         };
-        let text = |text: &String| -> Result<Text, RelatedError> {
-            if text.contains("{{") { template(text).map(Text::Template) } else { Ok(Text::Plain(text.clone())) }
+        let text = |text: &String| -> Result<CompiledText, RelatedError> {
+            if text.contains("{{") {
+                template(text).map(CompiledText::Template)
+            } else {
+                Ok(CompiledText::Plain(text.clone()))
+            }
         };
         let how = if let Some(reference) = &selection.reference {
-            How::Reference { path: reference.path.clone(), rewrite: reference.regex.as_ref().map(replace).transpose()? }
+            SelectionMethod::Reference {
+                path: reference.path.clone(),
+                rewrite: reference.regex.as_ref().map(replace).transpose()?,
+            }
         } else if let Some(selector) = &selection.selector {
             let rewrite = match (&selector.rewrite.regex, &selector.rewrite.template) {
-                (Some(rule), _) => Rewrite::Regex(replace(rule)?),
-                (None, Some(rule)) => Rewrite::Template(template(&rule.template)?),
+                (Some(rule), _) => NameRewrite::Regex(replace(rule)?),
+                (None, Some(rule)) => NameRewrite::Template(template(&rule.template)?),
                 (None, None) => {
                     return Err(RelatedError::Compile {
                         at,
@@ -346,9 +353,9 @@ impl Way {
                 LabelSelector { match_expressions: selector.match_expressions.clone(), ..LabelSelector::default() };
             // Refuses invalid operators now; labels are only known once there are objects.
             Selector::compile(&rest).map_err(|source| RelatedError::Selector { at: at.clone(), source })?;
-            How::Selector { labels: labels.collect::<Result<_, RelatedError>>()?, rest, rewrite }
+            SelectionMethod::Selector { labels: labels.collect::<Result<_, RelatedError>>()?, rest, rewrite }
         } else if let Some(expression) = &selection.template {
-            How::Template(template(&expression.template)?)
+            SelectionMethod::Template(template(&expression.template)?)
         } else {
             return Err(RelatedError::NoWay { at });
         };
@@ -356,10 +363,10 @@ impl Way {
     }
 
     fn rewrite(&self, name: &str, object: &Value, primaries: Primaries<'_>) -> Result<String, RelatedError> {
-        let How::Selector { rewrite, .. } = &self.how else { return Ok(name.to_owned()) };
+        let SelectionMethod::Selector { rewrite, .. } = &self.how else { return Ok(name.to_owned()) };
         match rewrite {
-            Rewrite::Regex(replace) => Ok(replace.apply(name)),
-            Rewrite::Template(template) => {
+            NameRewrite::Regex(replace) => Ok(replace.apply(name)),
+            NameRewrite::Template(template) => {
                 let extra = [
                     ("Value", name.into()),
                     ("RelatedObject", object.clone()),
@@ -371,10 +378,10 @@ impl Way {
         }
     }
 
-    fn text(&self, text: &Text, primaries: Primaries<'_>) -> Result<String, RelatedError> {
+    fn text(&self, text: &CompiledText, primaries: Primaries<'_>) -> Result<String, RelatedError> {
         match text {
-            Text::Plain(text) => Ok(text.clone()),
-            Text::Template(template) => {
+            CompiledText::Plain(text) => Ok(text.clone()),
+            CompiledText::Template(template) => {
                 let extra = [("LocalObject", primaries.local.clone()), ("RemoteObject", primaries.remote.clone())];
                 self.render(template, primaries, extra)
             }
@@ -396,7 +403,7 @@ impl Way {
     }
 }
 
-impl Replace {
+impl TextReplacement {
     fn apply(&self, text: &str) -> String {
         match self {
             Self::With(replacement) => replacement.clone(),
@@ -406,7 +413,7 @@ impl Replace {
 }
 
 /// Texts at a path of a primary: one for each element of an array, otherwise one.
-fn read(object: &Value, path: &str, rewrite: Option<&Replace>) -> Vec<String> {
+fn read(object: &Value, path: &str, rewrite: Option<&TextReplacement>) -> Vec<String> {
     let found = path::get(object, path);
     if !found.exists() {
         return Vec::new();

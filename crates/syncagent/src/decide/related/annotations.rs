@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{Context, Known};
+use super::{KnownRelated, RelatedContext};
 use crate::api::{Origin, RELATED_PREFIX};
 use crate::decide::step::Step;
 use crate::rules::metadata::{annotation, is_deleting};
@@ -16,7 +16,7 @@ pub(super) struct Annotation {
 }
 
 /// All annotations that the primary should have, by name. The number in a name is the position among the objects of an entry.
-pub(super) fn wanted(all: &[Known<'_>]) -> BTreeMap<String, Annotation> {
+pub(super) fn wanted(all: &[KnownRelated<'_>]) -> BTreeMap<String, Annotation> {
     let mut wanted = BTreeMap::new();
     let mut index = 0;
     let mut last_entry = None;
@@ -32,14 +32,14 @@ pub(super) fn wanted(all: &[Known<'_>]) -> BTreeMap<String, Annotation> {
 }
 
 /// Whether the primary announces the copy of an object, at whatever position.
-pub(super) fn announces(primary: &Value, known: &Known<'_>) -> bool {
+pub(super) fn announces(primary: &Value, known: &KnownRelated<'_>) -> bool {
     let (text, prefix) = (text(known), format!("{RELATED_PREFIX}{}.", known.rules.identifier));
     let annotations = primary["metadata"]["annotations"].as_object();
     annotations.into_iter().flatten().any(|(name, value)| name.starts_with(&prefix) && *value == text.as_str())
 }
 
 /// Writes one annotation, unless it exists already.
-pub(super) fn write(context: &Context<'_>, name: &str, text: &str) -> Option<Step> {
+pub(super) fn write(context: &RelatedContext<'_>, name: &str, text: &str) -> Option<Step> {
     if annotation(context.primary, name) == Some(text) {
         return None;
     }
@@ -49,7 +49,7 @@ pub(super) fn write(context: &Context<'_>, name: &str, text: &str) -> Option<Ste
 
 /// Removes annotations whose object no longer exists; those of entries whose objects are not known stay.
 pub(super) fn remove_stale(
-    context: &Context<'_>,
+    context: &RelatedContext<'_>,
     wanted: &BTreeMap<String, Annotation>,
     unknown: &HashSet<usize>,
 ) -> Option<Step> {
@@ -79,7 +79,7 @@ fn identifier<'a>(name: &'a str, text: &Value) -> Option<&'a str> {
     ours.then_some(identifier)
 }
 
-fn text(known: &Known<'_>) -> String {
+fn text(known: &KnownRelated<'_>) -> String {
     let (copy, kind) = (&known.record.copy, &known.record.origin.kind);
     let mut parts = Vec::new();
     if let Some(namespace) = &copy.namespace {

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::{DroppedSeen, Known, Other};
+use super::{DroppedSeen, KnownRelated, Other};
 use crate::decide::holders::{is_held_by, release};
-use crate::decide::pair::{Progress, delete};
+use crate::decide::pair::{PairProgress, delete};
 use crate::decide::record::Record;
 use crate::decide::step::{Event, Side, Step};
 use crate::rules::metadata::is_deleting;
 
 /// A related object that must be released.
-pub(super) struct Held<'a> {
+pub(super) struct HeldRelated<'a> {
     record: &'a Record,
     origin: Option<&'a Value>,
     copy: Option<&'a Value>,
@@ -20,9 +20,9 @@ pub(super) struct Held<'a> {
     holder: &'a str,
 }
 
-impl<'a> Held<'a> {
+impl<'a> HeldRelated<'a> {
     /// An object that the rules select, given everything else they select.
-    pub fn seen(known: &'a Known<'_>, named: &[&Record], holder: &'a str) -> Self {
+    pub fn seen(known: &'a KnownRelated<'_>, named: &[&Record], holder: &'a str) -> Self {
         Self {
             record: &known.record,
             origin: Some(&known.seen.origin),
@@ -61,7 +61,7 @@ impl<'a> Held<'a> {
     }
 
     /// Steps that delete the copy, and then remove our finalizer; neither while somebody else needs it.
-    pub fn release(&self, steps: &mut Vec<Step>) -> Progress {
+    pub fn release(&self, steps: &mut Vec<Step>) -> PairProgress {
         if let Some(copy) = self.copy
             && !self.others.iter().any(|other| other.copy)
         {
@@ -70,7 +70,7 @@ impl<'a> Held<'a> {
                 steps.push(delete(self.record.copy.clone(), copy, consumer));
                 self.report(steps, Event::Cleanup);
             }
-            return Progress::Waiting;
+            return PairProgress::Waiting;
         }
         match self.origin {
             Some(origin)
@@ -80,9 +80,9 @@ impl<'a> Held<'a> {
             {
                 steps.push(release(&self.record.origin, origin, self.holder));
                 self.report(steps, Event::Deleted);
-                Progress::Wrote
+                PairProgress::Wrote
             }
-            _ => Progress::Settled,
+            _ => PairProgress::Settled,
         }
     }
 

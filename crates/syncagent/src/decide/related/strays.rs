@@ -1,10 +1,9 @@
 //! Strays: copies that carry the marks of an entry of a primary although neither the rules select them nor the state knows them. Another
-//! agent made them, or
-//! the state was lost.
+//! agent made them, or the state was lost.
 
 use serde_json::Value;
 
-use super::{Context, Other, RelatedSeen};
+use super::{Other, RelatedContext, RelatedSeen};
 use crate::api::CleanupPolicy;
 use crate::decide::pair::delete;
 use crate::decide::state::State;
@@ -33,7 +32,7 @@ pub fn is_stray(at: &Place, state: &State, rules: &[Related], seen: &[RelatedSee
         && !state.records().any(|(_, record)| is_it(&record.copy) || is_it(&record.origin))
 }
 
-impl Context<'_> {
+impl RelatedContext<'_> {
     /// Whether a stray must be deleted: it is really ours, nobody needs it, and the policy says so.
     pub(super) fn is_to_be_pruned(&self, stray: &Stray, seen: &[RelatedSeen]) -> bool {
         let Some(rules) = self.related.get(stray.entry) else { return false };

@@ -23,12 +23,12 @@ const METADATA: [&str; 15] = [
 
 /// The side of an object, as far as its fields depend on it.
 #[derive(Clone, Copy)]
-pub(super) struct Scope {
+pub(super) struct FieldScope {
     /// Whether it has a namespace there.
     pub namespaced: bool,
 }
 
-impl Scope {
+impl FieldScope {
     /// On either side, so that nothing can be ruled out.
     pub(super) fn either() -> Self {
         Self { namespaced: true }
@@ -55,7 +55,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Why no object can have this field; `None` if some can, or if it is not known.
-    pub(super) fn missing(&self, path: &[&str], scope: Scope) -> Option<String> {
+    pub(super) fn missing(&self, path: &[&str], scope: FieldScope) -> Option<String> {
         match path {
             [] | ["apiVersion" | "kind" | "metadata"] => None,
             ["apiVersion" | "kind", ..] => Some(format!("{} is a string", path[0])),
@@ -126,9 +126,9 @@ mod tests {
             ("metadata.labels.x", None),
         ] {
             let segments = simple(path).unwrap();
-            assert_eq!(lookup.missing(&segments, Scope::either()).as_deref(), wanted, "{path}");
+            assert_eq!(lookup.missing(&segments, FieldScope::either()).as_deref(), wanted, "{path}");
         }
-        assert_eq!(Lookup::new(None).missing(&["spec", "x"], Scope::either()), None);
+        assert_eq!(Lookup::new(None).missing(&["spec", "x"], FieldScope::either()), None);
         for path in ["a.*", "a|b", "a.#(b==1)", "a\\.b", "", "a..b", "@this", "{a,b}"] {
             assert!(simple(path).is_none(), "{path}");
         }

@@ -26,9 +26,9 @@ pub struct Published<'a> {
 /// The result of updating an export.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportChange {
-    /// The desired export.
+    /// The export as it should be.
     pub object: Value,
-    /// Whether that differs from the current one.
+    /// Whether that differs from what is there.
     pub changed: bool,
     /// Schemas that are added.
     pub added_schemas: Vec<String>,
@@ -66,7 +66,7 @@ fn is_built_in(group: &str, resource: &str) -> bool {
     if group.is_empty() { CORE.contains(&resource) } else { BUILT_IN.contains(&group) || group.ends_with(".kcp.io") }
 }
 
-/// Merges schemas and claims of all PublishedResources into the export. Entries of others are never removed.
+/// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed.
 pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> ExportChange {
     let spec = ApiExportSpec::deserialize(&export["spec"]).unwrap_or_default();
     let listed: BTreeSet<(String, String)> =

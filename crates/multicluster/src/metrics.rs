@@ -1,4 +1,14 @@
-//! Numbers about a fleet in Prometheus' text format.
+//! Metrics of a fleet in Prometheus' text format.
+//!
+//! ```no_run
+//! use carrick_multicluster::Fleet;
+//! use carrick_multicluster::metrics::{MetricsOptions, render};
+//!
+//! /// The body of an answer at `/metrics`.
+//! fn body(fleet: &Fleet) -> String {
+//!     render(fleet, MetricsOptions::default())
+//! }
+//! ```
 
 mod page;
 

@@ -73,7 +73,8 @@ async fn log_events(consumers: Fleet, health: Arc<Health>, stop: CancellationTok
                     part.works();
                 }
             }
-            Some(FleetEvent::Synced | FleetEvent::Path { .. }) => {}
+            // Synced, paths, and whatever a later version reports.
+            Some(_) => {}
             None => return,
         }
     }

@@ -8,7 +8,7 @@
 //!       │                                                            ├─▶ export    APIExport
 //!       │                                                            ├─▶ rights    what the service cluster grants and serves
 //!       │                                                            └─▶ objects   consumers' objects and their copies
-//!       └─ events    written on the side
+//!       └─ events    written in the background
 //! ```
 
 pub mod catalog;
@@ -54,9 +54,9 @@ use rights::Granted;
 pub use config::{AgentConfig, Controller};
 pub use timing::Timing;
 
-/// How long running work may take to come to its end after a stop.
+/// How long running work may take to finish after a stop.
 const GRACE: Duration = Duration::from_secs(8);
-/// How long writes that are under way after that may take to be answered.
+/// How long to wait after that for answers to writes that are already sent.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
 /// Why an agent ended.
@@ -71,7 +71,7 @@ pub enum AgentError {
     /// Another replica leads now.
     #[error(transparent)]
     Leader(#[from] Lost),
-    /// A part of the agent has ended although nobody told it to: a defect.
+    /// A part of the agent has ended by itself: a defect.
     #[error("{part} ended unexpectedly{problem}; please report this")]
     Ended {
         /// Which part.
@@ -89,7 +89,7 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
         apiexportendpointslice = %config.slice,
         "Moin, I'm the kcp Sync Agent"
     );
-    // Ends what is left, whichever way this function is left.
+    // Stops whatever still runs, however this function returns.
     let end = CancellationToken::new();
     let _end = end.clone().drop_guard();
     let health = Arc::new(Health::default());
@@ -140,7 +140,7 @@ struct Agent {
     recorder: Recorder,
     pace: Pace,
     kcp_part: Part,
-    /// Whether others were told to go: that happens once.
+    /// Whether other agents were replaced already: that happens once.
     took_over: AtomicBool,
 }
 
@@ -148,18 +148,18 @@ struct Agent {
 enum Halt {
     /// The agent was told to stop.
     Stopped,
-    /// The slice is for another export now.
+    /// The slice refers to another export now.
     Moved,
     /// A part has ended by itself.
     Ended(AgentError),
 }
 
 impl Agent {
-    /// Waits for the lease, works while it is held, and gives it back.
+    /// Waits for the lease, works while it is held, and releases it.
     async fn run_as_leader(&mut self, stop: &CancellationToken) -> Result<(), AgentError> {
         let part = self.health.part("leader election");
         let name = format!("syncagent.{}", self.config.agent_name);
-        // A healthy stand-by is ready: otherwise no roll-out with two replicas would ever finish.
+        // A healthy standby is ready: otherwise no rollout with two replicas would ever finish.
         let report = |state: Result<(), &str>| match state {
             Ok(()) => part.works(),
             Err(problem) => part.fails(&problem),
@@ -171,10 +171,10 @@ impl Agent {
             leadership = election.acquire(&report) => leadership,
         };
         self.metrics.set_leader(&name, true);
-        // Held until the work has come to its end. When it is lost, the work is dropped where it stands.
+        // Held until the work has finished. When it is lost, the work is aborted.
         let (local, kcp) = (self.config.local.clone(), self.config.kcp.clone());
         let ended = election.hold_while(&leadership, &report, self.work(stop)).await?;
-        // A write that is under way would meet those of a successor: then the lease is left to expire.
+        // A write that is still on its way could collide with those of a successor: then the lease is left to expire.
         if local.settle_writes(LAST_WRITES).await && kcp.settle_writes(LAST_WRITES).await {
             election.release().await;
         } else {
@@ -186,7 +186,7 @@ impl Agent {
         ended
     }
 
-    /// Runs the controllers until told to stop. When the slice moves to another export, they start anew there.
+    /// Runs the controllers until told to stop. When the slice refers to another export, they are restarted for that one.
     async fn work(&mut self, stop: &CancellationToken) -> Result<(), AgentError> {
         loop {
             tracing::info!("Starting kcp Sync Agent…");
@@ -224,7 +224,7 @@ impl Agent {
         halt.cancel();
         let all = async { while parts.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, all).await.is_err() {
-            tracing::warn!("Some work did not come to its end in time and is cut off.");
+            tracing::warn!("Some work did not finish in time and is aborted.");
         }
         why
     }
@@ -277,7 +277,7 @@ impl Agent {
         let rights = rights::run(local.clone(), receiver.clone(), to_ask_again, tell_granted, halt.clone());
         parts.spawn(async move {
             rights.await;
-            "the look at rights"
+            "the check of rights"
         });
 
         if self.enabled(Controller::ApiResourceSchema) {

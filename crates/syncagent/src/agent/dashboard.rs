@@ -26,7 +26,7 @@ use super::metrics::Metrics;
 use super::objects::{AllOrders, Troubles};
 use numbers::Numbers;
 
-/// How often numbers are noted, and how many of them: a quarter of an hour.
+/// How often numbers are recorded, and how many of them are kept: a quarter of an hour.
 const EVERY: Duration = Duration::from_secs(5);
 const KEPT: usize = 180;
 /// How many objects of one PublishedResource a search finds.
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Dashboard {
 }
 
 impl Dashboard {
-    /// A dashboard that knows nothing yet but the agent's name.
+    /// A dashboard that knows only the agent's name yet.
     pub fn new(agent_name: &str, slice: String, health: Arc<Health>, metrics: Arc<Metrics>) -> Self {
         Self {
             agent_name: agent_name.to_owned(),
@@ -84,7 +84,7 @@ impl Dashboard {
         }
     }
 
-    /// The orders that can be searched, to be filled by those who know them.
+    /// The orders that can be searched; the syncers fill them in.
     pub(super) fn orders(&self) -> Arc<AllOrders> {
         Arc::clone(&self.orders)
     }
@@ -102,7 +102,7 @@ impl Dashboard {
         *self.troubles.lock() = Some(troubles);
     }
 
-    /// Notes numbers from time to time, until told to stop.
+    /// Records numbers regularly, until told to stop.
     pub async fn remember(self: Arc<Self>, stop: CancellationToken) {
         loop {
             self.note();
@@ -132,7 +132,7 @@ impl Dashboard {
         }
     }
 
-    /// What there is to see at this moment.
+    /// Everything that is shown now.
     pub fn state(&self) -> Value {
         let numbers = Numbers::read(&self.metrics.render());
         let problems = self.health.problems();
@@ -198,7 +198,7 @@ impl Dashboard {
         each.collect()
     }
 
-    /// Objects whose workspace, namespace or name holds a text.
+    /// Objects whose workspace, namespace or name contains a text.
     pub fn find(&self, text: &str) -> Value {
         let all = self.orders.all();
         let found = all.iter().flat_map(|(name, orders)| {

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use hops::Hops;
 use recent::Recent;
 
-/// Shows something when asked.
+/// Adds samples when scraped.
 type Show = Arc<dyn Fn(&mut Page) + Send + Sync>;
 
 /// All numbers of one agent.
@@ -55,7 +55,7 @@ impl fmt::Debug for Metrics {
 pub enum Outcome {
     /// Nothing more to do until something changes.
     Success,
-    /// Failed, tried again later.
+    /// Failed, retried later.
     Error,
     /// Fine so far, reconciled again after a pause.
     RequeueAfter,
@@ -71,7 +71,7 @@ impl Outcome {
     }
 }
 
-/// Something that is shown as long as this lives.
+/// Samples are added to every scrape until this is dropped.
 pub struct Shown {
     metrics: Arc<Metrics>,
     id: u64,
@@ -120,7 +120,7 @@ impl Metrics {
         *self.leader_of.lock() = Some((lease.to_owned(), leading));
     }
 
-    /// Shows something with every scrape, until what is returned is dropped.
+    /// Adds samples to every scrape, until what is returned is dropped.
     #[must_use]
     pub fn show(self: &Arc<Self>, show: impl Fn(&mut Page) + Send + Sync + 'static) -> Shown {
         let id = self.next_show.fetch_add(1, Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Metrics {
             page.sample(&family::LEADER, &[lease], u8::from(*leading));
         }
         self.hops.show(&mut page);
-        // Asked outside the lock: whoever shows something may be waiting for it.
+        // Called outside the lock: whoever adds samples may be waiting for it.
         let shows: Vec<Show> = self.shows.lock().values().cloned().collect();
         for show in shows {
             show(&mut page);

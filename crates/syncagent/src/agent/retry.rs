@@ -16,7 +16,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// For a server that cannot be reached, or refuses: half a second to four seconds. A server that is known to be away is not asked
+    /// For a server that cannot be reached, or refuses: half a second to four seconds. A server that is known to be down is not asked
     /// meanwhile, and whoever pauses with [`carrick_client::Client::pause`] goes on as soon as it is back.
     pub fn for_servers() -> Self {
         Self::new(Duration::from_millis(500), LONGEST)

@@ -1,4 +1,4 @@
-//! What the catalog holds: every PublishedResource, with what was made of it or what is wrong with it.
+//! What the catalog holds: every PublishedResource, with its compiled rules or with what is wrong with it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::api::PublishedResource;
 use crate::rules::Rules;
 use crate::rules::crd::Crd;
 
-/// Everything the agent is to publish, at one moment.
+/// Everything that the agent is to publish at one moment.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    /// What can be worked with, by name of the PublishedResource.
+    /// Usable entries, by name of the PublishedResource.
     pub entries: BTreeMap<String, CatalogEntry>,
     /// Every PublishedResource the selector matches, as it is now.
     pub resources: BTreeMap<String, Arc<PublishedResource>>,
@@ -25,12 +25,12 @@ pub struct Catalog {
     pub elsewhere: BTreeSet<String>,
     /// Names of other agents that work on the same export.
     pub others: BTreeSet<String>,
-    /// Whether the installed PublishedResource CRD has room for conditions; that of the original agent has none.
+    /// Whether the installed PublishedResource CRD has a field for conditions; that of the original agent has none.
     pub conditions: bool,
 }
 
 impl Catalog {
-    /// Names of PublishedResources that cannot be worked with at all.
+    /// Names of PublishedResources without a usable entry.
     pub fn broken(&self) -> HashSet<String> {
         let problems = self.problems.iter().filter(|(_, problem)| !problem.is_pending());
         problems.map(|(name, _)| name).filter(|name| !self.entries.contains_key(*name)).cloned().collect()
@@ -46,7 +46,7 @@ pub struct Refused {
     pub why: String,
 }
 
-/// A PublishedResource that can be worked with.
+/// A usable PublishedResource.
 #[derive(Debug, Clone)]
 pub struct CatalogEntry {
     /// The PublishedResource, in its last valid generation.
@@ -75,7 +75,7 @@ impl CatalogEntry {
 pub struct Problem {
     /// One word for machines.
     pub reason: &'static str,
-    /// What is wrong and how to put it right.
+    /// What is wrong and how to fix it.
     pub message: String,
 }
 

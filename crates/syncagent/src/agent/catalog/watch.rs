@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::definition::crds;
 use super::entry::Catalog;
 use super::inputs::{Inputs, local_problem};
-use super::kinds::Kinds;
+use super::kinds::ServedKinds;
 use crate::agent::health::Health;
 use crate::agent::metrics::Metrics;
 use crate::agent::retry::Retry;
@@ -53,7 +53,7 @@ pub(crate) async fn run(
     let mut pr_events = pin!(watch(local.clone(), published_resources(), options));
     // A cluster may have thousands of CRDs, and most are nobody's business here.
     let mut crd_events = pin!(watch(local.metadata_only(), crds(), WatchOptions::default()));
-    let mut kinds = Kinds::new(timing);
+    let mut kinds = ServedKinds::new(timing);
     let mut inputs = Inputs::new(local.clone(), defaults);
     let mut retry = Retry::for_servers();
     loop {

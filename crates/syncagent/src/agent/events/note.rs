@@ -1,20 +1,20 @@
-//! What is to be said about an object.
+//! An event that is to be written.
 
 use carrick_client::Client;
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// Whether an event is good news.
+/// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// As it should be.
+    /// Everything is fine.
     Normal,
-    /// Somebody should look at this.
+    /// Somebody should take care of this.
     Warning,
 }
 
 impl Type {
-    /// The type in the words of Kubernetes.
+    /// The type as Kubernetes calls it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -23,7 +23,7 @@ impl Type {
     }
 }
 
-/// One thing to be said about one object.
+/// An event that is to be written about one object.
 #[derive(Debug)]
 pub(super) struct Note {
     pub(super) since: Instant,

@@ -1,4 +1,4 @@
-//! How long each part of an object's way takes.
+//! How long each part of the way from source to copy and back takes.
 //!
 //! ```text
 //!   source seen ──▶ copy written ──▶ status seen ──▶ status written
@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::family::HOP_SECONDS;
 use crate::rules::metadata::SourceKey;
 
-/// How many copies are remembered whose first status has not come: that of further ones is not timed.
+/// For how many copies the time until their first status is measured at once.
 const REMEMBERED: usize = 4096;
 
 /// Durations of all objects.
@@ -26,11 +26,11 @@ pub struct Hops {
     status_to_source: Stopwatch,
     /// When copies were created that have no status yet.
     created: Mutex<HashMap<SourceKey, Instant>>,
-    /// How long the last way of objects took.
+    /// How long the last changes of objects took.
     last: Mutex<HashMap<SourceKey, Times>>,
 }
 
-/// How long the last way of one object took, as far as it has come since this agent started.
+/// How long the last change of one object took, as far as it has come since this agent started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Times {
@@ -66,7 +66,7 @@ impl Hops {
         }
     }
 
-    /// How long the last way of an object took, as far as that is remembered.
+    /// How long the last change of an object took, as far as that is remembered.
     pub fn of(&self, key: &SourceKey) -> Times {
         self.last.lock().get(key).copied().unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl Hops {
         if let Some(times) = last.get_mut(key) {
             return change(times);
         }
-        // The latest are asked for most; who asks for older ones can do without.
+        // The latest matter most; older ones may be forgotten.
         if last.len() >= REMEMBERED {
             last.clear();
         }

@@ -1,4 +1,4 @@
-//! Looking for kinds that nobody publishes any more: a PublishedResource was deleted, or is not valid any more, maybe since no agent ran.
+//! Finding kinds that nobody publishes any more: a PublishedResource was deleted or is no longer valid, maybe while no agent ran.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::rules::{ApiKind, Duty, Rules};
 
 /// Why it is not known which kinds are abandoned.
 #[derive(Debug, Error)]
-pub(super) enum LookError {
+pub(super) enum SearchError {
     /// A server refused or did not answer.
     #[error("cannot read {what}: {source}")]
     Read {
@@ -35,10 +35,10 @@ pub(super) enum LookError {
 }
 
 /// Rules for all abandoned kinds.
-pub(super) async fn look(context: &Context, catalog: &Catalog) -> Result<Vec<Arc<Rules>>, LookError> {
+pub(super) async fn find(context: &Context, catalog: &Catalog) -> Result<Vec<Arc<Rules>>, SearchError> {
     let failed = |what: &str| {
         let what = what.to_owned();
-        |source| LookError::Read { what, source }
+        |source| SearchError::Read { what, source }
     };
     let ours = ListOptions::labels(format!("{AGENT_NAME}={}", context.agent_name));
     let (schemas, exports) = (connect::resource(&API_RESOURCE_SCHEMA), connect::resource(&API_EXPORT));

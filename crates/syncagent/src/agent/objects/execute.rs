@@ -17,7 +17,7 @@ use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit::{self, Edit, Guard, json_patch};
 use crate::decide::ownership::turned_over;
 use crate::decide::state::{Applied, State, StatusNote, checksum};
-use crate::decide::{Claim, Dependents, Event, Place, Side, Step, claim, refused_status};
+use crate::decide::{Claim, Dependents, Event, ObjectAddress, Side, Step, claim, refused_status};
 use crate::rules::Rules;
 use crate::rules::metadata::{Link, SourceKey, annotation, label};
 
@@ -37,7 +37,7 @@ pub(super) struct StepExecutor<'a> {
     /// Other sources of the same name whose copies are of the same kind.
     pub rivals: &'a [(Arc<Rules>, Value)],
     /// Objects as they were seen or written last, for events.
-    pub objects: HashMap<Place, Value>,
+    pub objects: HashMap<ObjectAddress, Value>,
 }
 
 impl StepExecutor<'_> {
@@ -105,7 +105,7 @@ impl StepExecutor<'_> {
         }
     }
 
-    fn wrote(&mut self, verb: &'static str, at: Place, written: Result<Value, Error>) -> Result<(), StepError> {
+    fn wrote(&mut self, verb: &'static str, at: ObjectAddress, written: Result<Value, Error>) -> Result<(), StepError> {
         match written {
             Ok(object) => {
                 self.objects.insert(at, object);
@@ -115,7 +115,7 @@ impl StepExecutor<'_> {
         }
     }
 
-    fn report(&self, at: &Place, event: Event) {
+    fn report(&self, at: &ObjectAddress, event: Event) {
         if let Some(object) = self.objects.get(at) {
             let (reason, message) = event.texts();
             let kind = if event.is_warning() { Type::Warning } else { Type::Normal };
@@ -129,7 +129,13 @@ impl StepExecutor<'_> {
     }
 
     /// Changes a copy if the guard holds when the write arrives. Where patches are not granted, the whole object is replaced.
-    async fn edit(&mut self, at: Place, edits: &[Edit], guard: &Guard, annotated: bool) -> Result<(), StepError> {
+    async fn edit(
+        &mut self,
+        at: ObjectAddress,
+        edits: &[Edit],
+        guard: &Guard,
+        annotated: bool,
+    ) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let client = self.client(at.side);
         let patched = client.json_patch(&kind, namespace, &at.name, &json_patch(edits, guard, annotated)).await;
@@ -153,7 +159,13 @@ impl StepExecutor<'_> {
     }
 
     /// Applies what is ours on a copy. Whatever was written in another way is turned over first, or else it would stay for ever.
-    async fn apply(&mut self, at: Place, mut object: Value, primary: bool, first: bool) -> Result<(), StepError> {
+    async fn apply(
+        &mut self,
+        at: ObjectAddress,
+        mut object: Value,
+        primary: bool,
+        first: bool,
+    ) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let (client, manager) = (self.client(at.side), self.rules.field_manager(primary));
         if first {
@@ -178,7 +190,13 @@ impl StepExecutor<'_> {
     }
 
     /// Writes a status. One that the server does not take as it is would be sent again and again: it is remembered what was sent.
-    async fn write_status(&mut self, at: Place, object: &Value, entry: &str, schema: String) -> Result<(), StepError> {
+    async fn write_status(
+        &mut self,
+        at: ObjectAddress,
+        object: &Value,
+        entry: &str,
+        schema: String,
+    ) -> Result<(), StepError> {
         let client = self.client(at.side);
         let sum = |object: &Value| checksum(&object["status"]);
         let sent = sum(object);
@@ -209,13 +227,13 @@ impl StepExecutor<'_> {
         Err(StepError::StatusRefused(refused_status(&at)))
     }
 
-    async fn patch(&mut self, verb: &'static str, at: Place, patch: &Value) -> Result<(), StepError> {
+    async fn patch(&mut self, verb: &'static str, at: ObjectAddress, patch: &Value) -> Result<(), StepError> {
         let client = self.client(at.side);
         let written = client.merge_patch(&resource(&at.kind), at.namespace.as_deref(), &at.name, patch).await;
         self.wrote(verb, at, written)
     }
 
-    async fn create(&mut self, at: Place, object: Value) -> Result<(), StepError> {
+    async fn create(&mut self, at: ObjectAddress, object: Value) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let client = self.client(at.side);
         let get = async || client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source));
@@ -329,7 +347,7 @@ fn delete_options(uid: String, dependents: Dependents) -> DeleteOptions {
     DeleteOptions { uid: Some(uid), propagation_policy, ..DeleteOptions::default() }
 }
 
-fn failed(verb: &'static str, at: &Place, source: Error) -> StepError {
+fn failed(verb: &'static str, at: &ObjectAddress, source: Error) -> StepError {
     StepError::Write { verb, at: at.to_string(), source }
 }
 

@@ -4,7 +4,7 @@ use carrick_multicluster::Pace;
 use tokio::time::Instant;
 
 use crate::agent::metrics::Metrics;
-use crate::decide::{Place, Side, Step};
+use crate::decide::{ObjectAddress, Side, Step};
 use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
 
@@ -35,7 +35,7 @@ impl Tally<'_> {
 /// A part of the way that a step ends.
 #[derive(Clone, Copy)]
 pub(super) enum Hop {
-    /// The copy is written; it was not there before if it is new.
+    /// The copy is written.
     Copy {
         /// Whether it was not there before.
         new: bool,
@@ -47,8 +47,8 @@ pub(super) enum Hop {
 impl Hop {
     /// The part that a step ends, if it ends one.
     pub fn of(step: &Step, rules: &Rules) -> Option<Self> {
-        let is_copy = |at: &Place| at.side == Side::Service && *at.kind == rules.local;
-        let is_source = |at: &Place| at.side == Side::Kcp && *at.kind == rules.remote;
+        let is_copy = |at: &ObjectAddress| at.side == Side::Service && *at.kind == rules.local;
+        let is_source = |at: &ObjectAddress| at.side == Side::Kcp && *at.kind == rules.remote;
         match step {
             Step::Create { at, .. } if is_copy(at) => Some(Self::Copy { new: true }),
             Step::Patch { at, .. } | Step::Replace { at, .. } if is_copy(at) => Some(Self::Copy { new: false }),

@@ -11,14 +11,14 @@ use crate::decide::Side;
 use crate::rules::ApiKind;
 use crate::rules::related::Gvr;
 
-/// How long an answer is good for: a CRD may get another scope or a status subresource.
+/// How long an answer is valid: a CRD may get a different scope or a status subresource.
 const FRESH: Duration = Duration::from_mins(1);
 
 /// Kinds that were asked for, by side.
 #[derive(Default)]
-pub(super) struct Kinds(Mutex<HashMap<(Side, Gvr), (Instant, RelatedKind)>>);
+pub(super) struct RelatedKinds(Mutex<HashMap<(Side, Gvr), (Instant, RelatedKind)>>);
 
-impl Kinds {
+impl RelatedKinds {
     /// The kind of a resource on one side; none if the server does not have it.
     pub async fn find(&self, side: Side, client: &Client, gvr: &Gvr) -> Result<Option<RelatedKind>, Error> {
         let known = self.0.lock().get(&(side, gvr.clone())).cloned();
@@ -30,7 +30,7 @@ impl Kinds {
         self.ask(side, client, gvr).await
     }
 
-    /// The same, as the server says now.
+    /// The same, always asking the server.
     pub async fn ask(&self, side: Side, client: &Client, gvr: &Gvr) -> Result<Option<RelatedKind>, Error> {
         let kind = discover(client, gvr).await?;
         let mut known = self.0.lock();
@@ -42,7 +42,7 @@ impl Kinds {
     }
 }
 
-/// How the client calls a kind.
+/// A kind as the client addresses it.
 pub(super) fn resource(kind: &ApiKind) -> Resource {
     Resource {
         group: kind.group.as_str().into(),

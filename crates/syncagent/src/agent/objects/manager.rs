@@ -56,7 +56,7 @@ pub(crate) async fn run(context: Arc<Context>, mut catalog: watch::Receiver<Arc<
         let lost = published.as_ref().is_none_or(|before| !before.is_subset(&now)) || broken != broken_now;
         (published, broken) = (Some(now), broken_now);
         if lost || retry.is_due() {
-            match abandoned::look(&manager.setup.context, &current).await {
+            match abandoned::find(&manager.setup.context, &current).await {
                 Ok(found) => {
                     manager.abandoned = found;
                     manager.adjust(&current).await;
@@ -80,7 +80,7 @@ async fn changes<T>(receiver: &mut watch::Receiver<T>) {
     }
 }
 
-/// Schemas of all PublishedResources that can be worked with.
+/// Schemas of all usable PublishedResources.
 fn published_schemas(catalog: &Catalog) -> HashSet<String> {
     catalog.entries.values().map(|entry| entry.schema_name.clone()).collect()
 }
@@ -160,7 +160,7 @@ impl Manager {
         }
     }
 
-    /// What was refused to these PublishedResources is allowed now. Pauses have grown meanwhile; nobody waits for their end.
+    /// Rights that these PublishedResources lacked are granted now. Pauses have grown meanwhile; nobody should wait for their end.
     async fn retry_failing(&mut self, names: &[String]) {
         for name in names {
             let Some(syncer) = self.syncers.get(name) else { continue };

@@ -14,10 +14,10 @@ use crate::decide::Side;
 
 /// Namespaces that are known to exist, by the URL of their server, so that they are not asked for again and again.
 #[derive(Default)]
-pub(super) struct Namespaces(Mutex<HashMap<(String, String), Known>>);
+pub(super) struct Namespaces(Mutex<HashMap<(String, String), EnsuredNamespace>>);
 
-/// Whether a namespace is known to exist; whoever asks while another one finds out waits for that.
-type Known = Arc<OnceCell<()>>;
+/// Whether a namespace is known to exist; whoever asks while another task finds out waits for that.
+type EnsuredNamespace = Arc<OnceCell<()>>;
 
 impl Namespaces {
     /// Makes sure that a namespace exists.

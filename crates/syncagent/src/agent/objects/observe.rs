@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::error::ReconcileError;
 use super::order::Order;
-use super::reader::{Read, Reader};
+use super::reader::{RelatedRead, RelatedReader};
 use super::{copies, kinds, others};
 use crate::agent::connect::resource;
 use crate::decide::state::State;
-use crate::decide::{Claim, Copies, Place, Plan, Seen, claim};
+use crate::decide::{Claim, Copies, ObjectAddress, Plan, Seen, claim};
 use crate::rules::metadata::annotation;
 use crate::rules::{Rules, Selection};
 
@@ -32,9 +32,9 @@ pub(super) struct Observed {
     /// What is remembered.
     state: State,
     /// Objects in kcp that are held together with the order, if it is released.
-    others: Vec<(Place, Value)>,
+    others: Vec<(ObjectAddress, Value)>,
     /// Related objects; nothing as long as they were not needed.
-    pub related: Read,
+    pub related: RelatedRead,
     was_released: bool,
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
         copies,
         state: shared.states.get(&rules.remote, key),
         others: Vec::new(),
-        related: Read::default(),
+        related: RelatedRead::default(),
         was_released: shared.was_released(key),
     };
     let released = observed.seen(order).is_let_go(rules);
@@ -68,7 +68,7 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
         observed.read_memory(order).await?;
     }
     if released {
-        let is_needed = |at: &Place| shared.is_needed(rules, key, at);
+        let is_needed = |at: &ObjectAddress| shared.is_needed(rules, key, at);
         let read = others::read(order.kcp(), &observed.state, key, deleting, is_needed, order.reaching()).await;
         observed.others = read.map_err(|source| order.unreadable("objects that are held together with it", source))?;
     }
@@ -104,7 +104,7 @@ impl Observed {
 
     /// Reads the related objects.
     pub async fn read_related(&mut self, order: &Order<'_>) -> Result<(), ReconcileError> {
-        let reader = Reader {
+        let reader = RelatedReader {
             kcp: order.kcp(),
             shared: order.shared,
             rules: &order.rules,

@@ -11,7 +11,7 @@ use super::uses::SecretUses;
 use crate::decide::{Other, has_finalizer};
 use crate::rules::{ApiKind, Rules};
 
-/// Where the primaries of each PublishedResource are found, and by which rules they are copied.
+/// The primaries of each PublishedResource, and the rules they are copied by.
 #[derive(Default)]
 pub(super) struct AllPrimaries(Mutex<HashMap<String, Primaries>>);
 
@@ -24,7 +24,7 @@ impl AllPrimaries {
         self.0.lock().insert(rules.name.clone(), (rules.clone(), store));
     }
 
-    /// Takes note of other rules of a PublishedResource.
+    /// Replaces the rules of a PublishedResource.
     pub fn set_rules(&self, rules: &Arc<Rules>) {
         if let Some((known, _)) = self.0.lock().get_mut(&rules.name) {
             *known = rules.clone();

@@ -84,7 +84,7 @@ impl Orders {
         clusters.map(|cluster| (cluster.to_string(), self.sources.list(&cluster).len())).collect()
     }
 
-    /// Objects whose workspace, namespace or name holds a text, `most` of them.
+    /// Objects whose workspace, namespace or name contains a text, at most `most` of them.
     pub fn find(&self, text: &str, most: usize) -> Vec<(SourceKey, OrderProgress)> {
         let mut found: Vec<_> =
             self.sources.list_all().into_iter().filter(|(key, _)| key.to_string().contains(text)).collect();

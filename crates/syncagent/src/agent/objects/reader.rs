@@ -1,4 +1,4 @@
-//! Reading the related objects of one primary: from the caches, and from the servers where those do not know.
+//! ReadPass the related objects of one primary: from the caches, and from the servers where those do not know.
 
 mod ends;
 mod error;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use error::no_kind;
 
 use super::kinds::resource;
-use super::related::{Answer, ClusterNamespace, Interest, PrimaryKey, Wanted};
+use super::related::{CacheAnswer, ClusterNamespace, Interest, PrimaryKey, Wanted};
 use super::shared::Shared;
 use crate::agent::discovery::RelatedKind;
 use crate::api::Origin;
@@ -27,10 +27,10 @@ pub(super) use error::ReadError;
 
 /// What was read of the related objects of one primary.
 #[derive(Default)]
-pub(super) struct Read {
+pub(super) struct RelatedRead {
     /// What is there.
     pub view: RelatedView,
-    /// Entries that cannot be read; they do not hinder the others.
+    /// Why some entries cannot be read; they do not block the others.
     pub problems: Vec<ReadError>,
     /// What no watch will report.
     pub unseen: Unseen,
@@ -40,7 +40,7 @@ pub(super) struct Read {
     complete: bool,
 }
 
-impl Read {
+impl RelatedRead {
     /// There was nothing to read.
     fn nothing() -> Self {
         Self { complete: true, ..Self::default() }
@@ -65,7 +65,7 @@ pub(super) enum Unseen {
 }
 
 /// Reads the related objects of one primary.
-pub(super) struct Reader<'a> {
+pub(super) struct RelatedReader<'a> {
     pub kcp: &'a Client,
     pub shared: &'a Shared,
     pub rules: &'a Rules,
@@ -80,8 +80,8 @@ pub(super) struct Reader<'a> {
     pub path: Option<&'a str>,
 }
 
-/// One reading of everything that the rules name.
-struct Reading<'a> {
+/// One pass over everything that the rules name.
+struct ReadPass<'a> {
     /// Whether the servers are asked for everything.
     live: bool,
     rules: &'a Related,
@@ -89,14 +89,14 @@ struct Reading<'a> {
     unseen: &'a Mutex<Unseen>,
 }
 
-impl Reader<'_> {
+impl RelatedReader<'_> {
     /// What the rules name.
-    async fn named(&self, copy: &Value, live: bool) -> Read {
+    async fn named(&self, copy: &Value, live: bool) -> RelatedRead {
         let primaries = Primaries { remote: self.source, local: copy, cluster: &self.key.cluster, path: self.path };
-        let mut read = Read { complete: true, ..Read::default() };
+        let mut read = RelatedRead { complete: true, ..RelatedRead::default() };
         let (interests, unseen) = (Mutex::default(), Mutex::default());
         for (entry, rules) in self.rules.related.iter().enumerate() {
-            let reading = Reading { live, rules, interests: &interests, unseen: &unseen };
+            let reading = ReadPass { live, rules, interests: &interests, unseen: &unseen };
             match self.read_entry(entry, &reading, primaries).await {
                 Ok(mut found) => {
                     let name = |o: &RelatedSeen| {
@@ -120,7 +120,7 @@ impl Reader<'_> {
     async fn read_entry(
         &self,
         entry: usize,
-        reading: &Reading<'_>,
+        reading: &ReadPass<'_>,
         primaries: Primaries<'_>,
     ) -> Result<Vec<RelatedSeen>, ReadError> {
         let rules = reading.rules;
@@ -192,7 +192,7 @@ impl Reader<'_> {
     /// One object, whose changes are noticed from now on.
     async fn get(
         &self,
-        reading: &Reading<'_>,
+        reading: &ReadPass<'_>,
         side: Side,
         kind: &RelatedKind,
         namespace: &str,
@@ -202,8 +202,8 @@ impl Reader<'_> {
         reading.want(side, &gvr, &scope, Wanted::Object(name.to_owned()));
         let watches = &self.shared.related;
         let answer = watches.get(&self.user, side, &gvr, &scope, name);
-        let blind = answer == Answer::Blind;
-        if let (Answer::Known(object), false) = (answer, reading.live) {
+        let blind = answer == CacheAnswer::Blind;
+        if let (CacheAnswer::Known(object), false) = (answer, reading.live) {
             return object.as_ref().map(Object::read).transpose().map_err(|source| reading.failed(side, &gvr, source));
         }
         let object = self.client(side).get(&resource(&kind.kind), Some(namespace), name).await;
@@ -218,7 +218,7 @@ impl Reader<'_> {
     /// All objects that match, whose changes are noticed from now on.
     async fn list(
         &self,
-        reading: &Reading<'_>,
+        reading: &ReadPass<'_>,
         side: Side,
         kind: &RelatedKind,
         namespace: &str,
@@ -228,8 +228,8 @@ impl Reader<'_> {
         reading.want(side, &gvr, &scope, Wanted::Matching(selector.clone()));
         let watches = &self.shared.related;
         let answer = watches.list(&self.user, side, &gvr, &scope, selector);
-        let blind = answer == Answer::Blind;
-        let objects = if let (Answer::Known(objects), false) = (answer, reading.live) {
+        let blind = answer == CacheAnswer::Blind;
+        let objects = if let (CacheAnswer::Known(objects), false) = (answer, reading.live) {
             let objects = objects.iter().map(Object::read).collect::<Result<Vec<_>, _>>();
             objects.map_err(|source| reading.failed(side, &gvr, source))?
         } else {
@@ -243,7 +243,7 @@ impl Reader<'_> {
             objects
         };
         for object in &objects {
-            // One that does not match any more must be noticed, too.
+            // One that no longer matches must be noticed, too.
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             reading.want(side, &gvr, &scope, Wanted::Object(name.clone()));
             let _ = watches.get(&self.user, side, &gvr, &scope, &name);
@@ -259,7 +259,7 @@ impl Reader<'_> {
         (cluster.to_owned(), namespace.to_owned())
     }
 
-    async fn kind(&self, reading: &Reading<'_>, side: Side, gvr: &Gvr) -> Result<RelatedKind, ReadError> {
+    async fn kind(&self, reading: &ReadPass<'_>, side: Side, gvr: &Gvr) -> Result<RelatedKind, ReadError> {
         let (kinds, client) = (&self.shared.related.kinds, self.client(side));
         let found = if reading.live { kinds.ask(side, client, gvr).await } else { kinds.find(side, client, gvr).await };
         let found = found.map_err(|source| reading.failed(side, gvr, source))?;
@@ -274,7 +274,7 @@ impl Reader<'_> {
     }
 }
 
-impl Reading<'_> {
+impl ReadPass<'_> {
     fn failed(&self, side: Side, gvr: &Gvr, source: Error) -> ReadError {
         ReadError::of(&self.rules.identifier, side, gvr, source)
     }

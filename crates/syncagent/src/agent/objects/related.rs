@@ -1,7 +1,7 @@
 //! Related objects: what is known of them, and noticing their changes.
 //!
 //! ```text
-//!  Reader (one primary) ──▶ RelatedWatches ──▶ Cache, one for each side and kind ◀── watch, one for each endpoint
+//!  RelatedReader (one primary) ──▶ RelatedWatches ──▶ RelatedCache, one for each side and kind ◀── watch, one for each endpoint
 //!      └── asks the servers where the cache does not know, and before anything is withdrawn
 //! ```
 
@@ -11,7 +11,7 @@ mod marked;
 mod patience;
 mod watches;
 
-pub(super) use cache::Answer;
+pub(super) use cache::CacheAnswer;
 pub(super) use keys::{ClusterNamespace, PrimaryKey};
 pub(super) use patience::Patience;
 pub(super) use watches::{Interest, RelatedWatches, Wanted, gvr_of, written};

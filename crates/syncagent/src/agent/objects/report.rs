@@ -33,7 +33,7 @@ pub(super) async fn follow(
     reports: impl Stream<Item = Result<(Request<Object>, Action), Error<Object, ReconcileError>>>,
 ) {
     let name = shared.rules().name.clone();
-    let mut failing = Failing::default();
+    let mut failing = FailingObjects::default();
     let mut due: Option<Instant> = None;
     let mut reports = pin!(reports);
     loop {
@@ -71,7 +71,7 @@ fn note(troubles: &watch::Sender<Troubles>, name: &str, words: Option<String>) {
 
 /// Objects whose last reconcile failed.
 #[derive(Default)]
-struct Failing {
+struct FailingObjects {
     /// What was logged last about each of them, so that it is logged once.
     logged: HashMap<SourceKey, String>,
     /// Those that no waiting will help, in a lasting order.
@@ -80,7 +80,7 @@ struct Failing {
     lost: usize,
 }
 
-impl Failing {
+impl FailingObjects {
     /// Takes in a report; returns whether there is anything new to publish.
     fn take(
         &mut self,

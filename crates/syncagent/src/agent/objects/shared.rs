@@ -15,7 +15,7 @@ use super::reach::Reach;
 use super::related::{PrimaryKey, RelatedWatches};
 use super::states::States;
 use super::uses::SecretUses;
-use crate::decide::{Other, Place, Record};
+use crate::decide::{ObjectAddress, Other, Record};
 use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
 
@@ -206,14 +206,14 @@ impl Shared {
         uses.into_iter().filter_map(used).collect()
     }
 
-    /// Another original that another primary, which stays, has the same copy made of.
+    /// A different original that another primary, which stays, copies to the same place.
     pub fn rival(&self, rules: &Rules, key: &SourceKey, record: &Record) -> Option<String> {
         let rival = self.states.rival(&rules.remote, key, record)?;
         self.others(rules, key, record).iter().any(|other| other.copy).then_some(rival)
     }
 
     /// Whether another primary needs an object in kcp that a primary is about to release.
-    pub fn is_needed(&self, rules: &Rules, key: &SourceKey, at: &Place) -> bool {
+    pub fn is_needed(&self, rules: &Rules, key: &SourceKey, at: &ObjectAddress) -> bool {
         let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
         self.others(rules, key, &record).iter().any(|other| other.origin)
     }

@@ -16,7 +16,7 @@ pub(super) enum StepError {
         /// What the server said.
         source: Error,
     },
-    /// The place of a new copy is taken.
+    /// The name of a new copy is taken.
     #[error(
         "{at} exists already and belongs to {owner}; change spec.naming of the PublishedResource, remove that object, or give it away by its annotation syncagent.kcp.io/adoption: TakeOver"
     )]
@@ -26,7 +26,7 @@ pub(super) enum StepError {
         /// Who owns it.
         owner: String,
     },
-    /// The place of a new copy is taken by an object that nobody has offered.
+    /// The name of a new copy is taken by an object that nobody has offered.
     #[error(
         "{0} was there before, and nobody said that it may become a copy; remove or rename it, change spec.naming of the PublishedResource, or let it be taken over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
     )]
@@ -52,7 +52,7 @@ impl StepError {
         }
     }
 
-    /// What is wrong, if that is the consumer's business: the order itself is refused, or its place is taken.
+    /// What is wrong, if that is the consumer's business: the order itself is refused, or the name of its copy is taken.
     pub fn for_consumer(&self) -> Option<String> {
         match self {
             Self::Write { verb: "create" | "edit" | "replace", source, .. } if source.is_invalid() => {
@@ -63,7 +63,7 @@ impl StepError {
         }
     }
 
-    /// Whether something else is in the place of the copy, and stays there until its owner does something about it.
+    /// Whether something else has the name of the copy, and keeps it until its owner does something about it.
     pub fn is_taken(&self) -> bool {
         matches!(self, Self::Foreign { .. } | Self::Refused(_))
     }

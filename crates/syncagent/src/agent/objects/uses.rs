@@ -1,7 +1,7 @@
-//! Who uses which related object, over all primaries of all PublishedResources.
+//! Which primaries use which related objects, across all PublishedResources.
 //!
 //! The answer is in the state Secrets, all of which are known: a record is written before anything is done for a related object, and is
-//! removed after everything has been undone. So it holds from the first moment of a new process on.
+//! removed after everything has been undone. So the answer is right from the start of a new process.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,19 +10,19 @@ use serde_json::Value;
 
 use crate::api::REMOTE_CLUSTER;
 use crate::decide::state::{Applied, State, entry_key, secret_labels};
-use crate::decide::{Other, Place, Record, Side};
+use crate::decide::{ObjectAddress, Other, Record, Side};
 use crate::rules::metadata::SourceKey;
 
 /// An object that some primary uses; the version of its API does not matter.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Used {
+enum UsedObject {
     /// An object that a record names.
     At { side: Side, cluster: String, group: String, resource: String, namespace: String, name: String },
     /// A key of the reference agent, which keeps no records.
     Key(String),
 }
 
-impl fmt::Display for Used {
+impl fmt::Display for UsedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::At { side, cluster, group, resource, namespace, name } => {
@@ -86,9 +86,9 @@ impl SecretUses {
         (!noted.records.is_empty() || !noted.entries.is_empty()).then_some(noted)
     }
 
-    /// What the primary has in common with the record of another one, in a cluster.
+    /// Which objects of another primary's record, in a cluster, this primary uses too.
     fn shares(&self, cluster: &str, record: &Record) -> Option<Other> {
-        let same = |a: &Place, b: &Place| used(cluster, a) == used(&self.cluster, b);
+        let same = |a: &ObjectAddress, b: &ObjectAddress| used(cluster, a) == used(&self.cluster, b);
         let key = key(cluster, record);
         let kind = &record.origin.kind.kind;
         // The reference agent does not say where the copy is: it may be this one.
@@ -101,26 +101,26 @@ impl SecretUses {
     }
 
     /// Copies and their originals.
-    fn pairs(&self) -> impl Iterator<Item = (Used, Used)> {
+    fn pairs(&self) -> impl Iterator<Item = (UsedObject, UsedObject)> {
         self.records.iter().map(|record| (used(&self.cluster, &record.copy), used(&self.cluster, &record.origin)))
     }
 
-    fn objects(&self) -> Vec<Used> {
+    fn objects(&self) -> Vec<UsedObject> {
         let records = self.records.iter().flat_map(|r| [used(&self.cluster, &r.origin), used(&self.cluster, &r.copy)]);
-        records.chain(self.entries.iter().map(|(key, _)| Used::Key(key.clone()))).collect()
+        records.chain(self.entries.iter().map(|(key, _)| UsedObject::Key(key.clone()))).collect()
     }
 }
 
 /// Which state Secrets note which objects.
 #[derive(Default)]
-pub(super) struct Uses {
-    by_object: HashMap<Used, HashSet<String>>,
+pub(super) struct RelatedUses {
+    by_object: HashMap<UsedObject, HashSet<String>>,
     /// How many records there are for each original of a copy.
-    originals: HashMap<Used, HashMap<Used, usize>>,
+    originals: HashMap<UsedObject, HashMap<UsedObject, usize>>,
     by_secret: HashMap<String, SecretUses>,
 }
 
-impl Uses {
+impl RelatedUses {
     /// Replaces what a state Secret notes; nothing, once it is gone.
     pub fn set(&mut self, secret: &str, noted: Option<SecretUses>) {
         let old = self.by_secret.remove(secret);
@@ -156,26 +156,27 @@ impl Uses {
     pub fn rival(&self, secret: &str, cluster: &str, record: &Record) -> Option<String> {
         let (copy, original) = (used(cluster, &record.copy), used(cluster, &record.origin));
         let own = self.by_secret.get(secret);
-        let is_rival = |(theirs, count): &(&Used, &usize)| {
-            let pair = |pair: &(Used, Used)| pair.0 == copy && pair.1 == **theirs;
+        let is_rival = |(theirs, count): &(&UsedObject, &usize)| {
+            let pair = |pair: &(UsedObject, UsedObject)| pair.0 == copy && pair.1 == **theirs;
             **theirs != original && **count > own.into_iter().flat_map(SecretUses::pairs).filter(pair).count()
         };
         self.originals.get(&copy)?.iter().find(is_rival).map(|(theirs, _)| theirs.to_string())
     }
 
-    /// What state Secrets other than this one note about the original or of the copy of a record.
+    /// What state Secrets other than this one note about the original or the copy of a record.
     pub fn others(&self, secret: &str, cluster: &str, record: &Record) -> Vec<(SecretUses, Other)> {
-        let objects = [used(cluster, &record.origin), used(cluster, &record.copy), Used::Key(key(cluster, record))];
+        let objects =
+            [used(cluster, &record.origin), used(cluster, &record.copy), UsedObject::Key(key(cluster, record))];
         let secrets: HashSet<&String> = objects.iter().filter_map(|used| self.by_object.get(used)).flatten().collect();
         let others = secrets.into_iter().filter(|other| *other != secret).filter_map(|other| self.by_secret.get(other));
         others.filter_map(|noted| Some((noted.clone(), noted.shares(cluster, record)?))).collect()
     }
 }
 
-fn used(cluster: &str, at: &Place) -> Used {
-    Used::At {
+fn used(cluster: &str, at: &ObjectAddress) -> UsedObject {
+    UsedObject::At {
         side: at.side,
-        // There is but one service cluster.
+        // There is only one service cluster.
         cluster: if at.side == Side::Kcp { cluster.to_owned() } else { String::new() },
         group: at.kind.group.clone(),
         resource: at.kind.plural.clone(),
@@ -205,7 +206,7 @@ mod tests {
         json!(secret_labels(&SourceKey { cluster: "c1".into(), namespace: "n".into(), name: name.into() }))
     }
 
-    fn others(uses: &Uses, cluster: &str, record: &Record) -> Option<Other> {
+    fn others(uses: &RelatedUses, cluster: &str, record: &Record) -> Option<Other> {
         let mut others = uses.others("mine", cluster, record);
         assert!(others.len() < 2);
         others.pop().map(|(_, other)| other)
@@ -213,7 +214,7 @@ mod tests {
 
     #[test]
     fn originals_are_shared_within_a_workspace_and_copies_over_all() {
-        let mut uses = Uses::default();
+        let mut uses = RelatedUses::default();
         let mut state = State::default();
         state.track("k", record("a", "x"));
         uses.set("theirs", SecretUses::by(&labels("primary"), &state));
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn another_original_of_the_same_copy_is_a_rival() {
-        let mut uses = Uses::default();
+        let mut uses = RelatedUses::default();
         for (secret, origins) in [("mine", vec!["a", "old"]), ("theirs", vec!["b"]), ("also theirs", vec!["b"])] {
             let mut state = State::default();
             for origin in origins {
@@ -241,8 +242,9 @@ mod tests {
             }
             uses.set(secret, SecretUses::by(&labels(secret), &state));
         }
-        let rival =
-            |uses: &Uses, secret: &str, origin: &str, copy: &str| uses.rival(secret, "c1", &record(origin, copy));
+        let rival = |uses: &RelatedUses, secret: &str, origin: &str, copy: &str| {
+            uses.rival(secret, "c1", &record(origin, copy))
+        };
         assert_eq!(rival(&uses, "mine", "a", "x").unwrap(), "kcp workspace c1 secrets n/b");
         assert_eq!(rival(&uses, "mine", "a", "y"), None);
         assert!(rival(&uses, "theirs", "b", "x").is_some(), "both are rivals");
@@ -263,7 +265,7 @@ mod tests {
         let noted = SecretUses::by(&labels("primary"), &state).unwrap();
         let primary = noted.primary.clone().unwrap();
         assert_eq!((primary.group.as_str(), primary.kind.as_str()), ("g", "CronTab"));
-        let mut uses = Uses::default();
+        let mut uses = RelatedUses::default();
         uses.set("theirs", Some(noted));
         assert!(others(&uses, "c1", &record("a", "x")).is_some_and(|other| other.origin));
         assert_eq!(others(&uses, "c1", &record("primary", "x")), None, "the primary is no related object");

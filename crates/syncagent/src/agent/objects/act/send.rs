@@ -2,7 +2,6 @@
 #![allow(clippy::result_large_err)] // failures are rare, and reported at once
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Object;
@@ -18,11 +17,11 @@ use crate::agent::objects::execute::StepExecutor;
 use crate::agent::objects::hop::{Hop, Tally};
 use crate::agent::objects::observe::Observed;
 use crate::agent::objects::order::Order;
-use crate::agent::objects::reader::{Read, ReadError, Unseen};
+use crate::agent::objects::reader::{ReadError, RelatedRead, Unseen};
 use crate::agent::objects::shared::{Shared, Warned};
 use crate::agent::objects::step_error::StepError;
 use crate::api::{FIELD_MANAGER, FINALIZER};
-use crate::decide::{Next, Place, Plan, Record, RelatedView, Side, Step};
+use crate::decide::{Next, ObjectAddress, Plan, Record, RelatedView, Side, Step};
 use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
 
@@ -43,7 +42,7 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
     if !observed.related.lost.is_empty() {
         report_loss(order, &observed.related.lost);
     }
-    let blame = Blame::of(&mut observed.related, &plan);
+    let blame = RelatedProblems::of(&mut observed.related, &plan);
     if plan.steps.is_empty() && plan.strands.is_empty() {
         return outcome(plan.next, None, blame, plan.notices);
     }
@@ -59,7 +58,7 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
         key,
         source: &order.source,
         rivals: &observed.rivals,
-        objects: HashMap::from([(source_address(order), order.source.clone())]),
+        objects: HashMap::from([(ObjectAddress::of_source(&rules.remote, key), order.source.clone())]),
     };
     let released = plan.releases();
     let tally = Tally { metrics: &shared.context.metrics, pace: &shared.context.pace, object: key, since: order.since };
@@ -79,10 +78,10 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
     outcome(plan.next, failed, blame, plan.notices)
 }
 
-/// Tells the consumer what is wrong, if anything is and unless it was told before.
+/// Tells the consumer what is wrong, if anything is and unless it was reported before.
 pub(super) fn report(order: &Order<'_>, error: Option<&ReconcileError>) {
     let Order { shared, key, .. } = order;
-    // What only others can mend is retried again and again, but told once.
+    // What only others can fix is retried again and again, but reported once.
     let lasting = error.filter(|error| error.is_taken() || error.is_transient());
     let warned = lasting.map(|error| Warned { message: error.for_consumer(), taken: error.is_taken() });
     let is_news = shared.note_warned(key, warned) || lasting.is_none();
@@ -129,10 +128,10 @@ async fn send_strand(
     strand: Vec<Step>,
 ) -> Result<(), StepError> {
     let Order { shared, key, .. } = order;
-    let places: Vec<Place> = strand.iter().filter_map(Step::place).cloned().collect();
+    let addresses: Vec<ObjectAddress> = strand.iter().filter_map(Step::address).cloned().collect();
     let deletes = strand.iter().any(|step| matches!(step, Step::Delete { .. }));
     let result = execute(executor, tally, strand).await;
-    for at in &places {
+    for at in &addresses {
         match executor.objects.get(at).filter(|_| result.is_ok() && !deletes) {
             Some(object) => shared.related.wrote(&key.cluster, at, object),
             None => shared.related.doubt(&key.cluster, at),
@@ -152,7 +151,7 @@ async fn execute(executor: &mut StepExecutor<'_>, tally: &Tally<'_>, steps: Vec<
         tracing::debug!(object = %tally.object, step = verb, "Executing a step.");
         let begun = Instant::now();
         // What is remembered holds the content of the objects it is about.
-        let confidential = step.place().map_or(side.is_some(), |at| executor.rules.is_confidential(&at.kind));
+        let confidential = step.address().map_or(side.is_some(), |at| executor.rules.is_confidential(&at.kind));
         let executed = executor.execute(step).instrument(tracing::info_span!("step", verb)).await;
         let executed = executed.map_err(|error| if confidential { error.discreet() } else { error });
         match (side, &executed) {
@@ -173,27 +172,27 @@ async fn execute(executor: &mut StepExecutor<'_>, tally: &Tally<'_>, steps: Vec<
 }
 
 /// What cannot be done for some related objects.
-struct Blame {
+struct RelatedProblems {
     problems: Vec<String>,
     /// What a server said, if one is to blame.
     cause: Option<ReadError>,
 }
 
-impl Blame {
-    fn of(read: &mut Read, plan: &Plan) -> Self {
+impl RelatedProblems {
+    fn of(read: &mut RelatedRead, plan: &Plan) -> Self {
         let problems = read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
-        // Should a server be to blame, they end when it is not any more.
+        // If a server is to blame, they end when it recovers.
         let cause =
             std::mem::take(&mut read.problems).into_iter().find(|problem| matches!(problem, ReadError::Server { .. }));
         Self { problems, cause }
     }
 }
 
-/// What came out, after everything that could be done was done.
+/// The result, after everything that could be done was done.
 fn outcome(
     next: Next,
     failed: Option<StepError>,
-    Blame { problems, cause }: Blame,
+    RelatedProblems { problems, cause }: RelatedProblems,
     notices: Vec<String>,
 ) -> Result<Next, ReconcileError> {
     match failed {
@@ -205,18 +204,8 @@ fn outcome(
     }
 }
 
-fn source_address(order: &Order<'_>) -> Place {
-    let remote = &order.rules.remote;
-    Place {
-        side: Side::Kcp,
-        kind: Arc::new(remote.clone()),
-        namespace: remote.namespaced.then(|| order.key.namespace.to_string()),
-        name: order.key.name.to_string(),
-    }
-}
-
 /// Related objects: those in kcp get events, and all are known by their UID.
-fn related_objects(rules: &Rules, view: &RelatedView) -> Vec<(Place, Value)> {
+fn related_objects(rules: &Rules, view: &RelatedView) -> Vec<(ObjectAddress, Value)> {
     let mut objects = Vec::new();
     let mut add = |record: Record, origin: Option<&Value>, copy: Option<&Value>| {
         objects.extend(origin.map(|origin| (record.origin, origin.clone())));
@@ -234,7 +223,7 @@ fn related_objects(rules: &Rules, view: &RelatedView) -> Vec<(Place, Value)> {
 }
 
 /// Waits until the caches show what was written of the source and of its copy.
-async fn catch_up(order: &Order<'_>, objects: &HashMap<Place, Value>, had_copy: bool) {
+async fn catch_up(order: &Order<'_>, objects: &HashMap<ObjectAddress, Value>, had_copy: bool) {
     let Order { shared, rules, key, .. } = order;
     for (at, object) in objects {
         if *at.kind == rules.remote && at.side == Side::Kcp {
@@ -246,7 +235,7 @@ async fn catch_up(order: &Order<'_>, objects: &HashMap<Place, Value>, had_copy: 
 }
 
 /// Waits until a cache shows a version of the object that is at least as new.
-async fn seen_in(store: &FleetStore<Object>, cluster: &str, at: &Place, object: &Value, existed: bool) {
+async fn seen_in(store: &FleetStore<Object>, cluster: &str, at: &ObjectAddress, object: &Value, existed: bool) {
     let number = |version: &str| version.parse::<u64>().unwrap_or(u64::MAX);
     let written = number(object["metadata"]["resourceVersion"].as_str().unwrap_or_default());
     let is_seen =
@@ -264,8 +253,10 @@ mod tests {
 
     #[test]
     fn what_went_wrong_is_reported_and_a_race_only_if_nothing_is_worse() {
-        let blame =
-            |problems: &[&str]| Blame { problems: problems.iter().map(ToString::to_string).collect(), cause: None };
+        let blame = |problems: &[&str]| RelatedProblems {
+            problems: problems.iter().map(ToString::to_string).collect(),
+            cause: None,
+        };
         let (race, failure) = (|| Some(StepError::Stale("x".into())), || Some(StepError::Refused("x".into())));
         let out = |next, failed, problems: &[&str], notices: &[&str]| {
             outcome(next, failed, blame(problems), notices.iter().map(ToString::to_string).collect())

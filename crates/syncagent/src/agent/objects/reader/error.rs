@@ -28,7 +28,7 @@ pub(in crate::agent::objects) enum ReadError {
     /// The agent lacks a right, or the consumer has not accepted a claim.
     #[error(transparent)]
     Forbidden(Box<Forbidden>),
-    /// Something that should go with its primary cannot be reached any more.
+    /// Something that should be deleted with its primary is out of reach.
     #[error("related resource {identifier:?}: {at} is left behind; {way_out}")]
     LeftBehind {
         /// Identifier of the entry.

@@ -1,7 +1,7 @@
 //! What is known of related objects of one kind on one side.
 //!
-//! A watch reports everything there is, but only what some primary cares about is kept: the cost grows with the primaries, not with the
-//! cluster. What nobody cared about before is read once from the server, and kept fresh by the watch from then on.
+//! A watch reports every object, but only those that some primary needs are kept: the cost grows with the primaries, not with the cluster.
+//! An object that is needed for the first time is read once from the server, and kept up to date by the watch from then on.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,13 +9,13 @@ use carrick_client::Object;
 use carrick_client::watch::Event;
 
 use super::keys::{ClusterNamespace, PrimaryKey};
-use super::marked::Marked;
+use super::marked::MarkedObjects;
 use crate::rules::provenance::Provenance;
 use crate::rules::selector::Selector;
 
 /// What the cache knows.
 #[derive(Debug, PartialEq)]
-pub(in crate::agent::objects) enum Answer<T> {
+pub(in crate::agent::objects) enum CacheAnswer<T> {
     /// This is the current state.
     Known(T),
     /// The server must be asked once.
@@ -24,7 +24,7 @@ pub(in crate::agent::objects) enum Answer<T> {
     Blind,
 }
 
-/// One object that somebody cares about, there or not.
+/// One object that some primary needs, whether it exists or not.
 #[derive(Default)]
 struct CachedObject {
     object: Option<Object>,
@@ -33,29 +33,29 @@ struct CachedObject {
     users: HashSet<PrimaryKey>,
     /// In which round the watch reported it last.
     round: u64,
-    /// The version of its deletion: what is not newer came too late.
+    /// The version of its deletion: whatever is not newer arrived too late.
     gone: Option<u64>,
-    /// The last version before a list lacked it: answers that are not newer came too late. An old list may lack what the watch reports
-    /// next.
+    /// The last version before a list lacked it: answers that are not newer arrived too late. A list may be old and lack what the watch
+    /// reports next.
     unlisted: Option<u64>,
 }
 
-/// A selection of objects that somebody cares about.
+/// A selection of objects that some primary needs.
 struct Selection {
     selector: Selector,
-    /// Whether all objects that match are in slots.
+    /// Whether all objects that match are cached.
     complete: bool,
     users: HashSet<PrimaryKey>,
     round: u64,
 }
 
-/// Objects of one kind that somebody cares about.
+/// Objects of one kind that some primary needs.
 #[derive(Default)]
-pub(super) struct Cache {
+pub(super) struct RelatedCache {
     slots: HashMap<ClusterNamespace, BTreeMap<String, CachedObject>>,
     queries: HashMap<ClusterNamespace, Vec<Selection>>,
-    /// Copies that somebody made for a primary, whether or not anybody cares about them.
-    marked: Marked,
+    /// Copies that are marked as made for a primary, whether or not any primary needs them.
+    marked: MarkedObjects,
     /// Who asked for marked objects while no watch knew, by endpoint.
     waiting: HashMap<String, HashSet<PrimaryKey>>,
     endpoints: HashMap<String, EndpointWatch>,
@@ -71,34 +71,34 @@ struct EndpointWatch {
     failing: bool,
 }
 
-impl Cache {
-    /// One object, in which the user is interested from now on.
+impl RelatedCache {
+    /// One object, which the user needs from now on.
     pub fn get(
         &mut self,
         user: &PrimaryKey,
         endpoint: &str,
         scope: &ClusterNamespace,
         name: &str,
-    ) -> Answer<Option<Object>> {
+    ) -> CacheAnswer<Option<Object>> {
         let (live, round) = (self.is_live(endpoint), self.round);
         let slot = self.slots.entry(scope.clone()).or_default().entry(name.to_owned());
         let slot = slot.or_insert_with(|| CachedObject { round, ..CachedObject::default() });
         slot.users.insert(user.clone());
         match (live, slot.known) {
-            (false, _) => Answer::Blind,
-            (true, false) => Answer::Unknown,
-            (true, true) => Answer::Known(slot.object.clone()),
+            (false, _) => CacheAnswer::Blind,
+            (true, false) => CacheAnswer::Unknown,
+            (true, true) => CacheAnswer::Known(slot.object.clone()),
         }
     }
 
-    /// All objects that match, in which the user is interested from now on.
+    /// All objects that match, which the user needs from now on.
     pub fn list(
         &mut self,
         user: &PrimaryKey,
         endpoint: &str,
         scope: &ClusterNamespace,
         selector: &Selector,
-    ) -> Answer<Vec<Object>> {
+    ) -> CacheAnswer<Vec<Object>> {
         let (live, round) = (self.is_live(endpoint), self.round);
         let queries = self.queries.entry(scope.clone()).or_default();
         let at = queries.iter().position(|query| query.selector == *selector).unwrap_or_else(|| {
@@ -107,12 +107,12 @@ impl Cache {
         });
         queries[at].users.insert(user.clone());
         match (live, queries[at].complete) {
-            (false, _) => Answer::Blind,
-            (true, false) => Answer::Unknown,
+            (false, _) => CacheAnswer::Blind,
+            (true, false) => CacheAnswer::Unknown,
             (true, true) => {
                 let objects = self.slots.get(scope).into_iter().flat_map(BTreeMap::values);
                 let objects = objects.filter_map(|slot| slot.object.clone());
-                Answer::Known(objects.filter(|object| selector.matches(&object.labels())).collect())
+                CacheAnswer::Known(objects.filter(|object| selector.matches(&object.labels())).collect())
             }
         }
     }
@@ -179,7 +179,7 @@ impl Cache {
         }
     }
 
-    /// A user does not care about an object any more.
+    /// A user no longer needs an object.
     pub fn leave(&mut self, user: &PrimaryKey, scope: &ClusterNamespace, name: &str) {
         if let Some(slot) = self.slots.get_mut(scope).and_then(|slots| slots.get_mut(name)) {
             slot.users.remove(user);
@@ -187,7 +187,7 @@ impl Cache {
         self.tidy(scope, name);
     }
 
-    /// A user does not care about the objects that match any more.
+    /// A user no longer needs the objects that match.
     pub fn leave_list(&mut self, user: &PrimaryKey, scope: &ClusterNamespace, selector: &Selector) {
         let Some(queries) = self.queries.get_mut(scope) else { return };
         for query in queries.iter_mut().filter(|query| query.selector == *selector) {
@@ -203,12 +203,12 @@ impl Cache {
         }
     }
 
-    /// Whether nobody cares about anything.
+    /// Whether no object is needed.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.queries.is_empty()
     }
 
-    /// Takes in one event of the watch of an endpoint, and says who cares. `serves` says whether the endpoint serves a cluster.
+    /// Takes in one event of the watch of an endpoint, and returns who needs the object. `serves` says whether the endpoint serves a cluster.
     pub fn apply(&mut self, endpoint: &str, event: &Event, serves: impl Fn(&str) -> bool) -> HashSet<PrimaryKey> {
         match event {
             Event::Begin => {
@@ -290,7 +290,7 @@ impl Cache {
         users
     }
 
-    /// A list is complete: what was known before and is not in it does not exist any more.
+    /// A list is complete: what was known before and is not in it no longer exists.
     fn finish(&mut self, endpoint: &str, serves: impl Fn(&str) -> bool) -> HashSet<PrimaryKey> {
         let round = self.round;
         let watch = self.watch(endpoint);
@@ -319,7 +319,7 @@ impl Cache {
         users
     }
 
-    /// Forgets an object about which nobody cares.
+    /// Forgets an object that nobody needs.
     fn tidy(&mut self, scope: &ClusterNamespace, name: &str) {
         let Some(slots) = self.slots.get_mut(scope) else { return };
         let Some(slot) = slots.get(name) else { return };
@@ -377,201 +377,4 @@ fn version(object: &Object) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::{LabelSelector, RELATED_IDENTIFIER, RELATED_OWNER};
-    use crate::rules::metadata::SourceKey;
-    use serde_json::json;
-
-    fn object(name: &str, version: u64, label: &str) -> Object {
-        let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": version.to_string(),
-            "annotations": {"kcp.io/cluster": "c"}, "labels": {"l": label}});
-        Object::from_value(&json!({"metadata": metadata, "version": version})).unwrap()
-    }
-
-    fn user(name: &str) -> PrimaryKey {
-        ("pr".into(), SourceKey { cluster: "c".into(), namespace: "ns".into(), name: name.into() })
-    }
-
-    fn scope() -> ClusterNamespace {
-        ("c".into(), "ns".into())
-    }
-
-    fn selector(label: &str) -> Selector {
-        let labels = [("l".to_owned(), label.to_owned())].into();
-        Selector::compile(&LabelSelector { match_labels: labels, ..LabelSelector::default() }).unwrap()
-    }
-
-    fn live() -> Cache {
-        let mut cache = Cache::default();
-        for event in [Event::Begin, Event::Listed(object("other", 1, "x")), Event::Synced] {
-            assert!(cache.apply("e", &event, |_| true).is_empty());
-        }
-        assert!(cache.is_empty(), "nobody cares");
-        cache
-    }
-
-    fn version_in(answer: Answer<Option<Object>>) -> Option<String> {
-        match answer {
-            Answer::Known(object) => object.map(|object| object.resource_version.to_string()),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn an_object_is_asked_for_once_and_then_followed() {
-        let mut cache = live();
-        let a = &user("a");
-        assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Unknown);
-        cache.learn(&scope(), "s", Some(object("s", 5, "x")));
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), Some("5".into()));
-        assert!(cache.apply("e", &Event::Applied(object("s", 4, "x")), |_| true).is_empty(), "an old event is ignored");
-        assert_eq!(cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true), [a.clone()].into());
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), Some("6".into()));
-        assert_eq!(cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true), [a.clone()].into());
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
-        cache.learn(&scope(), "s", Some(object("s", 6, "x")));
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None, "that answer came too late");
-        assert_eq!(cache.apply("e", &Event::Applied(object("s", 8, "x")), |_| true), [a.clone()].into());
-        cache.doubt(&scope(), "s");
-        assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Unknown);
-        cache.leave(a, &scope(), "s");
-        assert!(cache.is_empty());
-    }
-
-    #[test]
-    fn what_the_watch_said_meanwhile_wins_over_an_answer() {
-        let mut cache = live();
-        assert_eq!(cache.get(&user("a"), "e", &scope(), "s"), Answer::Unknown);
-        cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
-        cache.learn(&scope(), "s", None);
-        assert_eq!(version_in(cache.get(&user("a"), "e", &scope(), "s")), Some("6".into()));
-        cache.learn(&scope(), "s", Some(object("s", 5, "x")));
-        assert_eq!(version_in(cache.get(&user("a"), "e", &scope(), "s")), Some("6".into()));
-    }
-
-    #[test]
-    fn a_list_is_asked_for_once_and_then_followed() {
-        let mut cache = live();
-        let (a, x) = (&user("a"), &selector("x"));
-        assert_eq!(cache.list(a, "e", &scope(), x), Answer::Unknown);
-        cache.learn_list(&scope(), x, vec![object("s", 5, "x")]);
-        let names = |cache: &mut Cache| match cache.list(a, "e", &scope(), x) {
-            Answer::Known(objects) => objects.iter().map(|object| object.name.to_string()).collect::<Vec<_>>(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(names(&mut cache), ["s"]);
-        assert_eq!(cache.apply("e", &Event::Applied(object("t", 6, "x")), |_| true), [a.clone()].into());
-        assert!(cache.apply("e", &Event::Applied(object("u", 7, "y")), |_| true).is_empty());
-        assert_eq!(names(&mut cache), ["s", "t"]);
-        assert!(matches!(cache.get(a, "e", &scope(), "t"), Answer::Known(Some(_))), "what was found is followed");
-        assert_eq!(cache.apply("e", &Event::Applied(object("t", 8, "y")), |_| true), [a.clone()].into());
-        assert_eq!(names(&mut cache), ["s"]);
-        cache.leave(a, &scope(), "t");
-        cache.leave_list(a, &scope(), x);
-        assert!(cache.is_empty());
-    }
-
-    #[test]
-    fn a_new_list_finds_what_vanished_but_not_what_came_meanwhile() {
-        let mut cache = live();
-        for name in ["s", "t"] {
-            cache.get(&user(name), "e", &scope(), name);
-            cache.learn(&scope(), name, Some(object(name, 5, "x")));
-        }
-        cache.apply("e", &Event::Begin, |_| true);
-        cache.get(&user("u"), "e", &scope(), "u");
-        cache.learn(&scope(), "u", Some(object("u", 9, "x")));
-        cache.apply("e", &Event::Listed(object("s", 5, "x")), |_| true);
-        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [user("t")].into());
-        assert_eq!(version_in(cache.get(&user("u"), "e", &scope(), "u")), Some("9".into()));
-        assert_eq!(version_in(cache.get(&user("t"), "e", &scope(), "t")), None);
-        cache.apply("e", &Event::Begin, |_| true);
-        assert!(
-            cache.apply("e", &Event::Synced, |_| false).is_empty(),
-            "clusters of other endpoints are not concerned"
-        );
-    }
-
-    #[test]
-    fn what_an_old_list_lacks_comes_back_with_the_watch() {
-        let mut cache = live();
-        let a = &user("a");
-        cache.get(a, "e", &scope(), "s");
-        cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true);
-        cache.apply("e", &Event::Begin, |_| true);
-        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into());
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
-        cache.learn(&scope(), "s", Some(object("s", 5, "x")));
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None, "the answer may be older than the list");
-        assert_eq!(cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true), [a.clone()].into());
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), Some("5".into()), "the watch goes on after the list");
-    }
-
-    #[test]
-    fn marked_objects_are_known_although_nobody_cares_about_them() {
-        let mut cache = Cache::default();
-        let marked = |name: &str, version: u64| {
-            let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": version.to_string(),
-                "annotations": {"kcp.io/cluster": "c"}, "labels": {RELATED_OWNER: "o", RELATED_IDENTIFIER: "i"}});
-            Object::from_value(&json!({"metadata": metadata})).unwrap()
-        };
-        let a = &user("a");
-        assert_eq!(cache.marked(a, "e", "c", "o/i"), None, "nothing is known without a watch");
-        for event in [Event::Begin, Event::Listed(marked("a", 1)), Event::Listed(marked("b", 2))] {
-            assert!(cache.apply("e", &event, |_| true).is_empty());
-        }
-        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into(), "who asked too early is requeued");
-        let names = |cache: &mut Cache| -> Vec<String> {
-            cache.marked(a, "e", "c", "o/i").unwrap().into_iter().map(|(_, name)| name).collect()
-        };
-        assert_eq!(names(&mut cache), ["a", "b"]);
-        cache.apply("e", &Event::Deleted(marked("a", 3)), |_| true);
-        cache.apply("e", &Event::Applied(object("b", 4, "x")), |_| true);
-        cache.apply("e", &Event::Applied(marked("d", 5)), |_| true);
-        assert_eq!(names(&mut cache), ["d"]);
-        for event in [Event::Begin, Event::Synced] {
-            assert!(cache.apply("e", &event, |_| true).is_empty());
-        }
-        assert!(names(&mut cache).is_empty() && cache.is_empty());
-    }
-
-    #[test]
-    fn without_a_watch_the_server_is_asked_each_time() {
-        let mut cache = Cache::default();
-        let a = &user("a");
-        assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Blind);
-        cache.apply("e", &Event::Begin, |_| true);
-        cache.apply("e", &Event::Synced, |_| true);
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
-        let error = carrick_client::Error::from(carrick_client::Status::default());
-        cache.apply("e", &Event::Failing(error), |_| true);
-        assert_eq!(cache.get(a, "e", &scope(), "s"), Answer::Blind);
-        cache.apply("e", &Event::Recovered, |_| true);
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
-        cache.lose("e");
-        assert_eq!(cache.list(a, "e", &scope(), &selector("x")), Answer::Blind);
-    }
-
-    #[test]
-    fn what_was_deleted_is_not_brought_back_by_an_older_event() {
-        let mut cache = live();
-        let a = &user("a");
-        cache.get(a, "e", &scope(), "s");
-        cache.learn(&scope(), "s", Some(object("s", 5, "x")));
-        cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true);
-        cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
-        assert_eq!(version_in(cache.get(a, "e", &scope(), "s")), None);
-    }
-
-    #[test]
-    fn a_cluster_that_moved_is_asked_about_anew() {
-        let mut cache = live();
-        let a = &user("a");
-        cache.list(a, "e", &scope(), &selector("x"));
-        cache.learn_list(&scope(), &selector("x"), vec![object("s", 5, "x")]);
-        assert!(matches!(cache.list(a, "e", &scope(), &selector("x")), Answer::Known(_)));
-        cache.doubt_cluster("c");
-        assert_eq!(cache.list(a, "e", &scope(), &selector("x")), Answer::Unknown);
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ use super::keys::ClusterNamespace;
 pub(super) type Name = (String, String);
 
 /// A marked object.
-struct Mark {
+struct MarkedObject {
     owner: Box<str>,
     /// In which round the watch reported it last.
     round: u64,
@@ -16,14 +16,14 @@ struct Mark {
 
 /// All marked objects of one kind.
 #[derive(Default)]
-pub(super) struct Marked {
-    marks: HashMap<ClusterNamespace, HashMap<String, Mark>>,
+pub(super) struct MarkedObjects {
+    marks: HashMap<ClusterNamespace, HashMap<String, MarkedObject>>,
     /// By cluster and owner.
     places: HashMap<(String, Box<str>), BTreeSet<Name>>,
 }
 
-impl Marked {
-    /// Takes in what the watch says of one object: whose marks it carries, if any.
+impl MarkedObjects {
+    /// Takes in what the watch reports of one object: whose marks it has, if any.
     pub fn set(&mut self, scope: &ClusterNamespace, name: &str, owner: Option<&str>, round: u64) {
         let known = self.marks.get_mut(scope).and_then(|marks| marks.get_mut(name));
         if let (Some(mark), Some(owner)) = (known, owner)
@@ -34,14 +34,14 @@ impl Marked {
         }
         self.remove(scope, name);
         if let Some(owner) = owner {
-            let mark = Mark { owner: owner.into(), round };
+            let mark = MarkedObject { owner: owner.into(), round };
             let places = self.places.entry((scope.0.clone(), mark.owner.clone())).or_default();
             places.insert((scope.1.clone(), name.to_owned()));
             self.marks.entry(scope.clone()).or_default().insert(name.to_owned(), mark);
         }
     }
 
-    /// An object does not exist any more.
+    /// An object no longer exists.
     pub fn remove(&mut self, scope: &ClusterNamespace, name: &str) {
         let Some(marks) = self.marks.get_mut(scope) else { return };
         let Some(mark) = marks.remove(name) else { return };
@@ -71,7 +71,7 @@ impl Marked {
         }
     }
 
-    /// Namespaces and names of the objects in a cluster that carry the marks of an owner.
+    /// Namespaces and names of the objects in a cluster that have the marks of an owner.
     pub fn of(&self, cluster: &str, owner: &str) -> Vec<Name> {
         let places = self.places.get(&(cluster.to_owned(), owner.into()));
         places.into_iter().flatten().cloned().collect()
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn objects_are_found_by_the_primary_they_are_marked_with() {
-        let mut marked = Marked::default();
+        let mut marked = MarkedObjects::default();
         marked.set(&scope("c", "n"), "a", Some("o"), 1);
         marked.set(&scope("c", "m"), "a", Some("o"), 1);
         marked.set(&scope("d", "n"), "a", Some("o"), 1);
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_a_new_list_lacks_is_gone() {
-        let mut marked = Marked::default();
+        let mut marked = MarkedObjects::default();
         for (cluster, name) in [("c", "a"), ("c", "b"), ("d", "a")] {
             marked.set(&scope(cluster, "n"), name, Some("o"), 1);
         }

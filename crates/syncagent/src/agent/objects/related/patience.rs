@@ -1,4 +1,4 @@
-//! Patience: what was seen once may be so for a moment only. Nothing is withdrawn until it was seen again later.
+//! Patience: what is seen once may be a passing state. Nothing is withdrawn before the same is seen again later.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -8,21 +8,21 @@ use tokio::time::Instant;
 
 use super::keys::PrimaryKey;
 
-/// Since when things are as they are, for each primary.
+/// Since when each observation about a primary holds.
 #[derive(Default)]
 pub(in crate::agent::objects) struct Patience {
     since: Mutex<HashMap<PrimaryKey, HashMap<String, Instant>>>,
-    /// Whether nothing is waited for.
+    /// Whether observations count at once.
     none: bool,
 }
 
 impl Patience {
-    /// No patience: whatever is seen is taken to last.
+    /// No patience: every observation counts at once.
     pub fn none() -> Self {
         Self { none: true, ..Self::default() }
     }
 
-    /// Replaces everything that is so for a primary, and returns what has been so for long enough.
+    /// Replaces all observations about a primary, and returns those that have held for long enough.
     pub fn all(&self, user: &PrimaryKey, things: &[String], now: Instant, grace: Duration) -> HashSet<String> {
         let mut all = self.since.lock();
         if things.is_empty() {
@@ -39,20 +39,20 @@ impl Patience {
         lasting
     }
 
-    /// Notes that something is so for a primary, and says whether it has been so for long enough.
+    /// Notes one observation about a primary, and says whether it has held for long enough.
     pub fn one(&self, user: &PrimaryKey, thing: &str, now: Instant, grace: Duration) -> bool {
         let mut all = self.since.lock();
         let since = *all.entry(user.clone()).or_default().entry(thing.to_owned()).or_insert(now);
         is_over(since, now, grace)
     }
 
-    /// Whether something that was noted for a primary has been so for long enough.
+    /// Whether an observation that was noted for a primary has held for long enough.
     pub fn has(&self, user: &PrimaryKey, thing: &str, now: Instant, grace: Duration) -> bool {
         let all = self.since.lock();
         all.get(user).and_then(|things| things.get(thing)).is_some_and(|since| is_over(*since, now, grace))
     }
 
-    /// Something is not so any more for a primary.
+    /// An observation about a primary no longer holds.
     pub fn forget_one(&self, user: &PrimaryKey, thing: &str) {
         let mut all = self.since.lock();
         if let Some(things) = all.get_mut(user) {
@@ -74,7 +74,7 @@ impl Patience {
     }
 }
 
-/// A grace of nothing still takes two looks.
+/// Even without a grace period, the same must be seen twice.
 fn is_over(since: Instant, now: Instant, grace: Duration) -> bool {
     now > since && now.duration_since(since) >= grace
 }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grace_of_nothing_takes_two_looks_all_the_same() {
+    fn without_a_grace_period_the_same_must_still_be_seen_twice() {
         let (patience, a, start) = (Patience::default(), user("a"), Instant::now());
         assert!(patience.all(&a, &things(&["x"]), start, Duration::ZERO).is_empty());
         assert!(patience.all(&a, &things(&["x"]), start, Duration::ZERO).is_empty());

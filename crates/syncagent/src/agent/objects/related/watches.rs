@@ -15,15 +15,15 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::cache::{Answer, Cache};
+use super::cache::{CacheAnswer, RelatedCache};
 use super::keys::{ClusterNamespace, PrimaryKey};
 use super::patience::Patience;
 use crate::agent::objects::copies::SERVICE;
 use crate::agent::objects::fleet::Fleets;
-use crate::agent::objects::kinds::{Kinds, resource};
+use crate::agent::objects::kinds::{RelatedKinds, resource};
 use crate::agent::objects::primaries::AllPrimaries;
 use crate::agent::retry::Backoff;
-use crate::decide::{Place, Side};
+use crate::decide::{ObjectAddress, Side};
 use crate::rules::metadata::SourceKey;
 use crate::rules::related::Gvr;
 use crate::rules::selector::Selector;
@@ -36,14 +36,14 @@ pub(in crate::agent::objects) struct RelatedWatches {
     local: Client,
     fleets: Fleets,
     /// Kinds of related resources.
-    pub kinds: Arc<Kinds>,
+    pub kinds: Arc<RelatedKinds>,
     /// The primaries they belong to.
     pub primaries: AllPrimaries,
-    /// Since when what was kept in line is absent.
+    /// Since when related objects are absent, or no longer named.
     pub absences: Patience,
-    /// Since when consumers refuse what their objects' end needs.
+    /// Since when consumers refuse what the end of their orders needs.
     pub refusals: Patience,
-    running: Mutex<HashMap<(Side, Gvr), Running>>,
+    running: Mutex<HashMap<(Side, Gvr), RunningWatch>>,
     interests: Mutex<HashMap<PrimaryKey, HashSet<Interest>>>,
     requeues: Arc<Requeues>,
 }
@@ -51,13 +51,14 @@ pub(in crate::agent::objects) struct RelatedWatches {
 /// Where to send primaries that are to be reconciled, by PublishedResource.
 type Requeues = Mutex<HashMap<Arc<str>, mpsc::UnboundedSender<SourceKey>>>;
 
-struct Running {
-    cache: Arc<Mutex<Cache>>,
+/// The watches of one kind on one side, and their cache.
+struct RunningWatch {
+    cache: Arc<Mutex<RelatedCache>>,
     /// Feeds the cache; ends with it.
     _task: JoinSet<()>,
 }
 
-/// What a primary cares about.
+/// What a primary needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::agent::objects) struct Interest {
     pub side: Side,
@@ -108,7 +109,7 @@ impl RelatedWatches {
         self.running.lock().retain(|_, running| !running.cache.lock().is_empty());
     }
 
-    /// Replaces what a primary cares about; nothing, once it is gone.
+    /// Replaces what a primary needs; nothing, once it is gone.
     pub fn set_interests(&self, user: &PrimaryKey, interests: &HashSet<Interest>) {
         let mut all = self.interests.lock();
         let old = if interests.is_empty() { all.remove(user) } else { all.insert(user.clone(), interests.clone()) };
@@ -136,8 +137,8 @@ impl RelatedWatches {
         gvr: &Gvr,
         scope: &ClusterNamespace,
         name: &str,
-    ) -> Answer<Option<Object>> {
-        let Some(endpoint) = self.endpoint(side, &scope.0) else { return Answer::Blind };
+    ) -> CacheAnswer<Option<Object>> {
+        let Some(endpoint) = self.endpoint(side, &scope.0) else { return CacheAnswer::Blind };
         self.cache(side, gvr).lock().get(user, &endpoint, scope, name)
     }
 
@@ -149,8 +150,8 @@ impl RelatedWatches {
         gvr: &Gvr,
         scope: &ClusterNamespace,
         selector: &Selector,
-    ) -> Answer<Vec<Object>> {
-        let Some(endpoint) = self.endpoint(side, &scope.0) else { return Answer::Blind };
+    ) -> CacheAnswer<Vec<Object>> {
+        let Some(endpoint) = self.endpoint(side, &scope.0) else { return CacheAnswer::Blind };
         self.cache(side, gvr).lock().list(user, &endpoint, scope, selector)
     }
 
@@ -190,12 +191,12 @@ impl RelatedWatches {
     }
 
     /// An object was written.
-    pub fn wrote(&self, cluster: &str, at: &Place, object: &Value) {
+    pub fn wrote(&self, cluster: &str, at: &ObjectAddress, object: &Value) {
         self.learn(at.side, &gvr_of(at), &scope_of(cluster, at), &at.name, Some(object));
     }
 
-    /// An object was deleted, or is not as it was thought to be.
-    pub fn doubt(&self, cluster: &str, at: &Place) {
+    /// An object was deleted, or differs from what is cached.
+    pub fn doubt(&self, cluster: &str, at: &ObjectAddress) {
         if let Some(cache) = self.find(at.side, &gvr_of(at)) {
             cache.lock().doubt(&scope_of(cluster, at), &at.name);
         }
@@ -209,19 +210,19 @@ impl RelatedWatches {
         }
     }
 
-    fn find(&self, side: Side, gvr: &Gvr) -> Option<Arc<Mutex<Cache>>> {
+    fn find(&self, side: Side, gvr: &Gvr) -> Option<Arc<Mutex<RelatedCache>>> {
         self.running.lock().get(&(side, gvr.clone())).map(|running| running.cache.clone())
     }
 
-    fn cache(&self, side: Side, gvr: &Gvr) -> Arc<Mutex<Cache>> {
+    fn cache(&self, side: Side, gvr: &Gvr) -> Arc<Mutex<RelatedCache>> {
         let mut running = self.running.lock();
         let entry = running.entry((side, gvr.clone()));
         entry.or_insert_with(|| self.start(side, gvr.clone())).cache.clone()
     }
 
-    fn start(&self, side: Side, gvr: Gvr) -> Running {
-        let cache: Arc<Mutex<Cache>> = Arc::default();
-        let feed = Feed {
+    fn start(&self, side: Side, gvr: Gvr) -> RunningWatch {
+        let cache: Arc<Mutex<RelatedCache>> = Arc::default();
+        let feed = CacheFeed {
             side,
             gvr,
             fleets: self.fleets.clone(),
@@ -234,22 +235,22 @@ impl RelatedWatches {
             Side::Service => drop(task.spawn(feed.follow(self.local.clone(), SERVICE.to_owned()))),
             Side::Kcp => drop(task.spawn(feed.follow_endpoints())),
         }
-        Running { cache, _task: task }
+        RunningWatch { cache, _task: task }
     }
 }
 
 /// Feeds one cache.
 #[derive(Clone)]
-struct Feed {
+struct CacheFeed {
     side: Side,
     gvr: Gvr,
     fleets: Fleets,
-    kinds: Arc<Kinds>,
+    kinds: Arc<RelatedKinds>,
     requeues: Arc<Requeues>,
-    cache: Arc<Mutex<Cache>>,
+    cache: Arc<Mutex<RelatedCache>>,
 }
 
-impl Feed {
+impl CacheFeed {
     /// Keeps one watch for every endpoint.
     async fn follow_endpoints(self) {
         let start = |id: &EndpointId, client: &Client| {
@@ -308,7 +309,7 @@ impl Feed {
                 Event::Listed(object) | Event::Applied(object) | Event::Deleted(object)
                     if self.side == Side::Service =>
                 {
-                    // There is but one service cluster, even if it is a workspace of some kcp.
+                    // There is only one service cluster, even if it is a workspace of some kcp.
                     object.cluster = "".into();
                 }
                 Event::Failing(error) => {
@@ -340,13 +341,13 @@ pub(in crate::agent::objects) fn written(at: &str) -> String {
     format!("write {at}")
 }
 
-/// Group, version and resource of a place.
-pub(in crate::agent::objects) fn gvr_of(at: &Place) -> Gvr {
+/// Group, version and resource of an object.
+pub(in crate::agent::objects) fn gvr_of(at: &ObjectAddress) -> Gvr {
     Gvr { group: at.kind.group.clone(), version: at.kind.version.clone(), resource: at.kind.plural.clone() }
 }
 
-/// Where the cache keeps the object of a place.
-fn scope_of(cluster: &str, at: &Place) -> ClusterNamespace {
+/// Where the cache keeps an object.
+fn scope_of(cluster: &str, at: &ObjectAddress) -> ClusterNamespace {
     let cluster = if at.side == Side::Kcp { cluster } else { "" };
     (cluster.to_owned(), at.namespace.clone().unwrap_or_default())
 }

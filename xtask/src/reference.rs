@@ -60,8 +60,7 @@ const TEMPLATES: &str = "\
 # Functions of templates
 
 Templates are Go's [text/template](https://pkg.go.dev/text/template), with the functions below: Go's own, those of
-[sprig](https://masterminds.github.io/sprig/), and three for hashes. Templates of mutations are Go's
-[html/template](https://pkg.go.dev/html/template): values are escaped for HTML, and the three for hashes are missing.
+[sprig](https://masterminds.github.io/sprig/), and three for hashes. In mutations a missing value prints nothing instead of `<no value>`.
 
 | rule of a PublishedResource | fields of the data |
 | --- | --- |

@@ -21,13 +21,13 @@ pub enum CompileError {
         /// The name as written.
         name: String,
     },
-    /// In an HTML template, an action stands where its value cannot be made safe, or the text is not well-formed HTML.
-    #[error("template {position}: {message}")]
-    Html {
+    /// The text calls one of sprig's functions for keys and certificates, which this build was made without.
+    #[error("template {position}: {}", left_out(name))]
+    LeftOut {
         /// Where in the text.
         position: Position,
-        /// What was found.
-        message: String,
+        /// The name as written.
+        name: String,
     },
     /// The text is longer than [`limits::MAX_SOURCE_BYTES`].
     #[error("template has {bytes} bytes, at most {} are allowed", limits::MAX_SOURCE_BYTES)]
@@ -43,7 +43,7 @@ impl CompileError {
         match self {
             CompileError::Syntax { position, .. }
             | CompileError::UnknownFunction { position, .. }
-            | CompileError::Html { position, .. } => Some(*position),
+            | CompileError::LeftOut { position, .. } => Some(*position),
             CompileError::TooLong { .. } => None,
         }
     }
@@ -51,11 +51,18 @@ impl CompileError {
     /// What is wrong, without the position.
     pub fn message(&self) -> String {
         match self {
-            CompileError::Syntax { message, .. } | CompileError::Html { message, .. } => message.clone(),
+            CompileError::Syntax { message, .. } => message.clone(),
             CompileError::UnknownFunction { name, .. } => format!("function {name:?} does not exist"),
+            CompileError::LeftOut { name, .. } => left_out(name),
             CompileError::TooLong { .. } => self.to_string(),
         }
     }
+}
+
+fn left_out(name: &str) -> String {
+    format!(
+        "function {name:?} is not part of this build; released programs have it, and so have builds with the cargo feature \"certificates\""
+    )
 }
 
 /// Why a template could not be rendered with the given data.

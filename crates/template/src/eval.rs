@@ -123,14 +123,6 @@ impl<'t> Evaluator<'t, '_> {
                     }
                     Flow::Next
                 }
-                Node::Escaped(pipe, escapers) => {
-                    let mut value = self.pipe(dot, pipe)?;
-                    for escaper in escapers {
-                        value = escaper.apply(heap, &value).at(pipe.span)?;
-                    }
-                    self.print(&value).at(pipe.span)?;
-                    Flow::Next
-                }
                 Node::If(branch) => self.branch(dot, branch, false)?,
                 Node::With(branch) => self.branch(dot, branch, true)?,
                 Node::Range(branch) => self.range(dot, branch)?,

@@ -27,7 +27,9 @@ pub(crate) enum Type {
     Map,
     Time,
     /// `[]interface {}`
+    #[cfg_attr(not(feature = "certificates"), expect(dead_code, reason = "only the feature has functions of it"))]
     AnyList,
+    #[cfg_attr(not(feature = "certificates"), expect(dead_code, reason = "only the feature has functions of it"))]
     Certificate,
 }
 
@@ -165,15 +167,6 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Which functions there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// Go's, sprig's and the sync agent's own.
-    Text,
-    /// Go's and sprig's.
-    Html,
-}
-
 /// All functions by name; sprig's win over Go's own of the same name (`slice`).
 static TABLE: LazyLock<HashMap<&str, &Function>> = LazyLock::new(|| {
     let groups = std::iter::once(builtin::FUNCTIONS).chain(sprig::GROUPS.iter().copied());
@@ -187,9 +180,11 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Finds a function.
-pub(crate) fn lookup(name: &str, dialect: Dialect) -> Option<&'static Function> {
-    if dialect == Dialect::Html && sprig::OF_THE_AGENT.contains(&name) {
-        return None;
-    }
+pub(crate) fn lookup(name: &str) -> Option<&'static Function> {
     TABLE.get(name).copied()
+}
+
+/// Whether a function is missing only because this build lacks the feature `certificates`.
+pub(crate) fn is_left_out(name: &str) -> bool {
+    !cfg!(feature = "certificates") && sprig::OF_CERTIFICATES.contains(&name)
 }

@@ -1,10 +1,9 @@
-//! Go's text/template and html/template with the functions of sprig. No I/O, bounded time, memory and output.
+//! Go's text/template with the functions of sprig. No I/O, bounded time, memory and output.
 //!
 //! ```text
 //!  text ──▶ lex ──▶ parse ──▶ tree ─────────────┐            compile: once
 //!            │        └─ functions (names)      │
-//!            └─ literal (constants)             ├─ html (escapers by context, for HTML only)
-//!                                               ▼
+//!            └─ literal (constants)             ▼
 //!  data ──▶ heap (Go-typed values, budgets) ─▶ eval ──▶ output   render: many times, of the data only what `needs` found
 //!                                               ├─ builtin, sprig/* (functions), methods, found (gjson results)
 //!                                               └─ fmt (how Go prints values)
@@ -20,8 +19,8 @@
 //! - Local time is UTC, and time zones come from a database inside the crate.
 //! - `keys` and `values` come sorted; in Go their order is random.
 //! - Everything is bounded by [`limits`]; what exceeds them is an error.
-//! - Errors have our own words, and errors of HTML show when compiling instead of at the first rendering.
-//! - In HTML, a template called twice is escaped the same way both times; Go forgets where it ends.
+//! - Errors have our own words.
+//! - sprig's functions for keys and certificates are there with the feature `certificates` only.
 //! - Output is UTF-8: every byte that is not becomes a replacement character, as it would in Go's JSON.
 //! - What Go shows of its memory cannot be the same: `%p`, `%d` of a time, and pointers inside `%#v`. Nor can random values,
 //!   salted hashes, and the place of a gjson result in the original text (`.Value.Index`).
@@ -47,7 +46,6 @@ mod fmt;
 mod found;
 mod functions;
 mod heap;
-mod html;
 mod lex;
 pub mod limits;
 mod literal;
@@ -71,7 +69,6 @@ use serde_json::{Map, Value};
 pub use error::{CompileError, RenderError};
 use eval::Data;
 pub use found::Get;
-use functions::Dialect;
 pub use position::Position;
 
 /// A compiled template: compile once, render many times, clone cheaply.
@@ -87,18 +84,12 @@ pub struct Template {
 impl Template {
     /// Parses a template text; unknown functions are refused here.
     pub fn compile(text: &str) -> Result<Template, CompileError> {
-        Ok(Template::new(text, parse(text, Dialect::Text)?))
-    }
-
-    /// Parses a template text whose output is HTML: values are escaped by the place where they stand, absent values print nothing,
-    /// and there are no functions besides Go's and sprig's. A text that leaves a tag, an attribute or a script open is refused.
-    pub fn compile_html(text: &str) -> Result<Template, CompileError> {
-        Ok(Template::new(text, html::escape(text, &parse(text, Dialect::Html)?)?))
-    }
-
-    fn new(text: &str, tree: tree::Tree) -> Template {
+        if text.len() > limits::MAX_SOURCE_BYTES {
+            return Err(CompileError::TooLong { bytes: text.len() });
+        }
+        let tree = parse::parse(text)?;
         let needs = Arc::new(needs::Needs::of(&tree));
-        Template { text: text.into(), needs, tree: Arc::new(tree), absent: "<no value>" }
+        Ok(Template { text: text.into(), needs, tree: Arc::new(tree), absent: "<no value>" })
     }
 
     /// The same template, but missing keys print nothing instead of `<no value>`.
@@ -161,11 +152,4 @@ impl std::fmt::Display for Template {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         print::print(f, &self.text, &self.tree)
     }
-}
-
-fn parse(text: &str, dialect: Dialect) -> Result<tree::Tree, CompileError> {
-    if text.len() > limits::MAX_SOURCE_BYTES {
-        return Err(CompileError::TooLong { bytes: text.len() });
-    }
-    parse::parse(text, dialect)
 }

@@ -58,7 +58,7 @@ impl Needs {
         for node in nodes {
             match node {
                 Node::Text(..) | Node::Break(_) | Node::Continue(_) => {}
-                Node::Action(pipe) | Node::Escaped(pipe, _) => self.pipe(pipe, at_root),
+                Node::Action(pipe) => self.pipe(pipe, at_root),
                 Node::If(branch) => self.branch(branch, at_root, at_root),
                 Node::With(branch) | Node::Range(branch) => self.branch(branch, at_root, false),
                 Node::Template { pipe, .. } => pipe.iter().for_each(|pipe| self.pipe(pipe, at_root)),

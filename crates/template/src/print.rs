@@ -33,7 +33,7 @@ impl Printer<'_, '_> {
     fn node(&mut self, node: &Node) -> Result {
         match node {
             Node::Text(_, text) => self.literal(text),
-            Node::Action(pipe) | Node::Escaped(pipe, _) => {
+            Node::Action(pipe) => {
                 self.f.write_str("{{")?;
                 self.pipe(pipe)?;
                 self.f.write_str("}}")

@@ -253,6 +253,7 @@ pub(crate) enum Value {
     Time(Time),
     Version(Rc<Version>),
     /// What sprig makes of a certificate: a struct of two texts.
+    #[cfg_attr(not(feature = "certificates"), expect(dead_code, reason = "only the feature makes any"))]
     Certificate(Rc<Certificate>),
     /// What the path of a mutation led to.
     Found(Rc<Found>),

@@ -1,5 +1,6 @@
-//! sprig's functions that make keys and certificates.
+//! sprig's functions that make keys and certificates: `cargo test -p carrick-template --features certificates`.
 
+#![cfg(feature = "certificates")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use carrick_template::{RenderError, Template};

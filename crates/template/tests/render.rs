@@ -93,6 +93,14 @@ fn errors_tell_the_place() {
     );
 }
 
+#[cfg(not(feature = "certificates"))]
+#[test]
+fn functions_for_certificates_say_which_build_has_them() {
+    let error = Template::compile(r#"{{ genCA "ca" 1 }}"#).unwrap_err();
+    assert!(matches!(&error, CompileError::LeftOut { name, .. } if name == "genCA"));
+    assert!(error.to_string().ends_with(r#"builds with the cargo feature "certificates""#), "{error}");
+}
+
 #[test]
 fn rendering_changes_neither_the_data_nor_the_template() {
     let template = Template::compile(r#"{{ $_ := set .Object "x" "y" }}{{ .Object.x }}{{ len .Object }}"#).unwrap();

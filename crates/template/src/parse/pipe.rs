@@ -177,9 +177,12 @@ impl Parser<'_> {
     }
 
     fn function(&self, name: &str, span: Span) -> Parsed<&'static Function> {
-        functions::lookup(name, self.dialect).ok_or_else(|| CompileError::UnknownFunction {
-            position: Position::of(self.text, span),
-            name: name.to_owned(),
+        functions::lookup(name).ok_or_else(|| {
+            let (position, name) = (Position::of(self.text, span), name.to_owned());
+            match functions::is_left_out(&name) {
+                true => CompileError::LeftOut { position, name },
+                false => CompileError::UnknownFunction { position, name },
+            }
         })
     }
 }

@@ -76,6 +76,10 @@ pub(super) const CRYPTO: &[Row] = &[
         "what encryptAES made",
         Some((r#"{{ decryptAES "k" "" | quote }}"#, r#""""#)),
     ),
+    Row("uuidv4", "uuidv4", "a random UUID; new at every rendering", Some(("{{ len uuidv4 }}", "36"))),
+];
+
+pub(super) const CERTIFICATES: &[Row] = &[
     Row(
         "genPrivateKey",
         "genPrivateKey KIND",
@@ -139,7 +143,6 @@ pub(super) const CRYPTO: &[Row] = &[
         "a certificate with .Cert and .Key of base64 texts that exist",
         None,
     ),
-    Row("uuidv4", "uuidv4", "a random UUID; new at every rendering", Some(("{{ len uuidv4 }}", "36"))),
 ];
 
 pub(super) const NETWORK: &[Row] = &[

@@ -2,10 +2,8 @@
 
 use std::cell::Cell;
 
-use crate::expression::EvalError;
-
-/// Steps that one evaluation may take: the limit the API server has for a rule, and a few milliseconds of work.
-pub(crate) const STEPS: u64 = 1_000_000;
+use crate::error::EvalError;
+use crate::limits::STEPS;
 
 /// How many bytes of text are handled in one step.
 const BYTES_PER_STEP: u64 = 10;

@@ -4,14 +4,14 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, Select
 
 use crate::budget::Budget;
 use crate::environment::Environment;
+use crate::error::{CompileError, Position};
 use crate::escape;
-use crate::eval::overload;
-use crate::expression::{CompileError, MAX_DEPTH, Position};
 use crate::functions::{format, regex};
+use crate::limits::MAX_DEPTH;
 use crate::node::{Access, Call, Entry, Index, Item, Node, Select};
 use crate::signature::Overload;
 use crate::types::{Bindings, Type};
-use crate::value::Value;
+use crate::value::{Value, overload};
 
 /// A node and the type of what it gives.
 pub(crate) type Typed = (Node, Type);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::budget::Budget;
-use crate::expression::EvalError;
+use crate::error::EvalError;
 use crate::input::{Converted, Input};
-use crate::key::{Key, Map};
 use crate::node::{Access, Call, Entry, Index, Item, Node, Select};
-use crate::value::Value;
+use crate::value::key::Key;
+use crate::value::{Map, Outcome, Value, overload};
 
 /// The state of one evaluation.
 pub(crate) struct Evaluator<'j> {
@@ -16,9 +16,6 @@ pub(crate) struct Evaluator<'j> {
     pub stack: Vec<Input<'j>>,
     pub converted: Converted,
 }
-
-/// A value or why there is none.
-pub(crate) type Outcome = Result<Value, EvalError>;
 
 impl<'j> Evaluator<'j> {
     pub fn eval(&mut self, node: &Node) -> Outcome {
@@ -206,10 +203,4 @@ fn access(operand: &Value, key: &Key, mode: Access) -> Outcome {
         (Access::Plain, None) if matches!(operand, Value::List(_)) => Err(EvalError::IndexOutOfBounds),
         (Access::Plain, None) => Err(EvalError::NoSuchKey(key.text())),
     }
-}
-
-/// The error for arguments of the wrong types; it names the types, never the values.
-pub(crate) fn overload(name: &str, arguments: &[Value]) -> EvalError {
-    let kinds: Vec<String> = arguments.iter().map(|argument| argument.kind().name().to_owned()).collect();
-    EvalError::NoSuchOverload(format!("{name}({})", kinds.join(", ")))
 }

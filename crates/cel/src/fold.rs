@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::eval::{Evaluator, Outcome, overload};
-use crate::expression::EvalError;
+use crate::error::EvalError;
+use crate::eval::Evaluator;
 use crate::functions::lists::sort_by_keys;
 use crate::input::Input;
-use crate::key::Map;
 use crate::node::{Fold, FoldKind};
-use crate::value::Value;
+use crate::value::{Map, Outcome, Value, overload};
 
 /// What a macro has found so far.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::convert::{Integers, to_cel};
-use crate::key::{Key, Map};
-use crate::value::Value;
+use crate::value::key::Key;
+use crate::value::{Map, Value};
 
 /// Text up to this length is copied faster than it is looked up.
 const SHORT: usize = 64;

@@ -51,11 +51,11 @@
 //! - A value that breaks its format (`date-time`, `duration`, `byte`) fails the whole rule, used or not.
 //! - There is no `authorizer`.
 
-mod answer;
 mod budget;
 mod check;
 mod convert;
 mod environment;
+mod error;
 mod escape;
 mod eval;
 mod expression;
@@ -64,7 +64,7 @@ mod functions;
 #[cfg(test)]
 mod go;
 mod input;
-mod key;
+mod limits;
 mod macros;
 mod mutation;
 mod node;
@@ -76,9 +76,8 @@ mod stack;
 mod types;
 mod value;
 
-pub use answer::answer;
+pub use error::{CompileError, EvalError, Position};
 pub use escape::{escape, unescape};
-pub use expression::{CompileError, EvalError, Position};
 pub use mutation::Mutation;
 pub use rule::{Rule, Verdict};
 pub use schema::Schema;

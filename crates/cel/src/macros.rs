@@ -3,7 +3,7 @@
 use cel::common::ast::{CallExpr, Expr, IdedExpr};
 
 use crate::check::{Checker, Typed};
-use crate::expression::CompileError;
+use crate::error::CompileError;
 use crate::node::{Access, Fold, FoldKind, Node};
 use crate::types::Type;
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::convert::{Integers, exact_as_doubles, to_json};
 use crate::environment;
-use crate::expression::{CompileError, EvalError, Expression};
+use crate::error::{CompileError, EvalError};
+use crate::expression::Expression;
 use crate::input::Input;
 
 /// An expression over `value`, `self` and `other` that gives a JSON value.

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use crate::budget::STEPS;
 use crate::convert::{Integers, to_cel};
 use crate::environment;
-use crate::expression::{CompileError, EvalError, Expression};
+use crate::error::{CompileError, EvalError};
+use crate::expression::Expression;
 use crate::input::Input;
+use crate::limits::STEPS;
 use crate::schema::Schema;
 use crate::types::Type;
 use crate::value::Value as Cel;

@@ -7,10 +7,10 @@ use carrick_go::duration;
 use serde_json::Value;
 
 use crate::convert::{Integers, entries, to_cel};
+use crate::error::EvalError;
 use crate::escape::escape;
-use crate::expression::EvalError;
-use crate::functions::time::{self, Time};
 use crate::types::{Fields, Type};
+use crate::value::time::{self, Time};
 use crate::value::{List, ListKind, Value as Cel};
 
 /// A node of a structural schema, prepared for the rules at this node. Copying it is cheap.

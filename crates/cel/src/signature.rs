@@ -1,7 +1,7 @@
 //! Functions, declared by their signatures: `string.charAt(int): string`, `list(T).indexOf(T): int`.
 
 use crate::budget::Budget;
-use crate::expression::EvalError;
+use crate::error::EvalError;
 use crate::types::Type;
 use crate::value::Value;
 

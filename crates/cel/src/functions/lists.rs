@@ -3,12 +3,10 @@
 use std::cmp::Ordering;
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
-use crate::functions::failed;
+use crate::error::{EvalError, failed};
 use crate::functions::operators::plus;
 use crate::signature::Row;
-use crate::value::{List, Value};
+use crate::value::{List, Outcome, Value, overload};
 
 /// cel-go's list extension.
 pub(crate) const ROWS: &[Row] = &[

@@ -5,11 +5,9 @@ use std::borrow::Cow;
 use carrick_go::regex::{GoRegex, Pattern};
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
-use crate::functions::failed;
+use crate::error::{EvalError, failed};
 use crate::signature::Row;
-use crate::value::Value;
+use crate::value::{Outcome, Value, overload};
 
 /// `matches` belongs to the standard library.
 pub(crate) const STANDARD_ROWS: &[Row] = &[("matches(string, string): bool\nstring.matches(string): bool", matches)];

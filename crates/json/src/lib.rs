@@ -8,7 +8,7 @@
 //!                 reference   what the path language has, with examples that are run
 //! ```
 //!
-//! [`path::text`] and [`merge::text`] work on JSON text and keep all that a path or patch does not address byte for byte:
+//! [`path::text`] works on JSON text and keeps all that a path does not address byte for byte:
 //! integers beyond 2^53, long decimals, the order of keys. [`path::get`], [`path::set`], [`path::delete`], [`merge::diff`]
 //! and [`merge::apply`] are for [`serde_json::Value`], which has sorted keys and 64-bit numbers.
 //!

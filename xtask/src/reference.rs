@@ -9,7 +9,7 @@ use carrick_json::path::reference as paths;
 use crate::tools;
 
 /// One row of a page.
-struct Entry {
+struct TableRow {
     group: &'static str,
     usage: &'static str,
     summary: &'static str,
@@ -21,8 +21,8 @@ macro_rules! rows {
     ($entries:expr, $usage:ident) => {
         $entries
             .into_iter()
-            .map(|e| Entry { group: e.group, usage: e.$usage, summary: e.summary, example: e.example })
-            .collect::<Vec<Entry>>()
+            .map(|e| TableRow { group: e.group, usage: e.$usage, summary: e.summary, example: e.example })
+            .collect::<Vec<TableRow>>()
     };
 }
 
@@ -147,7 +147,7 @@ fn metrics() -> String {
 }
 
 /// An introduction and a table for each group, in the order in which the groups begin.
-fn page(introduction: &str, entries: &[Entry]) -> String {
+fn page(introduction: &str, entries: &[TableRow]) -> String {
     let mut groups: Vec<&str> = Vec::new();
     for entry in entries {
         if !groups.contains(&entry.group) {

@@ -4,13 +4,14 @@ use crate::limits::{MAX_DEPTH, MAX_LENGTH, STEPS};
 
 /// Why an expression or rule is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
-    /// The text is no CEL expression.
+    /// The text is not a CEL expression.
     #[error("{position}: {reason}")]
     Syntax {
         /// What was found there, or expected.
         reason: String,
-        /// Line and column where it cannot go on.
+        /// Line and column at which parsing failed.
         position: Position,
     },
     /// A variable, type or function does not exist.
@@ -29,10 +30,10 @@ pub enum CompileError {
         /// Line and column of the call.
         position: Position,
     },
-    /// Several parts of a rule are faulty; the first one is told, [`listing`](Self::listing) has them all.
+    /// Several parts of a rule are wrong; the message is that of the first one, [`listing`](Self::listing) has them all.
     #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
     Several(Vec<CompileError>),
-    /// The expression is too long or nests too deep.
+    /// The expression is too long or nested too deeply.
     #[error("expression is too complex: at most {MAX_LENGTH} bytes and {MAX_DEPTH} levels are accepted")]
     TooComplex,
     /// The thread that parses could not be started or did not survive.
@@ -55,7 +56,7 @@ pub enum CompileError {
 }
 
 impl CompileError {
-    /// Faults of one expression, in the order of their places.
+    /// The errors of one expression, in the order of their positions.
     pub(crate) fn all(mut faults: Vec<Self>) -> Self {
         faults.sort_by_key(|fault| fault.position().map(|place| (place.line, place.column)));
         match <[Self; 1]>::try_from(faults) {
@@ -64,7 +65,7 @@ impl CompileError {
         }
     }
 
-    /// Where the expression is faulty, if one place is.
+    /// Where the expression is wrong, if that is one place.
     pub fn position(&self) -> Option<Position> {
         match self {
             Self::Syntax { position, .. } | Self::Undeclared { position, .. } | Self::NoOverload { position, .. } => {
@@ -77,6 +78,13 @@ impl CompileError {
     }
 
     /// The error as cel-go writes it: the place, the line, and a caret below what is wrong.
+    ///
+    /// ```
+    /// let source = "1 + size";
+    /// let error = carrick_cel::Mutation::compile(source).unwrap_err();
+    /// let lines = ["ERROR: <input>:1:5: undeclared reference to 'size' (in container '')", " | 1 + size", " | ....^"];
+    /// assert_eq!(error.listing(source), lines.join("\n"));
+    /// ```
     pub fn listing(&self, source: &str) -> String {
         if let Self::Several(faults) = self {
             return faults.iter().map(|fault| fault.listing(source)).collect::<Vec<_>>().join("\n");
@@ -115,6 +123,7 @@ impl std::fmt::Display for Position {
 
 /// Why an expression gave no result. Messages contain no values, which may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EvalError {
     /// A map has no such key.
     #[error("no such key: {0}")]

@@ -83,7 +83,7 @@ impl Expression {
         self.eval_within(variable, &mut steps)
     }
 
-    /// Evaluates with at most so many steps, from which those that were taken are subtracted.
+    /// Evaluates with at most `steps` steps, and subtracts those it took.
     pub fn eval_within<'j>(
         &self,
         variable: impl Fn(&'static str) -> Result<Input<'j>, EvalError> + Sync,
@@ -108,7 +108,7 @@ impl Expression {
     }
 }
 
-/// The parser's errors. Of a mutation the first is told: the others mostly follow from it.
+/// The parser's errors. Of a mutation, only the first is reported: the others mostly follow from it.
 fn syntax(errors: &ParseErrors, all: bool) -> CompileError {
     let counted = |from_one: isize| usize::try_from(from_one).unwrap_or(1).max(1);
     let fault = |(line, column): (isize, isize), reason: &str| CompileError::Syntax {

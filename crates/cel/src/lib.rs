@@ -31,7 +31,7 @@
 //!   so that `value + 1` works as well as `value + 1.0`.
 //! - Maps are iterated in the order of their keys, so the same input always gives the same output.
 //! - Messages of failed evaluations name types and functions, never values: those may be secret.
-//! - Of several errors in one expression, the first is told; of a rule, all are.
+//! - Of several errors in one expression, the first is reported; of a rule, all are.
 //!
 //! # Differences from the API server, for rules
 //!
@@ -40,7 +40,7 @@
 //!
 //! - The budget counts other steps than the API server's cost, with the same limit. Costs are not estimated when a rule
 //!   is created: a rule that is refused there for its estimated cost is accepted here, and stopped when it takes too long.
-//! - Lists, maps and values of libraries are no keys of maps: the API server takes them, and never finds them again.
+//! - Lists, maps and values of libraries cannot be keys of maps: the API server accepts them, and never finds them again.
 //! - `{?'a': x}` and `[?x]` work where the type of `x` is not known; the API server's planner panics.
 //! - Sums of quantities can be compared with `==`; the API server fails for some of them. Beyond 10^29, quantities are
 //!   all the same.
@@ -81,3 +81,8 @@ pub use escape::{escape, unescape};
 pub use mutation::Mutation;
 pub use rule::{Rule, Verdict};
 pub use schema::Schema;
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

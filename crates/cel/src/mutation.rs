@@ -9,6 +9,16 @@ use crate::expression::Expression;
 use crate::input::Input;
 
 /// An expression over `value`, `self` and `other` that gives a JSON value.
+///
+/// ```
+/// use carrick_cel::Mutation;
+/// use serde_json::json;
+///
+/// let mutation = Mutation::compile("value + self.step")?;
+/// assert_eq!(mutation.eval(&json!(1), &json!({"step": 2}), &json!(null))?, json!(3));
+/// assert!(Mutation::compile("value + nope").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Mutation {
     expression: Expression,

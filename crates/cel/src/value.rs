@@ -71,7 +71,7 @@ pub(crate) enum ListKind {
     #[default]
     Atomic,
     Set,
-    /// Items are told apart by these fields.
+    /// These fields identify an item.
     Map(Arc<[String]>),
 }
 

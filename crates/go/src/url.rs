@@ -1,6 +1,6 @@
 //! URLs as Go's `net/url` takes them apart and puts them together.
 //!
-//! All parts are bytes, as in Go: `%ff` in a path is one byte that is no UTF-8.
+//! All parts are bytes, as in Go: `%ff` in a path is one byte that is not UTF-8.
 
 mod escape;
 
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::quote::{self, Charset};
 use escape::{Part, escape, is_plain_encoding, unescape};
 
-/// Why a text is no URL, in the words of Go: `parse "a b://": first path segment in URL cannot contain colon`.
+/// Why a text is not a URL, in Go's words: `parse "a b://": first path segment in URL cannot contain colon`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError {
     text: String,
@@ -78,7 +78,7 @@ fn quoted(text: &[u8]) -> String {
 pub struct Url {
     /// In lower case.
     pub scheme: Vec<u8>,
-    /// What follows the scheme if that is no path, as in `mailto:me@example.com`.
+    /// What follows the scheme if that is not a path, as in `mailto:me@example.com`.
     pub opaque: Vec<u8>,
     /// Name and password.
     pub user: Option<User>,

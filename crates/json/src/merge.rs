@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 ///
 /// Arrays are replaced whole, keys that vanished become `null`, numbers are compared by their literal, so `1` and
 /// `1.0` differ. An explicit `null` in `to` becomes a `null` in the patch, which removes the key when applied: merge
-/// patches cannot express it. When either side is no object, the patch is `to` itself.
+/// patches cannot express it. When either side is not an object, the patch is `to` itself.
 pub fn diff(from: &Value, to: &Value) -> Value {
     match (from, to) {
         (Value::Object(from), Value::Object(to)) => Value::Object(diff_maps(from, to)),
@@ -38,6 +38,19 @@ fn diff_maps(from: &Map<String, Value>, to: &Map<String, Value>) -> Map<String, 
 }
 
 /// Applies a merge patch in place.
+///
+/// ```
+/// use carrick_json::merge;
+/// use serde_json::json;
+///
+/// let (old, new) = (json!({"a": 1, "b": {"c": 2}}), json!({"b": {"c": 3}}));
+/// let patch = merge::diff(&old, &new);
+/// assert_eq!(patch, json!({"a": null, "b": {"c": 3}}));
+///
+/// let mut document = old;
+/// merge::apply(&mut document, &patch);
+/// assert_eq!(document, new);
+/// ```
 pub fn apply(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

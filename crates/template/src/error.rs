@@ -4,6 +4,7 @@ use crate::{limits, position::Position};
 
 /// Why a template text was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// The text is not a well-formed template.
     #[error("template {position}: {message}")]
@@ -66,7 +67,19 @@ fn left_out(name: &str) -> String {
 }
 
 /// Why a template could not be rendered with the given data.
+///
+/// ```
+/// use carrick_template::Template;
+/// use serde_json::json;
+///
+/// let template = Template::compile("size: {{ lower .size }}")?;
+/// let error = template.render_value(&json!({"size": 3})).unwrap_err();
+/// assert_eq!(error.message(), "wrong type for value; expected string; got int64");
+/// assert_eq!(error.position().map(|position| (position.line, position.column)), Some((1, 16)));
+/// # Ok::<(), carrick_template::CompileError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RenderError {
     /// An action failed: wrong type, missing root field, failing function.
     #[error("template {position}, at <{action}>: {message}")]

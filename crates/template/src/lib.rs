@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  text ──▶ lex ──▶ parse ──▶ tree ─────────────┐            compile: once
-//!            │        └─ functions (names)      │
+//!            │        └─ table (functions)      │
 //!            └─ literal (constants)             ▼
 //!  data ──▶ heap (Go-typed values, budgets) ─▶ eval ──▶ output   render: many times, of the data only what `needs` found
 //!                                               ├─ builtin, sprig/* (functions), methods, found (gjson results)
@@ -19,7 +19,7 @@
 //! - Local time is UTC, and time zones come from a database inside the crate.
 //! - `keys` and `values` come sorted; in Go their order is random.
 //! - Everything is bounded by [`limits`]; what exceeds them is an error.
-//! - Errors have our own words.
+//! - Error messages are our own.
 //! - sprig's functions for keys and certificates are there with the feature `certificates` only.
 //! - Output is UTF-8: every byte that is not becomes a replacement character, as it would in Go's JSON.
 //! - What Go shows of its memory cannot be the same: `%p`, `%d` of a time, and pointers inside `%#v`. Nor can random values,
@@ -45,6 +45,7 @@ mod eval;
 mod fmt;
 mod found;
 mod functions;
+mod gjson;
 mod heap;
 mod lex;
 pub mod limits;
@@ -57,6 +58,7 @@ mod position;
 mod print;
 pub mod reference;
 mod sprig;
+mod table;
 mod time;
 mod tree;
 mod value;
@@ -68,7 +70,7 @@ use serde_json::{Map, Value};
 
 pub use error::{CompileError, RenderError};
 use eval::Data;
-pub use found::Get;
+pub use gjson::Get;
 pub use position::Position;
 
 /// A compiled template: compile once, render many times, clone cheaply.
@@ -99,8 +101,14 @@ impl Template {
         self
     }
 
-    /// The fields of the data that are named in it, sorted: `{{ .Object.spec.size }}` names `Object`, `spec`, `size`. What is done with a value
-    /// that is handed on, to a loop, a variable or another template, is not among them.
+    /// The fields of the data that are named in it, sorted. What is done with a value that is passed on, to a loop, a variable or
+    /// another template, is not among them.
+    ///
+    /// ```
+    /// let template = carrick_template::Template::compile("{{ .spec.size }} {{ range .items }}{{ .name }}{{ end }}")?;
+    /// assert_eq!(template.fields(), [vec!["items"], vec!["spec", "size"]]);
+    /// # Ok::<(), carrick_template::CompileError>(())
+    /// ```
     pub fn fields(&self) -> Vec<Vec<&str>> {
         let mut fields = self.needs.paths();
         fields.sort();
@@ -114,12 +122,31 @@ impl Template {
     }
 
     /// Renders with any value at the root; an object is a map, so that missing root keys print `<no value>` as well.
+    ///
+    /// ```
+    /// # use carrick_template::Template;
+    /// let template = Template::compile("{{ range $i, $name := . }}{{ if $i }}, {{ end }}{{ $name | title }}{{ end }}")?;
+    /// assert_eq!(template.render_value(&serde_json::json!(["ann", "ben"]))?, "Ann, Ben");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn render_value(&self, data: &Value) -> Result<String, RenderError> {
         eval::render(self, Data::Value(data))
     }
 
     /// Renders the template of a mutation: the root is a struct of the given fields and of `Value`, which is what the path of
     /// the mutation led to (none: nothing) and has the methods of a gjson result: `.Value.String`, `.Value.Int`, `.Value.Exists`.
+    ///
+    /// ```
+    /// # use carrick_template::Template;
+    /// use serde_json::{Map, Value, json};
+    ///
+    /// // How `.Value.Get "path"` reads a path; carrick-json has all of gjson's.
+    /// let get = |value: &Value, path: &str| value.get(path).cloned();
+    /// let template = Template::compile("{{ if .Value.Exists }}{{ .Value.String | lower }}{{ else }}none{{ end }}")?;
+    /// assert_eq!(template.render_mutation(Some(&json!("Gold")), get, &Map::new())?, "gold");
+    /// assert_eq!(template.render_mutation(None, get, &Map::new())?, "none");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn render_mutation(
         &self,
         value: Option<&Value>,
@@ -129,7 +156,7 @@ impl Template {
         eval::render(self, Data::Mutation { value, get, fields: data, is_map: false })
     }
 
-    /// Renders as [`Template::render_mutation`] does, with a map at the root: missing root keys are no errors, as in
+    /// Renders as [`Template::render_mutation`] does, with a map at the root: missing root keys are not errors, as in
     /// [`Template::render_value`].
     pub fn render_mutation_value(
         &self,
@@ -153,3 +180,8 @@ impl std::fmt::Display for Template {
         print::print(f, &self.text, &self.tree)
     }
 }
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

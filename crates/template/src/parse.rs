@@ -293,7 +293,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Whether a body has nothing but white space.
+/// Whether a body is only white space.
 fn is_blank(body: &[Node]) -> bool {
     body.iter().all(|node| matches!(node, Node::Text(_, text) if text.trim().is_empty()))
 }

@@ -54,7 +54,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// Text; a brace at its end would look like a part of the delimiter behind it.
+    /// Text; a brace at its end would look like part of the delimiter after it.
     fn literal(&mut self, text: &str) -> Result {
         let before = text.trim_end_matches('{');
         self.f.write_str(before)?;

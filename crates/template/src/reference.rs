@@ -9,9 +9,10 @@ mod outside;
 mod strings;
 mod values;
 
-/// One function.
+/// What there is to know about one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+#[non_exhaustive]
+pub struct FunctionDoc {
     /// As templates call it.
     pub name: &'static str,
     /// What it belongs to.
@@ -51,9 +52,14 @@ const GROUPS: &[(&str, &[Row])] = &[
 ];
 
 /// All functions, by group.
-pub fn entries() -> Vec<Entry> {
-    let entry =
-        |group, Row(name, usage, summary, example): &Row| Entry { name, group, usage, summary, example: *example };
+pub fn entries() -> Vec<FunctionDoc> {
+    let entry = |group, Row(name, usage, summary, example): &Row| FunctionDoc {
+        name,
+        group,
+        usage,
+        summary,
+        example: *example,
+    };
     GROUPS.iter().flat_map(|(group, rows)| rows.iter().map(move |row| entry(group, row))).collect()
 }
 
@@ -62,14 +68,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::entries;
-    use crate::{Template, functions, sprig};
+    use crate::{Template, sprig, table};
 
     #[test]
     fn every_function_has_one_entry() {
         let listed: Vec<&str> = entries().iter().map(|entry| entry.name).collect();
         let names: BTreeSet<&str> = listed.iter().copied().collect();
         assert_eq!(names.len(), listed.len(), "an entry stands twice");
-        let known = functions::names().chain(sprig::OF_CERTIFICATES);
+        let known = table::names().chain(sprig::OF_CERTIFICATES);
         assert_eq!(names, known.collect());
     }
 
@@ -77,7 +83,7 @@ mod tests {
     fn every_example_renders_as_shown() {
         for entry in entries() {
             let Some((text, expected)) = entry.example else { continue };
-            if functions::is_left_out(entry.name) {
+            if table::is_left_out(entry.name) {
                 continue;
             }
             assert!(text.contains(entry.name), "{}", entry.name);

@@ -25,7 +25,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// Where it stands.
+    /// Where it is in the text.
     pub(crate) fn span(&self) -> Span {
         match self {
             Node::Text(span, _) | Node::Template { span, .. } | Node::Break(span) | Node::Continue(span) => *span,

@@ -15,7 +15,7 @@ fn render_with(text: &str, data: &Value) -> Result<String, String> {
     let template = Template::compile(text).map_err(|error| error.to_string())?;
     template.render_value(data).map_err(|error| match error {
         RenderError::Action { message, .. } => message,
-        limit @ RenderError::Limit { .. } => limit.to_string(),
+        other => other.to_string(),
     })
 }
 

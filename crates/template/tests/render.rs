@@ -61,7 +61,7 @@ fn the_root_is_a_struct_and_everything_below_are_maps() {
     for (text, expected) in table {
         let outcome = render(text).map_err(|error| match error {
             RenderError::Action { message, .. } => message,
-            limit @ RenderError::Limit { .. } => limit.to_string(),
+            other => other.to_string(),
         });
         assert_eq!(outcome, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
     }

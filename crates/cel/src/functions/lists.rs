@@ -71,7 +71,7 @@ pub(crate) const KUBERNETES_ROWS: &[Row] = &[
     ("list(A).lastIndexOf(A): int", |arguments, budget| position("lastIndexOf", arguments, budget, true)),
 ];
 
-/// The list a function was called on, paid for.
+/// The list a function was called on, with its cost taken from the budget.
 fn target<'a>(name: &str, arguments: &'a [Value], budget: &Budget) -> Result<&'a List, EvalError> {
     match arguments.first() {
         Some(Value::List(list)) => {

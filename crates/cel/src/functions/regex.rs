@@ -40,7 +40,7 @@ pub(crate) fn literal(pattern: &mut Value) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// The pattern and the text of a call, paid for.
+/// The pattern and the text of a call, with their cost taken from the budget.
 fn prepared<'a>(name: &str, arguments: &'a [Value], budget: &Budget) -> Result<(&'a str, Cow<'a, GoRegex>), EvalError> {
     match arguments {
         [Value::String(text), Value::Pattern(pattern), ..] => {

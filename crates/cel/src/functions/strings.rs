@@ -115,7 +115,7 @@ fn replace(arguments: &[Value], budget: &Budget) -> Outcome {
     };
     budget.bytes(text.len())?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    // the result may be far longer than its parts: pay before it is made
+    // the result may be far longer than its parts: its cost is taken before it is made
     let times = text.matches(from.as_ref()).count().min(limit);
     budget.bytes(text.len().saturating_add(times.saturating_mul(to.len())))?;
     Ok(Value::string(text.replacen(from.as_ref(), to, limit)))

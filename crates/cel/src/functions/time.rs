@@ -79,7 +79,7 @@ fn offset_at(zone: &str, nanos: i128) -> Option<i32> {
     }
     let zone = match zone {
         "" | "UTC" | "Local" => TimeZone::UTC,
-        // names are found in any case, but only one is theirs
+        // names are found in any case, but only one spelling is right
         name => TimeZone::get(name).ok().filter(|found| found.iana_name() == Some(name))?,
     };
     // the first and last hours of the era have the offset of those next to them

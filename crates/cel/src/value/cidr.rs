@@ -27,7 +27,7 @@ impl Cidr {
         (bits <= most).then_some(Self { address, bits })
     }
 
-    /// The network alone: what is behind the prefix is zero.
+    /// The network alone, with zeros after the prefix.
     pub fn masked(&self) -> Self {
         let bits = u32::from(self.bits);
         let address = match self.address {

@@ -38,7 +38,7 @@ fn unless(fine: bool, fault: &str) -> Vec<String> {
     if fine { Vec::new() } else { vec![fault.to_owned()] }
 }
 
-/// A prefix may end with a dash: what follows makes it whole.
+/// A prefix may end with a dash, since more follows it.
 fn without_dash(text: &str) -> String {
     let Some(before) = text.strip_suffix('-').filter(|before| !before.is_empty()) else { return text.to_owned() };
     let mut kept: String = before.to_owned();

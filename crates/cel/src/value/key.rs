@@ -26,7 +26,7 @@ pub(crate) enum Key {
 impl Key {
     /// Numbers are ordered among each other, other keys by their type first.
     fn rank(&self) -> (u8, f64, i128, u8, &str) {
-        #[allow(clippy::cast_precision_loss)] // equal ones are told apart by the exact value
+        #[allow(clippy::cast_precision_loss)] // equal ones differ in the exact value
         match self {
             Self::Null => (0, 0.0, 0, 0, ""),
             Self::Bool(value) => (1, 0.0, i128::from(*value), 0, ""),
@@ -60,7 +60,7 @@ impl Key {
         map.get(self).or_else(|| self.others().iter().flatten().find_map(|other| map.get(other)))
     }
 
-    /// The place in a list that a whole number means; none for all else, and for places no list has.
+    /// The index into a list that a whole number stands for; none for anything else.
     pub fn position(&self) -> Option<usize> {
         match self {
             Self::Int(at) => usize::try_from(*at).ok(),

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// A number: `value * 10^scale`. Kubernetes tells small ones apart, which alone can be integers.
+/// A number: `value * 10^scale`. Kubernetes treats small ones separately: only they can be integers.
 #[derive(Debug, Clone)]
 pub(crate) struct Quantity {
     value: i128,

@@ -23,12 +23,12 @@ impl Time {
         SECONDS.contains(&nanos.div_euclid(SECOND)).then_some(Self { nanos, offset })
     }
 
-    /// So many nanoseconds since 1970.
+    /// This many nanoseconds since 1970.
     pub fn utc(nanos: i128) -> Option<Self> {
         Self::new(nanos, 0)
     }
 
-    /// So much later, in the same zone.
+    /// This many nanoseconds later, in the same zone.
     pub fn plus(self, nanos: i128) -> Option<Self> {
         Self::new(self.nanos + nanos, self.offset)
     }
@@ -65,7 +65,7 @@ pub(crate) struct Civil {
 /// Seconds after which the calendar repeats itself, and years.
 const CYCLE: (i64, i64) = (146_097 * 86_400, 400);
 
-/// Date and time of so many nanoseconds since 1970.
+/// Date and time of this many nanoseconds since 1970.
 pub(crate) fn civil(nanos: i128) -> Option<Civil> {
     let seconds = i64::try_from(nanos.div_euclid(SECOND)).ok()?;
     let rest = i32::try_from(nanos.rem_euclid(SECOND)).ok()?;
@@ -73,7 +73,7 @@ pub(crate) fn civil(nanos: i128) -> Option<Civil> {
     if let Some(there) = since(seconds) {
         return Some(Civil { year: i64::from(there.year()), there });
     }
-    // a zone may be ahead of the last year
+    // in a zone ahead of UTC, it may be the year after the last one
     let there = since(seconds - CYCLE.0)?;
     Some(Civil { year: i64::from(there.year()) + CYCLE.1, there })
 }

@@ -105,9 +105,9 @@ struct Group {
     start: usize,
     /// The flags around it.
     flags: Flags,
-    /// The repetitions inside of what stands before it.
+    /// The repetitions inside what comes before it.
     repeats: u64,
-    /// The size of what stands before it.
+    /// The size of what comes before it.
     states: usize,
 }
 
@@ -354,7 +354,7 @@ impl<'p> Translator<'p> {
         if lazy != self.flags.ungreedy {
             operator.push('?');
         }
-        // a repetition may be repeated again when flags stand between
+        // a repetition may be repeated again when there are flags in between
         if self.out.ends_with(['*', '+', '?', '}']) {
             self.out.insert_str(atom.start, "(?:");
             self.out.push(')');

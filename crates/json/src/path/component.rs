@@ -1,4 +1,4 @@
-//! The components of a path: what stands before the next dot or pipe.
+//! The components of a path: what comes before the next dot or pipe.
 
 use std::borrow::Cow;
 
@@ -129,11 +129,11 @@ pub(super) fn digits(text: &str) -> Option<u64> {
 
 /// Splits a path for elements from a path for all that they yield.
 ///
-/// The pipe is looked for behind a multipath at the start, else anywhere outside of queries; one directly behind a `#`
+/// The pipe is looked for after a multipath at the start, else anywhere outside queries; one directly after a `#`
 /// belongs to the elements.
 pub(super) fn split_pipe(path: &str) -> (&str, Option<&str>) {
     let at = match path.strip_prefix('{') {
-        // the byte behind the brace counts as an opening bracket, unless it is a quote
+        // the byte after the brace counts as an opening bracket, unless it is a quote
         Some("") | None => find_pipe(path.as_bytes()),
         Some(inner) => {
             let end = 1 + scan::enclosed_end(inner);

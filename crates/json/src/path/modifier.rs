@@ -105,7 +105,7 @@ pub(super) fn parse(json: &str) -> Found<'_> {
     Found::parse(json.into(), None)
 }
 
-/// JSON texts with commas between them, inside of brackets.
+/// JSON texts with commas between them, inside brackets.
 fn enclosed<T: AsRef<str>>(open: char, parts: impl IntoIterator<Item = T>, close: char) -> String {
     let mut out = String::from(open);
     for part in parts {

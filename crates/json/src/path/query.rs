@@ -145,7 +145,7 @@ impl<'p> Query<'p> {
     }
 }
 
-/// Splits `>=5` into operator and value. A `!` before anything else is no operator.
+/// Splits `>=5` into operator and value. A `!` before anything else is not an operator.
 fn split_operator(text: &str) -> (Option<Op>, &str) {
     if text == "!" {
         return (Some(Op::Never), "");

@@ -11,7 +11,7 @@ use crate::go;
 
 /// What is at `path`, exactly as gjson finds it.
 ///
-/// The text is not checked; text that is no JSON leads to some result. A path that would take too much work leads
+/// The text is not checked; text that is not JSON leads to some result. A path that would take too much work leads
 /// nowhere, see [`try_get`].
 pub fn get<'a>(json: &'a str, path: &str) -> Found<'a> {
     find(Source { text: json, at: Some(0) }, path, Scope::new(&Limits::for_length(json.len())))
@@ -33,7 +33,7 @@ pub fn set(json: &str, path: &str, raw: &str) -> Result<String, PathError> {
     write::set(json, path, raw)
 }
 
-/// The text without what is at `path`; a missing value is fine. Elements behind a deleted array element move up, `-1`
+/// The text without what is at `path`; a missing value is fine. Elements after a deleted array element move up, `-1`
 /// is the last one.
 pub fn delete(json: &str, path: &str) -> Result<String, PathError> {
     write::delete(json, path)
@@ -51,7 +51,7 @@ pub(super) fn number(literal: &str, format: fn(f64) -> String) -> Cow<'_, str> {
     if decimal(&written) == decimal(literal) { Cow::Owned(written) } else { Cow::Borrowed(literal) }
 }
 
-/// A number as its sign, its digits without zeros around them, and the power of ten of the first one.
+/// A number as its sign, its digits without leading and trailing zeros, and the power of ten of the first one.
 fn decimal(literal: &str) -> Option<(bool, String, i64)> {
     let (negative, unsigned) = literal.strip_prefix('-').map_or((false, literal), |rest| (true, rest));
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));

@@ -3,10 +3,11 @@
 use super::{Parsed, Parser};
 use crate::{
     error::CompileError,
-    functions::{self, Function},
+    functions::Function,
     lex::{Kind, Span},
     literal,
     position::Position,
+    table,
     tree::{Command, Operand, Pipe, Term},
 };
 
@@ -177,11 +178,12 @@ impl Parser<'_> {
     }
 
     fn function(&self, name: &str, span: Span) -> Parsed<&'static Function> {
-        functions::lookup(name).ok_or_else(|| {
+        table::lookup(name).ok_or_else(|| {
             let (position, name) = (Position::of(self.text, span), name.to_owned());
-            match functions::is_left_out(&name) {
-                true => CompileError::LeftOut { position, name },
-                false => CompileError::UnknownFunction { position, name },
+            if table::is_left_out(&name) {
+                CompileError::LeftOut { position, name }
+            } else {
+                CompileError::UnknownFunction { position, name }
             }
         })
     }

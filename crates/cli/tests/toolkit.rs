@@ -48,7 +48,7 @@ fn answers_are_printed() {
         (&["template", "-d", "-", "--for", "rewrite", "{{ .Value }} {{ .RelatedObject.kind }}"], "objname Thing\n"),
         (&["template", "-d", "-", "--path", "spec.image", "{{ .Value.String | lower }}"], "ubuntu:latest\n"),
         (&["template", "-d", "-", "--path", "spec.nope", "{{ .Value.Exists }}"], "false\n"),
-        (&["template", "-d", "-", "--path", "spec.html", "{{ .Value }}{{ .RemoteObject.nope }}"], "<b>\n"),
+        (&["template", "-d", "-", "--path", "spec.html", "{{ .Value }}{{ .LocalObject.nope }}"], "<b>\n"),
         (&["template", "-d", "-", "--path", "kind", "--remote", "{a: 1}", "{{ .RemoteObject.a }}"], "1\n"),
         (&["template", "-d", "{\"a\": [1]}", "{{ .a }}\n"], "[1]\n"),
         (&["template", "-d", "[1, 2]", "{{ len . }}"], "2\n"),

@@ -18,6 +18,7 @@ mod class;
 mod escape;
 mod expand;
 mod syntax;
+mod text;
 mod unicode;
 
 use std::ops::Range;

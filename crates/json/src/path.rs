@@ -14,9 +14,11 @@
 
 mod answer;
 mod component;
+mod encode;
 mod error;
 mod find;
 mod found;
+mod kind;
 mod limits;
 mod modifier;
 mod multipath;
@@ -32,7 +34,8 @@ use serde_json::Value;
 
 pub use answer::answer;
 pub use error::{PathError, Problem};
-pub use found::{Found, Kind};
+pub use found::Found;
+pub use kind::Kind;
 
 use crate::go;
 
@@ -67,7 +70,7 @@ pub fn get(json: &Value, path: &str) -> Found<'static> {
 #[allow(clippy::needless_pass_by_value)] // callers have no more use for it
 pub fn set(json: &mut Value, path: &str, value: Value) -> Result<(), PathError> {
     let raw = match &value {
-        Value::String(text) => text::quoted(text),
+        Value::String(text) => encode::quoted(text),
         other => go::to_text(other),
     };
     replace(json, &text::set(&go::to_text(json), path, &raw)?)

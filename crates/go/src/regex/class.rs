@@ -1,7 +1,7 @@
 //! Bracket expressions and the escapes that stand for several characters.
 
 use super::escape;
-use super::syntax::{Error, Text};
+use super::text::{Error, Text};
 use super::unicode;
 
 const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);

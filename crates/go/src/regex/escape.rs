@@ -1,6 +1,6 @@
 //! Escapes that stand for one character.
 
-use super::syntax::{Error, Text};
+use super::text::{Error, Text};
 
 /// The character that the escape at the cursor stands for, the backslash included. Surrogates are possible: they are
 /// characters to Go, which no text contains.

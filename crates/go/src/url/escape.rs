@@ -1,6 +1,6 @@
 //! `%20` and its like.
 
-use super::Fault;
+use super::error::Fault;
 
 /// The part of a URL that a text is; it decides which characters are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

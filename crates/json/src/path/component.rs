@@ -113,18 +113,10 @@ impl<'p> Element<'p> {
             _ if name.contains('#') => Element::Nothing(Rest::of(path, Rest::Dot)),
             _ => {
                 let rest = Rest::of(path, Rest::after_dot);
-                digits(name).map_or(Element::Nothing(rest), |index| Element::Index(index, rest))
+                scan::digits(name).map_or(Element::Nothing(rest), |index| Element::Index(index, rest))
             }
         }
     }
-}
-
-/// The number that consists of these digits; too large ones wrap around.
-pub(super) fn digits(text: &str) -> Option<u64> {
-    let digit = |number: u64, byte: u8| {
-        byte.is_ascii_digit().then(|| number.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')))
-    };
-    if text.is_empty() { None } else { text.bytes().try_fold(0, digit) }
 }
 
 /// Splits a path for elements from a path for all that they yield.

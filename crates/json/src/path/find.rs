@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::component::{Element, Key, Rest, split_pipe};
-use super::found::{Found, Kind, Origin, unescape};
+use super::found::{Found, Origin, unescape};
+use super::kind::Kind;
 use super::limits::Scope;
 use super::query::Query;
 use super::scan::{self, Start, Token};
@@ -85,7 +86,7 @@ fn first<'a, 'p>(source: Source<'a>, path: &'p str, scope: Scope<'_>) -> Progres
     let mut path = path;
     match path.as_bytes() {
         [b'@', _, ..] => {
-            if let Some((text, rest)) = modifier::run(source.text, path, scope) {
+            if let Some((text, rest)) = modifier::run(source.text, path, scope, raw) {
                 return Progress::made(text, source, rest);
             }
         }
@@ -94,7 +95,7 @@ fn first<'a, 'p>(source: Source<'a>, path: &'p str, scope: Scope<'_>) -> Progres
                 return Progress::made(Cow::Owned(literal.to_owned()), source, rest);
             }
         }
-        [b'[' | b'{', _, ..] => match multipath::run(source, path, scope) {
+        [b'[' | b'{', _, ..] => match collect(source, path, scope) {
             Ok((text, rest)) => return Progress::made(Cow::Owned(text), source, rest),
             // no multipath after all: what follows it counts
             Err(rest) => path = rest,
@@ -102,6 +103,39 @@ fn first<'a, 'p>(source: Source<'a>, path: &'p str, scope: Scope<'_>) -> Progres
         _ => {}
     }
     Walk { source, bytes: source.text.as_bytes(), pipe: None, hit: None, kept: None }.run(path, scope)
+}
+
+/// The raw JSON at a path, if there is something.
+fn raw(json: &str, path: &str, scope: Scope<'_>) -> Option<String> {
+    let found = find(Source { text: json, at: None }, path, scope);
+    found.exists().then(|| found.into_raw().into_owned())
+}
+
+/// Evaluates the multipath at the start of `path`; returns the result with what follows. If it is not one after all,
+/// gives what to take as the path instead.
+fn collect<'p>(source: Source<'_>, path: &'p str, scope: Scope<'_>) -> Result<(String, &'p str), &'p str> {
+    let (selectors, rest) = multipath::parse(path).ok_or("")?;
+    if !rest.is_empty() && !rest.starts_with(['.', '|']) {
+        return Err(rest);
+    }
+    let named = path.starts_with('{');
+    let mut out = String::from(if named { '{' } else { '[' });
+    for selector in selectors {
+        let found = find(source, selector.path, scope);
+        if !found.exists() || !scope.work(found.raw().len()) {
+            continue;
+        }
+        if out.len() > 1 {
+            out.push(',');
+        }
+        if named {
+            out.push_str(&selector.key());
+            out.push(':');
+        }
+        out.push_str(found.raw());
+    }
+    out.push(if named { '}' } else { ']' });
+    Ok((out, rest))
 }
 
 /// A search from the outermost value inwards.

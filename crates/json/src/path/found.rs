@@ -1,14 +1,13 @@
 //! What a path led to.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
 use carrick_go::float::{self, FloatError};
 use serde_json::Value;
 
+use super::kind::Kind;
 use super::scan::{self, Members, Start, Token};
-use super::{component, text};
 
 /// The result of reading a path; gjson's `Result`.
 ///
@@ -24,36 +23,6 @@ pub struct Found<'a> {
     pub(super) kind: Kind,
     pub(super) raw: Cow<'a, str>,
     pub(super) origin: Origin,
-}
-
-/// The kinds of results that gjson distinguishes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// `null`, or nothing there.
-    Null,
-    /// `false`.
-    False,
-    /// A number.
-    Number,
-    /// A string.
-    String,
-    /// `true`.
-    True,
-    /// An object or an array.
-    Json,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Null => "Null",
-            Kind::False => "False",
-            Kind::Number => "Number",
-            Kind::String => "String",
-            Kind::True => "True",
-            Kind::Json => "JSON",
-        })
-    }
 }
 
 /// Where in the document a result is.
@@ -112,6 +81,11 @@ impl<'a> Found<'a> {
             Cow::Borrowed(text) => Self::token(text, at, token),
             Cow::Owned(text) => Self::computed(token.kind, text[token.start..token.end].to_owned()),
         }
+    }
+
+    /// The value that begins a text of its own.
+    pub(super) fn of(json: &'a str) -> Self {
+        Self::parse(json.into(), None)
     }
 
     /// The same result independent of the text it was read from.
@@ -203,11 +177,6 @@ impl<'a> Found<'a> {
     /// The value itself, `null` if there is none.
     pub fn into_value(self) -> Value {
         self.value().unwrap_or_default()
-    }
-
-    /// What a path below this leads to.
-    pub fn get(&self, path: &str) -> Found<'_> {
-        text::get(&self.raw, path)
     }
 
     /// The elements of an array; a single value counts as an array of one, `null` and nothing as an empty one.
@@ -348,7 +317,7 @@ fn truncated(value: f64) -> i64 {
 /// Digits with a sign, nothing else; too large ones wrap around.
 fn parse_int(text: &str) -> Option<i64> {
     match text.strip_prefix('-') {
-        Some(digits) => component::digits(digits).map(|number| number.cast_signed().wrapping_neg()),
-        None => component::digits(text).map(u64::cast_signed),
+        Some(digits) => scan::digits(digits).map(|number| number.cast_signed().wrapping_neg()),
+        None => scan::digits(text).map(u64::cast_signed),
     }
 }

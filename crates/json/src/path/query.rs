@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::found::{self, Found, Kind};
+use super::found::{self, Found};
+use super::kind::Kind;
 use super::limits::Scope;
 use super::wildcard;
 

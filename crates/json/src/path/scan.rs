@@ -1,7 +1,7 @@
 //! The words of JSON text. Lenient: commas and colons are skipped, brackets of any kind close each other, so that text
 //! which is not JSON leads to some answer, the one that gjson gives.
 
-use super::found::Kind;
+use super::kind::Kind;
 
 /// A value in a text: its kind and the bytes it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,4 +228,12 @@ impl Iterator for Members<'_> {
         self.at = value.end + 1;
         Some((key, value))
     }
+}
+
+/// The number that consists of these digits; too large ones wrap around.
+pub(super) fn digits(text: &str) -> Option<u64> {
+    let digit = |number: u64, byte: u8| {
+        byte.is_ascii_digit().then(|| number.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')))
+    };
+    if text.is_empty() { None } else { text.bytes().try_fold(0, digit) }
 }

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use super::encode::quoted;
 use super::error::{MAX_PADDING, PathError, Problem};
 use super::find::{Source, find};
-use super::found::{Found, Kind, Origin};
+use super::found::{Found, Origin};
+use super::kind::Kind;
 use super::limits::{Limits, Scope};
-use super::text::quoted;
 
 /// Sets the value at `path`, see [`super::text::set`].
 pub(super) fn set(json: &str, path: &str, raw: &str) -> Result<String, PathError> {
@@ -149,14 +150,14 @@ fn parse(path: &str) -> Result<Vec<Part<'_>>, usize> {
 }
 
 fn last_element(json: &str) -> Option<Range<usize>> {
-    super::modifier::parse(json).is_array().then_some(())?;
+    Found::of(json).is_array().then_some(())?;
     super::scan::Members::of(json).last().map(|(_, token)| token.start..token.end)
 }
 
 /// The object or array in `json` with the value at parts that it does not have. A scalar is replaced by one.
 fn extended(json: &str, parts: &[Part<'_>], raw: &str) -> Result<String, PathError> {
     let part = &parts[0];
-    let found = Found::parse(json.into(), None);
+    let found = Found::of(json);
     let container = match (found.kind(), part.index()) {
         (Kind::Json, _) => found.raw(),
         (_, Some(_)) => "[]",

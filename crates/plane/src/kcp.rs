@@ -13,8 +13,8 @@
 //!                            ─▶ binding (names, claim)    bound APIs, permission claims, clean-up
 //! ```
 //!
-//! `shards` says which endpoint shows which clusters; they all work on one store.
-//! Objects are plain JSON (`object`, `condition`); the store is the only state, so a restart picks up where it stopped.
+//! `shards` says which endpoint serves which clusters; all share one store.
+//! Objects are plain JSON (`object`, `condition`); the store is the only state, so a restart continues where it stopped.
 
 mod admit;
 mod apis;

@@ -1,4 +1,4 @@
-//! APIBindings: what a binding becomes, given its export, the schemas and everything else in the workspace.
+//! APIBindings: the new state of a binding, given its export, the schemas and everything else in the workspace.
 //!
 //! `read` collects the facts, `decide` is a pure function from facts to the new binding, `reconcile` joins the two.
 
@@ -26,7 +26,7 @@ const UP_TO_DATE: &str = "BindingUpToDate";
 const COMPLETED: &str = "InitialBindingCompleted";
 const DELETED: &str = "BindingResourceDeleteSuccess";
 
-/// What the outside world looks like to one binding.
+/// Everything outside a binding that matters to it.
 #[derive(Debug)]
 pub struct Facts {
     /// Canonical path of the binding's own workspace.
@@ -66,7 +66,7 @@ pub fn reconcile(data: &Data, apis: &Apis, cluster: &str, binding: &str) {
     }
     let facts = read(data, apis, cluster, &found);
     if let Offer::Apis(_, schemas) = &facts.offer {
-        // A binding goes on serving when its schema is deleted, therefore from a copy.
+        // A binding keeps serving after its schema is deleted, so it serves from a copy.
         for schema in schemas {
             let copy = Key::new(&SCHEMAS, BOUND_SCHEMAS, "", uid(schema));
             if !data.store.has(&copy) {
@@ -226,7 +226,7 @@ fn bind(binding: &mut Value, export: &Value, schemas: &[Arc<Value>], now: &str) 
     condition::set(binding, &Condition::yes(COMPLETED), now);
 }
 
-/// Takes over the export's cluster, claims and extra annotations.
+/// Copies the export's cluster, claims and extra annotations.
 fn follow(binding: &mut Value, export: &Value, home: &str, now: &str) {
     let exported = items(export, "/spec/permissionClaims").to_vec();
     let verdict = claim::judge(&exported, items(binding, "/spec/permissionClaims"));
@@ -270,7 +270,7 @@ fn mirror_ready(binding: &mut Value, now: &str) {
     condition::set(binding, &ready, now);
 }
 
-/// Deletes all instances of the bound APIs; the binding goes when they are gone.
+/// Deletes all instances of the bound APIs; the binding is deleted when they are gone.
 fn finalize(data: &Data, key: &Key, binding: &Value) {
     if !finalizers(binding).iter().any(|finalizer| finalizer == FINALIZER) {
         return;

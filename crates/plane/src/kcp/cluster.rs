@@ -28,7 +28,7 @@ pub const BINDINGS_INITIALIZER: &str = "system:apibindings";
 pub const PHASE_LABEL: &str = "tenancy.kcp.io/phase";
 /// Annotation with the creator, as JSON.
 pub const OWNER_ANNOTATION: &str = "experimental.tenancy.kcp.io/owner";
-/// Condition that tells how far the deletion of the content is.
+/// Condition that reports the progress of deleting the content.
 pub const CONTENT_DELETED: &str = "WorkspaceContentDeleted";
 const LOCKS_ANNOTATION: &str = "internal.apis.kcp.io/resource-bindings";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
@@ -70,7 +70,7 @@ pub fn reconcile(data: &Data, cluster: &str) {
     }
 }
 
-/// The Workspace that stood for this cluster is gone, or a new one has taken its name.
+/// Whether the Workspace of this cluster is gone, or a new one has taken its name.
 fn orphaned(data: &Data, cluster: &Value) -> bool {
     let owner = |field: &str| text(cluster, &format!("/spec/owner/{field}"));
     !owner("uid").is_empty()
@@ -94,7 +94,7 @@ pub fn still_initializing(left: &[String]) -> Condition {
     Condition::no("WorkspaceInitialized", Severity::Info, "InitializerExists", message)
 }
 
-/// Works off the initializers that are ours; a workspace with none left is ready.
+/// Processes the initializers that are ours; a workspace with none left is ready.
 fn initialize(data: &Data, key: &Key, found: &Value) {
     let cluster = &*key.cluster;
     let mut done = Vec::new();
@@ -217,7 +217,7 @@ fn clean(data: &Data, key: &Key, found: &Value) {
         remove_finalizer(object, TERMINATORS_FINALIZER);
         set_phase(object, "Deleting");
     });
-    // Namespaces first: nobody puts new defaults into one that is being deleted.
+    // Namespaces first: no new default objects are created in one that is being deleted.
     for (namespace, _) in data.list(&NAMESPACES, Some(cluster)) {
         begin_namespace(data, &namespace);
     }
@@ -258,7 +258,7 @@ fn begin_namespace(data: &Data, key: &Key) {
     });
 }
 
-/// Removes an object whatever holds it.
+/// Removes an object regardless of its finalizers.
 fn remove(data: &Data, key: &Key) {
     if let Err(error) = data.store.commit(key, crate::store::Expect::Any, None) {
         tracing::debug!(resource = %key.kind.resource, name = %key.name, %error, "already removed");
@@ -297,7 +297,7 @@ fn describe(data: &Data, cluster: &str, left: &[(Kind, usize)]) -> String {
     format!("{message}; Some content in the logical cluster has finalizers remaining: {}", held.join(", "))
 }
 
-/// Removes everything that was written to a cluster after its end.
+/// Removes everything that was written to a cluster after its deletion.
 fn purge(data: &Data, cluster: &str) {
     if cluster.is_empty() || cluster.starts_with("system:") {
         return;

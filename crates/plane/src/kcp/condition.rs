@@ -3,12 +3,12 @@
 use super::object::{child, items};
 use serde_json::{Value, json};
 
-/// How grave a condition that is not true is.
+/// The severity of a condition that is not true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// Needs the attention of somebody.
     Error,
-    /// Works, but not as asked for.
+    /// Works, but not as requested.
     Warning,
     /// Will pass.
     Info,
@@ -42,7 +42,7 @@ impl Condition {
         Self { kind: kind.to_owned(), failure: Some((severity, reason.to_owned(), message.into())) }
     }
 
-    /// The same verdict under another type.
+    /// The same condition under another type.
     pub fn renamed(&self, kind: &str) -> Self {
         Self { kind: kind.to_owned(), failure: self.failure.clone() }
     }

@@ -1,7 +1,7 @@
 //! APIExport and APIBinding between v1alpha1 and v1alpha2, without loss in either direction.
 //!
-//! Each version can say things the other cannot: v1alpha2 has verbs, selectors and virtual storage, v1alpha1 has lists of
-//! names. Whatever the target cannot say travels in an annotation and is taken back from there on the way home.
+//! Each version has fields that the other lacks: v1alpha2 has verbs, selectors and virtual storage, v1alpha1 has lists of names. What the
+//! target version cannot express is kept in an annotation and restored from there when converting back.
 
 use super::object::{annotate, child, items, take_annotation, text};
 use carrick_kcp::apis::split_schema_name;
@@ -11,7 +11,7 @@ const PREFIX: &str = "apis.v1alpha2.kcp.io/";
 const V1: &str = "v1alpha1";
 const V2: &str = "v1alpha2";
 
-/// Where a list of claims lives, what its elements look like in v1alpha2, and the annotations for what does not fit.
+/// The path of a list of claims, its elements in v1alpha2, and the annotations for what does not fit.
 struct Claims {
     parent: &'static str,
     field: &'static str,

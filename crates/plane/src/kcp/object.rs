@@ -57,7 +57,7 @@ pub fn set_label(object: &mut Value, key: &str, value: impl Into<String>) {
     child(object, &["metadata", "labels"]).insert(key.to_owned(), Value::String(value.into()));
 }
 
-/// Removes and returns an annotation; a map left empty goes as well.
+/// Removes and returns an annotation; a map that becomes empty is removed too.
 pub fn take_annotation(object: &mut Value, key: &str) -> Option<String> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
@@ -82,7 +82,7 @@ pub fn add_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// Removes a finalizer; a list left empty goes as well.
+/// Removes a finalizer; a list that becomes empty is removed too.
 pub fn remove_finalizer(object: &mut Value, finalizer: &str) {
     let mut all = finalizers(object);
     all.retain(|f| f != finalizer);

@@ -1,4 +1,4 @@
-//! WorkspaceTypes: finding them, what they extend, and who may be whose child.
+//! WorkspaceTypes: finding them, what they extend, and which may be children of which.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub const TYPE_ANNOTATION: &str = "internal.tenancy.kcp.io/type";
 
 /// A type and where it is defined.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FoundType {
     /// Logical cluster of the type.
     pub cluster: Arc<str>,
     /// Canonical path of that cluster.
@@ -24,7 +24,7 @@ pub struct Found {
     pub object: Arc<Value>,
 }
 
-impl Found {
+impl FoundType {
     fn new(data: &Data, cluster: &str, name: &str) -> Option<Self> {
         let object = data.get(&TYPES, cluster, name)?;
         Some(Self { cluster: cluster.into(), path: data.path_of(cluster), object })
@@ -42,13 +42,13 @@ impl Found {
 }
 
 /// Finds a type by path, or without one in this workspace, its ancestors and the root.
-pub fn find(data: &Data, here: &str, path: &str, name: &str) -> Option<Found> {
+pub fn find(data: &Data, here: &str, path: &str, name: &str) -> Option<FoundType> {
     if !path.is_empty() {
-        return Found::new(data, &data.resolve(path)?, name);
+        return FoundType::new(data, &data.resolve(path)?, name);
     }
     let mut cluster = here.to_owned();
     loop {
-        if let Some(found) = Found::new(data, &cluster, name) {
+        if let Some(found) = FoundType::new(data, &cluster, name) {
             return Some(found);
         }
         let parent = data.cluster(&cluster).map(|object| text(&object, "/spec/owner/cluster").to_owned());
@@ -61,13 +61,13 @@ pub fn find(data: &Data, here: &str, path: &str, name: &str) -> Option<Found> {
 }
 
 /// The type of an existing workspace.
-pub fn of_cluster(data: &Data, cluster: &Value) -> Option<Found> {
+pub fn of_cluster(data: &Data, cluster: &Value) -> Option<FoundType> {
     let (path, name) = annotation(cluster, TYPE_ANNOTATION)?.rsplit_once(':')?;
     find(data, ROOT, path, name)
 }
 
 /// A type and everything it extends, itself first.
-pub fn closure(data: &Data, first: Found) -> Vec<Found> {
+pub fn closure(data: &Data, first: FoundType) -> Vec<FoundType> {
     let mut all = vec![first];
     let mut at = 0;
     while at < all.len() {
@@ -86,7 +86,7 @@ pub fn closure(data: &Data, first: Found) -> Vec<Found> {
 }
 
 /// The initializers of workspaces of these types.
-pub fn initializers(types: &[Found]) -> Vec<String> {
+pub fn initializers(types: &[FoundType]) -> Vec<String> {
     let mut all = hooks(types, "/spec/initializer");
     if types.iter().any(|kind| !items(&kind.object, "/spec/defaultAPIBindings").is_empty()) {
         all.push(BINDINGS_INITIALIZER.to_owned());
@@ -95,26 +95,26 @@ pub fn initializers(types: &[Found]) -> Vec<String> {
 }
 
 /// The terminators of workspaces of these types.
-pub fn terminators(types: &[Found]) -> Vec<String> {
+pub fn terminators(types: &[FoundType]) -> Vec<String> {
     hooks(types, "/spec/terminator")
 }
 
-fn hooks(types: &[Found], field: &str) -> Vec<String> {
+fn hooks(types: &[FoundType], field: &str) -> Vec<String> {
     let on = types.iter().filter(|kind| kind.object.pointer(field).is_some_and(|on| on == true));
-    on.map(Found::hook).collect()
+    on.map(FoundType::hook).collect()
 }
 
 /// Why a workspace of type `child` may not be created below one of type `parent`, if it may not.
-pub fn refuse_pair(parent: &[Found], child: &[Found]) -> Option<String> {
+pub fn refuse_pair(parent: &[FoundType], child: &[FoundType]) -> Option<String> {
     child
         .iter()
         .find_map(|kind| refuse(kind, "limitAllowedParents", "parent", parent))
         .or_else(|| parent.iter().find_map(|kind| refuse(kind, "limitAllowedChildren", "child", child)))
 }
 
-fn refuse(kind: &Found, limit: &str, role: &str, other: &[Found]) -> Option<String> {
+fn refuse(kind: &FoundType, limit: &str, role: &str, other: &[FoundType]) -> Option<String> {
     let limit = kind.object.pointer(&format!("/spec/{limit}"))?;
-    let implemented: Vec<String> = other.iter().map(Found::full_name).collect();
+    let implemented: Vec<String> = other.iter().map(FoundType::full_name).collect();
     let other_name = implemented.first().cloned().unwrap_or_default();
     if flag(limit, "/none") {
         let other = if role == "parent" { "parent" } else { "children" };
@@ -160,9 +160,9 @@ pub fn reconcile(data: &Data, cluster: &str, type_name: &str) {
 mod tests {
     use super::*;
 
-    fn kind(name: &str, spec: &Value) -> Found {
+    fn kind(name: &str, spec: &Value) -> FoundType {
         let object = Arc::new(json!({"metadata": {"name": name}, "spec": spec}));
-        Found { cluster: ROOT.into(), path: ROOT.into(), object }
+        FoundType { cluster: ROOT.into(), path: ROOT.into(), object }
     }
 
     #[test]

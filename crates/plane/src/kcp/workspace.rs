@@ -1,4 +1,4 @@
-//! Workspaces: from creation through scheduling to Ready, and their end.
+//! Workspaces: from creation through scheduling to Ready, and their deletion.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ const CLUSTER_ANNOTATION: &str = "internal.tenancy.kcp.io/cluster";
 const SHARD_ANNOTATION: &str = "internal.tenancy.kcp.io/shard";
 const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
 
-/// Brings one Workspace up to date with the steps a client of kcp sees.
+/// Reconciles one Workspace, in the same steps that clients of kcp see.
 pub fn reconcile(data: &Data, parent: &str, workspace: &str) {
     let key = Key::new(&WORKSPACES, parent, "", workspace);
     let Some(found) = data.get(&WORKSPACES, parent, workspace) else { return };
@@ -127,7 +127,7 @@ fn set_phase(workspace: &mut Value, phase: &str) {
     set_label(workspace, PHASE_LABEL, phase);
 }
 
-/// Takes over how far the logical cluster is.
+/// Copies phase and conditions from the logical cluster.
 fn mirror(workspace: &mut Value, cluster: &Value) {
     let left = strings(cluster, "/status/initializers");
     let phase = text(cluster, "/status/phase");
@@ -154,7 +154,7 @@ fn mirror(workspace: &mut Value, cluster: &Value) {
     }
 }
 
-/// Deletes the logical cluster, then lets the Workspace go.
+/// Deletes the logical cluster, then releases the Workspace.
 fn end(data: &Data, key: &Key, workspace: &Value) {
     let cluster = annotation(workspace, CLUSTER_ANNOTATION).unwrap_or_default();
     let inner = Key::new(&CLUSTERS, cluster, "", SELF);

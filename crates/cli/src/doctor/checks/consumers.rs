@@ -31,7 +31,7 @@ fn judge(facts: &Facts, binding: &Value, requested: &[PermissionClaim]) -> Optio
     let conditions = binding["status"]["conditions"].as_array();
     let ready = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == "Ready"));
     if ready.is_none_or(|ready| ready["status"] != "True") {
-        let message = ready.and_then(|ready| ready["message"].as_str()).unwrap_or("kcp has not said why");
+        let message = ready.and_then(|ready| ready["message"].as_str()).unwrap_or("kcp gives no reason");
         let text = format!("APIBinding {name} in workspace {cluster} is not ready: {message}");
         return Some(
             Finding::amber(text)
@@ -78,7 +78,7 @@ fn shown(claim: &PermissionClaim) -> String {
 mod tests {
     use super::super::Severity::{Amber, Green};
     use super::*;
-    use crate::doctor::facts::Seen;
+    use crate::doctor::facts::Lookup;
 
     fn binding(export: &str, ready: &str, claims: &[(&str, &str)]) -> Value {
         let claims: Vec<_> = claims
@@ -95,7 +95,7 @@ mod tests {
     fn found(bindings: Vec<Value>) -> Vec<Finding> {
         let claims = json!([{ "resource": "events", "all": true }, { "resource": "secrets", "all": true }]);
         let export = json!({ "metadata": { "name": "e" }, "spec": { "permissionClaims": claims } });
-        let mut facts = Facts { export: Seen::There(export), bindings, ..Facts::default() };
+        let mut facts = Facts { export: Lookup::There(export), bindings, ..Facts::default() };
         facts.kcp.url = "https://h/clusters/root:p".to_owned();
         consumers(&facts)
     }

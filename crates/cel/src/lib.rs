@@ -15,7 +15,7 @@
 //! run on a thread with a stack that fits (`stack`). An evaluation that takes more than a million steps is stopped:
 //! parts, elements, comparisons and handled text all count, so time and memory are bounded whatever the data.
 //!
-//! # Differences from the reference agent (cel-go), for mutations
+//! # Differences from cel-go as kcp's api-syncagent uses it, for mutations
 //!
 //! Of the 95 recorded cases 72 agree. The other 23 differ on purpose, and are listed in `tests/vectors.rs`:
 //!

@@ -117,7 +117,7 @@ fn errors_point_at_the_faulty_place() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart_from_wrong_rules() {
+fn wrong_usage_is_distinguished_from_wrong_rules() {
     let cases: &[&[&str]] = &[
         &["template"],
         &["template", "x", "-f", "y"],
@@ -242,7 +242,7 @@ fn questions_may_share_data() {
 }
 
 #[test]
-fn lines_that_are_no_questions_are_answered_too() {
+fn lines_that_are_not_questions_are_answered_too() {
     let input = "{\"template\":\"a\"}\nnonsense\n\n{}\n{\"template\":7}\n\u{0}\n{\"template\":\"b\",\"more\":[]}";
     let (code, told, _) = carrick(&["template", "--batch"], input);
     let lines: Vec<&str> = told.lines().collect();
@@ -271,7 +271,7 @@ fn a_batch_is_a_conversation() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_error() {
+fn a_reader_that_stops_early_is_not_an_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_carrick"))
         .args(["toolkit", "cel", "--batch"])
         .stdin(Stdio::piped())

@@ -239,7 +239,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
         self.shared.state.lock().added()
     }
 
-    /// How long the key has waited that waits longest; zero if none does.
+    /// How long the oldest waiting key has waited; zero if none waits.
     pub fn oldest(&self) -> Duration {
         let oldest = self.shared.state.lock().oldest();
         oldest.map(|since| since.elapsed()).unwrap_or_default()

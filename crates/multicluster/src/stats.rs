@@ -78,7 +78,7 @@ impl ControllerStats {
         self.queue.added()
     }
 
-    /// How long the key has waited that waits longest.
+    /// How long the oldest waiting key has waited.
     pub(crate) fn oldest(&self) -> Duration {
         self.queue.oldest()
     }

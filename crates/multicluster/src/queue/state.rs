@@ -376,7 +376,7 @@ impl<K: HasCluster + Eq + Hash + Clone> QueueState<K> {
         self.added
     }
 
-    /// Since when the key waits that waits longest.
+    /// Since when the oldest waiting key waits.
     pub(super) fn oldest(&self) -> Option<Instant> {
         let waiting = |entry: &KeyState| match entry.phase {
             Phase::Queued { trigger, .. } => Some(trigger.since),

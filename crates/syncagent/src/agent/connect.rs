@@ -14,8 +14,8 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::Backoff;
 use super::health::Part;
+use super::retry::Backoff;
 
 /// Why the agent does not know where to work.
 #[derive(Debug, Error)]

@@ -15,12 +15,12 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::Backoff;
 use super::catalog::Catalog;
 use super::connect::resource;
 use super::events::{Recorder, Type};
 use super::health::{Health, Part};
 use super::metrics::{Metrics, Outcome};
+use super::retry::{Backoff, Retry};
 use crate::api::AGENT_NAME;
 use crate::rules::export::{ExportChange, Published, apply};
 use crate::rules::metadata::annotation;
@@ -90,16 +90,9 @@ impl Export {
         let mut events = pin!(watch(self.client.clone(), resource(&API_EXPORT), options));
         let mut seen = Seen::default();
         let mut known = false;
-        let mut backoff = Backoff::for_objects();
         let mut pace = Pace::default();
-        let mut retry: Option<Instant> = None;
+        let mut retry = Retry::for_objects();
         loop {
-            let again = async {
-                match retry {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 () = stop.cancelled() => return,
                 changed = catalog.changed() => {
@@ -109,11 +102,11 @@ impl Export {
                     known = true;
                 }
                 Some(event) = events.next() => seen.on(event, &part),
-                () = again => {}
+                () = retry.due() => {}
             }
             let (true, Some(export)) = (known, &seen.export) else { continue };
             if let Some(at) = pace.not_before() {
-                retry = Some(at);
+                retry.set(Some(at));
                 continue;
             }
             let now = Arc::clone(&catalog.borrow_and_update());
@@ -125,8 +118,7 @@ impl Export {
                 Ok(newer) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Success);
                     writes.works();
-                    backoff.reset();
-                    retry = None;
+                    retry.succeeded();
                     if let Some(newer) = newer {
                         pace.wrote();
                         seen.take(newer);
@@ -145,7 +137,7 @@ impl Export {
                         writes.fails(&problem);
                         self.show(seen.export.as_ref(), Some(problem));
                     }
-                    retry = Some(Instant::now() + backoff.pause());
+                    retry.failed();
                 }
             }
         }

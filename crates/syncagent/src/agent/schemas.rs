@@ -18,7 +18,6 @@ use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::Backoff;
 use super::catalog::{self, Catalog, Problem, published_resources};
 use super::connect::resource;
 use super::events::{Recorder, Type};
@@ -26,6 +25,7 @@ use super::export::Exported;
 use super::health::Health;
 use super::metrics::{Metrics, Outcome, reason};
 use super::objects::Troubles;
+use super::retry::Retry;
 use super::rights::Granted;
 use crate::api::{AGENT_NAME, GROUP, PublishedResource, SOURCE_KIND, VERSION};
 use crate::rules::metadata::{annotation, label, set};
@@ -164,7 +164,7 @@ impl Schemas {
         let mut troubles = self.troubles.clone();
         let mut granted = self.granted.clone();
         let part = self.health.part(format!("schema and status of PublishedResource {name}"));
-        let mut backoff = Backoff::for_objects();
+        let mut retry = Retry::for_objects();
         let mut done: Option<Case> = None;
         let mut told = None;
         loop {
@@ -174,7 +174,7 @@ impl Schemas {
                 Case::of(&now, (&exported, &troubles, &granted.borrow_and_update()), name)
             };
             let Some(case) = case else { return };
-            let mut pause = None;
+            retry.set(None);
             let mut outage = None;
             let settled = case.pr.metadata.deletion_timestamp.is_some() || case.is_pending();
             if done.as_ref() != Some(&case) && !settled {
@@ -182,7 +182,7 @@ impl Schemas {
                 match self.reconcile(&case).await {
                     Ok(()) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Success);
-                        backoff.reset();
+                        retry.succeeded();
                         told = None;
                         done = Some(case);
                     }
@@ -208,7 +208,7 @@ impl Schemas {
                         if matches!(error, SchemasError::Invalid(_) | SchemasError::Schema(_)) {
                             done = Some(case);
                         } else {
-                            pause = Some(backoff.pause());
+                            retry.failed();
                         }
                     }
                 }
@@ -217,18 +217,12 @@ impl Schemas {
                 Some(problem) => part.fails(&problem),
                 None => part.works(),
             }
-            let again = async {
-                match pause {
-                    Some(pause) => tokio::time::sleep(pause).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 changed = catalog.changed() => if changed.is_err() { return },
                 () = changes(&mut exported) => {}
                 () = changes(&mut troubles) => {}
                 () = changes(&mut granted) => {}
-                () = again => {}
+                () = retry.due() => {}
             }
         }
     }
@@ -282,7 +276,7 @@ impl Schemas {
     }
 
     /// Makes sure that the schema exists and names its owner. Its spec never changes: another spec has another name.
-    async fn publish(&self, entry: &catalog::Entry) -> Result<(), SchemasError> {
+    async fn publish(&self, entry: &catalog::CatalogEntry) -> Result<(), SchemasError> {
         let kind = resource(&API_RESOURCE_SCHEMA);
         let name = &entry.schema_name;
         let failed = |action, source| SchemasError::Kcp { action, name: name.clone(), source };
@@ -313,7 +307,7 @@ impl Schemas {
     }
 
     /// The JSON of the schema. Its CRD is read anew, and nothing but the text is left of it.
-    async fn schema_of(&self, entry: &catalog::Entry) -> Result<Vec<u8>, SchemasError> {
+    async fn schema_of(&self, entry: &catalog::CatalogEntry) -> Result<Vec<u8>, SchemasError> {
         let (pr, stale) = (&entry.pr, || SchemasError::Stale(entry.pr.metadata.name.clone()));
         let crd = entry.definition.read(&self.local).await;
         let crd = crd.map_err(|source| SchemasError::Local { name: entry.crd.name.clone(), source })?;
@@ -348,7 +342,7 @@ impl Schemas {
 /// One PublishedResource with what the catalog says about it. Equal cases need no second look.
 struct Case {
     pr: Arc<PublishedResource>,
-    entry: Option<catalog::Entry>,
+    entry: Option<catalog::CatalogEntry>,
     problem: Option<Problem>,
     exported: Option<Result<(), String>>,
     export: String,

@@ -28,7 +28,7 @@ struct Model {
     origin: Option<Value>,
     destination: Option<Value>,
     state: State,
-    others: Vec<(Place, Value)>,
+    others: Vec<(ObjectAddress, Value)>,
     let_go: bool,
     events: Vec<Event>,
     revision: u64,
@@ -109,7 +109,7 @@ impl Model {
         decide(rules, seen)
     }
 
-    fn slot(&mut self, at: &Place) -> &mut Option<Value> {
+    fn slot(&mut self, at: &ObjectAddress) -> &mut Option<Value> {
         match (at.kind.kind.as_str(), at.side) {
             ("Secret", Side::Service) => &mut self.origin,
             ("Secret", Side::Kcp) => &mut self.destination,
@@ -118,7 +118,7 @@ impl Model {
         }
     }
 
-    fn touch(&mut self, at: &Place) {
+    fn touch(&mut self, at: &ObjectAddress) {
         self.revision += 1;
         let revision = self.revision.to_string();
         let slot = self.slot(at);
@@ -521,7 +521,8 @@ fn objects_held_together_with_their_primary_are_released_with_it() {
         plural: "secrets".into(),
         namespaced: true,
     };
-    let at = Place { side: Side::Kcp, kind: kind.into(), namespace: Some("default".into()), name: "creds".into() };
+    let at =
+        ObjectAddress { side: Side::Kcp, kind: kind.into(), namespace: Some("default".into()), name: "creds".into() };
     let mut model = Model::with_source(json!({}));
     model.settle(&rules(json!({})));
     model.others = vec![(at.clone(), secret)];

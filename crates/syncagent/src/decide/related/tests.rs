@@ -183,7 +183,7 @@ impl World {
             }
         }
         for (key, record) in unnamed(state, &rules.related, &view.seen) {
-            let get = |at: &Place| self.objects.get(&at.to_string()).cloned();
+            let get = |at: &ObjectAddress| self.objects.get(&at.to_string()).cloned();
             let (origin, copy, others) = (get(&record.origin), get(&record.copy), self.others(primary, &record));
             view.dropped.push(DroppedSeen { key, record, origin, copy, others });
         }
@@ -204,7 +204,7 @@ impl World {
             for (_, object) in self.objects.iter().filter(|(name, _)| name.starts_with(&prefix)) {
                 let text = |key: &str| object["metadata"][key].as_str().unwrap().to_owned();
                 let (namespace, name) = (Some(text("namespace")), text("name"));
-                let at = Place { side, kind: kind.clone(), namespace, name };
+                let at = ObjectAddress { side, kind: kind.clone(), namespace, name };
                 let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
                 strays.push(Stray { entry, at, object: object.clone(), others: self.others(primary, &record) });
             }

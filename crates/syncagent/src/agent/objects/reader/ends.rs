@@ -1,8 +1,8 @@
-//! What is to be taken back: found out by asking the servers themselves, and only if it was so for a while.
+//! What is to be withdrawn: determined by asking the servers themselves, and only if it stays that way for a while.
 //!
 //! ```text
 //!  primary stays   what is remembered or marked, but not named ──▶ both primaries there? ──▶ read anew ──▶ grace ──▶ dropped, strays
-//!  primary goes    all that is named, remembered or marked; what nobody may reach any more holds nobody
+//!  primary goes    all that is named, remembered or marked; what is out of reach for good holds nobody up
 //! ```
 
 use std::collections::HashSet;
@@ -11,26 +11,27 @@ use carrick_client::{Client, ListOptions};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::watches::{gvr_of, written};
-use super::{Forbidden, Read, ReadError, Reader, Unseen, no_kind, sides, way_out};
+use super::error::{Forbidden, ReadError, no_kind, way_out};
+use super::{RelatedRead, RelatedReader, Unseen, sides};
 use crate::agent::objects::kinds::resource;
 use crate::agent::objects::others;
 use crate::agent::objects::reach::Reaching;
+use crate::agent::objects::related::{gvr_of, written};
 use crate::api::{CleanupPolicy, Origin};
 use crate::decide::state::{Remembered, entry_key};
-use crate::decide::{DroppedSeen, Other, Place, Record, RelatedSeen, Side, Stray, is_stray, unnamed};
+use crate::decide::{DroppedSeen, ObjectAddress, Other, Record, RelatedSeen, Side, Stray, is_stray, unnamed};
 use crate::rules::ApiKind;
 use crate::rules::provenance::Provenance;
 use crate::rules::related::{Gvr, Related};
 
-impl Reader<'_> {
+impl RelatedReader<'_> {
     /// All related objects of a primary that stays.
-    pub async fn read(&self) -> Result<Read, ReadError> {
-        let Some(copy) = self.copy else { return Ok(Read::nothing()) };
+    pub async fn read(&self) -> Result<RelatedRead, ReadError> {
+        let Some(copy) = self.copy else { return Ok(RelatedRead::nothing()) };
         let mut read = self.named(copy, false).await;
         let strange = self.strange(&read);
         let is_doubtful = !strange.is_empty() || !self.unnamed(&read).is_empty() || !self.unrecorded(&read).is_empty();
-        // Nothing is taken back on the word of a cache, nor unless both primaries are really there.
+        // Nothing is withdrawn on the word of a cache, nor unless both primaries are really there.
         if is_doubtful && self.are_there(copy).await? {
             read = self.named(copy, true).await;
             self.add_absent(&mut read, &strange).await;
@@ -47,18 +48,18 @@ impl Reader<'_> {
     }
 
     /// All related objects of a primary that is being deleted.
-    pub async fn read_last(&self) -> Result<Read, ReadError> {
+    pub async fn read_last(&self) -> Result<RelatedRead, ReadError> {
         let mut read = match self.copy {
             Some(copy) => self.named(copy, true).await,
-            None => Read::nothing(),
+            None => RelatedRead::nothing(),
         };
-        // A server that does not answer may hide what must be taken back. Rules that fail hide nothing: what was done is remembered.
+        // A server that does not answer may hide what must be withdrawn. Rules that fail hide nothing: what was done is remembered.
         for (entry, rules) in self.rules.related.iter().enumerate() {
             if !read.view.unknown.contains(&entry) {
                 self.is_granted("resolve", &rules.identifier);
             }
         }
-        // All of them are asked, so that their time begins to count.
+        // All of them are checked, so that the grace period starts for each.
         let mut hiding = None;
         for (at, problem) in read.problems.iter().enumerate() {
             let may_hide = match problem {
@@ -100,8 +101,8 @@ impl Reader<'_> {
         Ok(read)
     }
 
-    /// Positions of entries of which marked copies are seen that are neither named nor remembered, nor used by anybody else.
-    fn strange(&self, read: &Read) -> Vec<usize> {
+    /// Positions of entries with marked copies that are neither named nor remembered, nor used by anybody else.
+    fn strange(&self, read: &RelatedRead) -> Vec<usize> {
         let mut strange = Vec::new();
         for (entry, rules) in self.rules.related.iter().enumerate() {
             if rules.policy != CleanupPolicy::MatchOrigin || read.view.unknown.contains(&entry) {
@@ -109,10 +110,10 @@ impl Reader<'_> {
             }
             let ((_, side), gvr) = (sides(rules.origin), &rules.destination);
             let marks = self.marks(rules);
-            let places = self.shared.related.marked(&self.user, side, gvr, &self.key.cluster, &marks.key());
-            let places =
-                places.unwrap_or_default().into_iter().map(|(namespace, name)| place(side, gvr, namespace, name));
-            let mut strays = places.filter(|at| is_stray(at, self.state, &self.rules.related, &read.view.seen));
+            let marked = self.shared.related.marked(&self.user, side, gvr, &self.key.cluster, &marks.key());
+            let addresses =
+                marked.unwrap_or_default().into_iter().map(|(namespace, name)| address(side, gvr, namespace, name));
+            let mut strays = addresses.filter(|at| is_stray(at, self.state, &self.rules.related, &read.view.seen));
             if strays.any(|at| self.users_of(&at).is_empty()) {
                 strange.push(entry);
             }
@@ -120,8 +121,8 @@ impl Reader<'_> {
         strange
     }
 
-    /// Adds what is not named any more, and has not been for a while.
-    async fn add_absent(&self, read: &mut Read, strange: &[usize]) {
+    /// Adds what is no longer named, and has not been for a while.
+    async fn add_absent(&self, read: &mut RelatedRead, strange: &[usize]) {
         let unnamed = self.unnamed(read);
         let mut strays = Vec::new();
         for (entry, rules) in self.rules.related.iter().enumerate() {
@@ -140,8 +141,6 @@ impl Reader<'_> {
             records.chain(strays.iter().map(stray_name)).chain(unrecorded.iter().map(Remembered::to_string)).collect();
         let context = &self.shared.context;
         let lasting = self.shared.related.absences.all(&self.user, &names, Instant::now(), context.timing.grace);
-        // Who asks what would be done does not ask twice.
-        let lasting = if context.explained.is_some() { names.iter().cloned().collect() } else { lasting };
         if lasting.len() < names.len() {
             read.unseen = Unseen::Appearance;
         }
@@ -164,8 +163,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Originals in kcp that the reference agent has held for this primary, without a record, and that are not named any more.
-    fn unrecorded(&self, read: &Read) -> Vec<Remembered> {
+    /// Originals in kcp that the reference agent has held for this primary, without a record, and that are no longer named.
+    fn unrecorded(&self, read: &RelatedRead) -> Vec<Remembered> {
         let related = &self.rules.related;
         let is_unknown = |entry: &usize| related.get(*entry).is_some_and(|rules| rules.origin == Origin::Kcp);
         if read.view.unknown.iter().any(is_unknown) {
@@ -186,7 +185,7 @@ impl Reader<'_> {
         unrecorded
     }
 
-    /// One of them as it is now. Where its copy is nobody knows; marks lead there. One that may be a primary itself is left alone.
+    /// One of them as it is now. Nobody knows where its copy is; marks lead there. One that may be a primary itself is left alone.
     async fn held_by_another_agent(&self, remembered: &Remembered) -> Result<Option<DroppedSeen>, ReadError> {
         let failed = |source| ReadError::Server { identifier: self.rules.name.clone(), source };
         let Some(kind) = others::kind_of(self.kcp, remembered).await.map_err(failed)? else { return Ok(None) };
@@ -194,15 +193,15 @@ impl Reader<'_> {
             return Ok(None);
         }
         let namespace = kind.namespaced.then(|| remembered.namespace.clone());
-        let at = Place { side: Side::Kcp, kind: kind.into(), namespace, name: remembered.name.clone() };
+        let at = ObjectAddress { side: Side::Kcp, kind: kind.into(), namespace, name: remembered.name.clone() };
         let key = entry_key(&self.key.cluster, &remembered.namespace, &remembered.name);
         let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
         let origin = self.original(&record).await?;
         Ok(Some(DroppedSeen { key, origin, copy: None, others: self.users_of(&at), record }))
     }
 
-    /// What is remembered and not named any more, as far as that is known.
-    fn unnamed(&self, read: &Read) -> Vec<(String, Record)> {
+    /// What is remembered but no longer named, as far as that is known.
+    fn unnamed(&self, read: &RelatedRead) -> Vec<(String, Record)> {
         let mut unnamed = unnamed(self.state, &self.rules.related, &read.view.seen);
         unnamed.retain(|(_, record)| self.entry_of(record).is_none_or(|entry| !read.view.unknown.contains(&entry)));
         unnamed
@@ -260,13 +259,13 @@ impl Reader<'_> {
         }
     }
 
-    async fn object(&self, record: &Record, at: &Place) -> Result<Option<Value>, ReadError> {
+    async fn object(&self, record: &Record, at: &ObjectAddress) -> Result<Option<Value>, ReadError> {
         let found = self.client(at.side).get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await;
         found.map_err(|source| ReadError::of(&record.identifier, at.side, &gvr_of(at), source))
     }
 
     /// Adds who else uses the objects.
-    fn add_others(&self, read: &mut Read) {
+    fn add_others(&self, read: &mut RelatedRead) {
         for seen in &mut read.view.seen {
             if let Some(rules) = self.rules.related.get(seen.entry) {
                 seen.others = self.shared.others(self.rules, self.key, &seen.record(rules));
@@ -274,7 +273,7 @@ impl Reader<'_> {
         }
     }
 
-    /// All copies that carry the marks of an entry and are neither named nor remembered, as the server says.
+    /// All copies with the marks of an entry that are neither named nor remembered, as the server says.
     async fn strays(&self, entry: usize, rules: &Related, seen: &[RelatedSeen]) -> Result<Vec<Stray>, ReadError> {
         let ((_, side), gvr, marks) = (sides(rules.origin), &rules.destination, self.marks(rules));
         let failed = |source| ReadError::of(&rules.identifier, side, gvr, source);
@@ -289,7 +288,7 @@ impl Reader<'_> {
         for object in listed {
             let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
             let namespace = kind.kind.namespaced.then(|| text("namespace"));
-            let at = Place { side, kind: kind.kind.clone(), namespace, name: text("name") };
+            let at = ObjectAddress { side, kind: kind.kind.clone(), namespace, name: text("name") };
             if is_stray(&at, self.state, &self.rules.related, seen) {
                 let others = self.users_of(&at);
                 strays.push(Stray { entry, at, object, others });
@@ -299,7 +298,7 @@ impl Reader<'_> {
     }
 
     /// Other primaries that use an object, as a copy or as an original.
-    fn users_of(&self, at: &Place) -> Vec<Other> {
+    fn users_of(&self, at: &ObjectAddress) -> Vec<Other> {
         let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
         self.shared.others(self.rules, self.key, &record)
     }
@@ -308,25 +307,25 @@ impl Reader<'_> {
         Provenance::of(self.key, &self.rules.name, &rules.identifier, &self.rules.agent_name)
     }
 
-    /// Whether a right is missing so clearly, or has been for so long, that the end of a primary does not wait for it any more.
+    /// Whether a right is missing so clearly, or has been for so long, that the end of a primary no longer waits for it.
     async fn is_final(&self, deed: &str, problem: &ReadError) -> bool {
         let ReadError::Forbidden(problem) = problem else { return false };
         let Forbidden { identifier, side, gvr, source, .. } = &**problem;
         if *side == Side::Kcp {
-            let reach = Reaching { reach: &self.shared.reach, kcp: self.kcp, order: &self.user.1 };
-            return reach.is_lost(&place(*side, gvr, String::new(), identifier.clone()), source).await;
+            let reach = Reaching { reach: &self.shared.reach, kcp: self.kcp, order: self.key };
+            return reach.is_lost(&address(*side, gvr, String::new(), identifier.clone()), source).await;
         }
         let (related, grace) = (&self.shared.related, self.shared.context.timing.grace);
         related.refusals.one(&self.user, &format!("{deed} {identifier}"), Instant::now(), grace)
     }
 
-    /// Nothing was missing, so its time does not count any more.
+    /// The right is there: the grace period starts anew should it be missing later.
     fn is_granted(&self, deed: &str, identifier: &str) {
         self.shared.related.refusals.forget_one(&self.user, &format!("{deed} {identifier}"));
     }
 
-    /// Whether an object may be written, as far as is known. What may not be is told.
-    fn can_reach(&self, rules: &Related, at: &Place, problems: &mut Vec<ReadError>) -> bool {
+    /// Whether an object may be written, as far as is known. One that may not is reported.
+    fn can_reach(&self, rules: &Related, at: &ObjectAddress, problems: &mut Vec<ReadError>) -> bool {
         let (related, grace) = (&self.shared.related, self.shared.context.timing.grace);
         if !related.refusals.has(&self.user, &written(&at.to_string()), Instant::now(), grace) {
             return true;
@@ -336,8 +335,8 @@ impl Reader<'_> {
         false
     }
 
-    /// Leaves out what consumers do not let the agent write any more: nobody can take it back.
-    fn leave_behind(&self, read: &mut Read) {
+    /// Leaves out what consumers no longer let the agent write: nobody can withdraw it.
+    fn leave_behind(&self, read: &mut RelatedRead) {
         let mut lost = HashSet::new();
         let (related, problems) = (&self.rules.related, &mut read.problems);
         for (number, seen) in read.view.seen.iter_mut().enumerate() {
@@ -371,8 +370,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether known copies of an entry are still on their way out. Marked ones are looked for only then.
-fn is_busy(read: &Read, entry: usize, rules: &Related) -> bool {
+/// Whether known copies of an entry are still being deleted. Marked ones are looked for only after that.
+fn is_busy(read: &RelatedRead, entry: usize, rules: &Related) -> bool {
     let seen = read.view.seen.iter().filter(|seen| seen.entry == entry);
     let seen = seen.map(|seen| (&seen.destination, &seen.others));
     let dropped = read.view.dropped.iter().filter(|dropped| dropped.record.identifier == rules.identifier);
@@ -380,8 +379,8 @@ fn is_busy(read: &Read, entry: usize, rules: &Related) -> bool {
     seen.chain(dropped).any(|(copy, others)| copy.is_some() && !others.iter().any(|other| other.copy))
 }
 
-/// Where an object is of which only names are known.
-fn place(side: Side, gvr: &Gvr, namespace: String, name: String) -> Place {
+/// The address of an object of which only names are known.
+fn address(side: Side, gvr: &Gvr, namespace: String, name: String) -> ObjectAddress {
     let kind = ApiKind {
         group: gvr.group.clone(),
         version: gvr.version.clone(),
@@ -389,5 +388,10 @@ fn place(side: Side, gvr: &Gvr, namespace: String, name: String) -> Place {
         plural: gvr.resource.clone(),
         namespaced: !namespace.is_empty(),
     };
-    Place { side, kind: kind.into(), namespace: Some(namespace).filter(|namespace| !namespace.is_empty()), name }
+    ObjectAddress {
+        side,
+        kind: kind.into(),
+        namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
+        name,
+    }
 }

@@ -1,19 +1,33 @@
 //! One answer to a scrape: samples, gathered by metric, in Prometheus' text format.
+//!
+//! Why not the crate `prometheus-client`: it writes OpenMetrics only. There the bound of a bucket is `le="1.0"` where this is `le="1"`, and
+//! the header of a counter lacks `_total`, so that every time series of a histogram and the type of every counter would change for those
+//! who scrape `text/plain; version=0.0.4`. Both are hard-wired. Most numbers are read at the moment of a scrape, for which it has no more
+//! to offer than the writer below.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
-use carrick_multicluster::metrics::Durations;
+use crate::stats::Durations;
 
-use super::family::{ALL, Family};
+/// One metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    /// `gauge`, `counter` or `histogram`.
+    pub kind: &'static str,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it measures.
+    pub help: &'static str,
+}
 
 /// Samples that are gathered for one answer.
 #[derive(Debug, Default)]
 pub struct Page {
     /// Lines by the name of their metric: all lines of a metric must follow each other.
     lines: BTreeMap<&'static str, String>,
-    /// What other libraries have rendered already.
-    more: String,
 }
 
 impl Page {
@@ -35,21 +49,15 @@ impl Page {
         let _ = writeln!(lines, "{name}_count{labels} {}", durations.count);
     }
 
-    /// Adds what another library has rendered.
-    pub fn append(&mut self, text: &str) {
-        self.more.push_str(text);
-    }
-
-    /// The whole text.
-    pub fn text(self) -> String {
+    /// The text of these metrics, in this order; without those that have no sample.
+    pub fn text<'a>(&self, families: impl IntoIterator<Item = &'a Family>) -> String {
         let mut text = String::new();
-        for family in ALL {
-            if let Some(lines) = self.lines.get(family.name) {
-                let Family { name, kind, help, .. } = family;
+        for Family { name, kind, help, .. } in families {
+            if let Some(lines) = self.lines.get(name) {
                 let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{lines}");
             }
         }
-        text + &self.more
+        text
     }
 }
 
@@ -66,21 +74,18 @@ fn escape(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::metrics::family::{LEADER, SYNCED_OBJECTS};
+
+    const ONE: Family = Family { name: "one", kind: "gauge", labels: &["a"], help: "One." };
+    const TWO: Family = Family { name: "two", kind: "gauge", labels: &["a"], help: "Two." };
 
     #[test]
     fn lines_of_one_metric_follow_each_other_whatever_the_order_of_samples() {
         let mut page = Page::default();
-        page.sample(&SYNCED_OBJECTS, &["a"], 1);
-        page.sample(&LEADER, &["quote\"d"], 0);
-        page.sample(&SYNCED_OBJECTS, &["b"], 2);
-        let text = page.text();
+        page.sample(&ONE, &["a"], 1);
+        page.sample(&TWO, &["quote\"d"], 0);
+        page.sample(&ONE, &["b"], 2);
+        let text = page.text(&[ONE, TWO]);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        let wanted = [
-            r#"sync_agent_synced_objects{publishedresource="a"} 1"#,
-            r#"sync_agent_synced_objects{publishedresource="b"} 2"#,
-            r#"leader_election_master_status{name="quote\"d"} 0"#,
-        ];
-        assert_eq!(lines, wanted);
+        assert_eq!(lines, [r#"one{a="a"} 1"#, r#"one{a="b"} 2"#, r#"two{a="quote\"d"} 0"#]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the watches have told, and what was made of it.
+//! What the watches have reported, and the entries that were built from it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use carrick_client::watch::Event;
 use carrick_client::{Client, Error, Object};
 use futures::{StreamExt, stream};
 
-use super::build::{self, Listed, Made, Outcome};
-use super::cache::Cache;
+use super::build::{self, EntryCache, ListedResource, Outcome};
+use super::cache::WatchCache;
 use super::definition::{Definition, fetch};
-use super::kinds::{Answer, Kinds, Wanted};
-use super::{Catalog, Problem};
+use super::entry::{Catalog, Problem};
+use super::kinds::{KindAnswer, ServedKinds, Wanted};
 use crate::agent::health::Part;
 use crate::api::{PublishedResource, VERSION};
 use crate::rules::AgentDefaults;
@@ -21,19 +21,19 @@ const CRD_OF_PUBLISHED_RESOURCES: &str = "publishedresources.syncagent.kcp.io";
 /// How many CRDs are asked for at once. Each may take megabytes.
 const READS: usize = 4;
 
-/// What both watches have told.
-pub(super) struct Shelf {
+/// What both watches have reported so far, and the entries that were built from it.
+pub(super) struct Inputs {
     local: Client,
     defaults: AgentDefaults,
-    resources: Cache<Listed>,
-    crds: Cache<Header>,
-    made: Made,
+    resources: WatchCache<ListedResource>,
+    crds: WatchCache<CrdHeader>,
+    made: EntryCache,
     conditions: bool,
 }
 
 /// What is kept of a CRD.
 #[derive(Debug)]
-struct Header {
+struct CrdHeader {
     uid: Arc<str>,
     generation: i64,
     version: Arc<str>,
@@ -41,14 +41,14 @@ struct Header {
     kind: Option<String>,
 }
 
-impl Shelf {
+impl Inputs {
     /// Nothing is known yet.
     pub(super) fn new(local: Client, defaults: AgentDefaults) -> Self {
-        let (resources, crds) = (Cache::default(), Cache::default());
-        Self { local, defaults, resources, crds, made: Made::default(), conditions: false }
+        let (resources, crds) = (WatchCache::default(), WatchCache::default());
+        Self { local, defaults, resources, crds, made: EntryCache::default(), conditions: false }
     }
 
-    /// Whether both watches have told everything once.
+    /// Whether both watches have listed everything once.
     pub(super) fn is_complete(&self) -> bool {
         self.resources.synced() && self.crds.synced()
     }
@@ -58,7 +58,7 @@ impl Shelf {
         self.resources.objects().len()
     }
 
-    /// Takes note of a PublishedResource.
+    /// Takes in an event of the watch of PublishedResources.
     pub(super) fn on_pr(&mut self, event: Event, part: &Part) {
         match event {
             Event::Begin => self.resources.begin(),
@@ -78,7 +78,7 @@ impl Shelf {
         }
     }
 
-    /// Takes note of a CRD.
+    /// Takes in an event of the watch of CRDs.
     pub(super) fn on_crd(&mut self, event: Event, part: &Part) {
         match event {
             Event::Begin => self.crds.begin(),
@@ -88,7 +88,7 @@ impl Shelf {
                 // The kind is part of the spec, which stays the same within a generation.
                 let known = known.filter(|known| known.uid == *uid && known.generation == *generation);
                 let kind = known.and_then(|known| known.kind.clone());
-                let header = Header { uid: uid.clone(), generation: *generation, version: version.clone(), kind };
+                let header = CrdHeader { uid: uid.clone(), generation: *generation, version: version.clone(), kind };
                 self.crds.insert(&object.name, header);
             }
             Event::Deleted(object) => self.crds.remove(&object.name),
@@ -102,7 +102,7 @@ impl Shelf {
         }
     }
 
-    /// Reads CRDs of which something new is to be made, one after the other.
+    /// Reads the CRDs that new entries are to be built from, one after the other.
     pub(super) async fn read_missing(&mut self) -> Result<(), Error> {
         let resources = self.resources.objects();
         self.made.retain(|name| resources.contains_key(name));
@@ -116,7 +116,7 @@ impl Shelf {
         while let Some((object, name)) = reads.next().await {
             match object? {
                 Some(object) => self.take(&name, &object),
-                // The watch is about to tell.
+                // The watch is about to report that.
                 None => self.crds.remove(&name),
             }
         }
@@ -142,7 +142,7 @@ impl Shelf {
         missing.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Makes of a CRD what can be made of it.
+    /// Builds the entries for a CRD.
     fn take(&mut self, name: &str, object: &Object) {
         if name == CRD_OF_PUBLISHED_RESOURCES {
             self.conditions = has_conditions(object);
@@ -165,7 +165,7 @@ impl Shelf {
         }
         let (uid, generation) = (object.uid.clone(), object.generation);
         if let Some(known) = self.crds.get_mut(name) {
-            *known = Header { uid, generation, version, kind: Some(kind) };
+            *known = CrdHeader { uid, generation, version, kind: Some(kind) };
         }
     }
 
@@ -178,7 +178,7 @@ impl Shelf {
     }
 
     /// The catalog of what is known now.
-    pub(super) fn catalog(&mut self, previous: &Catalog, kinds: &Kinds) -> Catalog {
+    pub(super) fn catalog(&mut self, previous: &Catalog, kinds: &ServedKinds) -> Catalog {
         self.take_served(kinds);
         let defined = self.defined();
         let outcomes = self.resources.objects().iter().map(|(name, listed)| {
@@ -197,32 +197,32 @@ impl Shelf {
     fn outcome(
         &self,
         pr: &Arc<PublishedResource>,
-        defined: &BTreeMap<(&str, &str), &Header>,
-        kinds: &Kinds,
+        defined: &BTreeMap<(&str, &str), &CrdHeader>,
+        kinds: &ServedKinds,
     ) -> Outcome {
         let wanted = &pr.spec.resource;
         let version = match defined.get(&(&*wanted.api_group, &*wanted.kind)) {
             Some(header) => &*header.version,
             None => match kinds.answer(&wanted.api_group, &wanted.kind) {
-                Some(Answer::Served(described)) => &described.version,
-                Some(Answer::Absent) => return Err(build::not_found(pr)),
-                Some(Answer::Failed(problem) | Answer::Unanswered(problem)) => {
+                Some(KindAnswer::Served(described)) => &described.version,
+                Some(KindAnswer::Absent) => return Err(build::not_found(pr)),
+                Some(KindAnswer::Failed(problem) | KindAnswer::Unanswered(problem)) => {
                     let message = format!("failed to discover resource defined in PublishedResource: {problem}");
                     return Err(Problem { reason: "DiscoveryFailed", message });
                 }
-                Some(Answer::HasCrd) | None => return Err(build::pending(pr)),
+                Some(KindAnswer::HasCrd) | None => return Err(build::pending(pr)),
             },
         };
         self.made.get(pr, version).unwrap_or_else(|| Err(build::pending(pr)))
     }
 
-    /// Makes of kinds without a CRD what can be made of them.
-    fn take_served(&mut self, kinds: &Kinds) {
+    /// Builds the entries for kinds without a CRD.
+    fn take_served(&mut self, kinds: &ServedKinds) {
         let defined = self.defined();
         let mut changed = Vec::new();
         for pr in self.readable() {
             let wanted = &pr.spec.resource;
-            if let Some(Answer::Served(described)) = kinds.answer(&wanted.api_group, &wanted.kind)
+            if let Some(KindAnswer::Served(described)) = kinds.answer(&wanted.api_group, &wanted.kind)
                 && !defined.contains_key(&(&*wanted.api_group, &*wanted.kind))
                 && !self.made.is_current(pr, &described.version)
             {
@@ -237,7 +237,7 @@ impl Shelf {
     }
 
     /// CRDs that were read, by the kind they define; of two for one kind, the first by name.
-    fn defined(&self) -> BTreeMap<(&str, &str), &Header> {
+    fn defined(&self) -> BTreeMap<(&str, &str), &CrdHeader> {
         let mut defined = BTreeMap::new();
         for (name, header) in self.crds.objects() {
             if let Some(kind) = &header.kind {
@@ -258,7 +258,7 @@ fn group_of(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
-/// The little that is read of a CRD nobody publishes.
+/// The few fields that are read of a CRD that nobody publishes.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 struct Kind {
@@ -277,10 +277,10 @@ struct KindNames {
     kind: String,
 }
 
-fn listed(object: &Object) -> Listed {
+fn listed(object: &Object) -> ListedResource {
     let created = object.value()["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned();
     let pr = object.decode::<PublishedResource>().map(Arc::new).map_err(|error| error.to_string());
-    Listed { created, pr }
+    ListedResource { created, pr }
 }
 
 /// Whether the CRD of PublishedResources keeps `status.conditions` instead of dropping them.

@@ -137,4 +137,10 @@ mod tests {
         patience.forget_one(&a, "y");
         assert!(patience.since.lock().is_empty());
     }
+
+    #[test]
+    fn without_patience_every_observation_counts_at_once() {
+        let (patience, start) = (Patience::none(), Instant::now());
+        assert_eq!(patience.all(&user("a"), &things(&["x", "y"]), start, GRACE).len(), 2);
+    }
 }

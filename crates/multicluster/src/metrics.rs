@@ -44,7 +44,7 @@ pub const FAMILIES: [(&str, &str, &str); 11] = [
     ("carrick_controller_reconcile_seconds", "histogram", "How long reconciles took."),
 ];
 
-/// Numbers about all controllers of one name.
+/// Statistics of all controllers of one name.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerNumbers {
     /// What their queues hold.
@@ -66,7 +66,7 @@ pub struct ControllerNumbers {
     longest: BTreeMap<ClusterName, usize>,
 }
 
-/// The numbers of all controllers on a fleet, by name.
+/// Statistics of all controllers on a fleet, by name.
 pub fn controllers(fleet: &Fleet, options: MetricsOptions) -> BTreeMap<String, ControllerNumbers> {
     let mut all: BTreeMap<String, ControllerNumbers> = BTreeMap::new();
     for stats in fleet.stats() {
@@ -91,7 +91,7 @@ pub fn controllers(fleet: &Fleet, options: MetricsOptions) -> BTreeMap<String, C
     all
 }
 
-/// The numbers of a fleet and of all controllers on it, as text for `/metrics`.
+/// Metrics of a fleet and of all controllers on it, as text for `/metrics`.
 pub fn render(fleet: &Fleet, options: MetricsOptions) -> String {
     let mut text = String::new();
     let health = fleet.health();

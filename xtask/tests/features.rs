@@ -1,6 +1,8 @@
 //! Whatever part of the workspace is built, dependencies are built with the same features, so that none is compiled twice.
 //! `crates/features` is where a feature that only some packages ask for is asked for by all; this test says which are missing there.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;

@@ -133,8 +133,8 @@ impl Eyes {
         let store = |plane: &Plane| plane.api().store.clone();
         let named = [("provider", &stage.provider), ("team-a", &stage.team_a), ("team-b", &stage.team_b)];
         let owner_of = |(alias, workspace): (&str, &Workspace)| {
-            let (cluster, namespace) = (workspace.cluster.clone(), NAMESPACE.to_owned());
-            let order = SourceKey { cluster, namespace, name: "one".to_owned() };
+            let cluster = workspace.cluster.as_str().into();
+            let order = SourceKey { cluster, namespace: NAMESPACE.into(), name: "one".into() };
             (owner(&order, &stage.published_name("Bucket")), format!("owner-one-of-{alias}"))
         };
         Ok(Self {

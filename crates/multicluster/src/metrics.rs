@@ -55,7 +55,7 @@ families! {
     RECONCILE_SECONDS = "histogram" "carrick_controller_reconcile_seconds" ["controller"] "How long reconciles took.";
 }
 
-/// Numbers about all controllers of one name.
+/// Statistics of all controllers of one name.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerNumbers {
     /// What their queues hold.
@@ -77,7 +77,7 @@ pub struct ControllerNumbers {
     longest: BTreeMap<ClusterName, usize>,
 }
 
-/// The numbers of all controllers on a fleet, by name.
+/// Statistics of all controllers on a fleet, by name.
 pub fn controllers(fleet: &Fleet, options: MetricsOptions) -> BTreeMap<String, ControllerNumbers> {
     let mut all: BTreeMap<String, ControllerNumbers> = BTreeMap::new();
     for stats in fleet.stats() {
@@ -102,7 +102,7 @@ pub fn controllers(fleet: &Fleet, options: MetricsOptions) -> BTreeMap<String, C
     all
 }
 
-/// The numbers of a fleet and of all controllers on it, as text for `/metrics`.
+/// Metrics of a fleet and of all controllers on it, as text for `/metrics`.
 pub fn render(fleet: &Fleet, options: MetricsOptions) -> String {
     let mut page = Page::default();
     show(&mut page, fleet, options);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_holder_takes_the_finalizer_off() {
+    fn the_last_holder_removes_the_finalizer() {
         for first in ["a", "b/related"] {
             let mut object = json!({"metadata": {"finalizers": ["x"]}});
             for holder in ["a", "b/related"] {

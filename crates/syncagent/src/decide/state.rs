@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_tells_whose_copies_there_are() {
+    fn the_state_shows_whose_copies_exist() {
         let primary = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "a".into() };
         let value = |kind: &str, name: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"namespace": "ns", "name": name}});
         let mut state = State::default();

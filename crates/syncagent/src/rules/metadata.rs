@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agents_write_about_related_copies_goes_nowhere_else() {
+    fn what_agents_write_about_related_copies_is_not_copied_further() {
         let object = json!({"metadata": {
             "labels": {"mine": "1", RELATED_OWNER: "x", RELATED_IDENTIFIER: "y", AGENT_NAME: "z"},
             "annotations": {"mine": "1", RELATED_PRIMARY_NAME: "x", RELATED_PRIMARY_NAMESPACE: "y", DELETION_PROPAGATION: "orphan"},

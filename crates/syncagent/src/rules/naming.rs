@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_kubernetes_takes_for_a_name_is_a_name() {
+    fn only_valid_kubernetes_names_are_accepted() {
         let long = |count: usize| "x".repeat(count);
         for (field, result, valid) in [
             ("name", "a.b-c.9".to_owned(), true),

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_do_not_keep_objects_apart_are_told() {
+    fn names_that_do_not_keep_objects_apart_are_reported() {
         let (cluster, namespace, name) =
             ("{{ .ClusterName }}", "{{ .Object.metadata.namespace }}", "{{ .Object.metadata.name }}");
         let cases = [

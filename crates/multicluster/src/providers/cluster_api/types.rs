@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn is_ready(metadata: Value, status: Value) -> bool {
+    fn is_ready(metadata: Value, status: &Value) -> bool {
         let mut metadata = metadata;
         metadata["name"] = json!("c");
         let object = json!({"metadata": metadata, "status": status});
@@ -112,7 +112,7 @@ mod tests {
             ),
         ];
         for (metadata, status, wanted) in cases {
-            assert_eq!(is_ready(metadata.clone(), status.clone()), wanted, "{metadata} {status}");
+            assert_eq!(is_ready(metadata.clone(), &status), wanted, "{metadata} {status}");
         }
     }
 }

@@ -6,11 +6,7 @@ use std::sync::Arc;
 
 use carrick_go::{duration, float};
 
-use crate::functions::time::Time;
-use crate::value::Value;
-
-/// A map, in the order of its keys, so that the same input always gives the same output.
-pub(crate) type Map = BTreeMap<Key, Value>;
+use super::time::Time;
 
 /// The key of a map. Numbers of different types are different keys, though each finds the other.
 #[derive(Debug, Clone)]
@@ -30,7 +26,7 @@ pub(crate) enum Key {
 impl Key {
     /// Numbers are ordered among each other, other keys by their type first.
     fn rank(&self) -> (u8, f64, i128, u8, &str) {
-        #[allow(clippy::cast_precision_loss)] // equal ones are told apart by the exact value
+        #[allow(clippy::cast_precision_loss)] // equal ones differ in the exact value
         match self {
             Self::Null => (0, 0.0, 0, 0, ""),
             Self::Bool(value) => (1, 0.0, i128::from(*value), 0, ""),
@@ -60,11 +56,11 @@ impl Key {
     }
 
     /// The value of the key or, failing that, of the same number of another type.
-    pub fn find<'m>(&self, map: &'m Map) -> Option<&'m Value> {
+    pub fn find<'m, V>(&self, map: &'m BTreeMap<Key, V>) -> Option<&'m V> {
         map.get(self).or_else(|| self.others().iter().flatten().find_map(|other| map.get(other)))
     }
 
-    /// The place in a list that a whole number means; none for all else, and for places no list has.
+    /// The index into a list that a whole number stands for; none for anything else.
     pub fn position(&self) -> Option<usize> {
         match self {
             Self::Int(at) => usize::try_from(*at).ok(),
@@ -108,21 +104,5 @@ impl Ord for Key {
 impl PartialOrd for Key {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
-    }
-}
-
-impl From<&Key> for Value {
-    fn from(key: &Key) -> Self {
-        match key {
-            Key::Null => Self::Null,
-            Key::Bool(value) => Self::Bool(*value),
-            Key::Int(value) => Self::Int(*value),
-            Key::Uint(value) => Self::Uint(*value),
-            Key::Double(value) => Self::Double(*value),
-            Key::String(text) => Self::String(Arc::clone(text)),
-            Key::Duration(nanos) => Self::Duration(*nanos),
-            Key::Timestamp(time) => Self::Timestamp(*time),
-            Key::Type(name) => Self::Type(Arc::clone(name)),
-        }
     }
 }

@@ -44,7 +44,7 @@ async fn create(hub: &Client, resource: &Resource, object: Value) {
     hub.create(resource, Some("fleet"), &object).await.unwrap();
 }
 
-fn secret(name: &str, labels: Value, key: &str, kubeconfig: &str) -> Value {
+fn secret(name: &str, labels: &Value, key: &str, kubeconfig: &str) -> Value {
     json!({"metadata": {"name": name, "labels": labels}, "data": {key: BASE64.encode(kubeconfig.as_bytes())}})
 }
 
@@ -56,9 +56,9 @@ async fn clusters_of_cluster_api_join_when_they_are_provisioned_and_have_a_kubec
     let ready = json!({"phase": "Provisioned", "initialization": {"controlPlaneInitialized": true}});
     let object = |name: &str, status: &Value| json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": name}, "status": status});
     create(&hub, &clusters, object("ready", &ready)).await;
-    create(&hub, &secrets(), secret("ready-kubeconfig", json!({}), "value", &kubeconfig)).await;
+    create(&hub, &secrets(), secret("ready-kubeconfig", &json!({}), "value", &kubeconfig)).await;
     create(&hub, &clusters, object("starting", &json!({"phase": "Provisioning"}))).await;
-    create(&hub, &secrets(), secret("starting-kubeconfig", json!({}), "value", &kubeconfig)).await;
+    create(&hub, &secrets(), secret("starting-kubeconfig", &json!({}), "value", &kubeconfig)).await;
     create(&hub, &clusters, object("without-secret", &ready)).await;
 
     let mut log = EventLog::of(&ClusterApi::new(hub.clone()).namespace("fleet"));
@@ -127,11 +127,11 @@ async fn clusters_of_profiles_are_reached_with_kubeconfigs_in_secrets_for_the_co
     let labels =
         |consumer: &str| json!({"x-k8s.io/cluster-inventory-consumer": consumer, "x-k8s.io/cluster-profile": "p"});
     create(&hub, &profiles(), profile("p", "True", &json!([]))).await;
-    create(&hub, &secrets(), secret("others", labels("others"), "Config", "not for us")).await;
+    create(&hub, &secrets(), secret("others", &labels("others"), "Config", "not for us")).await;
     let mut log = EventLog::of(&ClusterProfiles::with_secrets(hub.clone(), "us"));
     let start = log.until("synced").await;
     assert!(start.len() == 2 && start[0].contains("no Secret in namespace fleet has the labels"), "{start:?}");
-    create(&hub, &secrets(), secret("ours", labels("us"), "Config", &kubeconfig)).await;
+    create(&hub, &secrets(), secret("ours", &labels("us"), "Config", &kubeconfig)).await;
     let joined = ["recovered ClusterProfile fleet/p", "up fleet/p", "engage fleet/p"];
     assert_eq!(log.until("engage fleet/p").await, joined);
     assert!(has_namespace(&log.engaged[0], "only-in-member").await);

@@ -87,8 +87,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn is_ready(metadata: Value, status: Value) -> bool {
-        let mut metadata = metadata;
+    fn is_ready(mut metadata: Value, status: &Value) -> bool {
         metadata["name"] = json!("c");
         let object = json!({"metadata": metadata, "status": status});
         ClusterApiCluster::read(&serde_json::from_value(object).unwrap()).unwrap().is_ready()
@@ -112,7 +111,7 @@ mod tests {
             ),
         ];
         for (metadata, status, wanted) in cases {
-            assert_eq!(is_ready(metadata.clone(), status.clone()), wanted, "{metadata} {status}");
+            assert_eq!(is_ready(metadata.clone(), &status), wanted, "{metadata} {status}");
         }
     }
 }

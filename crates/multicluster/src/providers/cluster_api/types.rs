@@ -87,8 +87,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn is_ready(metadata: Value, status: &Value) -> bool {
-        let mut metadata = metadata;
+    fn is_ready(mut metadata: Value, status: &Value) -> bool {
         metadata["name"] = json!("c");
         let object = json!({"metadata": metadata, "status": status});
         ClusterApiCluster::read(&serde_json::from_value(object).unwrap()).unwrap().is_ready()

@@ -23,6 +23,7 @@ mod client;
 mod compact;
 mod connect;
 mod error;
+mod kcp;
 mod object;
 mod requests;
 mod resource;

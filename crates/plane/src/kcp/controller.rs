@@ -5,12 +5,13 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use carrick_kcp::hash::export_hash;
+use carrick_kcp::names::EXPORT_LABEL;
 use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::apis::Apis;
-use super::claim::{self, EXPORT_LABEL, Subject};
+use super::claim::{self, Subject};
 use super::data::{BINDINGS, CLUSTERS, CRDS, Data, EXPORTS, SCHEMAS, SECRETS, SLICES, TYPES, WORKSPACES};
 use super::object::{deleting, items, label, text};
 use super::{binding, cluster, export, types, workspace};

@@ -18,13 +18,13 @@ words! {
 }
 
 words! {
-    /// How grave it is that a condition does not hold.
+    /// Severity of a condition that is not true.
     Severity {
-        /// Somebody has to do something.
+        /// Needs somebody's attention.
         Error,
-        /// It works, but not as asked for.
+        /// Works, but not as requested.
         Warning,
-        /// It will pass.
+        /// Temporary.
         Info,
     }
 }
@@ -36,7 +36,7 @@ object! {
         type_: String => "type",
         /// Whether it holds.
         status: ConditionStatus => "status",
-        /// How grave it is if it does not.
+        /// How severe it is if it does not.
         severity: Severity => "severity",
         /// Why, in one word.
         reason: String => "reason",
@@ -70,7 +70,7 @@ impl Condition {
         }
     }
 
-    /// The same verdict under another type.
+    /// The same condition under another type.
     #[must_use]
     pub fn renamed(&self, type_: impl Into<String>) -> Self {
         Self { type_: type_.into(), ..self.clone() }
@@ -134,8 +134,8 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_can_be_given_under_another_type() {
-        let verdict = Condition::fails("A", Severity::Error, "Why", "because").renamed("B");
-        assert_eq!((verdict.type_.as_str(), verdict.reason.as_str(), verdict.is_true()), ("B", "Why", false));
+    fn a_condition_can_be_repeated_under_another_type() {
+        let condition = Condition::fails("A", Severity::Error, "Why", "because").renamed("B");
+        assert_eq!((condition.type_.as_str(), condition.reason.as_str(), condition.is_true()), ("B", "Why", false));
     }
 }

@@ -1,8 +1,8 @@
 //! APIExport and APIBinding between v1alpha1 and v1alpha2, without loss in either direction.
 //!
 //! Each version can say things the other cannot: v1alpha2 has verbs, selectors and virtual storage, v1alpha1 has lists of
-//! names. Whatever the target cannot say travels in an annotation and is taken back from there on the way home. Real kcp does the same
-//! inside its server; only who serves these kinds needs to, or who is given one version and wants to speak of the other.
+//! names. Whatever the target cannot say travels in an annotation and is taken back from there on the way home. kcp does the same
+//! inside its server, so clients rarely need this.
 //!
 //! Objects are converted as JSON, because that is what a server holds, and so that fields nobody knows come along.
 

@@ -15,10 +15,10 @@
 //!
 //! # Types that lose nothing
 //!
-//! Reading an object and writing it again gives the same JSON, whatever a newer kcp has added to it, at every level: each struct has a
-//! field `rest` for what it does not know. Fields are plain values and not options, so that `binding.status.phase` is all it takes; a
-//! field that is not there reads as empty, and an empty field is not written unless it was there before. Where "not there" means
-//! something else than "empty", the field is an `Option`. A field of another type than expected is an error that names the field.
+//! Reading an object and writing it again gives the same JSON at every level, whatever a newer kcp has added to it: each struct has a
+//! field `rest` for what it does not know. Fields are plain values instead of options, so that `binding.status.phase` is all it takes: a
+//! missing field reads as empty, and an empty field is not written unless it was present before. Where "missing" and "empty" mean
+//! different things, the field is an `Option`. A field of an unexpected type is an error that names the field.
 //!
 //! ```
 //! use carrick_kcp::apis::v1alpha1::{ApiExport, PermissionClaim};
@@ -39,8 +39,8 @@
 //!
 //! # Together with kube-rs
 //!
-//! [`ObjectMeta`](meta::ObjectMeta) is a type of this crate: that of k8s-openapi makes every binary choose a version of Kubernetes, and
-//! loses fields that are newer than this choice. The feature `kube` brings both together: `kube::Api` reads and writes
+//! [`ObjectMeta`](meta::ObjectMeta) is a type of this crate: k8s-openapi's makes every binary choose a version of Kubernetes, and loses
+//! fields that are newer than this choice. The feature `kube` brings both together: `kube::Api` reads and writes
 #![cfg_attr(feature = "kube", doc = "the aliases in [`kube`],")]
 #![cfg_attr(not(feature = "kube"), doc = "the aliases in its module `kube`,")]
 //! which are `kube_core::Object` with specs and statuses of this crate.

@@ -1,9 +1,9 @@
-//! How a Rust struct and a JSON object become one another without losing anything.
+//! Reads JSON objects into structs and writes them back without losing anything.
 //!
-//! Kubernetes tells "left out" from "empty" now and then, and a newer server sends fields that this crate does not know. Whoever reads an
-//! object, changes one field and writes it back must not touch the others. Therefore every struct has a `rest`: it holds the fields that
-//! are not known, and of the known ones those that are there although they are empty (`""`, `[]`, `{}`, `false`, `null`). A known field
-//! that is not empty is written from the struct, everything else from `rest`.
+//! Kubernetes sometimes distinguishes a field that is missing from one that is empty, and a newer server sends fields that this crate does
+//! not know. Whoever reads an object, changes one field and writes it back must not touch the others. Therefore every struct has a `rest`:
+//! it holds the fields that are not known, and those known ones that are present but empty (`""`, `[]`, `{}`, `false`, `null`). A known
+//! field that is not empty is written from the struct, everything else from `rest`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 /// A type that a field of an object can have.
 pub(crate) trait Field: Sized {
-    /// What stands for a field that is not there.
+    /// The value of a field that is missing.
     fn absent() -> Self;
 
     /// Whether the field is left out when written.
@@ -79,7 +79,7 @@ impl<T> Field for BTreeMap<String, T> {
     }
 }
 
-/// Moves a field out of the fields of an object. What is there but empty stays in them, so that it is written as it was.
+/// Moves a field out of the fields of an object. An empty one stays there as well, so that it is written as it was.
 pub(crate) fn take<T: Field + DeserializeOwned>(rest: &mut Map<String, Value>, key: &str) -> Result<T, String> {
     match rest.get(key) {
         None | Some(Value::Null) => return Ok(T::absent()),
@@ -143,7 +143,7 @@ macro_rules! fields {
         #[non_exhaustive]
         pub struct $name {
             $($(#[$doc])* pub $field: $type,)*
-            /// Fields that are not known here, and known ones that are there but empty: they are written as they were read.
+            /// Fields that this type does not know, and known ones that are present but empty. They are written as they were read.
             pub rest: serde_json::Map<String, serde_json::Value>,
         }
 

@@ -11,16 +11,21 @@ const COUNT: u16 = 20_000;
 
 /// Ports of the loopback interface that nobody listens on, and that nobody else in this process was given lately.
 pub fn free<const N: usize>() -> anyhow::Result<[u16; N]> {
+    let mut ports = [0; N];
+    for port in &mut ports {
+        *port = row(1)?;
+    }
+    Ok(ports)
+}
+
+/// The first of several such ports in a row.
+pub fn row(count: u16) -> anyhow::Result<u16> {
     static GIVEN: AtomicU16 = AtomicU16::new(0);
     // Test runs side by side begin at different ones.
     let begin = u16::try_from(std::process::id().wrapping_mul(61) % u32::from(COUNT))?;
-    let mut ports = [0; N];
-    for port in &mut ports {
-        let next = || FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT;
-        let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-        *port = (0..COUNT).map(|_| next()).find(is_free).context("every port is taken")?;
-    }
-    Ok(ports)
+    let next = || FIRST + begin.wrapping_add(GIVEN.fetch_add(count, Ordering::Relaxed)) % COUNT;
+    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    (0..COUNT).map(|_| next()).find(|first| (0..count).all(|n| is_free(first + n))).context("every port is taken")
 }
 
 #[cfg(test)]
@@ -33,6 +38,15 @@ mod tests {
         let held = TcpListener::bind((Ipv4Addr::LOCALHOST, second)).unwrap();
         let [third] = free().unwrap();
         assert!(first != second && first != third && second != third);
+        drop(held);
+    }
+
+    #[test]
+    fn a_row_is_free_as_a_whole() {
+        let first = row(4).unwrap();
+        let held = TcpListener::bind((Ipv4Addr::LOCALHOST, first + 3)).unwrap();
+        let next = row(4).unwrap();
+        assert!(next > first + 3 || next + 3 < first, "{first} {next}");
         drop(held);
     }
 }

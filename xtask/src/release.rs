@@ -4,12 +4,14 @@
 //!  release ─┬─ cargo build --profile dist     the same bytes wherever it is built
 //!           ├─ bill       SBOM in CycloneDX's format, from cargo metadata
 //!           ├─ check      self-contained, small, says its version
+//!           ├─ notes      what the changelog says about this version, and checksums
 //!           └─ image      the agent's image, where there is a program to build it
 //! ```
 
 mod bill;
 mod elf;
 mod image;
+mod notes;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +54,8 @@ pub struct Check {
 /// Builds and checks.
 pub fn build(args: &Args) -> anyhow::Result<()> {
     let root = tools::root();
+    let changelog = fs::read_to_string(root.join("CHANGELOG.md")).context("cannot read CHANGELOG.md")?;
+    let notes = notes::of(&changelog, env!("CARGO_PKG_VERSION"))?;
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let version = format!("{}+{commit}", env!("CARGO_PKG_VERSION"));
     // Panics name source files: by their place in the repository and in the registry, not on this machine.
@@ -88,9 +92,12 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
         let bill = bill::of(program, &version, &args.target)?;
         fs::write(out.join(format!("{program}.cdx.json")), serde_json::to_string_pretty(&bill)? + "\n")?;
     }
-    for program in programs {
+    for program in &programs {
         one(&out.join(program), args.target.contains("-linux-"))?;
     }
+    let shipped: Vec<PathBuf> =
+        programs.iter().flat_map(|name| [out.join(name), out.join(format!("{name}.cdx.json"))]).collect();
+    fs::write(out.join("NOTES.md"), notes + &notes::checksums(&shipped)?)?;
     if args.image && out.join(AGENT).exists() {
         if image::is_possible() {
             image::build(&out.join(AGENT), args.target.split('-').next().unwrap_or_default(), &version)?;

@@ -1,6 +1,6 @@
 {{/*
-The name that the agent is told; none if its own default is right. One that runs keeps its name: the reference chart, and this one once,
-called it after the release.
+The name that is passed to the agent; empty if the agent's own default is right. An agent that is already running keeps its name: the reference chart, and earlier
+versions of this one, named it after the release.
 */}}
 {{- define "api-syncagent.givenName" -}}
 {{- $given := .Values.agentName -}}
@@ -15,7 +15,7 @@ called it after the release.
 {{- $given -}}
 {{- end }}
 
-{{/* Who the agent is to others; part of everything it marks. The default is that of the flag --agent-name. */}}
+{{/* The agent's name, which is part of everything it marks. The default is that of the flag --agent-name. */}}
 {{- define "api-syncagent.agentName" -}}
 {{- $default := printf "%s-syncagent" (.Values.apiExportEndpointSliceName | default .Values.apiExportName) -}}
 {{- include "api-syncagent.givenName" . | default $default -}}
@@ -25,7 +25,7 @@ called it after the release.
 {{- .Values.namespaceOverride | default .Release.Namespace -}}
 {{- end }}
 
-{{/* The release's name, with the chart's unless it is part of it. */}}
+{{/* The release's name, followed by the chart's name unless the release's name contains it. */}}
 {{- define "api-syncagent.fullname" -}}
 {{- $chart := .Values.nameOverride | default .Chart.Name -}}
 {{- $both := ternary .Release.Name (printf "%s-%s" .Release.Name $chart) (contains $chart .Release.Name) -}}
@@ -37,7 +37,7 @@ called it after the release.
 {{- .Values.serviceAccount.name | default $default -}}
 {{- end }}
 
-{{/* These never change: a Deployment's selector cannot. */}}
+{{/* These must never change, because a Deployment's selector is immutable. */}}
 {{- define "api-syncagent.selector" -}}
 app.kubernetes.io/name: kcp-api-syncagent
 app.kubernetes.io/instance: {{ .Values.agentName | default .Release.Name | quote }}

@@ -1,12 +1,12 @@
-//! The flags that an agent and the commands that look over its shoulder have in common.
+//! The flags that commands such as `doctor` and `explain` share with the agent.
 
 use carrick_syncagent::options::Options;
 use clap::Parser;
 
-/// Which agent is meant.
+/// Identifies an agent by the flags it is started with.
 #[derive(Debug, clap::Args)]
 pub struct AgentFlags {
-    /// Kubeconfig of the service cluster; else $KUBECONFIG, else the pod's service account, else ~/.kube/config
+    /// Kubeconfig of the service cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     pub kubeconfig: String,
     /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice
@@ -27,7 +27,7 @@ pub struct AgentFlags {
 }
 
 impl AgentFlags {
-    /// The options of an agent that is started with these flags, its defaults filled in and checked.
+    /// The options of an agent started with these flags, with defaults filled in and checked.
     pub fn options(&self) -> anyhow::Result<Options> {
         let flags = [
             ("--kubeconfig", &self.kubeconfig),

@@ -5,7 +5,7 @@
 //!  team-a, team-b  ──order──▶ HttpBin default/demo  ──▶  carrick_syncagent ──▶ HttpBin + operator + endpoint
 //!                  ◀──URL, Secret──────────────────────────────────────────── status, Secret
 //!
-//!  stage      what runs: two servers, operator, agent     steps      what must be seen to happen, in order
+//!  stage      what runs: two servers, operator, agent     steps      what must happen, in order
 //!  operator   the provider's part, with endpoint          manifests  the YAML files, to be copied
 //!  keep       leaves everything running for kubectl       fetch      HTTP GET
 //! ```
@@ -30,7 +30,7 @@ use stage::Stage;
 /// See one service delivered to two consumers, from order to clean-up, in a few seconds.
 ///
 /// Starts an embedded kcp and an embedded Kubernetes API server, an operator that serves HttpBins, and the sync agent;
-/// then orders, uses, changes and deletes as a consumer would. Each line is printed only after it was seen to happen.
+/// then orders, uses, changes and deletes as a consumer would. Each line is printed only after it has been observed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -49,10 +49,10 @@ Examples:
   carrick demo --keep                       leaves it running and prints kubectl commands to paste
   carrick demo --keep --data-dir ./demo     with the kubeconfigs in ./demo";
 
-/// Runs the demo; the exit code says whether every step was seen to happen.
+/// Runs the demo; the exit code says whether every step was observed.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(Quiet::Silent, verbose);
-    // Better now than when everything runs.
+    // Fail now rather than when everything is running.
     if let Some(folder) = &args.data_dir {
         kubeconfig::folder(folder)?;
     }
@@ -105,11 +105,11 @@ async fn play(ui: &Ui, args: &Args) -> Result<(), Failed> {
 
 fn summary(ui: &Ui, started: Instant) {
     ui.heading(&format!("Done in {:.1} s. What just happened:", started.elapsed().as_secs_f64()));
-    ui.line("  The provider wrote a CRD, an operator and one PublishedResource; the agent made a kcp API of it.");
+    ui.line("  The provider wrote a CRD, an operator and one PublishedResource; the agent turned it into a kcp API.");
     ui.line("  Two teams ordered with plain objects in their own workspaces and got a URL and a Secret there.");
     ui.line("  A change travelled down, status travelled up, and a deletion left nothing behind on either side.");
     ui.heading("Next:");
-    // Started by cargo, the program is most likely not on the path.
+    // If cargo started the program, it is most likely not on the path.
     let carrick = if std::env::var_os("CARGO").is_some() { "cargo run --release --" } else { "carrick" };
     ui.command(&format!("{carrick} demo --keep               # leave it running and look at it with kubectl"));
     ui.command(&format!("{carrick} plane --data-dir ./plane  # a kcp and a service cluster of your own"));

@@ -1,17 +1,17 @@
-//! `carrick dev`: a provider's inner loop. What is in the files is applied, and what comes of it is shown.
+//! `carrick dev`: a provider's inner loop. It applies files and shows the result.
 //!
 //! ```text
-//!  files ─▶ sources ─▶ ledger ─▶ hands ─┬─▶ service cluster ─▶ agent ─▶ kcp ◀─ consumer's workspace ◀─┐
-//!           (settled)  (what is  (apply,└──────────────────────────┬──────── --object files ──────────┘
-//!                       to do)    remove)                          ▼
-//!                                          dashboard ─▶ board ─▶ screen
+//!  files ─▶ sources ─▶ ledger ─▶ applier ─┬─▶ service cluster ─▶ agent ─▶ kcp ◀─ consumer's workspace ◀─┐
+//!           (settled)  (what is  (apply,  └──────────────────────────┬──────── --object files ──────────┘
+//!                       to do)    remove)                            ▼
+//!                                            dashboard ─▶ board ─▶ screen
 //!
-//!  stage      what runs                    documents  objects in a text
+//!  stage      what runs                      documents  objects in a text
 //! ```
 
+mod applier;
 mod board;
 mod documents;
-mod hands;
 mod ledger;
 mod screen;
 mod session;
@@ -28,14 +28,14 @@ use crate::ui::Ui;
 use crate::{kubeconfig, signals};
 use ledger::Ledger;
 use session::Session;
-use sources::{Root, Side, Sources};
+use sources::{Side, Sources, WatchedPath};
 use stage::Stage;
 
-/// Develop an API: see it published, ordered and synced, again at every change of its files.
+/// Develop an API: publish, order and sync it, again whenever its files change.
 ///
-/// Starts a kcp and a service cluster in this process, and an agent between them; applies your files; binds a consumer to what you
-/// offer and accepts all claims; shows what is synced. Files are watched: edit one and it is applied again, delete one and its
-/// objects go. A file that is broken changes nothing until it is whole again. Ctrl-C leaves nothing behind.
+/// Starts a kcp and a service cluster in this process, and an agent between them; applies your files; binds a consumer to what you offer
+/// and accepts all claims; shows what is synced. Files are watched: edit one and it is applied again, delete one and its
+/// objects are deleted. A broken file changes nothing until it is fixed. Ctrl-C leaves nothing behind.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 #[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["crd", "published_resource"])))]
@@ -43,13 +43,14 @@ pub struct Args {
     /// Files or folders with CRDs, and whatever else your service needs, for the service cluster
     #[arg(long, value_name = "FILE", num_args = 1..)]
     crd: Vec<PathBuf>,
-    /// Files or folders with PublishedResources, for the service cluster; without any, every CRD is offered as it is
+    /// Files or folders with PublishedResources, for the service cluster; without any, every CRD is published as it is
     #[arg(long, value_name = "FILE", num_args = 1..)]
     published_resource: Vec<PathBuf>,
     /// Files or folders with objects that the consumer orders, for the consumer's workspace
     #[arg(long, value_name = "FILE", num_args = 1..)]
     object: Vec<PathBuf>,
-    /// Use this cluster as the service cluster, for instance one on which your operator runs; what was applied there is removed at the end
+    /// Use this cluster as the service cluster, for instance one where your operator runs; everything that was applied there is removed at
+    /// the end
     #[arg(long, value_name = "FILE")]
     service_kubeconfig: Option<PathBuf>,
     /// Folder for the kubeconfigs [default: a temporary one]
@@ -72,28 +73,28 @@ Kubeconfigs:
   provider.kubeconfig   the provider's workspace root:provider, as its owner
   kcp-admin.kubeconfig  all of kcp";
 
-/// Runs until told to stop.
+/// Runs until stopped.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(Quiet::Silent, verbose);
     let ui = Ui::new(verbose);
     let sources = Sources::new(args.roots())?;
     let folder = Folder::new(args.data_dir.as_deref())?;
-    let mut stop = std::pin::pin!(told_to_stop());
+    let mut stop = std::pin::pin!(stop_requested());
     let stage = tokio::select! {
         stage = Stage::open(args.service_kubeconfig.as_deref()) => stage?,
-        told = &mut stop => return told.map(|()| ExitCode::SUCCESS),
+        stopped = &mut stop => return stopped.map(|()| ExitCode::SUCCESS),
     };
     folder.fill(&stage)?;
     let ledger = if args.published_resource.is_empty() { Ledger::offering_all() } else { Ledger::default() };
     let mut session = Session::new(stage, sources, ledger, ui.clone());
     let ended = tokio::select! {
         ended = session.run(folder.path(), args.service_kubeconfig.as_deref()) => ended.map(|never| match never {}),
-        told = &mut stop => told,
+        stopped = &mut stop => stopped,
     };
-    // Whoever asks a second time does not want to wait for servers.
+    // A second request to stop means: do not wait for servers.
     let closed = tokio::select! {
         closed = session.close() => closed,
-        told = told_to_stop() => told.and_then(|()| anyhow::bail!("stopped while cleaning up; look at the service cluster")),
+        stopped = stop_requested() => stopped.and_then(|()| anyhow::bail!("stopped while cleaning up; check the service cluster")),
     };
     drop(folder);
     ended?;
@@ -102,14 +103,14 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns at Ctrl-C and SIGTERM, and when the terminal goes away.
-async fn told_to_stop() -> anyhow::Result<()> {
+/// Returns on Ctrl-C, on SIGTERM, and when the terminal is closed.
+async fn stop_requested() -> anyhow::Result<()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
         let mut hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
         tokio::select! {
-            told = signals::stop() => told,
+            stopped = signals::stop() => stopped,
             _ = hangup.recv() => Ok(()),
         }
     }
@@ -118,15 +119,15 @@ async fn told_to_stop() -> anyhow::Result<()> {
 }
 
 impl Args {
-    fn roots(&self) -> Vec<Root> {
+    fn roots(&self) -> Vec<WatchedPath> {
         let lists =
             [(&self.crd, Side::Service), (&self.published_resource, Side::Service), (&self.object, Side::Consumer)];
         let all = lists.into_iter().flat_map(|(paths, side)| paths.iter().map(move |path| (path, side)));
-        all.map(|(path, side)| Root { path: path.clone(), side }).collect()
+        all.map(|(path, side)| WatchedPath { path: path.clone(), side }).collect()
     }
 }
 
-/// Where the kubeconfigs are; what was written is removed when it is dropped, and the folder with it if it is ours.
+/// The folder with the kubeconfigs. Dropping it removes the files that were written, and the folder too if we created it.
 struct Folder {
     path: PathBuf,
     made: bool,
@@ -165,11 +166,11 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         for name in Self::FILES {
-            // One that is not there is as good as one that was removed; a leftover holds tokens of servers that are gone.
+            // A file that is already gone is fine, and a leftover only holds tokens of servers that no longer run.
             let _ = std::fs::remove_file(self.file(name));
         }
         if self.made {
-            // Fails if somebody has put something else into it, which is then theirs.
+            // Fails if the folder holds somebody else's files, which must stay.
             let _ = std::fs::remove_dir(&self.path);
         }
     }

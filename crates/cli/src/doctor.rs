@@ -1,4 +1,4 @@
-//! `carrick doctor`: what keeps an agent from working, and how to put it right.
+//! `carrick doctor`: finds what keeps an agent from working, and how to fix it.
 //!
 //! ```text
 //!  gather   asks both servers once ──▶ Facts
@@ -23,10 +23,10 @@ use crate::agent_flags::AgentFlags;
 use crate::logs;
 use report::Report;
 
-/// Look for what keeps an agent from working, and tell how to put it right.
+/// Find what keeps an agent from working, and how to fix it.
 ///
-/// Takes the flags of the agent, asks both servers what that agent would ask, and writes nothing.
-/// Exit code 0: all is well; 1: something needs attention; 2: something does not work.
+/// Takes the agent's flags, asks both servers what the agent would ask, and writes nothing.
+/// Exit code 0: everything works; 1: something needs attention; 2: something does not work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -35,7 +35,7 @@ pub struct Args {
     /// How long to wait for each server, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -61,7 +61,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let facts = Box::pin(gather::gather(&options, Duration::from_secs(args.timeout))).await;
     let report = Report::new(&facts);
     let mut out = std::io::stdout().lock();
-    // Whoever closed the other end does not want to know.
+    // If the reader has closed the pipe, there is nobody to print for.
     let _ = match args.output {
         Output::Text => out.write_all(report.text(report::colours()).as_bytes()),
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),

@@ -1,4 +1,4 @@
-//! Servers and an agent in this process, for commands that play a whole platform.
+//! Servers and an agent in this process, for commands that run a whole platform.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -16,9 +16,9 @@ pub async fn start(mode: Mode, users: &[&str]) -> anyhow::Result<Plane> {
     Ok(Plane::start(Config { users, ..Config::new(mode) }).await?)
 }
 
-/// What an agent works for.
+/// What an agent needs to start.
 #[derive(Debug)]
-pub struct Work {
+pub struct AgentSetup {
     /// The service cluster.
     pub local: Server,
     /// kcp, at the provider's workspace.
@@ -29,7 +29,7 @@ pub struct Work {
     pub name: &'static str,
     /// The export, and its slice.
     pub export: &'static str,
-    /// Which PublishedResources it takes; empty for all.
+    /// Label selector for the PublishedResources it serves; empty for all.
     pub selector: String,
 }
 
@@ -38,15 +38,15 @@ pub struct Work {
 pub struct RunningAgent {
     stop: CancellationToken,
     task: JoinHandle<()>,
-    /// Why it ended, if it did so although nobody told it to.
+    /// Why it exited, if that was unexpected.
     problem: watch::Receiver<Option<String>>,
     dashboard: String,
 }
 
 impl RunningAgent {
     /// Starts it.
-    pub fn start(work: Work) -> anyhow::Result<Self> {
-        // Free a moment ago; nobody else is likely to take it in between.
+    pub fn start(work: AgentSetup) -> anyhow::Result<Self> {
+        // The port was free a moment ago, and is unlikely to be taken in between.
         let dashboard = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
         let dashboard = dashboard.context("cannot listen on 127.0.0.1")?.to_string();
         let config = AgentConfig {
@@ -78,26 +78,26 @@ impl RunningAgent {
         Ok(Self { stop, task, problem, dashboard: format!("http://{dashboard}") })
     }
 
-    /// Where it shows what it is doing.
+    /// Address of its dashboard.
     pub fn dashboard(&self) -> &str {
         &self.dashboard
     }
 
-    /// Why it has ended, if it did so although nobody told it to.
+    /// Why it has exited, if that was unexpected.
     pub fn problem(&self) -> Option<String> {
         self.problem.borrow().clone()
     }
 
-    /// Waits until it ends although nobody told it to, and says why.
+    /// Waits until it exits unexpectedly, and says why.
     pub async fn ended(&self) -> String {
         match self.problem.clone().wait_for(Option::is_some).await {
             Ok(problem) => problem.clone().unwrap_or_default(),
-            // It was told to.
+            // It was stopped on purpose.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Stops it and waits for its end.
+    /// Stops it and waits until it has exited.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.stop.cancel();
         self.task.await.context("the agent")?;

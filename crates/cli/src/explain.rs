@@ -10,9 +10,9 @@ use clap::ValueEnum;
 use crate::agent_flags::AgentFlags;
 use crate::logs;
 
-/// Tell what the agent would do right now and why, without doing it.
+/// Show what the agent would do right now and why, without doing it.
 ///
-/// Reads both clusters with the eyes of an agent that has the same flags, decides as it would, and prints the steps. Nothing is written.
+/// Reads both clusters as an agent with the same flags would, decides as it would, and prints the steps. Nothing is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -30,7 +30,7 @@ pub struct Args {
     /// How long to wait for the servers, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -63,7 +63,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     };
     let report = explain(config, &question).await?;
     let mut out = std::io::stdout().lock();
-    // Whoever closed the other end does not want to know.
+    // If the reader has closed the pipe, there is nobody to print for.
     let _ = match args.output {
         Output::Text => write!(out, "{report}"),
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),

@@ -1,10 +1,10 @@
-//! `carrick init`: from a CRD to files that offer it in kcp.
+//! `carrick init`: reads a CRD and writes files that offer it in kcp.
 //!
 //! ```text
 //!  --crd, --from-cluster ──▶ Offer (names, versions, schema)
 //!                              ├─ files    RBAC, PublishedResource, APIExport, APIBinding, a first order
 //!                              ├─ sample   the smallest object its schema allows
-//!                              └─ mesh     what the portal of Platform Mesh shows
+//!                              └─ mesh     what Platform Mesh's portal shows
 //! ```
 
 mod files;
@@ -25,10 +25,10 @@ use crate::logs;
 use crate::ui::Ui;
 use offer::{Choices, Offer};
 
-/// Write everything that offers a kind in kcp, commented and ready to apply.
+/// Write all manifests that are needed to offer a kind in kcp, commented and ready to apply.
 ///
 /// Reads a CRD and writes a folder: the PublishedResource and the agent's rights for the service cluster, the APIExport and the agent's rights for the
-/// provider's workspace, an APIBinding and a first order for consumers, and what the portal of Platform Mesh shows. Nothing is applied.
+/// provider's workspace, an APIBinding and a first order for consumers, and what Platform Mesh's portal shows. Nothing is applied.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["crd", "from_cluster", "agent_crd"])))]
@@ -42,10 +42,10 @@ pub struct Args {
     /// Only print the CRD of PublishedResources, which the agent needs on the service cluster
     #[arg(long)]
     agent_crd: bool,
-    /// Kubeconfig of the service cluster, for --from-cluster; else $KUBECONFIG, else ~/.kube/config
+    /// Kubeconfig of the service cluster, for --from-cluster; by default $KUBECONFIG, or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Folder to write; must not exist [default: ./<plural>.<group>]
+    /// Folder to write to; must not exist yet [default: ./<plural>.<group>]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Name of the APIExport, and of its slice [default: the API group]
@@ -60,7 +60,7 @@ pub struct Args {
     /// Name of the agent, and of its ServiceAccount [default: <export>-syncagent]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// User by which kcp knows the agent
+    /// The agent's user name in kcp
     #[arg(long, value_name = "NAME", default_value = "api-syncagent")]
     kcp_user: String,
 }
@@ -71,7 +71,7 @@ Examples:
   carrick init --from-cluster example.com/Bucket --kubeconfig service.kubeconfig
   carrick init --agent-crd | kubectl apply -f -";
 
-/// Writes the files and tells what to do with them.
+/// Writes the files and prints what to do with them.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
     let ui = Ui::new(true);
@@ -94,12 +94,12 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     let offer = Offer::new(&crd, choices)?;
     let folder = args.out.unwrap_or_else(|| PathBuf::from(offer.crd_name()));
     if folder.exists() {
-        anyhow::bail!("{} exists already; remove it, or name another folder with --out", folder.display());
+        anyhow::bail!("{} exists already; remove it, or choose another folder with --out", folder.display());
     }
     for (name, text) in files::all(&offer)? {
         let path = folder.join(name);
         let parent = path.parent().unwrap_or(&folder);
-        fs::create_dir_all(parent).with_context(|| format!("cannot make the folder {}", parent.display()))?;
+        fs::create_dir_all(parent).with_context(|| format!("cannot create the folder {}", parent.display()))?;
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         ui.line(format_args!("wrote {}", path.display()));
     }
@@ -118,26 +118,26 @@ pub fn first_order(crd: &Value) -> anyhow::Result<String> {
 
 fn read(file: &Path) -> anyhow::Result<Value> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    // Generators of CRDs like to begin with a line of dashes.
+    // CRD generators often begin with a line of dashes.
     let documents = text.split("\n---").map(|part| part.trim_start_matches('-')).filter(|part| !part.trim().is_empty());
     let mut found = Vec::new();
     for document in documents {
         let object: Value =
-            serde_saphyr::from_str(document).with_context(|| format!("{} is no YAML", file.display()))?;
+            serde_saphyr::from_str(document).with_context(|| format!("{} is not valid YAML", file.display()))?;
         if object["kind"] == "CustomResourceDefinition" {
             found.push(object);
         }
     }
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => anyhow::bail!("{} holds no CustomResourceDefinition", file.display()),
+        0 => anyhow::bail!("{} contains no CustomResourceDefinition", file.display()),
         several => {
-            anyhow::bail!("{} holds {several} CustomResourceDefinitions; give --crd one at a time", file.display())
+            anyhow::bail!("{} contains {several} CustomResourceDefinitions; give --crd one at a time", file.display())
         }
     }
 }
 
-/// The CRD of a kind, or one made from what the API server says about the kind.
+/// The CRD of a kind, or one built from the API server's description of the kind.
 async fn ask(kind: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Value> {
     let (group, kind) = kind.split_once('/').unwrap_or(("", kind));
     let server = Server::infer(kubeconfig, &Overrides::default())?;

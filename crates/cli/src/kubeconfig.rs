@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// A folder that kubeconfigs and data can be written to; it is made if missing.
+/// A folder that kubeconfigs and data can be written to; it is created if missing.
 pub fn folder(path: &Path) -> anyhow::Result<PathBuf> {
     if path.exists() && !path.is_dir() {
         anyhow::bail!("{} is a file; give --data-dir a folder", path.display());
     }
-    fs::create_dir_all(path)
-        .with_context(|| format!("cannot make the folder {}; give --data-dir one you may write to", path.display()))?;
-    // Asking for permission is not reliable, trying is.
+    fs::create_dir_all(path).with_context(|| {
+        format!("cannot create the folder {}; give --data-dir one you may write to", path.display())
+    })?;
+    // Checking permissions is not reliable; trying is.
     let probe = path.join(".carrick-write-test");
     fs::write(&probe, b"")
         .and_then(|()| fs::remove_file(&probe))

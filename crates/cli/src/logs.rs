@@ -1,14 +1,14 @@
-//! Logs on stderr, for those who ask.
+//! Logs on stderr, off by default.
 
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// What to log when nobody asks for more.
+/// What to log without `--verbose`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quiet {
-    /// Nothing at all: steps tell what goes wrong.
+    /// Nothing at all: steps report what goes wrong.
     Silent,
     /// Warnings and errors.
     Warnings,

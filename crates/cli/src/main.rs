@@ -1,12 +1,12 @@
 //! Carrick on the command line.
 //!
 //! ```text
-//!  main ─┬─ demo    plays a whole delivery, from order to clean-up, in this process
-//!        ├─ dev     runs a provider's files, and applies them again at every change
-//!        ├─ doctor  looks for what keeps an agent from working, and tells the fix
-//!        ├─ explain tells what the agent would do, and why
+//!  main ─┬─ demo    runs a whole delivery, from order to clean-up, in this process
+//!        ├─ dev     applies a provider's files, and applies them again at every change
+//!        ├─ doctor  finds what keeps an agent from working, and prints the fix
+//!        ├─ explain shows what the agent would do, and why
 //!        ├─ init    writes files that offer a kind in kcp
-//!        ├─ plane   serves an embedded kcp and a service cluster until told to stop
+//!        ├─ plane   serves an embedded kcp and a service cluster until stopped
 //!        ├─ toolkit tries templates, CEL expressions and paths on data
 //!        ├─ top     shows what an agent is doing
 //!        ├─ ui      step lines with their time, for a terminal or plain
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command that waits for servers.
+/// Runs an asynchronous command.
 fn wait(command: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(carrick_json::STACK).build() {

@@ -1,8 +1,8 @@
-//! `carrick plane`: an embedded kcp and a service cluster, until told to stop.
+//! `carrick plane`: serves an embedded kcp and a service cluster until stopped.
 //!
 //! ```text
 //!  D/kcp, D/service          data of the two servers
-//!  D/*.kubeconfig            how to reach them, written anew at each start
+//!  D/*.kubeconfig            how to reach them, rewritten at each start
 //!  D/examples/*.yaml         something to apply
 //!  D/provider.token          kept, so that a restart does not lock anybody out
 //!  D/.lock                   held while running: two processes must not write the same data
@@ -30,32 +30,32 @@ const SET_UP: Duration = Duration::from_secs(20);
 
 /// Serve an embedded kcp and a plain Kubernetes API server, for development and tests.
 ///
-/// Data, certificates and tokens are kept in the data folder: started again with the same folder, it goes on where it was.
+/// Data, certificates and tokens are kept in the data folder: started again with the same folder, it continues where it left off.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Folder for data and kubeconfigs; made if missing.
+    /// Folder for data and kubeconfigs; created if missing.
     #[arg(long, value_name = "FOLDER")]
     data_dir: PathBuf,
-    /// Port of kcp on 127.0.0.1; 0 takes a free one.
+    /// Port of kcp on 127.0.0.1; 0 chooses a free one.
     #[arg(long, value_name = "PORT", default_value_t = 7443)]
     port_kcp: u16,
-    /// Port of the service cluster on 127.0.0.1; the next one behind those of kcp by default, 0 takes a free one.
+    /// Port of the service cluster on 127.0.0.1; by default the next one after kcp's ports, 0 chooses a free one.
     #[arg(long, value_name = "PORT")]
     port_service: Option<u16>,
-    /// Workspace of the user `provider`, who is administrator there and nowhere else; made if missing.
+    /// Workspace of the user `provider`, who is administrator there and nowhere else; created if missing.
     #[arg(long, value_name = "PATH", default_value = "root:provider")]
     provider_workspace: String,
-    /// Spread the workspaces over so many shards, each with a port of its own behind that of kcp.
+    /// Spread the workspaces over this many shards, each with a port of its own after kcp's.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     shards: u8,
-    /// Wait for the disk at every write: survives power loss, at the speed of the disk.
+    /// Wait for the disk at every write: slower, but survives power loss.
     #[arg(long)]
     fsync: bool,
-    /// Accept client certificates of the authorities in this file too, in PEM.
+    /// Also accept client certificates signed by the authorities in this PEM file.
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
-    /// Serve an endpoint for faults on purpose beside each server, on free ports.
+    /// Serve an endpoint for injecting faults beside each server, on free ports.
     #[arg(long)]
     control: bool,
 }
@@ -78,7 +78,7 @@ Files in the data folder:
   provider.kubeconfig     kcp, the provider's workspace, as its administrator
   examples/*.yaml         something to apply";
 
-/// Serves until told to stop.
+/// Serves until stopped.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(Quiet::Warnings, verbose);
     check_workspace(&args.provider_workspace)?;
@@ -114,7 +114,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
 
     let ui = Ui::new(true);
     if continued {
-        ui.line(format_args!("Goes on with the data in {}.\n", folder.display()));
+        ui.line(format_args!("Continuing with the data in {}.\n", folder.display()));
     }
     let workspace = format!("{}/clusters/{}", kcp.url(), args.provider_workspace);
     let table = [
@@ -167,7 +167,7 @@ impl Args {
 
 async fn start(config: Config, flag: &str) -> anyhow::Result<Plane> {
     let data = config.data_dir.clone().unwrap_or_default();
-    fs::create_dir_all(&data).with_context(|| format!("cannot make the folder {}", data.display()))?;
+    fs::create_dir_all(&data).with_context(|| format!("cannot create the folder {}", data.display()))?;
     let shown = data.display().to_string();
     Plane::start(config).await.map_err(|error| match error {
         PlaneError::Bind { address, source } => {
@@ -176,7 +176,9 @@ async fn start(config: Config, flag: &str) -> anyhow::Result<Plane> {
         error @ PlaneError::ClientCa { .. } => {
             anyhow::anyhow!("{error}; give --client-ca a file with certificates in PEM")
         }
-        other => anyhow::anyhow!("cannot start with the data in {shown}: {other}; move the folder away to start anew"),
+        other => {
+            anyhow::anyhow!("cannot start with the data in {shown}: {other}; move the folder away to start afresh")
+        }
     })
 }
 
@@ -185,7 +187,7 @@ fn check_workspace(path: &str) -> anyhow::Result<()> {
     match path.split_once(':') {
         Some(("root", rest)) if rest.split(':').all(is_label) => Ok(()),
         _ => anyhow::bail!(
-            "{path:?} is no workspace below root; give --provider-workspace a path such as root:provider, \
+            "{path:?} is not a workspace below root; give --provider-workspace a path such as root:provider, \
              with names of lower-case letters, digits and dashes"
         ),
     }

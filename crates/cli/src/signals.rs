@@ -1,8 +1,8 @@
-//! Waiting to be told to stop.
+//! Waiting for a signal to stop.
 
 use anyhow::Context;
 
-/// Returns at Ctrl-C, and on Unix at SIGTERM too.
+/// Returns on Ctrl-C, and on Unix also on SIGTERM.
 pub async fn stop() -> anyhow::Result<()> {
     #[cfg(unix)]
     {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  template, cel, path ─┬─ source      where expressions and data come from: arguments, files, standard input
-//!                       ├─ complaint   errors with the faulty line and a caret below
+//!                       ├─ complaint   errors with the faulty line and carets below
 //!                       └─ batch       one JSON question per line, one JSON answer per line
 //! ```
 //!
@@ -74,7 +74,7 @@ fn print(answer: &str) -> Result<(), Complaint> {
     written(out.write_all(answer.as_bytes()).and_then(|()| out.write_all(end.as_bytes())).and_then(|()| out.flush()))
 }
 
-/// Whoever closed the other end of the pipe has seen enough; everything else is an error.
+/// A pipe that the reader has closed is fine; everything else is an error.
 fn written(result: io::Result<()>) -> Result<(), Complaint> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -14,19 +14,19 @@ use crate::{logs, signals};
 /// How many workspaces are listed.
 const LISTED: usize = 10;
 
-/// Show what an agent is doing, again and again.
+/// Show what an agent is doing, refreshed regularly.
 ///
-/// Reads the dashboard of an agent that was started with --dashboard-address. Nothing can be changed with it.
+/// Reads the dashboard of an agent that was started with --dashboard-address. It is read-only.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Where the agent serves its dashboard
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8086")]
     address: String,
-    /// Seconds between two looks
+    /// Seconds between two refreshes
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     every: u64,
-    /// Look once and end, which is also what happens when standard output is no terminal
+    /// Print once and exit, which is also what happens when standard output is not a terminal
     #[arg(long)]
     once: bool,
 }
@@ -37,7 +37,7 @@ Examples:
   carrick top
   kubectl -n kcp-system port-forward deployment/api-syncagent 8086 & carrick top";
 
-/// Shows until told to stop.
+/// Refreshes until stopped.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     logs::init(logs::Quiet::Silent, verbose);
     let out = Term::stdout();
@@ -45,12 +45,12 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     loop {
         let url = format!("http://{}/state.json", args.address);
         let look = fetch::get(&url, None).await.and_then(|(status, state)| {
-            ensure!(status == 200 && state["agent"].is_object(), "{url} answers {status}, but is no dashboard");
+            ensure!(status == 200 && state["agent"].is_object(), "{url} answers {status}, but is not a dashboard");
             Ok(state)
         });
-        let look = look.context("start the agent with --dashboard-address, and give its address to --address");
+        let look = look.context("start the agent with --dashboard-address, and pass that address with --address");
         if once {
-            // Whoever closed the other end does not want to know.
+            // If the reader has closed the pipe, there is nobody to print for.
             let _ = out.write_str(&text(&look?, false));
             return Ok(ExitCode::SUCCESS);
         }
@@ -64,7 +64,7 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What is wrong with a PublishedResource, as the dashboard tells it. Pure.
+/// What is wrong with a PublishedResource, as the dashboard reports it. Pure.
 pub fn trouble(pr: &Value) -> Option<&str> {
     let wrong = pr["conditions"].as_array().into_iter().flatten().find(|condition| condition["status"] == "False");
     pr["problem"].as_str().or(pr["failing"].as_str()).or(wrong.and_then(|condition| condition["message"].as_str()))

@@ -20,7 +20,7 @@ pub struct Ui {
     colour: bool,
 }
 
-/// Something that must be seen to happen before its deadline.
+/// Something that must be observed before its deadline.
 #[derive(Debug)]
 pub struct Step {
     doing: String,
@@ -29,7 +29,7 @@ pub struct Step {
     limit: Duration,
 }
 
-/// A step that happened: the line to show for it, more lines, and what later steps need of it.
+/// A step that succeeded: the line to show for it, more lines, and a value for later steps.
 #[derive(Debug)]
 pub struct Done<T> {
     text: String,
@@ -37,22 +37,22 @@ pub struct Done<T> {
     value: T,
 }
 
-/// What was seen last while waiting.
+/// What was observed last while waiting.
 #[derive(Debug, Default)]
-pub struct Seen(Mutex<String>);
+pub struct Observed(Mutex<String>);
 
-/// A step did not happen; it has been printed why.
+/// A step failed; the reason has been printed.
 #[derive(Debug)]
 pub struct Failed;
 
 impl Step {
-    /// A step: what is being done, in words for the spinner, and what must come of it.
+    /// A step: what is being done, as text for the spinner, and the expected result.
     pub fn new(doing: impl Into<String>, expected: impl Into<String>) -> Self {
         let hint = "run again with --verbose to see what the servers and the agent log".to_owned();
         Self { doing: doing.into(), expected: expected.into(), hint, limit: LIMIT }
     }
 
-    /// What to try when it does not happen, instead of looking at the log.
+    /// What to try if it fails, instead of reading the log.
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: hint.into(), ..self }
     }
@@ -65,7 +65,7 @@ impl Step {
 }
 
 impl Done<()> {
-    /// A step that later steps need nothing of.
+    /// A result without a value for later steps.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), details: Vec::new(), value: () }
     }
@@ -83,8 +83,8 @@ impl<T> Done<T> {
     }
 }
 
-impl Seen {
-    /// Notes what is there now.
+impl Observed {
+    /// Records what is observed now.
     pub fn note(&self, what: impl Display) {
         let text = what.to_string();
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,14 +101,14 @@ impl Seen {
 }
 
 impl Ui {
-    /// Standard output, as a terminal if it is one. Log lines on the same terminal would tear a spinner apart.
+    /// Standard output, as a terminal if it is one. No spinner if log lines go to the same terminal.
     pub fn new(logs: bool) -> Self {
         let out = Term::stdout();
         let terminal = out.is_term() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         Self { out, spinner: terminal && !logs, colour: terminal && std::env::var_os("NO_COLOR").is_none() }
     }
 
-    /// Whether what was printed can be drawn anew.
+    /// Whether printed lines can be redrawn.
     pub fn is_live(&self) -> bool {
         self.spinner
     }
@@ -118,13 +118,13 @@ impl Ui {
         self.colour
     }
 
-    /// One line as it is.
+    /// Prints one line as it is.
     pub fn line(&self, text: impl Display) {
-        // Whoever closed the other end does not want to know.
+        // If the reader has closed the pipe, there is nobody to print for.
         let _ = self.out.write_line(&text.to_string());
     }
 
-    /// A line in bold with an empty one before it.
+    /// Prints a line in bold, with an empty line before it.
     pub fn heading(&self, text: &str) {
         self.line(format_args!("\n{}", style(text).bold().force_styling(self.colour)));
     }
@@ -143,11 +143,11 @@ impl Ui {
     pub async fn step<T>(
         &self,
         step: Step,
-        work: impl AsyncFnOnce(&Seen) -> anyhow::Result<Done<T>>,
+        work: impl AsyncFnOnce(&Observed) -> anyhow::Result<Done<T>>,
     ) -> Result<T, Failed> {
         let started = Instant::now();
         let spinner = self.spinner.then(|| spin(&self.out, &step.doing));
-        let seen = Seen::default();
+        let seen = Observed::default();
         let ended = tokio::time::timeout(step.limit, work(&seen)).await;
         if let Some(spinner) = spinner {
             spinner.finish_and_clear();
@@ -178,7 +178,7 @@ impl Ui {
 fn spin(out: &Term, text: &str) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.set_draw_target(ProgressDrawTarget::term(out.clone(), 20));
-    // A bad template would only cost the looks.
+    // A bad template would only look worse.
     if let Ok(style) = ProgressStyle::with_template("  {spinner:.cyan}            {msg}") {
         bar.set_style(style.tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "]));
     }
@@ -191,7 +191,7 @@ fn spin(out: &Term, text: &str) -> ProgressBar {
 mod tests {
     use super::*;
 
-    /// Prints into a buffer that nobody flushes.
+    /// A user interface that prints into a buffer.
     fn plain() -> Ui {
         Ui { out: Term::buffered_stdout(), spinner: false, colour: false }
     }
@@ -217,6 +217,6 @@ mod tests {
 
     #[test]
     fn nothing_seen_is_said_so() {
-        assert_eq!(Seen::default().text(), "nothing");
+        assert_eq!(Observed::default().text(), "nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! Making workspaces, and administrators for them.
+//! Creating workspaces and granting administrator rights on them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Makes a workspace and those above it, and waits until they are ready. What exists stays as it is.
+/// Creates a workspace and its parents, and waits until they are ready. Existing ones stay as they are.
 pub async fn ensure(admin: &Server, path: &str) -> anyhow::Result<()> {
     for (at, _) in path.match_indices(':') {
         let (parent, rest) = (&path[..at], &path[at + 1..]);

@@ -90,7 +90,7 @@ fn a_step_that_fails_says_what_was_expected_and_what_to_try() {
     let (_, failure) = told.split_once('✗').unwrap();
     let words: Vec<_> = failure.lines().map(|line| line.trim_start().split("  ").next().unwrap()).collect();
     assert_eq!(words[1..], ["expected", "last seen", "try"], "{failure}");
-    assert!(failure.contains("cannot make the folder /dev/null/nowhere"), "{failure}");
+    assert!(failure.contains("cannot create the folder /dev/null/nowhere"), "{failure}");
 }
 
 #[test]

@@ -88,9 +88,9 @@ fn files_are_applied_again_at_every_change_and_nothing_is_left_behind() {
     save(&folder, "crd.yaml", &CRD.replace("[eu, us]", "[eu, us, mars]"));
     dev.until("applied CustomResourceDefinition buckets.example.com");
     dev.until("order generation 3 → copy generation 3");
-    // A file that is no YAML changes nothing.
+    // A file that is not valid YAML changes nothing.
     save(&folder, "pr.yaml", "kind: [");
-    dev.until("pr.yaml: this is no YAML: ");
+    dev.until("pr.yaml: this is not valid YAML: ");
     // Claims that come with related objects are accepted.
     save(&folder, "pr.yaml", &format!("{PUBLISHED}{}", RELATED.trim_start_matches('\n')));
     dev.until("applied PublishedResource buckets");
@@ -113,7 +113,7 @@ fn files_are_applied_again_at_every_change_and_nothing_is_left_behind() {
         let secret = ask("consumer", &["get", "secret", "first-keys", "-o", "name"]).unwrap();
         assert_eq!(secret, "secret/first-keys\n");
     }
-    // A file that goes takes its objects along, and so does a folder's.
+    // When a file is deleted, its objects are deleted, also in a folder.
     fs::remove_file(folder.path("orders/first.yaml")).unwrap();
     dev.until("removed Bucket first");
     dev.until("object buckets default/first: gone");
@@ -153,7 +153,7 @@ fn a_cluster_that_was_there_before_is_left_as_it_was() {
     assert_eq!(code, Some(0), "{told}");
     assert_eq!(ask(&everything).unwrap(), before, "{told}");
 
-    // A CRD that was there before stays.
+    // A CRD that existed before stays.
     ask(&["apply", "-f", &folder.path("crd.yaml")]);
     let mut dev = start(&arguments);
     dev.until("object buckets default/first: order generation 1 → copy generation 1");

@@ -67,7 +67,7 @@ async fn a_restart_goes_on_with_data_and_tokens() {
 
     let kept = std::fs::read_to_string(format!("{data}/provider.token")).unwrap();
     let plane = start(&data);
-    assert!(plane.output.starts_with("Goes on with the data in "), "{}", plane.output);
+    assert!(plane.output.starts_with("Continuing with the data in "), "{}", plane.output);
     let new = provider(&address(&plane.output, "provider's workspace"));
     let found = new.get(&secrets, Some("default"), "kept").await.unwrap();
     assert_eq!(found.unwrap()["data"]["a"], "Yg==");
@@ -111,7 +111,7 @@ fn bad_input_names_the_thing_and_the_way_out() {
     let below = format!("{file}/below");
     let cases: [(&[&str], String); 6] = [
         (&["--data-dir", &file], format!("{file} is a file; give --data-dir a folder")),
-        (&["--data-dir", &below], format!("cannot make the folder {below}; give --data-dir one you may write to")),
+        (&["--data-dir", &below], format!("cannot create the folder {below}; give --data-dir one you may write to")),
         (&["--data-dir", &data, "--port-kcp", &port], "give --port-kcp another port, or 0 for a free one".into()),
         (
             &["--data-dir", &data, "--port-kcp", "0", "--port-service", &port],
@@ -121,7 +121,10 @@ fn bad_input_names_the_thing_and_the_way_out() {
             &["--data-dir", &data, "--port-kcp", "0", "--port-service", "0", "--client-ca", &below],
             format!("cannot read the client authorities in {below}"),
         ),
-        (&["--data-dir", &data, "--provider-workspace", "provider"], "\"provider\" is no workspace below root".into()),
+        (
+            &["--data-dir", &data, "--provider-workspace", "provider"],
+            "\"provider\" is not a workspace below root".into(),
+        ),
     ];
     for (args, wanted) in cases {
         let output = carrick(&[&["plane"], args].concat()).output().unwrap();

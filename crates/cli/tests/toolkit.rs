@@ -87,7 +87,7 @@ fn errors_point_at_the_faulty_place() {
             "error: function \"uper\" does not exist\n --> template:2:19\n  |\n2 | {{ .Object.kind | uper }}\n  |                   ^^^^\n  = there is a function upper\n",
         ),
         (&["template", "-d", "-", "{{ .Nope }}"], "1 | {{ .Nope }}\n  |    ^^^^^\n"),
-        (&["template", "-d", "-", "{{ .Object.nope | upper }}"], "^^^^^\n  = the data lacks what it is given; "),
+        (&["template", "-d", "-", "{{ .Object.nope | upper }}"], "^^^^^\n  = its input is missing from the data; "),
         (&["template", "{{ .a }}"], "  = there is no data: give some with --data\n"),
         (&["template", "-d", "-", "--path", "kind", "<a {{ .Value }}"], " --> template:1:"),
         (&["template", "-d", "-", "-f", "no-such-file"], "error: cannot read no-such-file: "),
@@ -249,7 +249,7 @@ fn lines_that_are_no_questions_are_answered_too() {
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!((code, lines.len()), (0, 7));
     assert_eq!((lines[0], lines[6]), (r#"{"output":"a"}"#, r#"{"output":"b"}"#));
-    assert!(lines[1..6].iter().all(|line| line.starts_with(r#"{"error":"this line is no question: "#)), "{told}");
+    assert!(lines[1..6].iter().all(|line| line.starts_with(r#"{"error":"this line is not a question: "#)), "{told}");
 }
 
 #[test]

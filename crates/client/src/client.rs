@@ -16,17 +16,16 @@ use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 
 use crate::channel::{AnswerBody, Channel};
-use crate::compact::{Form, Payload};
 use crate::connect::{ConnectError, parse_url, show};
 use crate::error::{Error, Status, chain};
 use crate::object::Object;
+use crate::payload::{Form, JSON, Payload};
 use crate::resource::{Resource, push_query};
 use crate::transport::Host;
 
 /// How long a whole request may take, the body of the answer included. Watches have limits of their own.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 const PAGE_SIZE: u32 = 500;
-pub(crate) const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
@@ -86,7 +85,7 @@ impl Client {
         Self { inner: Arc::new(Inner { channel, url, default_namespace, form, manager, kube: Mutex::default() }) }
     }
 
-    /// The same client, which is told nothing but the metadata of objects. Servers that cannot leave out the rest send it all.
+    /// The same client, which gets only the metadata of objects. Servers that cannot leave out the rest send everything.
     #[must_use]
     pub fn metadata_only(&self) -> Self {
         let Inner { channel, url, default_namespace, .. } = &*self.inner;
@@ -157,8 +156,8 @@ impl Client {
         kept.client.clone()
     }
 
-    /// Lets go of the kube client if nobody has asked for it for a while, and says whether it did. Those who have it keep it, and
-    /// the next who ask get another one.
+    /// Drops the kube client if [`Client::kube`] was not called for this long, and returns whether it did. Clones that are in use stay usable, and
+    /// the next call of [`Client::kube`] makes another one.
     pub fn drop_idle_kube(&self, idle: Duration) -> bool {
         self.inner.kube.lock().take_if(|kept| kept.used.elapsed() >= idle).is_some()
     }
@@ -330,12 +329,12 @@ impl Client {
         self.json(Method::GET, path, None).await
     }
 
-    /// Sends JSON to any path below the base URL; what the answer says is not looked at, if it is a good one.
+    /// Sends JSON to any path below the base URL; the content of a good answer is ignored.
     pub async fn raw_post(&self, path: &str, body: &Value) -> Result<(), Error> {
         self.bytes(Method::POST, path, Some((JSON, body))).await.map(drop)
     }
 
-    /// What the server's clock says, in the words of its `Date` header, if it tells.
+    /// The server's time as in its `Date` header, if it sends one.
     pub async fn date(&self) -> Result<Option<String>, Error> {
         let answer = self.send(Method::GET, "/version", None).await?;
         Ok(answer.headers().get(DATE).and_then(|value| value.to_str().ok()).map(str::to_owned))
@@ -485,8 +484,8 @@ impl Client {
     /// credentials.
     pub async fn pause(&self, longest: Duration) {
         let Some(host) = self.host() else { return tokio::time::sleep(longest).await };
-        let mut hopes = host.hopes();
-        let _ = tokio::time::timeout(longest, hopes.changed()).await;
+        let mut retries = host.retries();
+        let _ = tokio::time::timeout(longest, retries.changed()).await;
     }
 
     /// What is known about the server.
@@ -512,14 +511,6 @@ impl From<kube::Client> for Client {
     fn from(client: kube::Client) -> Self {
         let namespace = client.default_namespace().into();
         Self::on(Channel::Kube(client), "".into(), namespace)
-    }
-}
-
-impl TryFrom<kube::Config> for Client {
-    type Error = ConnectError;
-
-    fn try_from(config: kube::Config) -> Result<Self, ConnectError> {
-        Ok(crate::server::Server::from_config(config)?.client())
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kube::Config;
 use kube::config::{Kubeconfig, KubeconfigError};
 
-use crate::transport::{Environment, Proxy, Way};
+use crate::route::{Environment, Proxy, Route};
 
 /// Where a pod finds the certificate of its API server.
 const POD_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
@@ -23,6 +23,7 @@ pub struct Overrides {
 
 /// Why no connection to a server could be prepared.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The kubeconfig file cannot be read.
     #[error("cannot read kubeconfig {}: {source}; check the path and its permissions", path.display())]
@@ -135,12 +136,12 @@ impl Source {
     }
 }
 
-/// A configuration, and words for where it came from.
+/// A configuration, and a description of where it came from.
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) origin: String,
     /// How to get to servers.
-    pub(crate) way: Way,
+    pub(crate) route: Route,
     /// The files it was made from.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -159,9 +160,9 @@ fn from_yaml(text: &str) -> Result<Loaded, ConnectError> {
 
 fn from_config(config: &Config) -> Result<Loaded, ConnectError> {
     let origin = "the given configuration".to_owned();
-    let way = way(config.proxy_url.as_ref().map(ToString::to_string).as_deref(), &origin)?;
+    let route = route(config.proxy_url.as_ref().map(ToString::to_string).as_deref(), &origin)?;
     let files = config.auth_info.token_file.iter().map(PathBuf::from).collect();
-    Ok(Loaded { config: config.clone(), origin, way, files })
+    Ok(Loaded { config: config.clone(), origin, route, files })
 }
 
 /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.
@@ -181,7 +182,7 @@ fn infer(kubeconfig: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Con
             return Ok(Loaded {
                 config: apply_overrides(config, overrides)?,
                 origin: "the pod's service account".to_owned(),
-                way: way(None, "")?,
+                route: route(None, "")?,
                 files: [ca_file].into_iter().chain(token_file).collect(),
             });
         }
@@ -203,7 +204,7 @@ fn from_kubeconfig(
     if kubeconfig.current_context.as_deref().unwrap_or_default().is_empty() {
         return Err(ConnectError::NoCurrentContext { origin });
     }
-    let way = way(proxy_url(&kubeconfig), &origin)?;
+    let route = route(proxy_url(&kubeconfig), &origin)?;
     if overrides.ca_file.is_some() {
         // The kubeconfig's own CA must not be read at all: the override exists for files that are not there.
         for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
@@ -215,20 +216,20 @@ fn from_kubeconfig(
     files.extend(referenced_files(&kubeconfig));
     match Config::try_from(kubeconfig) {
         Ok(config) if config.root_cert.as_ref().is_some_and(Vec::is_empty) => Err(ConnectError::EmptyCa { origin }),
-        Ok(config) => Ok(Loaded { config: apply_overrides(config, overrides)?, origin, way, files }),
+        Ok(config) => Ok(Loaded { config: apply_overrides(config, overrides)?, origin, route, files }),
         Err(error) => Err(invalid(&error, &origin)),
     }
 }
 
 /// A configuration's own proxy is used for everything; without one the environment decides.
-fn way(proxy_url: Option<&str>, origin: &str) -> Result<Way, ConnectError> {
+fn route(proxy_url: Option<&str>, origin: &str) -> Result<Route, ConnectError> {
     if let Some(url) = proxy_url {
         let proxy = Proxy::parse(url);
-        return proxy.map(Way::Proxy).map_err(|problem| ConnectError::Proxy { origin: origin.to_owned(), problem });
+        return proxy.map(Route::Proxy).map_err(|problem| ConnectError::Proxy { origin: origin.to_owned(), problem });
     }
     let environment = Environment::read(|name| std::env::var(name).ok());
     environment
-        .map(Way::Environment)
+        .map(Route::Environment)
         .map_err(|(variable, problem)| ConnectError::EnvironmentProxy { variable, problem })
 }
 
@@ -299,7 +300,7 @@ pub(crate) fn show(url: &http::Uri) -> String {
 }
 
 /// Reading errors get a variant of their own because they are by far the most frequent ones.
-/// Parse errors quote the lines around the mistake, and those may hold a token: only their first line is told.
+/// Parse errors quote the lines around the mistake, and those may hold a token: only their first line is reported.
 fn invalid(error: &KubeconfigError, origin: &str) -> ConnectError {
     let problem = error.to_string().lines().next().unwrap_or_default().trim_end_matches(':').to_owned();
     ConnectError::Kubeconfig { origin: origin.to_owned(), problem }

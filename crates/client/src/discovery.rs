@@ -135,12 +135,12 @@ struct GroupVersion {
 
 #[derive(Deserialize)]
 struct ResourceList {
-    resources: Vec<Entry>,
+    resources: Vec<ServedResource>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Entry {
+struct ServedResource {
     name: String,
     singular_name: String,
     namespaced: bool,

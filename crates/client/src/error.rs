@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 /// Why a request had no good answer.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The server answered with an error.
     #[error("{0}")]
@@ -108,11 +109,11 @@ impl Status {
         }
     }
 
-    /// Whether its words are about the request and not about the content of an object.
+    /// Whether its message is about the request and not about the content of an object.
     fn is_harmless(&self) -> bool {
         match self.code {
             401 | 404 | 409 | 410 | 429 => true,
-            // The words of RBAC; admission says no in other words.
+            // As RBAC says it; admission uses other words.
             403 => self.message.contains(" cannot ") && self.message.contains(" resource \""),
             _ => false,
         }
@@ -182,8 +183,8 @@ impl Error {
         }
     }
 
-    /// In words, what other requests fail for as well and until it ends: a server that does not work, or a right that is missing. `None` if
-    /// the request itself may be to blame.
+    /// A description of what other requests fail for as well until it is over: a server that does not work, or a permission that is missing. `None`
+    /// if the request itself may be to blame.
     pub fn shared_cause(&self) -> Option<String> {
         match self {
             Self::Transport { request, .. } => Some(format!("{} does not work", server(request))),

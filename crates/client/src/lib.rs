@@ -1,4 +1,4 @@
-//! HTTP/2 clients for many workspaces of one server, and a watch loop that never loses an event.
+//! HTTP/2 clients for many clusters or workspaces behind one server, and a watch that never loses an event.
 //!
 //! ```text
 //!   kubeconfig ──▶ Server ─── one connection pool, one set of credentials
@@ -14,6 +14,32 @@
 //! a thousand workspaces and their watches travel over one HTTP/2 connection.
 //!
 //! Requests are not repeated by this crate: callers know what may be repeated. Only [`watch::watch`] retries by itself.
+//!
+//! ```no_run
+//! use carrick_client::{ListOptions, Overrides, Resource, Server};
+//! use kube::Api;
+//! # use k8s_openapi::api::core::v1::ConfigMap;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::infer(None, &Overrides::default())?;
+//! let client = server.at_path("/clusters/root:team-a");
+//! let maps = Resource::namespaced("", "v1", "ConfigMap", "configmaps");
+//! for map in client.list(&maps, None, &ListOptions::labels("app=shop")).await? {
+//!     println!("{}", map["metadata"]["name"]);
+//! }
+//! // The same workspace on the same connection, typed.
+//! let map = Api::<ConfigMap>::namespaced(client.kube(), "default").get("settings").await?;
+//! # drop(map);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What the API shows of other crates is re-exported: [`kube`], [`futures`] and [`serde_json`].
+
+/// The README's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 pub mod discovery;
 pub mod watch;
@@ -25,16 +51,24 @@ mod connect;
 mod error;
 mod kcp;
 mod object;
+mod packer;
+mod payload;
 mod requests;
 mod resource;
+mod route;
 mod server;
 mod transport;
 mod writes;
 
+pub use carrick_kcp::CLUSTER_ANNOTATION;
+
 pub use client::{Client, DeleteOptions, ListOptions};
 pub use connect::{ConnectError, Overrides};
 pub use error::{Error, Status, StatusCause, StatusDetails};
-pub use object::{Object, Packer};
-pub use requests::{Answers, Asked};
+pub use object::Object;
+pub use packer::Packer;
+pub use requests::{RequestLabels, RequestTotals};
 pub use resource::Resource;
 pub use server::Server;
+
+pub use {futures, kube, serde_json};

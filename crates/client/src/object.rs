@@ -1,6 +1,6 @@
 //! One object as a cache keeps it: a few header fields and compact bytes.
 
-mod pack;
+mod body;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,9 +16,8 @@ use serde_json::value::RawValue;
 
 use crate::error::Error;
 use crate::resource::Resource;
-use pack::Packed;
 
-pub use pack::Packer;
+pub(crate) use body::{Body, Packed};
 
 /// One object: its key and version decoded, the rest as JSON bytes without `managedFields`.
 ///
@@ -41,13 +40,6 @@ pub struct Object {
     /// How deep it nests, if that is too deep; small, because there are many objects.
     too_deep: Option<NonZeroU32>,
     body: Body,
-}
-
-/// The JSON of an object.
-#[derive(Clone)]
-enum Body {
-    Plain(Bytes),
-    Packed(Packed),
 }
 
 /// Why some JSON is no object.
@@ -94,7 +86,7 @@ impl Object {
         let too_deep = top.iter().find_map(|(_, raw)| TooDeep::check(raw.get().as_bytes()).err());
         let too_deep = too_deep.and_then(|found| NonZeroU32::new(u32::try_from(found.levels).unwrap_or(u32::MAX)));
         if too_deep.is_some() {
-            // Nobody can read the rest, and whoever takes what is left for everything must be told: see `read`.
+            // Nobody can read the rest, and whoever takes this for the whole object must get an error: see `read`.
             top.retain(|(key, _)| key == "apiVersion" || key == "kind");
         }
         let mut body = String::with_capacity(if too_deep.is_some() { 0 } else { text.len() });
@@ -151,10 +143,7 @@ impl Object {
 
     /// The object as JSON, without `managedFields`; of one that nests too deep only what [`Object::value`] has.
     pub fn bytes(&self) -> Bytes {
-        match &self.body {
-            Body::Plain(bytes) => bytes.clone(),
-            Body::Packed(packed) => packed.unpack(),
-        }
+        self.body.bytes()
     }
 
     /// All labels.
@@ -182,13 +171,14 @@ impl Object {
         self.deleting
     }
 
-    /// How many bytes its JSON takes in memory.
-    #[cfg(test)]
-    fn room(&self) -> usize {
-        match &self.body {
-            Body::Plain(bytes) => bytes.len(),
-            Body::Packed(packed) => packed.room(),
-        }
+    /// Its JSON as it is kept.
+    pub(crate) fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// The same object, whose names and JSON are kept in another way.
+    pub(crate) fn kept_as(&self, cluster: Arc<str>, namespace: Arc<str>, body: Body) -> Self {
+        Self { cluster, namespace, body, ..self.clone() }
     }
 
     fn metadata(&self) -> Metadata {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use http::{Request, Response};
 
-/// Requests of one kind.
+/// What requests are counted by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Asked {
+pub struct RequestLabels {
     /// Host and port.
     pub host: String,
     /// Method, such as `GET`; a watch is one as well.
@@ -17,9 +17,9 @@ pub struct Asked {
     pub code: u16,
 }
 
-/// What requests of one kind add up to.
+/// The requests with the same labels, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answers {
+pub struct RequestTotals {
     /// How many.
     pub count: u64,
     /// How long they waited for the heads of their answers, together.
@@ -29,18 +29,18 @@ pub struct Answers {
 /// The requests of one pool so far.
 #[derive(Default)]
 pub(crate) struct Requests {
-    counts: Mutex<BTreeMap<Asked, Answers>>,
+    counts: Mutex<BTreeMap<RequestLabels, RequestTotals>>,
 }
 
 impl Requests {
     /// What a request asks for, before it is sent.
-    pub(crate) fn asked<B>(request: &Request<B>) -> Asked {
+    pub(crate) fn asked<B>(request: &Request<B>) -> RequestLabels {
         let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-        Asked { host, method: request.method().to_string(), code: 0 }
+        RequestLabels { host, method: request.method().to_string(), code: 0 }
     }
 
     /// Counts an answer.
-    pub(crate) fn count<B, E>(&self, mut asked: Asked, answer: &Result<Response<B>, E>, waited: Duration) {
+    pub(crate) fn count<B, E>(&self, mut asked: RequestLabels, answer: &Result<Response<B>, E>, waited: Duration) {
         asked.code = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let answers = counts.entry(asked).or_default();
@@ -49,7 +49,7 @@ impl Requests {
     }
 
     /// All counts.
-    pub(crate) fn read(&self) -> BTreeMap<Asked, Answers> {
+    pub(crate) fn read(&self) -> BTreeMap<RequestLabels, RequestTotals> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

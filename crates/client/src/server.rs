@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::channel::Channel;
 use crate::client::Client;
 use crate::connect::{self, ConnectError, Overrides, Source};
-use crate::requests::{Answers, Asked};
+use crate::requests::{RequestLabels, RequestTotals};
 use crate::transport::Transport;
 
 /// One API server. Cloning is cheap; all clones and all their clients share one pool.
@@ -104,7 +104,7 @@ impl Server {
     }
 
     /// All requests of all clients of this server so far.
-    pub fn requests(&self) -> BTreeMap<Asked, Answers> {
+    pub fn requests(&self) -> BTreeMap<RequestLabels, RequestTotals> {
         self.inner.transport.requests()
     }
 
@@ -118,6 +118,14 @@ impl Server {
         let transport = self.inner.transport.clone();
         let channel = if self.inner.read_only { Channel::ReadOnly(transport) } else { Channel::Pool(transport) };
         Client::on(channel, url.into(), self.inner.default_namespace.clone())
+    }
+}
+
+impl TryFrom<kube::Config> for Client {
+    type Error = ConnectError;
+
+    fn try_from(config: kube::Config) -> Result<Self, ConnectError> {
+        Ok(Server::from_config(config)?.client())
     }
 }
 

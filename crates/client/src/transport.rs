@@ -15,24 +15,21 @@ use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use crate::connect::{ConnectError, Loaded, Source};
-use crate::requests::{Answers, Asked, Requests};
+use crate::error::chain;
+use crate::requests::{RequestLabels, RequestTotals, Requests};
+use crate::route::{Dial, Route};
 use crate::writes::Writes;
 
-mod environment;
 mod files;
 mod gate;
 mod host;
 mod probe;
-mod proxy;
 
 use files::Files;
 use gate::Gates;
-use proxy::Dial;
+use probe::Probed;
 
 pub(crate) use host::Host;
-
-pub(crate) use environment::Environment;
-pub(crate) use proxy::{Proxy, Way};
 
 /// A cheap handle on the pool: sends requests with absolute URLs.
 #[derive(Clone)]
@@ -49,7 +46,7 @@ struct Shared {
     /// Where the server was in the beginning. Clients keep this address for ever.
     first: Uri,
     /// Where requests go, and whom they trust there.
-    place: Place,
+    destination: Destination,
     files: Files,
     requests: Requests,
     writes: Arc<Writes>,
@@ -67,8 +64,8 @@ struct Pool {
 
 /// How long it may take until a connection is ready, the TLS handshake included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long it may take until a server takes a connection. Of a server that is back after having been cut off, the system asks again less and
-/// less often; whoever begins anew is heard sooner.
+/// How long it may take until a server accepts a connection. The system repeats its attempts less and less often, so for a server that is back
+/// after it was cut off, a new attempt succeeds sooner.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the head of an answer may take, watches included: servers send it before the first event.
 const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
@@ -79,7 +76,8 @@ const LOOK_INTERVAL_WHEN_REFUSED: Duration = Duration::from_millis(200);
 /// system does not wait much longer than this before it sends again to a server that is back.
 const PING_INTERVAL: Duration = Duration::from_secs(2);
 const PING_TIMEOUT: Duration = Duration::from_secs(6);
-/// The same for connections that know no pings: after so long without a sign of life the system asks for one, so often, so many times.
+/// The same for connections without pings: the time without a sign of life after which the system asks for one, the pause between its questions,
+/// and their number.
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(5), Duration::from_secs(2), 3);
 /// One stream may fill its window while its reader is busy; the connection's window is shared by all streams, so it
 /// is much larger: a slow reader must not hold up the others.
@@ -94,7 +92,7 @@ impl Transport {
             hosts: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             first: loaded.config.cluster_url.clone(),
-            place: Place::of(&loaded.config),
+            destination: Destination::of(&loaded.config),
             files: Files::new(source, loaded),
             requests: Requests::default(),
             writes: Arc::default(),
@@ -104,7 +102,7 @@ impl Transport {
 
     /// Sends one request and waits for the head of its answer. A server that is away is not asked.
     pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
-        self.renew(LOOK_INTERVAL).await;
+        self.reopen_if_changed(LOOK_INTERVAL).await;
         let (host, pool) = (self.host(request.uri()), self.pool());
         let gate = pool.gates.of(request.uri().authority());
         let pass = gate.enter().await;
@@ -114,20 +112,13 @@ impl Transport {
         drop(pass);
         let refused = answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::UNAUTHORIZED);
         if answer.is_err() && host.lost() {
-            tokio::spawn(probe::until_answered(Arc::downgrade(&self.shared), host, version_at(&url)));
+            tokio::spawn(probe::until_answered(self.while_used(), host, version_at(&url)));
         }
-        // Whoever asks again shall do so with credentials, and at an address, that were renewed meanwhile.
+        // The next attempt is to use credentials, and an address, that were renewed meanwhile.
         if refused || answer.is_err() {
-            self.renew(LOOK_INTERVAL_WHEN_REFUSED).await;
+            self.reopen_if_changed(LOOK_INTERVAL_WHEN_REFUSED).await;
         }
         answer
-    }
-
-    /// Sends one request whatever is known about the server.
-    async fn probe(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
-        self.renew(LOOK_INTERVAL_WHEN_REFUSED).await;
-        let (host, pool) = (self.host(request.uri()), self.pool());
-        self.exchange(&pool, &host, request).await
     }
 
     async fn exchange(
@@ -156,7 +147,7 @@ impl Transport {
         if let Ok(answer) = &answer {
             let refused = answer.status() == StatusCode::UNAUTHORIZED;
             if host.answered(refused) {
-                tokio::spawn(probe::until_renewed(Arc::downgrade(&self.shared), Arc::clone(host)));
+                tokio::spawn(probe::until_renewed(self.while_used(), Arc::clone(host)));
             }
         }
         answer
@@ -168,7 +159,7 @@ impl Transport {
     }
 
     /// All requests so far.
-    pub(crate) fn requests(&self) -> BTreeMap<Asked, Answers> {
+    pub(crate) fn requests(&self) -> BTreeMap<RequestLabels, RequestTotals> {
         self.shared.requests.read()
     }
 
@@ -189,12 +180,18 @@ impl Transport {
         self.pool().number
     }
 
+    /// The pool as long as somebody uses it.
+    fn while_used(&self) -> impl Fn() -> Option<Self> + Send + 'static {
+        let shared = Arc::downgrade(&self.shared);
+        move || shared.upgrade().map(|shared| Self { shared })
+    }
+
     fn pool(&self) -> Arc<Pool> {
         Arc::clone(&self.shared.pool.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Opens a new pool if the files of the kubeconfig have changed. Running watches stay on the old one until they end.
-    async fn renew(&self, interval: Duration) {
+    async fn reopen_if_changed(&self, interval: Duration) {
         let _look = if interval < LOOK_INTERVAL { Some(self.shared.looking.lock().await) } else { None };
         if self.shared.files.are_due(interval) {
             self.reopen_with(Files::changed).await;
@@ -205,17 +202,12 @@ impl Transport {
     /// pool until they end.
     pub(crate) fn renew_from(&self, source: Source) -> Result<bool, ConnectError> {
         let loaded = source.load()?;
-        if Place::of(&loaded.config) != self.shared.place {
+        if Destination::of(&loaded.config) != self.shared.destination {
             return Ok(false);
         }
         self.shared.reopen(&loaded)?;
         self.shared.files.replace(source, &loaded);
         Ok(true)
-    }
-
-    /// Opens a new pool whether files have changed or not, if that brings other credentials: those of a plugin.
-    async fn renew_by_plugin(&self) {
-        self.reopen_with(Files::again_by_plugin).await;
     }
 
     async fn reopen_with(&self, load: fn(&Files) -> Option<Loaded>) {
@@ -231,6 +223,28 @@ impl Transport {
     }
 }
 
+impl Probed for Transport {
+    async fn ask(&self, url: Uri) -> Result<(), String> {
+        let request = Request::get(url).body(Body::empty()).map_err(|error| error.to_string())?;
+        self.reopen_if_changed(LOOK_INTERVAL_WHEN_REFUSED).await;
+        let (host, pool) = (self.host(request.uri()), self.pool());
+        self.exchange(&pool, &host, request).await.map(drop).map_err(|error| chain(&*error))
+    }
+
+    async fn renew(&self, interval: Duration) {
+        self.reopen_if_changed(interval).await;
+    }
+
+    /// Opens a new pool whether files have changed or not, if that brings other credentials: those of a plugin.
+    async fn renew_by_plugin(&self) {
+        self.reopen_with(Files::again_by_plugin).await;
+    }
+
+    fn credentials(&self) -> u64 {
+        self.pool().number
+    }
+}
+
 impl Shared {
     /// Goes over to other credentials.
     fn reopen(&self, loaded: &Loaded) -> Result<(), ConnectError> {
@@ -239,7 +253,7 @@ impl Shared {
         let renewed = Pool::open(loaded, number)?;
         *self.pool.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed);
         for host in self.hosts.lock().unwrap_or_else(PoisonError::into_inner).values() {
-            host.hope();
+            host.signal_retry();
         }
         Ok(())
     }
@@ -247,7 +261,7 @@ impl Shared {
 
 /// All of a configuration but its credentials.
 #[derive(PartialEq)]
-struct Place {
+struct Destination {
     url: Uri,
     namespace: String,
     authorities: Option<Vec<Vec<u8>>>,
@@ -256,7 +270,7 @@ struct Place {
     proxy: Option<Uri>,
 }
 
-impl Place {
+impl Destination {
     fn of(config: &Config) -> Self {
         Self {
             url: config.cluster_url.clone(),
@@ -273,10 +287,10 @@ impl Pool {
     fn open(loaded: &Loaded, number: u64) -> Result<Self, ConnectError> {
         let credentials =
             |source| ConnectError::Credentials { origin: loaded.origin.clone(), source: Box::new(source) };
-        Self::build(&loaded.config, &loaded.way, number).map_err(credentials)
+        Self::build(&loaded.config, &loaded.route, number).map_err(credentials)
     }
 
-    fn build(config: &Config, way: &Way, number: u64) -> Result<Self, kube::Error> {
+    fn build(config: &Config, route: &Route, number: u64) -> Result<Self, kube::Error> {
         // With two providers compiled in, rustls refuses to choose; the first to install one wins, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
 
@@ -297,7 +311,7 @@ impl Pool {
                 name.map_err(kube::Error::RustlsTls)?,
             ));
         }
-        let connector = tls.enable_http1().enable_http2().wrap_connector(Dial::new(tcp, way.clone()));
+        let connector = tls.enable_http1().enable_http2().wrap_connector(Dial::new(tcp, route.clone()));
         let connector = connector.map_future(|connecting| Box::pin(in_time(connecting)));
 
         let pool = hyper_util::client::legacy::Builder::new(TokioExecutor::new())
@@ -321,7 +335,7 @@ impl Pool {
     }
 }
 
-/// What is asked of a server that may be away: little, and nothing that needs a right.
+/// The URL that probes ask for: little work for the server, and no permission needed.
 fn version_at(url: &Uri) -> Uri {
     let mut parts = url.clone().into_parts();
     parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/version"));

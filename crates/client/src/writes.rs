@@ -14,12 +14,12 @@ const MAY_ARRIVE: Duration = Duration::from_mins(1);
 /// The writes of one pool.
 #[derive(Default)]
 pub(crate) struct Writes {
-    state: Mutex<State>,
+    state: Mutex<WritesState>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct WritesState {
     next: u64,
     /// Those that are waited for.
     open: BTreeSet<u64>,

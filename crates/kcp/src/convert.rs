@@ -1,10 +1,10 @@
 //! APIExport and APIBinding between v1alpha1 and v1alpha2, without loss in either direction.
 //!
-//! Each version can say things the other cannot: v1alpha2 has verbs, selectors and virtual storage, v1alpha1 has lists of
-//! names. Whatever the target cannot say travels in an annotation and is taken back from there on the way home. kcp does the same
-//! inside its server, so clients rarely need this.
+//! Each version has fields that the other lacks: v1alpha2 has verbs, selectors and virtual storage, v1alpha1 has lists of names. What the
+//! target version cannot express is kept in an annotation and restored from there when converting back. kcp does the same in its server,
+//! so clients rarely need this.
 //!
-//! Objects are converted as JSON, because that is what a server holds, and so that fields nobody knows come along.
+//! Objects are converted as JSON, because that is what a server stores, and so that unknown fields are kept.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ const PREFIX: &str = "apis.v1alpha2.kcp.io/";
 const V1: &str = "v1alpha1";
 const V2: &str = "v1alpha2";
 
-/// Where a list of claims lives, what its elements look like in v1alpha2, and the annotations for what does not fit.
+/// The path of a list of claims, its elements in v1alpha2, and the annotations for what does not fit.
 struct Claims {
     parent: &'static str,
     field: &'static str,

@@ -7,14 +7,22 @@ use kube::runtime::controller::Action as KubeAction;
 /// What a reconciler, or an error policy, wants next.
 ///
 /// kube's own [`Action`](KubeAction) can be used instead wherever a reconciler returns one: it is converted without loss.
+///
+/// ```
+/// # use std::time::Duration;
+/// use carrick_multicluster::Action;
+///
+/// let hourly = Action::requeue(Duration::from_secs(3600));
+/// assert_eq!(hourly, kube::runtime::controller::Action::requeue(Duration::from_secs(3600)).into());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// Nothing until something changes.
     #[default]
     AwaitChange,
-    /// Another look after this time, or earlier if something changes. Any time is allowed; [`Duration::MAX`] never comes.
+    /// Reconcile again after this time, or earlier if something changes. Any time is allowed; [`Duration::MAX`] never comes.
     Requeue(Duration),
-    /// Another look after a pause that grows from try to try, until one succeeds. The right answer to most errors.
+    /// Reconcile again after a pause that grows with every failure, until one succeeds. The right answer to most errors.
     Backoff,
 }
 
@@ -24,12 +32,12 @@ impl Action {
         Self::AwaitChange
     }
 
-    /// Another look after this time, or earlier if something changes.
+    /// Reconcile again after this time, or earlier if something changes.
     pub const fn requeue(after: Duration) -> Self {
         Self::Requeue(after)
     }
 
-    /// Another look after a pause that grows from try to try, until one succeeds.
+    /// Reconcile again after a pause that grows with every failure, until one succeeds.
     pub const fn backoff() -> Self {
         Self::Backoff
     }
@@ -37,7 +45,7 @@ impl Action {
 
 impl From<KubeAction> for Action {
     /// kube keeps the delay of its actions to itself, except in their debug form. What is read there is compared with the action, so a
-    /// version of kube that prints another form cannot make a requeue vanish: the object is then looked at with [`Action::Backoff`].
+    /// version of kube that prints another form cannot make a requeue vanish: the object is then requeued with [`Action::Backoff`].
     fn from(action: KubeAction) -> Self {
         convert(&action, &format!("{action:?}"))
     }
@@ -50,7 +58,7 @@ fn convert(action: &KubeAction, shown: &str) -> Action {
     if let Some(after) = requeue_after(shown).filter(|after| *action == KubeAction::requeue(*after)) {
         return Action::Requeue(after);
     }
-    tracing::warn!(shown, "An action of kube is not understood, so its object is looked at with growing pauses.");
+    tracing::warn!(shown, "An action of kube is not understood, so its object is requeued with growing pauses.");
     Action::Backoff
 }
 

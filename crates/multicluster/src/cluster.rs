@@ -15,7 +15,22 @@ use crate::name::{ClusterName, EndpointId};
 
 /// One engagement of a cluster: everything needed to work inside it. Cloning shares it.
 ///
-/// A cluster that moves to another endpoint, or leaves and comes back, is engaged anew: same name, higher epoch.
+/// A cluster that moves to another endpoint, or leaves and comes back, is engaged again: same name, higher epoch.
+///
+/// ```no_run
+/// # use carrick_multicluster::{Cluster, Context};
+/// # use k8s_openapi::api::core::v1::Node;
+/// # use kube::{Api, api::ListParams};
+/// # async fn reconcile(context: Context<()>) -> Result<(), kube::Error> {
+/// let cluster: &Cluster = &context.cluster;
+/// let (nodes, everything) = (Api::<Node>::all(cluster.client()), ListParams::default());
+/// tokio::select! {
+///     nodes = nodes.list(&everything) => println!("{} has {} nodes", cluster.name(), nodes?.items.len()),
+///     () = cluster.gone().cancelled_owned() => println!("{} has left", cluster.name()),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Cluster(Arc<Inner>);
 
@@ -92,7 +107,7 @@ impl Cluster {
         recorders.entry(reporter.clone()).or_insert_with(|| Recorder::new(client, reporter.clone())).clone()
     }
 
-    /// Fires when the cluster leaves the fleet or is engaged anew. Long reconciles may stop then.
+    /// Cancelled when the cluster leaves the fleet or is engaged again. Long reconciles may stop then.
     pub fn gone(&self) -> CancellationToken {
         self.0.gone.clone()
     }
@@ -131,12 +146,12 @@ impl fmt::Debug for Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::unreachable;
+    use crate::testing::unreachable_client;
 
     #[tokio::test]
     async fn clients_that_nobody_asks_for_are_let_go() {
         let reporter = Reporter::from("test");
-        let cluster = Cluster::new(ClusterName::new("c").unwrap(), "e".into(), unreachable());
+        let cluster = Cluster::new(ClusterName::new("c").unwrap(), "e".into(), unreachable_client());
         drop((cluster.client(), cluster.recorder(&reporter)));
         cluster.drop_idle(Duration::from_mins(1));
         assert_eq!(cluster.0.recorders.lock().len(), 1, "still in use");

@@ -1,7 +1,7 @@
 //! Reconcilers over many clusters.
 //!
 //! ```text
-//!   watches ─▶ sources ─▶ inlet ─▶ queue ─▶ workers ─▶ reports
+//!   watches ─▶ sources ─▶ intake ─▶ queue ─▶ workers ─▶ reports
 //!                           ▲         ▲        ▲
 //!              open, close  │   purge │  abort │
 //!   fleet events ─▶ gate ───┴─────────┴────────┘
@@ -11,7 +11,7 @@ mod config;
 mod context;
 mod driver;
 mod gate;
-mod inlet;
+mod intake;
 mod run;
 mod source;
 mod work;
@@ -29,26 +29,53 @@ use serde::de::DeserializeOwned;
 
 use crate::cluster::Cluster;
 use crate::fleet::Fleet;
-use crate::guard::words;
+use crate::guard::panic_message;
 use crate::informer::{Informer, WatchConfig};
 use crate::name::ClusterName;
 use crate::request::{Key, Request};
 use crate::store::FleetStore;
 use driver::{Filter, Trigger};
-use inlet::Inlet;
+use intake::Intake;
 use source::{Foreign, Mapped, Owners, Property, Scope, Source};
 
 pub use config::Config;
 pub use context::Context;
 
 /// Sets up a source once the controller runs; sources are numbered.
-type Setup = Box<dyn FnOnce(usize, &Arc<Inlet>) -> Arc<dyn Source> + Send>;
+type Setup = Box<dyn FnOnce(usize, &Arc<Intake>) -> Arc<dyn Source> + Send>;
 
 /// Reconciles objects of kind `K` in all clusters of a fleet: the counterpart of [`kube::runtime::Controller`].
 ///
 /// Functions handed in here may panic: mappers, predicates, filters, triggers, decoders, indexes and reconcilers. Only the object at hand
-/// suffers, the stream of the controller reports it, and everything else goes on. Failing watches and providers are reported there too, once
+/// is affected, the stream of the controller reports it, and everything else goes on. Failing watches and providers are reported there too, once
 /// per outage.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use carrick_multicluster::providers::KubeconfigFiles;
+/// use carrick_multicluster::{Action, Config, Context, MultiClusterController};
+/// use futures::StreamExt;
+/// use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+/// use kube::runtime::{predicates, watcher};
+///
+/// async fn reconcile(deployment: Arc<Deployment>, context: Context<()>) -> Result<Action, kube::Error> {
+///     Ok(Action::requeue(Duration::from_secs(300)))
+/// }
+///
+/// # async fn example() {
+/// MultiClusterController::<Deployment>::new(KubeconfigFiles::infer(), watcher::Config::default().labels("app=shop"))
+///     .owns::<ReplicaSet>(watcher::Config::default())
+///     .predicate(predicates::generation)
+///     .clusters(|cluster| cluster.name().ends_with("-eu"))
+///     .with_config(Config::default().concurrency(32).per_cluster(4))
+///     .shutdown_on_signal()
+///     .run(reconcile, |_deployment, error, _context| { eprintln!("{error}"); Action::backoff() }, Arc::new(()))
+///     .for_each(|_report| async {})
+///     .await;
+/// # }
+/// ```
 pub struct MultiClusterController<K: Lookup + 'static> {
     fleet: Fleet,
     informer: Informer<K>,
@@ -184,8 +211,8 @@ where
             store: self.store(),
         };
         let informer = self.fleet.informer_with::<O>(dyntype, config);
-        self.source(move |number, inlet| {
-            Mapped::attach(number, inlet.clone(), informer, Box::new(move |key, object| owners.of(key, object)))
+        self.source(move |number, intake| {
+            Mapped::attach(number, intake.clone(), informer, Box::new(move |key, object| owners.of(key, object)))
         })
     }
 
@@ -235,7 +262,7 @@ where
             let concerned = map(&key.cluster, object).into_iter();
             concerned.map(|obj| Request::new(key.cluster.clone(), obj).key()).collect()
         };
-        self.source(move |number, inlet| Mapped::attach(number, inlet.clone(), informer, Box::new(map)))
+        self.source(move |number, intake| Mapped::attach(number, intake.clone(), informer, Box::new(map)))
     }
 
     /// Watches a kind in the clusters of another provider or fleet: the function says which objects of any cluster of
@@ -275,14 +302,14 @@ where
         let map = move |cluster: &ClusterName, object: &O| {
             map(cluster, object).into_iter().map(|request| request.key()).collect()
         };
-        self.source(move |_, inlet| Foreign::attach(inlet.clone(), fleet, informer, Box::new(map)))
+        self.source(move |_, intake| Foreign::attach(intake.clone(), fleet, informer, Box::new(map)))
     }
 
     /// Reconciles whatever a stream says. Requests of clusters that the controller does not work on are dropped.
     #[must_use]
     pub fn trigger(mut self, requests: impl Stream<Item = Request<K>> + Send + 'static) -> Self {
         let requests = AssertUnwindSafe(requests).catch_unwind();
-        self.triggers.push(requests.map(|request| request.map_err(|panic| words(&*panic))).boxed());
+        self.triggers.push(requests.map(|request| request.map_err(|panic| panic_message(&*panic))).boxed());
         self
     }
 
@@ -301,7 +328,7 @@ where
         self
     }
 
-    /// Stops when the future ends: nothing new is started, running reconciles hear of it through [`Context::stop`] and come to their end,
+    /// Stops when the future ends: nothing new is started, running reconciles learn of it through [`Context::stop`] and come to their end,
     /// then the stream ends. Those that have not ended after [`Config::shutdown_grace`] are aborted and reported as [`Error::Aborted`].
     ///
     /// [`Error::Aborted`]: crate::Error::Aborted
@@ -318,7 +345,7 @@ where
         self.graceful_shutdown_on(asked_to_end())
     }
 
-    fn source(mut self, setup: impl FnOnce(usize, &Arc<Inlet>) -> Arc<dyn Source> + Send + 'static) -> Self {
+    fn source(mut self, setup: impl FnOnce(usize, &Arc<Intake>) -> Arc<dyn Source> + Send + 'static) -> Self {
         self.setups.push(Box::new(setup));
         self
     }

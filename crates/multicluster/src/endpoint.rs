@@ -1,4 +1,4 @@
-//! Places to list and watch.
+//! Endpoints: where objects are listed and watched.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use carrick_client::{Client, Object};
 
 use crate::name::{ClusterName, EndpointId};
 
-/// A place where objects of one or more clusters are listed and watched: a cluster's API server, or one shard of kcp.
+/// Where objects of one or more clusters are listed and watched: a cluster's API server, or one shard of kcp.
 ///
 /// The runtime opens one watch per kind and endpoint, however many clusters the endpoint serves.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Endpoint {
     pub id: EndpointId,
     /// Lists and watches the objects of all its clusters.
     pub client: Client,
-    /// Tells which cluster an object belongs to.
+    /// How to find out which cluster an object belongs to.
     pub key: ClusterKey,
 }
 
@@ -27,11 +27,12 @@ impl Endpoint {
     }
 }
 
-/// A function that tells which cluster an object belongs to; objects of none are left out.
+/// A function that returns the cluster an object belongs to; objects of none are left out.
 pub type KeyFn = Arc<dyn Fn(&Object) -> Option<ClusterName> + Send + Sync>;
 
-/// How to tell which cluster an object belongs to.
+/// How to find out which cluster an object belongs to.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum ClusterKey {
     /// Every object of the endpoint belongs to this cluster.
     Fixed(ClusterName),
@@ -39,15 +40,15 @@ pub enum ClusterKey {
     Annotation(&'static str),
     /// Every namespace is a cluster; cluster-wide objects are left out.
     Namespace,
-    /// A function tells.
+    /// By a function.
     With(KeyFn),
 }
 
 impl ClusterKey {
     /// The annotation kcp puts on every object it serves for all workspaces at once.
-    pub const KCP: Self = Self::Annotation(carrick_kcp::CLUSTER_ANNOTATION);
+    pub const KCP: Self = Self::Annotation(carrick_client::CLUSTER_ANNOTATION);
 
-    /// A function that tells.
+    /// By a function.
     pub fn with(key: impl Fn(&Object) -> Option<ClusterName> + Send + Sync + 'static) -> Self {
         Self::With(Arc::new(key))
     }
@@ -57,7 +58,7 @@ impl ClusterKey {
         match self {
             Self::Fixed(name) => Some(name.clone()),
             // The client has read this one already.
-            Self::Annotation(carrick_kcp::CLUSTER_ANNOTATION) => ClusterName::new(object.cluster.clone()).ok(),
+            Self::Annotation(carrick_client::CLUSTER_ANNOTATION) => ClusterName::new(object.cluster.clone()).ok(),
             Self::Annotation(key) => ClusterName::new(object.annotation(key)?).ok(),
             Self::Namespace => ClusterName::new(object.namespace.clone()).ok(),
             Self::With(key) => key(object),

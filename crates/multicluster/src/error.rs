@@ -20,6 +20,7 @@ use crate::store::Undecodable;
 /// quietly if it is the request's own cluster that has left; the end of another cluster is a failure like any other, which the error
 /// policy decides on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClusterError {
     /// The fleet is complete, and the cluster is not part of it.
     #[error("no cluster {cluster:?} in the fleet; check its name, and whether it has been bound or added")]
@@ -69,12 +70,12 @@ pub enum Error<K: Lookup, E: StdError + 'static> {
     #[error(transparent)]
     Callback(Panicked),
     /// A reconcile did not end in the time that a controller has to stop, and was aborted. What it wrote last may arrive yet.
-    #[error("the reconcile of {request} was aborted: it did not end before the controller had to")]
+    #[error("the reconcile of {request} was aborted: it did not end in the time the controller has to stop")]
     Aborted {
         /// Which object.
         request: Request<K>,
     },
-    /// A watch fails; told once per outage. What was known is kept, and the watch goes on trying.
+    /// A watch fails; reported once per outage. What was known is kept, and the watch goes on trying.
     #[error("cannot watch {resource} at endpoint {endpoint}: {error}; trying on")]
     Watch {
         /// Where.
@@ -85,7 +86,7 @@ pub enum Error<K: Lookup, E: StdError + 'static> {
         #[source]
         error: Arc<carrick_client::Error>,
     },
-    /// The provider cannot see changes of its fleet; told once per outage of each thing it follows. What was known is kept, and the provider
+    /// The provider cannot see changes of its fleet; reported once per outage of each thing it follows. What was known is kept, and the provider
     /// goes on trying.
     #[error("cannot follow {what}: {error}; trying on")]
     Provider {
@@ -164,7 +165,7 @@ fn is_forbidden(error: &(dyn StdError + 'static)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::unreachable;
+    use crate::testing::unreachable_client;
 
     #[derive(Debug, thiserror::Error)]
     #[error("wrapped")]
@@ -176,7 +177,7 @@ mod tests {
 
     #[tokio::test]
     async fn errors_are_told_by_their_sources() {
-        let own = Cluster::new("c".parse().unwrap(), "e".into(), unreachable()).with_path("root:c");
+        let own = Cluster::new("c".parse().unwrap(), "e".into(), unreachable_client()).with_path("root:c");
         let cluster = || "c".to_owned();
         let kube = |code: u16| {
             let status = serde_json::json!({"status": "Failure", "code": code, "reason": "r", "message": "m"});

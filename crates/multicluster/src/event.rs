@@ -1,4 +1,4 @@
-//! What a provider tells about its fleet.
+//! What a provider reports about its fleet.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +11,17 @@ use crate::name::{ClusterName, EndpointId};
 
 /// A change of the fleet.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum FleetEvent {
-    /// A place to list and watch appeared. Told before the clusters it serves. An endpoint of an id that is up replaces
-    /// it: with new credentials, say.
+    /// An endpoint to list and watch at appeared. Reported before the clusters it serves. It replaces a known endpoint of the same id: with new
+    /// credentials, for example.
     EndpointUp(Endpoint),
     /// An endpoint is gone. Clusters it served leave with it, unless they were engaged at another endpoint before.
     EndpointDown(EndpointId),
-    /// A cluster takes part. If one of that name is engaged it has moved, or has new credentials: it stays engaged and
+    /// A cluster joins the fleet. If one of that name is engaged it has moved, or has new credentials: it stays engaged and
     /// goes on under the new epoch.
     Engage(Cluster),
-    /// A cluster takes part no more. Ignored if the name is engaged under another epoch meanwhile.
+    /// A cluster leaves the fleet. Ignored if the name is engaged under another epoch meanwhile.
     Disengage {
         /// Name of the cluster.
         name: ClusterName,
@@ -36,15 +37,15 @@ pub enum FleetEvent {
         /// Its path.
         path: Arc<str>,
     },
-    /// A cluster got other APIs than before: its binding follows a new schema, say. Watches opened before may go on
-    /// showing objects as the old schema saw them, so everything is listed anew.
+    /// A cluster got other APIs than before: its binding follows a new schema, for example. Watches opened before may go on
+    /// showing objects as the old schema saw them, so everything is listed again.
     ApisChanged {
         /// Name of the cluster.
         name: ClusterName,
     },
-    /// Everything that existed at the start has been told. Sent once.
+    /// Everything that existed at the start has been reported. Sent once.
     Synced,
-    /// The provider cannot see changes of its fleet; sent once per outage of a source. What was told before still holds.
+    /// The provider cannot see changes of its fleet; sent once per outage of a source. What was reported before still holds.
     Failing {
         /// What fails: a URL, a file, an endpoint.
         source: Arc<str>,
@@ -60,12 +61,13 @@ pub enum FleetEvent {
 
 /// Why a cluster has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Gone {
     /// Its owner took it out: the binding, Secret, file or object that stood for it is gone.
     Removed,
     /// The endpoint that served it is gone.
     EndpointDown,
-    /// It is engaged anew: at another endpoint or with other credentials.
+    /// It is engaged again: at another endpoint or with other credentials.
     Replaced,
 }
 
@@ -74,7 +76,7 @@ impl fmt::Display for Gone {
         f.write_str(match self {
             Self::Removed => "it was removed from the fleet",
             Self::EndpointDown => "its endpoint is gone",
-            Self::Replaced => "it is engaged anew",
+            Self::Replaced => "it is engaged again",
         })
     }
 }

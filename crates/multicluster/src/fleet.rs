@@ -34,7 +34,7 @@ use crate::endpoint::{ClusterKey, Endpoint};
 use crate::error::ClusterError;
 use crate::event::FleetEvent;
 use crate::guard::Panicked;
-use crate::informer::{AnyInformer, Habits, Informer, Inner as InformerInner, WatchConfig, resource_of};
+use crate::informer::{AnyInformer, Informer, InformerSettings, Inner as InformerInner, WatchConfig, resource_of};
 use crate::name::EndpointId;
 use crate::provider::Provider;
 use crate::stats::ControllerStats;
@@ -47,6 +47,26 @@ pub use health::{EndpointHealth, Health};
 /// All clusters of a provider. Cloning shares the fleet; it ends with the last clone.
 ///
 /// Controllers on one fleet share its watches: each kind is watched once per endpoint, whoever uses it.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use carrick_multicluster::{Fleet, MultiClusterController};
+/// use carrick_multicluster::providers::KubeconfigFiles;
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use kube::runtime::watcher;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let fleet = Fleet::builder(KubeconfigFiles::infer()).build();
+/// let maps = MultiClusterController::<ConfigMap>::on(&fleet, watcher::Config::default());
+/// let secrets = MultiClusterController::<Secret>::on(&fleet, watcher::Config::default()).owns::<ConfigMap>(watcher::Config::default());
+/// // Outside of a controller:
+/// let client = fleet.wait_cluster("prod-eu", Duration::from_secs(10)).await?.client();
+/// println!("{}", fleet.health());
+/// # drop((maps, secrets, client));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Fleet {
     inner: Arc<Inner>,
@@ -56,13 +76,13 @@ pub struct Fleet {
 
 struct Inner {
     coordinator: Arc<dyn Coordinator>,
-    habits: Habits,
-    state: Mutex<State>,
+    settings: InformerSettings,
+    state: Mutex<FleetState>,
     /// Grows with every change, for those who wait for one.
     changes: watch::Sender<u64>,
 }
 
-struct State {
+struct FleetState {
     roster: Roster,
     ownership: Ownership,
     informers: HashMap<InformerKey, Weak<dyn AnyInformer>>,
@@ -71,7 +91,7 @@ struct State {
     subscribers: Vec<mpsc::UnboundedSender<FleetEvent>>,
     controllers: HashMap<u64, Controller>,
     next_controller: u64,
-    /// The version the coordinator was last told to be drained.
+    /// The version that was last reported to the coordinator as drained.
     drained: u64,
     /// Whether a reconcile was cut off when its controller ended.
     cut_off: bool,
@@ -79,7 +99,7 @@ struct State {
 
 /// A controller on the fleet.
 struct Controller {
-    news: mpsc::UnboundedSender<News>,
+    events: mpsc::UnboundedSender<ControllerEvent>,
     #[cfg_attr(not(feature = "metrics"), allow(dead_code))] // shown by the feature only
     stats: Arc<ControllerStats>,
     /// The ownership it has followed: nothing else is worked on any more.
@@ -89,8 +109,8 @@ struct Controller {
 /// What is read as what, and how.
 type InformerKey = (TypeId, Resource, WatchConfig);
 
-/// What a controller hears.
-pub(crate) enum News {
+/// What a fleet and its watches report to a controller.
+pub(crate) enum ControllerEvent {
     /// The fleet changed.
     Fleet(FleetEvent),
     /// This process owns other clusters than before.
@@ -111,7 +131,7 @@ pub(crate) enum News {
     Unwatched(EndpointId),
 }
 
-impl News {
+impl ControllerEvent {
     pub(crate) fn watch_fails(resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>) -> Self {
         Self::WatchFails { resource: resource.clone(), endpoint: endpoint.clone(), error: error.clone() }
     }
@@ -159,7 +179,7 @@ impl Fleet {
         self.inner.state.lock().roster.clusters().cloned().collect()
     }
 
-    /// Whether the provider has told everything that existed at the start.
+    /// Whether the provider has reported everything that existed at the start.
     pub fn is_synced(&self) -> bool {
         self.inner.state.lock().roster.is_synced()
     }
@@ -274,7 +294,7 @@ impl Fleet {
         if let Some(informer) = state.informers.get(&key).and_then(downcast::<K>) {
             return informer;
         }
-        let informer = Informer::new(resource, config, store(), self.inner.habits);
+        let informer = Informer::new(resource, config, store(), self.inner.settings);
         for cluster in state.roster.clusters() {
             informer.inner().engage(cluster);
         }
@@ -286,17 +306,21 @@ impl Fleet {
         informer
     }
 
-    /// Registers a controller: it hears the fleet as it is, then every change.
-    pub(crate) fn register(&self, news: mpsc::UnboundedSender<News>, numbers: Arc<ControllerStats>) -> Registration {
+    /// Registers a controller: it gets the fleet as it is, then every change.
+    pub(crate) fn register(
+        &self,
+        events: mpsc::UnboundedSender<ControllerEvent>,
+        numbers: Arc<ControllerStats>,
+    ) -> Registration {
         let mut state = self.inner.state.lock();
-        let _ = news.send(News::Ownership(state.ownership.clone()));
+        let _ = events.send(ControllerEvent::Ownership(state.ownership.clone()));
         for event in state.roster.replay() {
-            let _ = news.send(News::Fleet(event));
+            let _ = events.send(ControllerEvent::Fleet(event));
         }
         state.next_controller += 1;
         let id = state.next_controller;
         let drained = state.ownership.version();
-        state.controllers.insert(id, Controller { news, stats: numbers, drained });
+        state.controllers.insert(id, Controller { events, stats: numbers, drained });
         Registration { inner: self.inner.clone(), id }
     }
 }
@@ -333,7 +357,7 @@ impl Registration {
         if let Some(controller) = state.controllers.get_mut(&self.id) {
             controller.drained = version;
         }
-        self.inner.tell_drained(&mut state);
+        self.inner.report_drained(&mut state);
     }
 
     /// Says that a reconcile was cut off, whose writes may take effect yet.
@@ -346,7 +370,7 @@ impl Drop for Registration {
     fn drop(&mut self) {
         let mut state = self.inner.state.lock();
         state.controllers.remove(&self.id);
-        self.inner.tell_drained(&mut state);
+        self.inner.report_drained(&mut state);
     }
 }
 
@@ -354,9 +378,9 @@ impl Inner {
     fn event(&self, event: FleetEvent) {
         let mut state = self.state.lock();
         for event in state.roster.apply(event) {
-            builder::log(&event, self.habits.quiet);
+            builder::log(&event, self.settings.quiet);
             match &event {
-                // One that is watched already begins anew with another client.
+                // One that is watched already is watched again with another client.
                 FleetEvent::EndpointUp(endpoint) => drop(state.watched.remove(&endpoint.id)),
                 FleetEvent::EndpointDown(id) => drop(state.watched.remove(id)),
                 _ => {}
@@ -382,7 +406,7 @@ impl Inner {
                 }
             }
             for controller in state.controllers.values() {
-                let _ = controller.news.send(News::Fleet(event.clone()));
+                let _ = controller.events.send(ControllerEvent::Fleet(event.clone()));
             }
             state.subscribers.retain(|subscriber| subscriber.send(event.clone()).is_ok());
         }
@@ -393,20 +417,20 @@ impl Inner {
     fn own(&self, ownership: Ownership) {
         let mut state = self.state.lock();
         for controller in state.controllers.values() {
-            let _ = controller.news.send(News::Ownership(ownership.clone()));
+            let _ = controller.events.send(ControllerEvent::Ownership(ownership.clone()));
         }
         state.ownership = ownership;
         let endpoints: Vec<EndpointId> = state.roster.endpoints().map(|endpoint| endpoint.id.clone()).collect();
         for id in &endpoints {
             state.watch_if_wanted(id);
         }
-        self.tell_drained(&mut state);
+        self.report_drained(&mut state);
         drop(state);
         self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// Tells the coordinator what all controllers have drained.
-    fn tell_drained(&self, state: &mut State) {
+    fn report_drained(&self, state: &mut FleetState) {
         let current = state.ownership.version();
         let drained = state.controllers.values().map(|controller| controller.drained).min().unwrap_or(current);
         if drained > state.drained {
@@ -420,7 +444,7 @@ impl Inner {
     }
 }
 
-impl State {
+impl FleetState {
     /// Whether an endpoint concerns this process.
     fn is_wanted(&self, id: &EndpointId) -> bool {
         let ownership = &self.ownership;
@@ -452,7 +476,7 @@ impl State {
                 informer.endpoint_down(&id);
             }
             for controller in self.controllers.values() {
-                let _ = controller.news.send(News::Unwatched(id.clone()));
+                let _ = controller.events.send(ControllerEvent::Unwatched(id.clone()));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Code of users, which may panic: whatever it does, only the object at hand shall suffer.
+//! Functions of users, which may panic: only the object at hand is affected.
 
 use std::any::Any;
 use std::fmt;
@@ -35,14 +35,14 @@ impl fmt::Display for Callback {
     }
 }
 
-/// A function of the user has panicked. Only the object at hand is passed over; everything else goes on.
+/// A function of the user has panicked. Only the object at hand is skipped; everything else goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panicked {
     /// Which function.
     pub callback: Callback,
-    /// Over what: an object or a cluster, in words.
+    /// For which object or cluster it was called.
     pub over: Option<String>,
-    /// What the panic said.
+    /// The message of the panic.
     pub message: String,
 }
 
@@ -66,13 +66,13 @@ impl fmt::Display for Panicked {
 
 impl std::error::Error for Panicked {}
 
-/// Calls code of a user; an error says what it panicked with.
+/// Calls a function of a user; the error is the message of its panic.
 pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| words(&*panic))
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panic_message(&*panic))
 }
 
-/// What a panic said.
-pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
+/// The message of a panic.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

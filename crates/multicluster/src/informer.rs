@@ -35,7 +35,7 @@ use state::Progress;
 
 pub use state::WatchState;
 
-/// How long changes of clusters' APIs are collected before objects are listed anew.
+/// How long changes of clusters' APIs are collected before objects are listed again.
 const NEW_APIS: Duration = Duration::from_secs(1);
 
 /// What to watch, and how. Made from kube's [`Config`] or from our own [`WatchOptions`].
@@ -77,19 +77,19 @@ impl From<Config> for WatchConfig {
 pub(crate) trait Route<K>: Send + Sync {
     /// An object changed.
     fn update(&self, update: &Update<K>);
-    /// An endpoint has been listed completely. May be told more than once.
+    /// An endpoint has been listed completely. May be called more than once.
     fn listed(&self, endpoint: &EndpointId);
     /// An object cannot be read.
     fn undecodable(&self, object: &Undecodable);
     /// A function of the user has panicked.
     fn panicked(&self, panic: &Panicked);
-    /// The watch of an endpoint fails; told once per outage.
+    /// The watch of an endpoint fails; called once per outage.
     fn failing(&self, resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>);
 }
 
 /// What a fleet does with an informer of any kind.
 pub(crate) trait AnyInformer: Any + Send + Sync {
-    /// Begins to watch an endpoint, or begins anew with another client.
+    /// Begins to watch an endpoint, or watches it again with another client.
     fn endpoint_up(&self, endpoint: &Endpoint);
     /// Ends the watch of an endpoint.
     fn endpoint_down(&self, id: &EndpointId);
@@ -103,17 +103,18 @@ pub(crate) trait AnyInformer: Any + Send + Sync {
     fn health(&self) -> Vec<(EndpointId, WatchHealth)>;
 }
 
-/// How all informers of a fleet behave.
+/// What all informers of a fleet have in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Habits {
+pub(crate) struct InformerSettings {
     /// How long objects of a cluster that has moved may take to follow.
     pub(crate) move_grace: Duration,
-    /// Whether to keep quiet about failures, because others tell of them.
+    /// Whether to keep failures out of the log, because the program reports them.
     pub(crate) quiet: bool,
 }
 
 /// How one watch is doing.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct WatchHealth {
     /// What is watched, such as `widgets.v1.example.com`.
     pub resource: Resource,
@@ -138,23 +139,28 @@ pub(crate) struct Shared<K> {
     store: FleetStore<K>,
     /// How long objects of a cluster that has moved may take to follow.
     move_grace: Duration,
-    /// Whether to keep quiet about failures, because others tell of them.
+    /// Whether to keep failures out of the log, because the program reports them.
     quiet: bool,
     routes: RwLock<Vec<Weak<dyn Route<K>>>>,
-    /// Functions whose panics have been told.
+    /// Functions whose panics have been logged.
     warned: Mutex<HashSet<Callback>>,
     /// Grows with every change of a state.
     changes: watch::Sender<u64>,
 }
 
 impl<K: Send + Sync + 'static> Informer<K> {
-    pub(crate) fn new(resource: Resource, config: WatchConfig, store: FleetStore<K>, habits: Habits) -> Self {
+    pub(crate) fn new(
+        resource: Resource,
+        config: WatchConfig,
+        store: FleetStore<K>,
+        settings: InformerSettings,
+    ) -> Self {
         let shared = Shared {
             resource,
             options: config.0,
             store,
-            move_grace: habits.move_grace,
-            quiet: habits.quiet,
+            move_grace: settings.move_grace,
+            quiet: settings.quiet,
             routes: RwLock::default(),
             warned: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -182,7 +188,7 @@ impl<K: Send + Sync + 'static> Informer<K> {
         self.0.shared.changes.subscribe()
     }
 
-    /// Adds a route, which is then told the endpoints that have been listed before, and those that fail. It gets no word about objects that
+    /// Adds a route, to which the endpoints that have been listed before and those that fail are reported at once. It learns nothing about objects that
     /// are in the store already.
     pub(crate) fn add_route(&self, route: &Arc<dyn Route<K>>) {
         let shared = &self.0.shared;
@@ -298,7 +304,7 @@ impl<K: Send + Sync> Shared<K> {
         }
         for panic in &applied.panics {
             if self.warned.lock().insert(panic.callback.clone()) {
-                tracing::warn!(resource = %self.resource, %panic, "A function panicked; told once.");
+                tracing::warn!(resource = %self.resource, %panic, "A function panicked; later panics of it are not logged.");
             }
         }
         if applied.unkeyed {

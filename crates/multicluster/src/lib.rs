@@ -15,6 +15,8 @@
 //! What is promised beyond that, whatever users' code and servers do, is in [`guarantees`].
 //!
 //! ```no_run
+//! # #[cfg(feature = "kcp")]
+//! # mod example {
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //!
@@ -47,6 +49,8 @@
 //!         .await;
 //!     Ok(())
 //! }
+//! # }
+//! # fn main() {}
 //! ```
 //!
 //! - [`MultiClusterController`] reconciles: [`run`](MultiClusterController::run) with the cluster at hand,
@@ -56,7 +60,16 @@
 //! - [`providers`] say where clusters come from, [`coordination`] which process works on which.
 //! - Coming from elsewhere: [`coming_from_go`], [`coming_from_kube`].
 //!
-//! The feature `metrics` adds numbers in Prometheus' text format.
+//! # Features
+//!
+//! - `kcp` (default): the providers of kcp, in [`providers::kcp`].
+//! - `metrics`: metrics in Prometheus' text format.
+//! - `testing`: a fleet in memory for your tests, in [`testing`]; for dev-dependencies.
+//!
+//! What the API shows of other crates is re-exported: [`kube`], [`futures`], [`client`] and [`CancellationToken`]. TLS is rustls; see the README
+//! for the choice of its cryptography.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod coordination;
 pub mod providers;
@@ -64,6 +77,7 @@ pub mod providers;
 mod action;
 mod cluster;
 mod controller;
+mod deadline;
 mod endpoint;
 mod error;
 mod event;
@@ -72,7 +86,6 @@ mod guard;
 mod informer;
 #[cfg(feature = "metrics")]
 pub mod metrics;
-mod moment;
 mod name;
 mod pace;
 mod priority;
@@ -82,13 +95,20 @@ mod request;
 #[cfg_attr(not(feature = "metrics"), allow(dead_code))] // always counted, shown by the feature only
 mod stats;
 mod store;
-#[cfg(test)]
-mod testing;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+/// The README's examples.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 #[doc = include_str!("../docs/guarantees.md")]
 pub mod guarantees {}
+#[cfg(feature = "kcp")] // its examples are of kcp
 #[doc = include_str!("../docs/coming-from-go.md")]
 pub mod coming_from_go {}
+#[cfg(feature = "kcp")]
 #[doc = include_str!("../docs/coming-from-kube.md")]
 pub mod coming_from_kube {}
 
@@ -109,3 +129,8 @@ pub use provider::Provider;
 pub use queue::{Lease, Queue, QueueConfig, QueueStats, Reason};
 pub use request::{HasCluster, Key, Request};
 pub use store::{Applied, Change, FleetStore, Undecodable, Update};
+
+pub use carrick_client as client;
+pub use futures;
+pub use kube;
+pub use tokio_util::sync::CancellationToken;

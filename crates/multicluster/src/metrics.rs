@@ -1,4 +1,14 @@
-//! Numbers about a fleet in Prometheus' text format.
+//! Metrics of a fleet in Prometheus' text format.
+//!
+//! ```no_run
+//! use carrick_multicluster::Fleet;
+//! use carrick_multicluster::metrics::{MetricsOptions, render};
+//!
+//! /// The body of an answer at `/metrics`.
+//! fn body(fleet: &Fleet) -> String {
+//!     render(fleet, MetricsOptions::default())
+//! }
+//! ```
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,7 +51,7 @@ pub struct ControllerNumbers {
     pub queue: QueueStats,
     /// How often an object was queued.
     pub added: u64,
-    /// How long the object has waited that waits longest.
+    /// How long the oldest waiting object has waited.
     pub oldest: Duration,
     /// How many clusters they work on.
     pub clusters: u64,

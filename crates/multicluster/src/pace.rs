@@ -53,7 +53,7 @@ pub struct Pace {
 #[derive(Debug)]
 struct Inner {
     course: Mutex<Course>,
-    /// Told when there may be room.
+    /// Notified when another one may run.
     room: Notify,
 }
 
@@ -69,7 +69,7 @@ impl Pace {
         self.inner.course.lock().limit()
     }
 
-    /// A server has answered a request, after this time. Servers are told apart by numbers.
+    /// A server has answered a request, after this time. Each server has a number.
     pub fn answered(&self, server: usize, took: Duration) {
         if self.inner.course.lock().answered(server, took.as_secs_f64()) {
             self.inner.room.notify_waiters();
@@ -122,22 +122,22 @@ impl Pace {
     }
 
     /// Counts one that runs, until dropped.
-    pub(crate) fn begin(&self, priority: Priority) -> Turn {
+    pub(crate) fn begin(&self, priority: Priority) -> PaceGuard {
         self.inner.course.lock().begin(priority, Instant::now());
         // Others that wait for anything may have to wait for something urgent from now on.
         self.inner.room.notify_waiters();
-        Turn { pace: self.clone(), priority }
+        PaceGuard { pace: self.clone(), priority }
     }
 }
 
 /// One that runs.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct PaceGuard {
     pace: Pace,
     priority: Priority,
 }
 
-impl Drop for Turn {
+impl Drop for PaceGuard {
     fn drop(&mut self) {
         self.pace.inner.course.lock().end(self.priority);
         self.pace.inner.room.notify_waiters();

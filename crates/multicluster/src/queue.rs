@@ -25,11 +25,11 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::moment::after;
+use crate::deadline::after;
 use crate::name::ClusterName;
 use crate::priority::Priority;
 use crate::request::HasCluster;
-use state::{Run, State, Trigger};
+use state::{QueueState, Run, Trigger};
 
 /// How a [`Queue`] shares and retries.
 #[derive(Clone, Debug)]
@@ -44,6 +44,7 @@ pub struct QueueConfig {
 
 /// Why a key was queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Reason {
     /// The object, or one that it depends on, was listed.
     Listed,
@@ -54,7 +55,7 @@ pub enum Reason {
     Deleted,
     /// An object that it depends on was created, changed or deleted.
     Related,
-    /// Its cluster was engaged, or came into the hands of this process.
+    /// Its cluster was engaged, or this process has taken it over.
     Engaged,
     /// A trigger of the controller's user fired.
     Triggered,
@@ -88,6 +89,7 @@ impl Default for QueueConfig {
 
 /// How much a [`Queue`] holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueStats {
     /// Keys that wait for a worker.
     pub queued: usize,
@@ -98,12 +100,33 @@ pub struct QueueStats {
 }
 
 /// A fair work queue. Cloning shares the queue.
+///
+/// ```
+/// use carrick_multicluster::{Key, Queue};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let queue = Queue::default();
+/// for (cluster, name) in [("busy", "a"), ("busy", "b"), ("calm", "c")] {
+///     queue.add(Key::new(cluster.parse()?, "default", name));
+/// }
+/// // Clusters take turns.
+/// let mut order = Vec::new();
+/// while order.len() < 3 {
+///     let lease = queue.next().await.ok_or("the queue was closed")?;
+///     order.push(lease.key().name.to_string());
+///     lease.done();
+/// }
+/// assert_eq!(order, ["a", "c", "b"]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Queue<K: HasCluster + Eq + Hash + Clone> {
     shared: Arc<Shared<K>>,
 }
 
 struct Shared<K> {
-    state: Mutex<State<K>>,
+    state: Mutex<QueueState<K>>,
     wake: Notify,
 }
 
@@ -122,7 +145,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Default for Queue<K> {
 impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
     /// An empty queue.
     pub fn new(config: QueueConfig) -> Self {
-        Self { shared: Arc::new(Shared { state: Mutex::new(State::new(config)), wake: Notify::new() }) }
+        Self { shared: Arc::new(Shared { state: Mutex::new(QueueState::new(config)), wake: Notify::new() }) }
     }
 
     /// Queues a key now, with normal priority. Timers of the key stay.

@@ -1,4 +1,4 @@
-//! What a reconcile is asked to look at.
+//! What is to be reconciled.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -44,7 +44,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// One object of one cluster, as a reconciler of kind `K` is asked to look at.
+/// One object of one cluster, as a reconciler of kind `K` gets it.
 pub struct Request<K: Lookup> {
     /// Cluster.
     pub cluster: ClusterName,

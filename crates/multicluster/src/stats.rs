@@ -13,7 +13,7 @@ use crate::request::Key;
 pub(crate) enum Ended {
     /// Nothing more to do until something changes.
     Success,
-    /// Fine so far, looked at again after a pause.
+    /// Succeeded, and is reconciled again after a pause.
     Requeue,
     /// Failed, tried again as the error policy says.
     Error,

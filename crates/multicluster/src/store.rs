@@ -26,7 +26,7 @@ use crate::guard::{Callback, Panicked, caught};
 use crate::name::{ClusterName, EndpointId};
 use crate::priority::Priority;
 use crate::request::Key;
-use state::State;
+use state::StoreState;
 
 /// What a watch event meant for the store.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ pub struct Applied<K> {
     pub undecodable: Option<Undecodable>,
     /// Whether the object belongs to no cluster and was left out.
     pub unkeyed: bool,
-    /// Functions of the user that panicked: those of indexes, and the one that tells clusters.
+    /// Functions of the user that panicked: those of indexes, and the one that finds the cluster of an object.
     pub panics: Vec<Panicked>,
 }
 
@@ -96,9 +96,21 @@ impl<K> Default for Applied<K> {
 type Decode<K> = dyn Fn(&Object) -> Result<K, serde_json::Error> + Send + Sync;
 
 /// All objects of one kind, by cluster, namespace and name, fed by one watch per endpoint. Cloning shares the store.
+///
+/// ```
+/// # use carrick_multicluster::MultiClusterController;
+/// # use k8s_openapi::api::core::v1::Pod;
+/// # fn example(controller: &MultiClusterController<Pod>) {
+/// let pods = controller.store();
+/// pods.index("node", |pod| pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect());
+/// let here = pods.by_index("prod-eu", "node", "node-1");
+/// let everywhere = pods.by_index_all("node", "node-1");
+/// # drop((here, everywhere));
+/// # }
+/// ```
 pub struct FleetStore<K> {
     decode: Arc<Decode<K>>,
-    state: Arc<RwLock<State<K>>>,
+    state: Arc<RwLock<StoreState<K>>>,
     /// Grows with every event, for those who wait for one.
     events: Arc<watch::Sender<u64>>,
 }
@@ -195,7 +207,7 @@ impl<K> FleetStore<K> {
     }
 
     /// Says that everything of the clusters that have settled at an endpoint is there by now: what its next list does not
-    /// have is told as deleted.
+    /// have is reported as deleted.
     pub fn expect_everything(&self, endpoint: &EndpointId) {
         self.state.write().expect_everything(endpoint);
     }

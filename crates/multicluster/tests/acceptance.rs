@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
-#[path = "acceptance/fake.rs"]
-mod fake;
 #[path = "acceptance/world.rs"]
 mod world;
 

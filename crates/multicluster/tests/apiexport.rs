@@ -39,6 +39,7 @@ async fn next(stream: &mut (impl Stream<Item = FleetEvent> + Unpin)) -> String {
         FleetEvent::Synced => "synced".to_owned(),
         FleetEvent::Failing { source, error } => format!("failing {} {error}", last(&source)),
         FleetEvent::Recovered { source } => format!("recovered {}", last(&source)),
+        other => format!("{other:?}"),
     }
 }
 

@@ -2,115 +2,57 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
+#[path = "providers/inventories.rs"]
+mod inventories;
+#[path = "providers/world.rs"]
+mod world;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use carrick_client::{Client, DeleteOptions, Resource, Server};
+use carrick_client::{DeleteOptions, Resource};
+use carrick_multicluster::Fleet;
 use carrick_multicluster::providers::{
     FromObjects, KubeconfigFiles, KubeconfigSecrets, Multi, Namespaces, Single, Static,
 };
-use carrick_multicluster::{Cluster, Fleet, FleetEvent, Provider};
-use carrick_plane::{Config, Mode, Plane};
 use data_encoding::BASE64;
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use parking_lot::Mutex;
 use serde_json::json;
-
-async fn plane() -> (Plane, Client) {
-    let plane = Plane::start(Config::new(Mode::Kube)).await.unwrap();
-    let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None).unwrap()).unwrap().client();
-    (plane, client)
-}
-
-fn namespaces() -> Resource {
-    Resource::cluster_wide("", "v1", "Namespace", "namespaces")
-}
-
-fn secrets() -> Resource {
-    Resource::namespaced("", "v1", "Secret", "secrets")
-}
-
-async fn create_namespace(client: &Client, name: &str) {
-    client.create(&namespaces(), None, &json!({"metadata": {"name": name}})).await.unwrap();
-}
-
-/// What a provider tells, in words.
-struct Told {
-    events: BoxStream<'static, FleetEvent>,
-    engaged: Vec<Cluster>,
-}
-
-impl Told {
-    fn by(provider: &impl Provider) -> Self {
-        Self { events: provider.events(), engaged: Vec::new() }
-    }
-
-    async fn next(&mut self) -> String {
-        let event = tokio::time::timeout(Duration::from_secs(20), self.events.next()).await.unwrap().unwrap();
-        match event {
-            FleetEvent::EndpointUp(endpoint) => format!("up {}", endpoint.id),
-            FleetEvent::EndpointDown(id) => format!("down {id}"),
-            FleetEvent::Engage(cluster) => {
-                let text = format!("engage {}", cluster.name());
-                self.engaged.push(cluster);
-                text
-            }
-            FleetEvent::Disengage { name, .. } => format!("disengage {name}"),
-            FleetEvent::Synced => "synced".to_owned(),
-            FleetEvent::Failing { source, error } => format!("failing {source}: {error}"),
-            FleetEvent::Recovered { source } => format!("recovered {source}"),
-            other => format!("{other:?}"),
-        }
-    }
-
-    /// Everything up to an event.
-    async fn until(&mut self, last: &str) -> Vec<String> {
-        let mut told = Vec::new();
-        while told.last().is_none_or(|event| event != last) {
-            told.push(self.next().await);
-        }
-        told
-    }
-}
-
-/// Whether a cluster is the one of a plane that has this namespace.
-async fn has_namespace(cluster: &Cluster, name: &str) -> bool {
-    Api::<Namespace>::all(cluster.client()).get_opt(name).await.unwrap().is_some()
-}
+use world::{EventLog, create_namespace, has_namespace, namespaces, plane, secrets};
 
 #[tokio::test]
 async fn one_cluster_and_clusters_pushed_by_code_can_be_used() {
     let (_plane, client) = plane().await;
-    let mut told = Told::by(&Single::new("local", client.kube()));
-    assert_eq!(told.until("synced").await, ["up local", "engage local", "synced"]);
-    assert!(has_namespace(&told.engaged[0], "default").await);
+    let mut log = EventLog::of(&Single::new("local", client.kube()));
+    assert_eq!(log.until("synced").await, ["up local", "engage local", "synced"]);
+    assert!(has_namespace(&log.engaged[0], "default").await);
     let pushed = Static::new();
-    let mut told = Told::by(&pushed);
+    let mut log = EventLog::of(&pushed);
     pushed.insert("a", client).unwrap();
-    assert_eq!(told.until("engage a").await, ["synced", "up a", "engage a"]);
-    assert!(has_namespace(&told.engaged[0], "default").await);
+    assert_eq!(log.until("engage a").await, ["synced", "up a", "engage a"]);
+    assert!(has_namespace(&log.engaged[0], "default").await);
 }
 
 #[tokio::test]
 async fn namespaces_pose_as_clusters() {
     let (_plane, client) = plane().await;
-    let mut told = Told::by(&Namespaces::new(client.clone()));
-    let start = told.until("synced").await;
+    let mut log = EventLog::of(&Namespaces::new(client.clone()));
+    let start = log.until("synced").await;
     assert!(start[0] == "up namespaces" && start.contains(&"engage default".to_owned()), "{start:?}");
     create_namespace(&client, "tenant").await;
-    assert_eq!(told.next().await, "engage tenant");
-    let tenant = told.engaged.last().unwrap();
+    assert_eq!(log.next().await, "engage tenant");
+    let tenant = log.engaged.last().unwrap();
     assert_eq!(tenant.client().default_namespace(), "tenant");
     assert!(
         Api::<ConfigMap>::default_namespaced(tenant.client()).list(&kube::api::ListParams::default()).await.is_ok()
     );
     client.delete(&namespaces(), None, "tenant", &DeleteOptions::default()).await.unwrap();
-    assert_eq!(told.next().await, "disengage tenant");
+    assert_eq!(log.next().await, "disengage tenant");
 }
 
 fn secret(name: &str, kubeconfig: &str) -> serde_json::Value {
@@ -131,26 +73,26 @@ async fn kubeconfigs_in_secrets_come_change_and_go_and_a_broken_one_harms_only_i
     create(secret("broken", "apiVersion: v1\nusers: [{name: x, user: {token: very-secret")).await;
     create(json!({"metadata": {"name": "not-labelled"}, "data": {"kubeconfig": "YQ=="}})).await;
 
-    let mut told = Told::by(&KubeconfigSecrets::new(hub.clone(), "fleet"));
-    let mut start = told.until("synced").await;
+    let mut log = EventLog::of(&KubeconfigSecrets::new(hub.clone(), "fleet"));
+    let mut start = log.until("synced").await;
     start.sort();
     assert_eq!(start[0], "engage a");
     assert!(start[1].starts_with("failing Secret fleet/broken: ") && !start[1].contains("very-secret"), "{start:?}");
     assert_eq!(start[2..], ["synced", "up a"]);
-    assert!(has_namespace(&told.engaged[0], "default").await);
+    assert!(has_namespace(&log.engaged[0], "default").await);
 
     let patch = |text: &str| json!({"data": {"kubeconfig": BASE64.encode(text.as_bytes())}});
     let change = patch(&second.kubeconfig("admin", None).unwrap());
     hub.merge_patch(&secrets(), Some("fleet"), "a", &change).await.unwrap();
-    assert_eq!(told.until("engage a").await, ["up a", "engage a"]);
-    assert!(told.engaged[0].epoch() < told.engaged[1].epoch());
-    assert!(has_namespace(&told.engaged[1], "only-in-second").await);
+    assert_eq!(log.until("engage a").await, ["up a", "engage a"]);
+    assert!(log.engaged[0].epoch() < log.engaged[1].epoch());
+    assert!(has_namespace(&log.engaged[1], "only-in-second").await);
 
     hub.merge_patch(&secrets(), Some("fleet"), "broken", &change).await.unwrap();
     let mended = ["recovered Secret fleet/broken", "up broken", "engage broken"];
-    assert_eq!(told.until("engage broken").await, mended);
+    assert_eq!(log.until("engage broken").await, mended);
     hub.delete(&secrets(), Some("fleet"), "broken", &DeleteOptions::default()).await.unwrap();
-    assert_eq!(told.until("down broken").await, ["disengage broken", "down broken"]);
+    assert_eq!(log.until("down broken").await, ["disengage broken", "down broken"]);
 }
 
 #[tokio::test]
@@ -164,12 +106,12 @@ async fn any_object_can_stand_for_a_cluster_as_soon_as_it_is_ready() {
         kubeconfig.ok_or_else(|| "there is none".into())
     });
     let ready = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data.get("ready").is_some_and(|it| it == "yes"));
-    let mut told = Told::by(&provider.namespace("default").ready(ready));
-    assert_eq!(told.until("synced").await, ["synced"]);
+    let mut log = EventLog::of(&provider.namespace("default").ready(ready));
+    assert_eq!(log.until("synced").await, ["synced"]);
     let patch = json!({"data": {"ready": "yes"}});
     hub.merge_patch(&maps, Some("default"), "m", &patch).await.unwrap();
-    assert_eq!(told.until("engage default/m").await, ["up default/m", "engage default/m"]);
-    assert!(has_namespace(&told.engaged[0], "default").await);
+    assert_eq!(log.until("engage default/m").await, ["up default/m", "engage default/m"]);
+    assert!(has_namespace(&log.engaged[0], "default").await);
 }
 
 #[tokio::test]
@@ -191,24 +133,24 @@ async fn contexts_of_kubeconfig_files_are_followed_through_links_as_mounted_secr
 
     let missing = folder.join("later.kubeconfig");
     let provider = KubeconfigFiles::new([folder.clone(), missing.clone()]).interval(Duration::from_millis(20));
-    let mut told = Told::by(&provider);
-    let start = told.until("synced").await;
+    let mut log = EventLog::of(&provider);
+    let start = log.until("synced").await;
     assert_eq!(start.len(), 3, "{start:?}");
-    let name = told.engaged[0].name().clone();
+    let name = log.engaged[0].name().clone();
     assert!(name.starts_with(&format!("{}+", folder.join("kubeconfig").display())), "{name}");
-    assert!(!has_namespace(&told.engaged[0], "only-in-second").await);
+    assert!(!has_namespace(&log.engaged[0], "only-in-second").await);
 
     link("v2");
-    assert_eq!(told.until(&format!("engage {name}")).await.len(), 2);
-    assert!(has_namespace(&told.engaged[1], "only-in-second").await);
+    assert_eq!(log.until(&format!("engage {name}")).await.len(), 2);
+    assert!(has_namespace(&log.engaged[1], "only-in-second").await);
 
     std::fs::write(&missing, "clusters: [").unwrap();
-    assert!(told.next().await.starts_with(&format!("failing {}: ", missing.display())));
+    assert!(log.next().await.starts_with(&format!("failing {}: ", missing.display())));
     std::fs::remove_file(&missing).unwrap();
-    assert_eq!(told.next().await, format!("recovered {}", missing.display()));
+    assert_eq!(log.next().await, format!("recovered {}", missing.display()));
     std::fs::remove_file(folder.join("kubeconfig")).unwrap();
     let end = format!("down {name}");
-    assert_eq!(told.until(&end).await, [format!("disengage {name}"), end.clone()]);
+    assert_eq!(log.until(&end).await, [format!("disengage {name}"), end.clone()]);
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -260,16 +202,16 @@ async fn minted_kubeconfigs_bring_new_credentials_and_no_new_lists() {
         async move { Ok(kubeconfig) }
     });
     let provider = provider.labels("fleet=true").refresh(Duration::from_secs(1));
-    let mut told = Told::by(&provider);
-    told.until("synced").await;
-    let cluster = told.engaged.last().unwrap().clone();
-    let engaged = told.engaged.len();
+    let mut log = EventLog::of(&provider);
+    log.until("synced").await;
+    let cluster = log.engaged.last().unwrap().clone();
+    let engaged = log.engaged.len();
     // What is told meanwhile would be a new watch, hence a new list. The provider goes on while somebody listens.
     let more = Arc::new(Mutex::new(Vec::new()));
     let listening = tokio::spawn({
         let more = more.clone();
         async move {
-            while let Some(event) = told.events.next().await {
+            while let Some(event) = log.events.next().await {
                 more.lock().push(format!("{event:?}"));
             }
         }
@@ -308,15 +250,15 @@ async fn a_kubeconfig_that_cannot_be_used_yet_is_tried_again_and_its_new_token_i
     let path = folder.join("kubeconfig");
     std::fs::write(&path, serde_json::to_string(&config).unwrap()).unwrap();
 
-    let mut told = Told::by(&KubeconfigFiles::new([folder.clone()]).interval(Duration::from_millis(20)));
-    let start = told.until("synced").await;
+    let mut log = EventLog::of(&KubeconfigFiles::new([folder.clone()]).interval(Duration::from_millis(20)));
+    let start = log.until("synced").await;
     assert!(start.len() == 2 && start[0].starts_with("failing "), "{start:?}");
     // The kubeconfig stays as it is; what it refers to comes later.
     std::fs::write(&authority, BASE64.decode(data.as_bytes()).unwrap()).unwrap();
     let name = format!("{}+{}", path.display(), config.current_context.clone().unwrap());
-    let mended = told.until(&format!("engage {name}")).await;
+    let mended = log.until(&format!("engage {name}")).await;
     assert_eq!(mended, [format!("recovered {name}"), format!("up {name}"), format!("engage {name}")]);
-    let cluster = told.engaged[0].clone();
+    let cluster = log.engaged[0].clone();
     assert!(has_namespace(&cluster, "default").await);
 
     // Another token in the file is another token, not another cluster.
@@ -325,7 +267,7 @@ async fn a_kubeconfig_that_cannot_be_used_yet_is_tried_again_and_its_new_token_i
     let refused = async {
         while Api::<Namespace>::all(cluster.client()).get_opt("default").await.is_ok() {
             // Looks at the files go on while somebody listens.
-            let _ = tokio::time::timeout(Duration::from_millis(50), told.events.next())
+            let _ = tokio::time::timeout(Duration::from_millis(50), log.events.next())
                 .await
                 .map(|event| panic!("{event:?}"));
         }
@@ -356,8 +298,8 @@ async fn functions_of_a_provider_that_panic_harm_one_object_only() {
         assert!(map.metadata.name.as_deref() != Some("unready"), "who knows");
         true
     });
-    let mut told = Told::by(&provider);
-    let mut start = told.until("synced").await;
+    let mut log = EventLog::of(&provider);
+    let mut start = log.until("synced").await;
     start.sort();
     assert_eq!(start.len(), 6, "{start:?}");
     assert_eq!(start[0], "engage good");
@@ -366,5 +308,5 @@ async fn functions_of_a_provider_that_panic_harm_one_object_only() {
     {
         assert!(event.starts_with(&format!("failing ConfigMap default/{name}: ")) && event.contains(words), "{event}");
     }
-    assert!(has_namespace(&told.engaged[0], "default").await);
+    assert!(has_namespace(&log.engaged[0], "default").await);
 }

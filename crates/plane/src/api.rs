@@ -77,14 +77,14 @@ impl Caller {
     }
 }
 
-/// Where a verb works: a kind in one version, in one or all clusters, maybe in one namespace.
+/// What a verb applies to: a kind in one version, in one or all clusters, perhaps in one namespace.
 #[derive(Clone)]
 pub struct Scope {
     /// The clusters.
     pub target: Target,
     /// The kind.
     pub resource: Arc<Resource>,
-    /// Version of bodies and answers.
+    /// Version of request and response bodies.
     pub version: Arc<str>,
     /// Namespace; empty for cluster-scoped kinds and for all namespaces.
     pub namespace: Arc<str>,
@@ -125,7 +125,7 @@ impl Scope {
         self
     }
 
-    /// The one cluster of this scope; named requests across all clusters do not exist.
+    /// The one cluster of this scope; requests for a named object across all clusters do not exist.
     pub fn cluster(&self) -> Result<&Arc<str>, Status> {
         match &self.target {
             Target::One(cluster) => Ok(cluster),
@@ -138,7 +138,7 @@ impl Scope {
         self.resource.version(&self.version).ok_or_else(Status::page_not_found)
     }
 
-    /// The `apiVersion` of answers.
+    /// The `apiVersion` of responses.
     pub fn api_version(&self) -> String {
         self.resource.api_version(&self.version)
     }
@@ -184,7 +184,7 @@ pub struct WriteOptions {
     pub duplicates: Vec<String>,
 }
 
-/// The answer to a write.
+/// The response to a write.
 #[derive(Debug, Clone)]
 pub struct Written {
     /// 200 or 201.
@@ -230,7 +230,7 @@ impl Api {
         Self { store, mode, url, ca_pem, accounts, extension, registry }
     }
 
-    /// What makes this plane kcp, if it is.
+    /// The extension that makes this plane kcp, if it has one.
     pub fn extension(&self) -> Option<&Arc<dyn Extension>> {
         self.extension.as_ref()
     }
@@ -249,14 +249,14 @@ impl Api {
         }
     }
 
-    /// Nobody grants more than they have.
+    /// Refuses to grant more rights than the caller has.
     fn check_grant(&self, caller: &Caller, cluster: &str, grant: &Grant<'_>) -> Result<(), Status> {
         let (clusters, caller) = self.rights(caller, cluster);
         let clusters: Vec<&str> = clusters.iter().map(|cluster| &**cluster).collect();
         escalation::check(&self.store, &clusters, &caller, grant)
     }
 
-    /// What a schema has against an object, in the words of the server that is played.
+    /// The violations of a schema, in the wording of the server that is emulated.
     fn checked(&self, causes: Vec<Cause>) -> Vec<Cause> {
         if self.mode == Mode::Kube { causes } else { causes.into_iter().map(Cause::without_type).collect() }
     }
@@ -288,7 +288,7 @@ impl Api {
         self.resources(cluster).iter().find(fits).cloned()
     }
 
-    /// A kind by group and plural, in its storage version: what controllers work with.
+    /// A kind by group and plural, in its storage version, for controllers.
     pub fn scope(&self, cluster: &str, group: &str, plural: &str) -> Option<Scope> {
         let fits = |resource: &&Arc<Resource>| *resource.group == *group && *resource.plural == *plural;
         let resource = self.resources(cluster).iter().find(fits).cloned()?;

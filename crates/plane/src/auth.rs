@@ -1,4 +1,4 @@
-//! Who a caller is (tokens, certificates, service accounts) and what RBAC lets them do.
+//! Who a caller is (tokens, certificates, service accounts) and what RBAC allows.
 
 pub mod accounts;
 pub mod certificate;
@@ -67,7 +67,7 @@ impl Tokens {
         Ok(Self { users: all })
     }
 
-    /// Everybody with a token.
+    /// The names of all users with a token.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.users.iter().map(|user| user.name.as_str())
     }

@@ -1,4 +1,4 @@
-//! Background work every plane has: namespace content, tokens of service accounts, CRD clean-up, owner references, old events.
+//! The background work of every plane: namespace content, service account tokens, CRD clean-up, owner references, old events.
 
 mod accounts;
 mod crds;
@@ -44,7 +44,7 @@ pub(crate) fn start(api: &Arc<Api>, stop: &CancellationToken) {
 fn ensure(api: &Api, cluster: &str, namespace: &str, plural: &str, object: serde_json::Value) {
     let Some(scope) = api.scope(cluster, "", plural) else { return };
     let result = api.create(&Caller::system(), &scope.in_namespace(namespace), object, &WriteOptions::default());
-    // A namespace that has just gone away needs nothing any more.
+    // A namespace that has just been deleted needs nothing any more.
     if let Err(status) = result
         && !matches!(status.reason.as_str(), "AlreadyExists" | "NotFound")
     {

@@ -1,4 +1,4 @@
-//! CRDs themselves: read, completed and judged as Kubernetes does it.
+//! CRDs themselves: decoded, completed and validated as Kubernetes does it.
 //!
 //! ```text
 //!   document ─▶ decode ─▶ complete ─▶ faults ─▶ tidy ─▶ stored
@@ -8,7 +8,7 @@
 //!                                      └───▶ schema ─▶ structural ─▶ defaults ─▶ rules, pattern
 //! ```
 //!
-//! All faults are told at once, in Kubernetes' words; `shown` writes values the way it shows them.
+//! All errors are reported at once, in Kubernetes' wording; `shown` formats values as Kubernetes does.
 
 mod conversion;
 mod decode;
@@ -55,7 +55,7 @@ pub(crate) fn complete(crd: &mut Value) {
     }
 }
 
-/// The versions in which objects may be stored: those so far, and the one of now; `old` is none for a new CRD.
+/// The versions in which objects may be stored: the previous ones and the current one; `old` is `None` for a new CRD.
 pub(crate) fn stored_versions(crd: &Value, old: Option<&Value>) -> Value {
     let mut stored = old.map_or(Value::Null, |old| old["status"]["storedVersions"].clone());
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
@@ -78,7 +78,7 @@ fn is_true(value: &Value) -> bool {
     *value == true || *value == "True"
 }
 
-/// What was found so far.
+/// The errors found so far.
 #[derive(Debug, Default)]
 struct Faults(Vec<Cause>);
 

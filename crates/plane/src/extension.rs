@@ -27,7 +27,7 @@ pub enum Operation {
     Create,
     /// A change, also through a subresource.
     Update,
-    /// A deletion; `object` is the present state and changes to it are ignored.
+    /// A deletion; `object` is the current state, and changes to it are ignored.
     Delete,
 }
 
@@ -37,17 +37,17 @@ pub struct Review<'a> {
     pub operation: Operation,
     /// `status` or another subresource, empty for the object itself.
     pub subresource: &'a str,
-    /// Who asks.
+    /// The caller.
     pub caller: &'a Caller,
     /// The kind.
     pub resource: &'a Resource,
     /// Logical cluster name.
     pub cluster: &'a str,
-    /// Present state in the request's version; none on create.
+    /// Current state in the request's version; `None` on create.
     pub old: Option<&'a Value>,
     /// The object to be written, in the request's version.
     pub object: &'a mut Value,
-    /// Nothing will be stored: have no side effects.
+    /// Nothing will be stored, so there must be no side effects.
     pub dry_run: bool,
 }
 
@@ -91,7 +91,7 @@ pub type ViewAdmit = Arc<dyn Fn(&Api, &mut Review<'_>) -> Result<(), Status> + S
 pub struct VirtualView {
     /// The rest of the path, from `/api` or `/apis` or `/openapi` on.
     pub rest: String,
-    /// The clusters it looks at.
+    /// The clusters it covers.
     pub target: Target,
     /// What it serves; nothing else exists in it.
     pub resources: Vec<Arc<Resource>>,
@@ -99,7 +99,7 @@ pub struct VirtualView {
     pub visible: Visible,
     /// Who may do what.
     pub authorize: ViewAuthorize,
-    /// Extra admission for writes, none if everything visible may be written.
+    /// Extra admission for writes; `None` if everything visible may be written.
     pub admit: Option<ViewAdmit>,
 }
 
@@ -114,7 +114,7 @@ pub trait Extension: Send + Sync {
     /// The logical cluster name for the segment after `/clusters/`: a path or a name.
     fn resolve(&self, api: &Api, segment: &str) -> Result<Arc<str>, Status>;
 
-    /// System kinds and bound resources of a cluster. Asked on every request: keep them ready.
+    /// System kinds and bound resources of a cluster. Called on every request, so it must be cheap.
     fn resources(&self, cluster: &str) -> Vec<Arc<Resource>>;
 
     /// Checks and completes one write.
@@ -123,13 +123,13 @@ pub trait Extension: Send + Sync {
     /// Whether the caller may do this in the cluster.
     fn authorize(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status>;
 
-    /// The answer to a `get` of something that is not stored, asked before anything else; none for all that is.
+    /// The response to a `get` of an object that is computed rather than stored, called before anything else; `None` for stored objects.
     fn unstored(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<Option<Value>, Status>;
 
-    /// Where a caller's rights in a cluster come from: the RBAC objects of these clusters, and who the caller is to them.
+    /// Where a caller's rights in a cluster come from: the clusters whose RBAC objects apply, and the caller's identity there.
     fn rights(&self, caller: &Caller, cluster: &str) -> (Vec<Arc<str>>, Caller);
 
-    /// The virtual workspace behind a `/services/...` path, none if there is no such service.
+    /// The virtual workspace behind a `/services/...` path; `None` if there is no such service.
     fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;
 
     /// The shard of a logical cluster; zero if there is only one.

@@ -1,16 +1,16 @@
-//! Faults on purpose, for tests of clients: errors, delays, lost answers, late writes, broken and silent watches, stale reads.
+//! Fault injection for tests of clients: errors, delays, lost responses, late writes, broken and silent watches, stale reads.
 //!
 //! ```no_run
 //! # async fn test(plane: carrick_plane::Plane) {
 //! use carrick_plane::faults::{Effect, Match, Rule, Turn};
 //!
 //! let faults = plane.faults();
-//! // The second creation of a Secret happens, but its client never hears of it.
+//! // The second creation of a Secret succeeds, but the client gets no response.
 //! let secrets = Match::any().verbs(&["create"]).resource("", "secrets");
 //! let rule = faults.add(Rule::new(secrets, Effect::ApplyThenCut).on(Turn::Nth(2)));
 //! // One write in twenty fails; the same seed fails the same ones.
 //! faults.add(Rule::new(Match::writes(), Effect::refuse(503)).on(Turn::Chance { seed: 42, per_mille: 50 }));
-//! // What is asked from now on.
+//! // Records all requests from now on.
 //! let recording = faults.record();
 //! // ... run the client under test ...
 //! assert_eq!(faults.hits(rule), 1);
@@ -22,15 +22,14 @@
 //! ```
 //!
 //! ```text
-//!   request ─▶ Ask ─▶ every rule that fits ─▶ Plan ─▶ delay, refuse, cut │ do it │ lose the answer
-//!                                                  ├▶ late: lose the answer, hold it back │ do it when the time has come
-//!                                                  └▶ watches: cut, expire, stall after n events
+//!   request ─▶ RequestInfo ─▶ every matching rule ─▶ FaultPlan ─▶ delay, refuse, cut │ do it │ lose the response
+//!                                                              ├▶ late: lose the response, hold it back │ do it when the time has come
+//!                                                              └▶ watches: cut, expire, stall after n events
 //! ```
 //!
-//! Rules are looked at in the order they were added. Delays add up; of effects that exclude each other the first one counts.
-//! Health checks are never hit. A whole endpoint is stopped and started
-//! with [`Endpoint`](crate::Endpoint). Over HTTP the same is offered by the control endpoint, see
-//! [`Config::control`](crate::Config::control).
+//! Rules are evaluated in the order in which they were added. Delays add up; of effects that exclude each other, the first one counts.
+//! Health checks are never hit. A whole endpoint is stopped and started with [`Endpoint`](crate::Endpoint). Over HTTP the same is offered
+//! by the control endpoint, see [`Config::control`](crate::Config::control).
 
 pub(crate) mod control;
 mod late;
@@ -54,18 +53,18 @@ use crate::status::{Status, qualified};
 
 pub(crate) use late::Job;
 pub use record::{Record, Recording};
-pub use rule::{Ask, Effect, Match, Predicate, Rule, Turn};
-pub(crate) use watches::{Order, Ticket};
+pub use rule::{Effect, Match, Predicate, RequestInfo, Rule, Turn};
+pub(crate) use watches::{OpenWatch, WatchCommand};
 
-use late::Late;
-use rule::Progress;
+use late::HeldRequests;
+use rule::RuleCounters;
 use watches::Watches;
 
 /// A rule that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct RuleId(u64);
 
-/// Called with every request and its answer.
+/// Called with every request and its response.
 pub type Observer = Arc<dyn Fn(&Record) + Send + Sync>;
 
 enum Listener {
@@ -81,11 +80,11 @@ pub struct Faults {
 
 #[derive(Default)]
 struct Inner {
-    rules: Mutex<BTreeMap<RuleId, (Rule, Progress)>>,
+    rules: Mutex<BTreeMap<RuleId, (Rule, RuleCounters)>>,
     next: AtomicU64,
     counts: Mutex<Counts>,
     watches: Arc<Watches>,
-    late: Arc<Late>,
+    late: Arc<HeldRequests>,
     listeners: Mutex<Vec<Listener>>,
 }
 
@@ -95,23 +94,23 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// What was done on purpose so far.
+/// The faults injected so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Requests answered with an error, nothing done.
+    /// Requests refused with an error, without executing them.
     pub refused: u64,
     /// Requests delayed.
     pub delayed: u64,
-    /// Requests cut, nothing done.
+    /// Requests cut off, without executing them.
     pub cut: u64,
-    /// Requests done and answered with an error.
+    /// Requests executed but answered with an error.
     pub applied_then_refused: u64,
-    /// Requests done whose answer was cut.
+    /// Requests executed whose response was cut off.
     pub applied_then_cut: u64,
-    /// Writes whose clients were sent away, and that were held back.
+    /// Writes that were held back after their client had been sent away.
     pub held_back: u64,
-    /// Writes that were held back and done later.
+    /// Writes that were held back and executed later.
     pub applied_late: u64,
     /// Watches broken off.
     pub watches_cut: u64,
@@ -125,12 +124,12 @@ pub struct Counts {
 
 /// What to do with one request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Plan {
-    pub(crate) ask: Ask,
+pub(crate) struct FaultPlan {
+    pub(crate) ask: RequestInfo,
     pub(crate) effects: Vec<Effect>,
 }
 
-impl Plan {
+impl FaultPlan {
     /// How long to wait first.
     pub(crate) fn delay(&self) -> Duration {
         let delays = self.effects.iter().filter_map(|effect| match effect {
@@ -153,7 +152,7 @@ impl Plan {
         self.effects.iter().find(|effect| effect.is_for_watches()).copied()
     }
 
-    /// How many revisions ago a read is to look at.
+    /// How many revisions back a read should look.
     pub(crate) fn behind(&self) -> Option<u64> {
         self.effects.iter().find_map(|effect| match effect {
             Effect::Stale(behind) => Some(*behind),
@@ -166,30 +165,30 @@ impl Faults {
     /// Adds a rule.
     pub fn add(&self, rule: Rule) -> RuleId {
         let id = RuleId(self.inner.next.fetch_add(1, Ordering::Relaxed));
-        self.inner.rules.lock().insert(id, (rule, Progress::default()));
+        self.inner.rules.lock().insert(id, (rule, RuleCounters::default()));
         id
     }
 
-    /// Takes a rule back; returns how often it hit.
+    /// Removes a rule; returns how often it applied.
     pub fn remove(&self, id: RuleId) -> u64 {
         let removed = self.inner.rules.lock().remove(&id);
         removed.map_or(0, |(_, progress)| progress.hits)
     }
 
-    /// Takes all rules back and lets silent watches go on.
+    /// Removes all rules and resumes silent watches.
     pub fn clear(&self) {
         self.inner.rules.lock().clear();
         self.resume_watches();
     }
 
-    /// Writes that are held back now, in the order they came.
-    pub fn held(&self) -> Vec<Ask> {
+    /// Writes that are held back now, in the order of their arrival.
+    pub fn held(&self) -> Vec<RequestInfo> {
         self.inner.late.held()
     }
 
-    /// Does all writes that are held back and fit, in the order they came, as if they had just arrived; tells the codes of the answers that
-    /// nobody hears.
-    pub async fn release(&self, wanted: &Match) -> Vec<(Ask, u16)> {
+    /// Executes all matching writes that are held back, in the order of their arrival, as if they had just arrived; returns the status
+    /// codes of the responses that nobody receives.
+    pub async fn release(&self, wanted: &Match) -> Vec<(RequestInfo, u16)> {
         self.inner.late.release_all(|ask| wanted.fits(ask)).await
     }
 
@@ -198,12 +197,12 @@ impl Faults {
         self.inner.late.forget();
     }
 
-    /// How often a rule hit; zero for a rule that was taken back.
+    /// How often a rule has applied; zero for a rule that was removed.
     pub fn hits(&self, id: RuleId) -> u64 {
         self.inner.rules.lock().get(&id).map_or(0, |(_, progress)| progress.hits)
     }
 
-    /// What was done on purpose so far.
+    /// The faults injected so far.
     pub fn counts(&self) -> Counts {
         *self.inner.counts.lock()
     }
@@ -215,28 +214,28 @@ impl Faults {
         recording
     }
 
-    /// Calls a function with every request and its answer; it must be quick and lasts as long as the plane.
+    /// Calls a function with every request and its response, for the lifetime of the plane; it must be quick.
     pub fn observe(&self, observer: impl Fn(&Record) + Send + Sync + 'static) {
         self.listen(Listener::Observer(Arc::new(observer)));
     }
 
-    /// Breaks off all fitting watches that are open now; returns how many.
+    /// Breaks all matching watches that are open now; returns how many.
     pub fn cut_watches(&self, wanted: &Match) -> usize {
-        self.inner.watches.tell(wanted, Order::Cut)
+        self.inner.watches.tell(wanted, WatchCommand::Cut)
     }
 
-    /// Lets all fitting watches that are open now fall silent; returns how many.
+    /// Silences all matching watches that are open now; returns how many.
     pub fn stall_watches(&self, wanted: &Match) -> usize {
-        self.inner.watches.tell(wanted, Order::Stall)
+        self.inner.watches.tell(wanted, WatchCommand::Stall)
     }
 
-    /// Lets all silent watches go on: they send what they held back, or end if that is too much.
+    /// Resumes all silent watches: they send what they held back, or end if that is too much.
     pub fn resume_watches(&self) -> usize {
-        self.inner.watches.tell(&Match::any(), Order::Go)
+        self.inner.watches.tell(&Match::any(), WatchCommand::Go)
     }
 
     /// The watches that are open now.
-    pub fn open_watches(&self) -> Vec<Ask> {
+    pub fn open_watches(&self) -> Vec<RequestInfo> {
         self.inner.watches.open()
     }
 
@@ -245,10 +244,10 @@ impl Faults {
     }
 
     /// Decides about one request.
-    pub(crate) fn plan(&self, ask: Ask) -> Plan {
-        let mut plan = Plan { ask, effects: Vec::new() };
+    pub(crate) fn plan(&self, ask: RequestInfo) -> FaultPlan {
+        let mut plan = FaultPlan { ask, effects: Vec::new() };
         for (rule, progress) in self.inner.rules.lock().values_mut() {
-            // Of effects that exclude each other the first one counts; rules behind it do not even notice the request.
+            // Of effects that exclude each other the first one counts; later rules do not even count the request.
             let taken = if rule.effect.is_for_watches() {
                 plan.on_watch().is_some()
             } else if rule.effect.is_for_reads() {
@@ -264,7 +263,7 @@ impl Faults {
     }
 
     /// Holds a write back.
-    pub(crate) fn hold(&self, ask: Ask, job: Job, duration: Option<Duration>) {
+    pub(crate) fn hold(&self, ask: RequestInfo, job: Job, duration: Option<Duration>) {
         self.count(|counts| counts.held_back += 1);
         self.inner.late.hold(ask, job, duration);
     }
@@ -273,8 +272,8 @@ impl Faults {
         count(&mut self.inner.counts.lock());
     }
 
-    /// Tells listeners about an answer; code zero means that there was none.
-    pub(crate) fn answered(&self, plan: Plan, code: u16) {
+    /// Notifies listeners of a response; code zero means that there was none.
+    pub(crate) fn answered(&self, plan: FaultPlan, code: u16) {
         let mut listeners = self.inner.listeners.lock();
         if listeners.is_empty() {
             return;
@@ -292,14 +291,14 @@ impl Faults {
         });
     }
 
-    /// Enters a watch in the list of open ones.
-    pub(crate) fn open_watch(&self, ask: Ask) -> Ticket {
+    /// Registers an open watch.
+    pub(crate) fn open_watch(&self, ask: RequestInfo) -> OpenWatch {
         self.inner.watches.register(ask)
     }
 }
 
-/// What somebody without rights is told.
-fn forbidden(ask: &Ask) -> Status {
+/// The error for a caller without rights.
+fn forbidden(ask: &RequestInfo) -> Status {
     let caller = Caller { user: ask.user.clone(), ..Caller::default() };
     let attributes = Attributes {
         verb: ask.verb.clone(),
@@ -314,8 +313,8 @@ fn forbidden(ask: &Ask) -> Status {
     rbac::refusal(&caller, &attributes, "")
 }
 
-/// The error of a refusal, worded as a server in trouble words it.
-pub(crate) fn refusal(code: u16, retry_after: Option<u64>, ask: &Ask) -> Status {
+/// The error for a refused request, worded as a server in trouble would word it.
+pub(crate) fn refusal(code: u16, retry_after: Option<u64>, ask: &RequestInfo) -> Status {
     let (reason, message) = match code {
         400 => ("BadRequest", "the server could not understand the request".to_owned()),
         401 => ("Unauthorized", "Unauthorized".to_owned()),

@@ -37,7 +37,7 @@ use crate::status::Status;
 
 pub use endpoint::Endpoint;
 pub(crate) use endpoint::OnChange;
-pub(crate) use slow::Slow;
+pub(crate) use slow::SlowReaders;
 
 /// What every request needs.
 pub(crate) struct Server {
@@ -45,16 +45,16 @@ pub(crate) struct Server {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) faults: Faults,
     pub(crate) limits: Limits,
-    pub(crate) slow: Arc<Slow>,
+    pub(crate) slow: Arc<SlowReaders>,
     /// Which endpoint this is.
     pub(crate) number: usize,
-    /// The shard whose clusters it shows; none for the front door, which shows all of them.
+    /// The shard whose clusters it serves; `None` for the front proxy, which serves all of them.
     pub(crate) shard: Option<usize>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Server {
-    /// Who a bearer token belongs to, whatever it is meant for.
+    /// The caller that a bearer token belongs to, whatever its audience.
     pub(crate) fn check(&self, token: &str) -> Option<Checked> {
         let accounts = &self.api.accounts;
         match self.tokens.caller(token) {
@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-/// A handler that panics still answers.
+/// A handler that panics still sends a response.
 async fn guarded(handler: impl Future<Output = Result<reply::Reply, reply::Cut>>) -> Result<reply::Reply, reply::Cut> {
     AssertUnwindSafe(handler).catch_unwind().await.unwrap_or_else(|_| {
         error!("a request handler panicked");

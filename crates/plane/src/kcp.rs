@@ -13,9 +13,9 @@
 //!                            ─▶ binding (names, claim)    bound APIs, permission claims, clean-up
 //! ```
 //!
-//! `shards` says which endpoint shows which clusters; they all work on one store.
-//! Controllers read and write kcp's kinds as the types of `carrick-kcp`. What every request asks is read from the JSON as it lies in the
-//! store (`object`): a typed copy would cost more than the rest of the request. The store is the only state, so a restart picks up
+//! `shards` says which endpoint serves which clusters; all share one store.
+//! Controllers read and write kcp's kinds as the types of `carrick-kcp`. What every request needs is read from the stored JSON
+//! (`object`), because a typed copy would cost more than the rest of the request. The store is the only state, so a restart continues
 //! where it stopped.
 
 mod admit;

@@ -3,7 +3,7 @@
 //! ```text
 //!   Plane (plane.rs)            starts and stops everything
 //!     └─ http/                  TLS, routes, media types, watch streams
-//!          ├─ faults/           errors, delays and cuts on purpose
+//!          ├─ faults/           injected errors, delays and disconnects
 //!          ├─ auth/             tokens, RBAC
 //!          └─ Api (api/)        the verbs on one resource: create, update, patch, delete, list
 //!               ├─ Resource     what a kind is: names, versions, schema (resource/, schema/)
@@ -27,7 +27,7 @@
 //! let admin = plane.kubeconfig("kcp-admin", Some("root"))?;
 //! let provider = plane.kubeconfig("provider", Some("root:provider"))?;
 //! # assert!(admin.contains("/clusters/root\"") && provider.contains("a-token"));
-//! // ... start the controller, make workspaces, see what it does; with faults on purpose if you like: see `faults` ...
+//! // ... start the controller, create workspaces, check what it does; inject faults if you like: see `faults` ...
 //!
 //! plane.stop().await;
 //! # Ok(())
@@ -36,16 +36,16 @@
 //!
 //! `tests/library.rs` is such a test with kube-rs: workspaces, an export, a binding, and a controller over all of them.
 //!
-//! What holds:
+//! Guarantees:
 //!
-//! - **Durability.** Without a data folder everything is gone at the end. With one, a write is acknowledged after it was handed
-//!   to the operating system: killing the process at any moment loses no acknowledged write. Losing power may, unless
-//!   [`Durability::fsync`] is on. The file is compacted at each start and beside running writes when it has grown.
+//! - **Durability.** Without a data folder, everything is in memory. With one, a write is acknowledged after it has been handed
+//!   to the operating system: killing the process at any moment loses no acknowledged write. A power failure may, unless
+//!   [`Durability::fsync`] is on. The file is compacted at each start, and in the background when it has grown.
 //! - **Bounds.** Bodies, the log for watchers (in changes and bytes) and the time an event waits for its reader are
-//!   bounded by [`Limits`]; who reads too slowly is cut off and lists again. What is stored is not bounded.
+//!   bounded by [`Limits`]; a client that reads too slowly is disconnected and must list again. Stored objects are not bounded.
 //! - **Shards.** [`Config::shards`] spreads workspaces over several endpoints that can be stopped and started one by one.
 //!
-//! Nothing here is meant for production: one process, one copy of the data.
+//! This is not meant for production: one process, one copy of the data.
 
 pub mod api;
 pub mod auth;

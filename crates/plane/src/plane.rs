@@ -13,14 +13,14 @@ use crate::auth::Tokens;
 use crate::auth::accounts::Accounts;
 use crate::extension::Extension;
 use crate::faults::control::Control;
-use crate::faults::{Ask, Faults, Match};
+use crate::faults::{Faults, Match, RequestInfo};
 use crate::http::tls::{self, ClientCertificate};
-use crate::http::{Endpoint, OnChange, Server, Slow};
+use crate::http::{Endpoint, OnChange, Server, SlowReaders};
 use crate::kcp::shards::Shards;
 use crate::store::{Durability, LogLimits, Store};
 use crate::{controllers, kcp};
 
-/// What the plane plays.
+/// Which server the plane emulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// kcp: everything below `/clusters/...`.
@@ -48,14 +48,14 @@ impl User {
     }
 }
 
-/// What a plane puts up with.
+/// Limits of a plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// The largest request body in bytes.
     pub body: usize,
-    /// How long an event may wait for the reader of a watch before its connection is closed.
+    /// How long an event may wait for a slow reader before the connection is closed.
     pub slow_reader: Duration,
-    /// How much of the past is kept for watchers.
+    /// How much history is kept for watchers.
     pub log: LogLimits,
 }
 
@@ -70,9 +70,9 @@ impl Default for Limits {
 pub struct Config {
     /// kcp or plain Kubernetes.
     pub mode: Mode,
-    /// Address to listen on; port 0 takes a free one.
+    /// Address to listen on; port 0 chooses a free one.
     pub bind: SocketAddr,
-    /// Host name in URLs given to clients; the bind address by default.
+    /// Host name in URLs for clients; the bind address by default.
     pub external_host: Option<String>,
     /// Folder for data and keys; in memory by default.
     pub data_dir: Option<PathBuf>,
@@ -82,12 +82,12 @@ pub struct Config {
     pub users: Vec<User>,
     /// File with authorities (PEM) whose client certificates are accepted, besides the plane's own.
     pub client_ca: Option<PathBuf>,
-    /// kcp only: over how many shards workspaces are spread. With more than one, the plane is a front door that knows all
-    /// workspaces, at `bind`, and one endpoint per shard at the ports behind it (or free ones), which shows its own only.
+    /// kcp only: over how many shards workspaces are spread. With more than one, the plane has a front proxy for all workspaces at
+    /// `bind`, and one endpoint per shard at the following ports (or free ones), which serves only its own workspaces.
     pub shards: usize,
-    /// What the plane puts up with.
+    /// Limits of the plane.
     pub limits: Limits,
-    /// Address for the HTTP control endpoint of the fault layer, see [`Plane::control_url`]; none by default.
+    /// Address for the HTTP control endpoint of the fault layer, see [`Plane::control_url`]; off by default.
     pub control: Option<SocketAddr>,
 }
 
@@ -116,7 +116,7 @@ pub enum PlaneError {
     /// The address is taken or not allowed.
     #[error("cannot listen on {address}: {source}; choose another port")]
     Bind {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
         /// What the system says.
         source: std::io::Error,
@@ -127,7 +127,7 @@ pub enum PlaneError {
     /// Certificates could not be made or read.
     #[error("cannot prepare the server certificate: {0}")]
     Certificate(String),
-    /// The file with authorities for client certificates is missing, empty or no PEM.
+    /// The file with authorities for client certificates is missing, empty or not PEM.
     #[error("cannot read the client authorities in {path}: {why}")]
     ClientCa {
         /// The file.
@@ -135,17 +135,17 @@ pub enum PlaneError {
         /// What is wrong with it.
         why: String,
     },
-    /// A kubeconfig was asked for somebody without a token.
+    /// A kubeconfig was requested for a user without a token.
     #[error("there is no user {user:?} with a token, only {}; add it to the users of the config", known.join(", "))]
     UnknownUser {
-        /// The name asked for.
+        /// The requested name.
         user: String,
-        /// The names there are.
+        /// The names that exist.
         known: Vec<String>,
     },
 }
 
-/// A running plane. Dropping it stops it too, without waiting.
+/// A running plane. Dropping it stops it without waiting.
 #[derive(Debug)]
 pub struct Plane {
     api: Arc<Api>,
@@ -160,7 +160,7 @@ pub struct Plane {
 impl Plane {
     /// Starts serving; when this returns, requests are answered.
     pub async fn start(config: Config) -> Result<Plane, PlaneError> {
-        // A front door, and one endpoint per shard behind it; a single shard is its own front door.
+        // A front proxy, and one endpoint per shard after it; a single shard needs no front proxy.
         let shards = if config.mode == Mode::Kcp { config.shards.max(1) } else { 1 };
         let mut listeners = vec![bind(config.bind).await?];
         for shard in 1..=if shards > 1 { shards } else { 0 } {
@@ -200,7 +200,7 @@ impl Plane {
             extension.start(api.clone(), stop.clone());
         }
         let faults = Faults::default();
-        let slow = Arc::new(Slow::new(config.limits.slow_reader));
+        let slow = Arc::new(SlowReaders::new(config.limits.slow_reader));
         tokio::spawn(slow.clone().run(stop.clone()));
         let mut endpoints = Vec::new();
         for ((number, listener), url) in listeners.into_iter().enumerate().zip(urls) {
@@ -266,7 +266,7 @@ impl Plane {
         self.tokens.token(user)
     }
 
-    /// A new client certificate for a user in some groups, which need not be known otherwise.
+    /// A new client certificate for a user in some groups; the user need not exist in the config.
     pub fn client_certificate(&self, user: &str, groups: &[&str]) -> Result<ClientCertificate, PlaneError> {
         self.identity.client(user, groups)
     }
@@ -276,12 +276,12 @@ impl Plane {
         &self.api
     }
 
-    /// Faults on purpose, and a record of requests.
+    /// Fault injection, and a record of requests.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// The addresses of this plane: one; or with several shards the front door, and one per shard behind it.
+    /// The endpoints of this plane: one; or with several shards the front proxy, followed by one per shard.
     pub fn endpoints(&self) -> &[Arc<Endpoint>] {
         &self.endpoints
     }
@@ -300,14 +300,14 @@ impl Plane {
     }
 }
 
-/// When a shard goes down, what runs through the front door to its clusters breaks off too.
+/// When a shard goes down, requests to its clusters through the front proxy are cut off too.
 fn on_change(api: Arc<Api>, faults: Faults, shards: Arc<Shards>, shard: Option<usize>) -> OnChange {
     Box::new(move |up| {
         let Some(shard) = shard else { return };
         shards.set_up(shard, up);
         if !up {
             let (api, shards) = (api.clone(), shards.clone());
-            let behind = move |ask: &Ask| shards.of(&api.store, &ask.cluster_name) == shard;
+            let behind = move |ask: &RequestInfo| shards.of(&api.store, &ask.cluster_name) == shard;
             faults.cut_watches(&Match::any().filter(behind));
         }
     })

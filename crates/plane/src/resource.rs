@@ -107,7 +107,7 @@ pub struct Resource {
     pub versions: Vec<Version>,
     /// Where it comes from.
     pub origin: Origin,
-    /// Conversion between versions; none changes only `apiVersion`.
+    /// Conversion between versions; `None` changes only `apiVersion`.
     pub convert: Option<Convert>,
     /// Verbs that are answered.
     pub verbs: Vec<&'static str>,
@@ -139,7 +139,7 @@ impl Resource {
         read::from_schema(schema, identity)
     }
 
-    /// Under which its objects are stored.
+    /// The kind under which its objects are stored.
     pub fn stored_kind(&self) -> Kind {
         Kind { group: self.stored_group.clone(), resource: self.plural.clone(), identity: self.identity.clone() }
     }
@@ -174,7 +174,7 @@ impl Resource {
         self.origin != Origin::Builtin
     }
 
-    /// Whether this is a question that is answered and not stored.
+    /// Whether this is a review, which is answered but not stored.
     pub fn is_review(&self) -> bool {
         self.origin == Origin::Builtin && builtin::is_review(&self.group)
     }

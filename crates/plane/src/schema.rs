@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use carrick_go::regex::GoRegex;
 use serde_json::Value;
 
-pub(crate) use admit::{Place, entry_faults, rule_faults};
+pub(crate) use admit::{RuleContext, entry_faults, rule_faults};
 pub use prune::{META_FIELDS, unknown_metadata};
 
 /// Why a schema cannot be used.
@@ -68,7 +68,7 @@ pub enum ListType {
 pub struct Schema {
     /// Declared type.
     pub kind: Type,
-    /// Null is a value.
+    /// Null is allowed.
     pub nullable: bool,
     /// Known fields.
     pub properties: BTreeMap<String, Schema>,
@@ -84,7 +84,7 @@ pub struct Schema {
     pub embedded: bool,
     /// Value set when the field is absent.
     pub default: Option<Value>,
-    /// Fields that must be there.
+    /// Required fields.
     pub required: Vec<String>,
     /// List identity.
     pub list: ListType,

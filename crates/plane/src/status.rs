@@ -9,10 +9,10 @@ pub struct Cause {
     pub reason: String,
     /// Text for people.
     pub message: String,
-    /// The field the cause is about, may be empty.
+    /// The field that the cause refers to; may be empty.
     pub field: String,
-    /// The type a broken rule names in place of the value, as Kubernetes does up to 1.34; later ones, and kcp, show the value, if it is a
-    /// plain one.
+    /// The type that a violated rule reports in place of the value, as Kubernetes does up to 1.34; later versions, and kcp, show the value
+    /// if it is a scalar.
     pub named_type: Option<(&'static str, Option<String>)>,
 }
 
@@ -84,7 +84,7 @@ fn with_detail(text: &str, detail: &str) -> String {
     if detail.is_empty() { text.to_owned() } else { format!("{text}: {detail}") }
 }
 
-/// A refusal, as Kubernetes words it.
+/// An error, in Kubernetes' wording.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Status {
@@ -100,7 +100,7 @@ pub struct Status {
     pub continue_token: Option<Box<String>>,
     /// Texts for `Warning` headers.
     pub warnings: Option<Box<Vec<String>>>,
-    /// When set the answer is this plain text instead of a Status object.
+    /// If set, the response is this plain text instead of a Status object.
     pub text: Option<Box<str>>,
 }
 
@@ -147,7 +147,7 @@ impl Status {
         self
     }
 
-    /// Adds warnings, which clients get beside the refusal.
+    /// Adds warnings, which clients get together with the error.
     #[must_use]
     pub fn warned(mut self, warnings: &[String]) -> Self {
         if !warnings.is_empty() {
@@ -179,7 +179,7 @@ impl Status {
         status
     }
 
-    /// A plain text that asks the client to come again in a second.
+    /// A plain text that asks the client to retry in a second.
     pub fn wait_a_second(text: impl Into<String>) -> Self {
         let mut status = Self::plain(429, text);
         status.details = json!({"retryAfterSeconds": 1});
@@ -209,7 +209,7 @@ impl Status {
         Self::new(409, "AlreadyExists", message).about(group, plural, name)
     }
 
-    /// Optimistic locking lost, or a precondition failed.
+    /// Optimistic locking failed, or a precondition did.
     pub fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(group, plural));
         Self::new(409, "Conflict", message).about(group, plural, name)
@@ -223,7 +223,7 @@ impl Status {
 
     /// The object breaks its schema or a rule.
     pub fn invalid(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        // What is found twice is told once.
+        // Duplicate causes are reported once.
         let mut texts: Vec<String> = Vec::new();
         for text in causes.iter().map(Cause::text) {
             if !texts.contains(&text) {
@@ -241,7 +241,7 @@ impl Status {
         Self::new(403, "Forbidden", message).about(group, plural, name)
     }
 
-    /// The namespace is on its way out.
+    /// The namespace is being terminated.
     pub fn namespace_terminating(group: &str, plural: &str, name: &str, namespace: &str) -> Self {
         let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
         let cause = format!("namespace {namespace} is being terminated");
@@ -293,9 +293,9 @@ impl Status {
         Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
     }
 
-    /// The database does not take a write of so many bytes; very large ones do not even reach it.
+    /// The database does not accept a write of this size; very large ones do not even reach it.
     pub fn too_large_to_store(size: usize) -> Self {
-        /// What is sent to the database at most.
+        /// The largest message that is sent to the database.
         const SENT: usize = 2 * 1024 * 1024;
         let message = if size > SENT {
             let why = format!("trying to send message larger than max ({size} vs. {SENT})");
@@ -323,7 +323,7 @@ impl Status {
         status
     }
 
-    /// Known in Kubernetes, left out here.
+    /// Exists in Kubernetes, but not here.
     pub fn not_implemented(what: &str) -> Self {
         Self::new(501, "NotImplemented", format!("{what} is not supported by this development control plane"))
     }

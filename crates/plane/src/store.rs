@@ -93,18 +93,18 @@ pub struct Change {
 }
 
 impl Change {
-    /// State before, unfolded.
+    /// State before, unpacked.
     pub fn old(&self) -> Option<Arc<Value>> {
         self.before.as_ref().map(Object::value)
     }
 
-    /// State after, unfolded.
+    /// State after, unpacked.
     pub fn now(&self) -> Option<Arc<Value>> {
         self.after.as_ref().map(Object::value)
     }
 }
 
-/// What a writer believes about the present state.
+/// The state that a writer expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// The object does not exist.
@@ -127,7 +127,7 @@ pub enum StoreError {
     /// The object was written since the expected revision.
     #[error("the object is at revision {0}, not at the expected one")]
     Stale(u64),
-    /// The object is larger than a database takes; so many bytes would have been sent to it.
+    /// The object is larger than a database accepts; the size is that of the request to it.
     #[error("a request of {0} bytes is too large")]
     TooLarge(usize),
     /// The data folder could not be written; nothing was changed.
@@ -146,8 +146,8 @@ pub struct Expired {
 }
 
 /// Cluster, namespace and name with zero bytes between them: one piece of memory, in the order of lists.
-type Place = Box<str>;
-type Objects = BTreeMap<Place, Object>;
+type ObjectAddress = Box<str>;
+type Objects = BTreeMap<ObjectAddress, Object>;
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -202,7 +202,7 @@ impl Store {
         self.inner.read().revision
     }
 
-    /// The oldest revision that can still be looked at.
+    /// The oldest revision that can still be read.
     pub fn oldest(&self) -> u64 {
         self.inner.read().log.oldest()
     }
@@ -218,10 +218,10 @@ impl Store {
         self.inner.read().objects.get(&key.kind).is_some_and(|objects| objects.contains_key(&*place(key)))
     }
 
-    /// An object unfolded, and kept so for a while: for those that are read often.
+    /// An unpacked object, cached for a while because some objects are read often.
     pub fn value(&self, object: &Object) -> Arc<Value> {
         let value = object.value();
-        // A value that only this call holds was unfolded just now.
+        // A value that only this call holds was unpacked just now.
         if Arc::strong_count(&value) == 1 {
             self.recent.lock().keep(object.text().len(), value.clone());
         }
@@ -234,7 +234,7 @@ impl Store {
         (inner.revision, page::all(&inner, &Selection { kind, cluster, namespace }))
     }
 
-    /// Up to `limit` objects (zero: all) behind a place, now or at a past revision: the log is undone as far as needed.
+    /// Up to `limit` objects (zero: all) after an address, now or at a past revision: the log is undone as far as needed.
     pub fn page(
         &self,
         selection: &Selection<'_>,
@@ -329,7 +329,7 @@ impl Store {
         Ok(Stored { revision, object: value })
     }
 
-    /// Rewrites the file without history, beside the running writes: they are kept in memory until it is done.
+    /// Rewrites the file without history while writes continue: they are kept in memory until it is done.
     fn compact(&self, inner: &mut Inner) {
         let revision = inner.revision;
         let objects: Vec<(Key, Object)> = inner.all().collect();
@@ -342,7 +342,7 @@ impl Store {
             if let Some(disk) = &mut shared.write().disk
                 && let Err(error) = disk.finish_compaction(&snapshot, written)
             {
-                tracing::warn!(%error, "cannot compact the data file; it goes on growing");
+                tracing::warn!(%error, "cannot compact the data file; it keeps growing");
                 snapshot.discard();
             }
         });
@@ -384,7 +384,7 @@ impl Inner {
     }
 }
 
-fn place(key: &Key) -> Place {
+fn place(key: &Key) -> ObjectAddress {
     [&*key.cluster, &*key.namespace, &*key.name].join("\0").into()
 }
 

@@ -38,7 +38,7 @@ async fn create(client: &kube::Client, what: &ApiResource, object: Value) -> Dyn
     api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
 }
 
-/// Waits until an object is as wanted.
+/// Waits until an object satisfies a condition.
 async fn until(client: &kube::Client, what: &ApiResource, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let api = Api::<DynamicObject>::all_with(client.clone(), what);
     let mut states = states(api, watcher::Config::default().fields(&format!("metadata.name={name}")));
@@ -79,7 +79,7 @@ async fn controller(provider: kube::Client, plane_url: String, connect: impl Asy
         let one = Api::<DynamicObject>::all_with(one, &greetings);
         let answer = format!("hello, {}", greeting.data["spec"]["to"].as_str().unwrap_or("nobody"));
         let patch = json!({"status": {"answer": answer}});
-        // A refusal is tried again: that is what the fault below is about.
+        // An error is retried: the injected fault below tests that.
         while one.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.is_err() {
             tokio::task::yield_now().await;
         }

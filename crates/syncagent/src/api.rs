@@ -23,13 +23,13 @@ pub const GROUP: &str = "syncagent.kcp.io";
 pub const VERSION: &str = "v1alpha1";
 /// Finalizer on consumers' objects while a copy may exist.
 pub const FINALIZER: &str = "syncagent.kcp.io/cleanup";
-/// Who writes copies, as servers note it; for those of orders the agent's name follows.
+/// Field manager of copies; for copies of orders the agent's name is appended.
 pub const FIELD_MANAGER: &str = "api-syncagent";
-/// Annotation of consumers on their objects: how copies are deleted, `background`, `foreground` or `orphan`.
+/// Annotation that consumers set on their objects: how the copy is deleted, `background`, `foreground` or `orphan`.
 pub const DELETION_PROPAGATION: &str = "syncagent.kcp.io/deletion-propagation-policy";
 /// Label on copies, annotation and label on schemas and exports: which agent owns them.
 pub const AGENT_NAME: &str = "syncagent.kcp.io/agent-name";
-/// Annotation on exports: which agents work on it, and since when nothing was heard of them.
+/// Annotation on exports: which agents serve it, and when each last renewed its entry.
 pub const KEEPER: &str = "syncagent.kcp.io/keeper";
 /// Annotation on schemas: generation of the CRD they were made from.
 pub const SOURCE_GENERATION: &str = "syncagent.kcp.io/source-generation";
@@ -51,13 +51,13 @@ pub const REMOTE_WORKSPACE_PATH: &str = "syncagent.kcp.io/remote-object-workspac
 pub const REMOTE_RESOURCE: &str = "syncagent.kcp.io/remote-object-resource";
 /// Annotation on state Secrets: the kind of the source in kcp, as `Kind.group`.
 pub const REMOTE_KIND: &str = "syncagent.kcp.io/remote-object-kind";
-/// Annotation on copies: UID of the source. An object that was deleted and made anew has another one.
+/// Annotation on copies: UID of the source. An object that was deleted and created again has another one.
 pub const REMOTE_UID: &str = "syncagent.kcp.io/remote-object-uid";
 /// Annotation on copies: checksum of the desired state that was written last.
 pub const APPLIED_STATE: &str = "syncagent.kcp.io/applied-state";
-/// Annotation on consumers' objects: who relies on the finalizer, as all agents share one.
+/// Annotation on consumers' objects: which agents rely on the finalizer, which all of them share.
 pub const HELD_BY: &str = "syncagent.kcp.io/held-by";
-/// Annotation on an object in the place of a copy: its owner says what may be done with it.
+/// Annotation on an existing object in the place of a copy, by which its owner allows or forbids taking it over.
 pub const ADOPTION: &str = "syncagent.kcp.io/adoption";
 /// Label that marks state Secrets.
 pub const OBJECT_STATE: &str = "syncagent.kcp.io/object-state";

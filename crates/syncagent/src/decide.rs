@@ -8,7 +8,7 @@
 //!                                     Plan { steps, strands, next }  ──▶ executed elsewhere, in one place
 //! ```
 //!
-//! Executing all steps of a plan and deciding again yields no steps: that is what the tests check.
+//! Executing all steps of a plan and deciding again must yield no steps; the tests check that.
 
 pub mod adopt;
 mod claim;
@@ -44,14 +44,14 @@ pub enum DecideError {
     /// Several copies claim to belong to one source.
     #[error("several copies of one object exist on the service cluster: {}; delete all but one", .0.join(", "))]
     Ambiguous(Vec<String>),
-    /// An object that was there before is in the place of a copy.
+    /// An object that existed before is in the place of a copy.
     #[error(
-        "{0} is in the place of a copy and belongs to somebody else; remove or rename it, or let it be taken over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
+        "{0} is in the place of the copy and belongs to somebody else; remove or rename it, or allow taking it over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
     )]
     Taken(String),
-    /// The copy was made for an object of the same name that was removed without its finalizer.
+    /// The copy was made for an earlier object of the same name, which was deleted by force.
     #[error(
-        "{copy} is the copy of an earlier object of the same name (UID {uid}) that was removed without letting its copy go; delete that copy to begin anew, or hand it over with all that is behind it: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
+        "{copy} is the copy of an earlier object of the same name (UID {uid}) that was deleted by force, without its copy; delete that copy to start with a new one, or hand it over with all the data behind it: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
     )]
     Earlier {
         /// The copy.
@@ -59,9 +59,9 @@ pub enum DecideError {
         /// UID of the earlier object.
         uid: String,
     },
-    /// A copy that does not tell the kind of its source may belong to several sources.
+    /// A copy that does not name the kind of its source may belong to several sources.
     #[error(
-        "{copy} may be the copy of an object of {ours} or of one of {theirs}, and does not tell; annotate it with syncagent.kcp.io/remote-object-resource: {ours} or {theirs}"
+        "{copy} may be the copy of an object of {ours} or of one of {theirs}, and does not say which; annotate it with syncagent.kcp.io/remote-object-resource: {ours} or {theirs}"
     )]
     Disputed {
         /// The copy.

@@ -6,8 +6,8 @@
 //!               ├─▶ rules   pure: projection, schemas, export, naming, mutation, related resources
 //!               └─▶ decide  pure: source + copy + state + rules ─▶ steps
 //!  api       the PublishedResource kind and its CRD
-//!  logging   how log lines look
-//!  traces    spans for OpenTelemetry, if somebody asks for them
+//!  logging   the format of log lines
+//!  traces    spans for OpenTelemetry, off by default
 //!  toolkit   what would be published, without an agent
 //! ```
 

@@ -1,11 +1,11 @@
-//! Logs on stderr, shaped as those of the original agent so that existing log pipelines keep working.
+//! Logs on stderr, in the reference agent's format, so that existing log pipelines keep working.
 //!
 //! ```text
 //! JSON     {"level":"info","time":"2026-01-31T02:30:46.366Z","logger":"…","caller":"agent/connect.rs:87","msg":"…",…fields}
 //! Console  2026-01-31T02:30:46.366Z <tab> info <tab> [logger] <tab> agent/connect.rs:87 <tab> message <tab> {fields}
 //! ```
 //!
-//! Two field names mean something: `logger` names the logger, `fatal = true` turns an error into a fatal one.
+//! Two field names are special: `logger` names the logger, `fatal = true` turns an error into a fatal one.
 
 use std::io::Write as _;
 use std::str::FromStr;
@@ -44,7 +44,7 @@ impl FromStr for Format {
     }
 }
 
-/// Sends this project's logs to stderr; dependencies only get a word in when something is broken. Spans go to `traces`.
+/// Sends this project's logs to stderr; dependencies log only errors. Spans go to `traces`.
 pub fn init(format: Format, debug: bool, traces: Option<Traces>) {
     let level = if debug { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let filter = Targets::new()
@@ -55,7 +55,7 @@ pub fn init(format: Format, debug: bool, traces: Option<Traces>) {
     let subscriber = tracing_subscriber::registry()
         .with(Lines { format }.with_filter(filter))
         .with(traces.map(|traces| traces.with_filter(ours)));
-    // Whoever embeds the agent may have set up logging already; then theirs stays.
+    // A program that embeds the agent may have set up logging already; then its own is kept.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
@@ -67,7 +67,7 @@ struct Lines {
 /// Fields in the order in which they were given.
 type Fields = Vec<(&'static str, Value)>;
 
-/// Fields of a span, kept for the lines written inside of it.
+/// Fields of a span, kept for the lines written inside it.
 struct SpanFields(Fields);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
@@ -96,7 +96,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
         }
         event.record(&mut Collector(&mut fields));
         let line = line(self.format, Timestamp::now(), event.metadata(), fields);
-        // Nobody is left to be told when stderr is gone.
+        // If stderr is closed, there is nobody to report to.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 }
@@ -158,7 +158,7 @@ struct Collector<'a>(&'a mut Fields);
 
 impl Collector<'_> {
     fn set(&mut self, field: &Field, value: impl Into<Value>) {
-        // The innermost says it best.
+        // The innermost value wins.
         self.0.retain(|(key, _)| *key != field.name());
         self.0.push((field.name(), value.into()));
     }

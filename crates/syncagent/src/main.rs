@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 async fn run(options: Options, traces: Option<(traces::Config, traces::Unsent)>) -> anyhow::Result<()> {
     if options.dry_run {
         let report = explain(options.into_config()?, &Question::default()).await?;
-        // Whoever closed the other end does not want to know.
+        // If the reader has closed the pipe, there is nobody to print for.
         let _ = write!(std::io::stdout(), "{report}");
         return Ok(());
     }
@@ -76,7 +76,7 @@ async fn run(options: Options, traces: Option<(traces::Config, traces::Unsent)>)
     Ok(result?)
 }
 
-/// The first SIGTERM or SIGINT asks for an orderly end, the second one ends at once.
+/// The first SIGTERM or SIGINT asks for a graceful shutdown, the second one exits at once.
 fn stop_on_signals(stop: &CancellationToken) -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 

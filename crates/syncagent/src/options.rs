@@ -1,6 +1,6 @@
 //! The command line of `api-syncagent`: flags, their defaults and their validation.
 //!
-//! Flags behave as users of the original agent know them: `--flag value` and `--flag=value`, booleans as `--flag` or
+//! Flags behave as in the reference agent: `--flag value` and `--flag=value`, booleans as `--flag` or
 //! `--flag=false`, the last one wins when a flag is repeated, lists are comma separated, repeated, or both.
 
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ Examples:
   # What would happen, without doing it
   api-syncagent --namespace kcp-system --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com --dry-run";
 
-/// Everything that can be said on the command line.
+/// All command-line options.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "api-syncagent",
@@ -48,13 +48,13 @@ Examples:
 )]
 #[allow(clippy::struct_excessive_bools)] // one per flag
 pub struct Options {
-    /// Kubeconfig of the service cluster; else $KUBECONFIG, else the pod's service account, else ~/.kube/config
+    /// Kubeconfig of the service cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     pub kubeconfig: String,
     /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice (required)
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     pub kcp_kubeconfig: String,
-    /// Namespace of the agent itself: remembered state and the leader lease are kept here (required)
+    /// Namespace of the agent itself, which holds its state Secrets and the leader lease (required)
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub namespace: String,
     /// Name that marks what this agent owns [default: <apiexportendpointslice-ref>-syncagent]
@@ -63,18 +63,18 @@ pub struct Options {
     /// Name of the APIExportEndpointSlice in kcp (required)
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub apiexportendpointslice_ref: String,
-    /// Older way to say the same: name of an APIExport, whose slice is looked for in its workspace
+    /// Older alternative: name of an APIExport, whose slice is looked up in its workspace
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     pub apiexport_ref: String,
     /// Label selector for PublishedResources; empty means all of them
     #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
     pub published_resource_selector: String,
-    /// Take over what an agent of another name keeps in the same APIExport, instead of waiting until it is gone
+    /// Take over the resources that an agent of another name keeps in the same APIExport, instead of waiting until it is gone
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
     pub take_over: bool,
-    /// What happens to an object that is in the place of a copy already, where spec.adoption of the PublishedResource says nothing: Refuse
-    /// leaves it alone, TakeOver gives it the content of the source, Link takes it as it is, as the reference agent does
+    /// What to do with an object that already exists in the place of a copy, unless spec.adoption of the PublishedResource is set: Refuse
+    /// leaves it alone, TakeOver gives it the content of the source, Link keeps its content, as the reference agent does
     #[arg(long, value_name = "POLICY", value_parser = adoption, default_value = "Refuse")]
     pub adoption: Adoption,
     /// Write copies by server-side apply, so that the state Secrets hold no content
@@ -103,7 +103,7 @@ pub struct Options {
     /// Controllers not to run: apiexport, apiresourceschema, sync
     #[arg(long, value_name = "NAMES", value_delimiter = ',', action = ArgAction::Append)]
     pub disabled_controllers: Vec<String>,
-    /// Exit when kcp cannot be reached at the start, instead of trying again
+    /// Exit if kcp cannot be reached at the start, instead of retrying
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", hide_default_value = true, action = ArgAction::Set)]
     pub exit_on_startup_error: bool,
@@ -123,7 +123,7 @@ pub struct Options {
     version: Option<bool>,
 }
 
-/// Why the command line was not even parsed, or that it only asked for help or the version.
+/// Why the command line could not be parsed, or the text of --help or --version.
 #[derive(Debug)]
 pub struct Usage {
     /// What to print.
@@ -168,7 +168,7 @@ impl Options {
         let is_default = [&self.apiexportendpointslice_ref, &self.apiexport_ref]
             .iter()
             .any(|slice| !slice.is_empty() && self.agent_name == default_agent_name(slice));
-        // The default may hold dots. Whoever spells it out means the same.
+        // The default may contain dots, so the same name is also accepted when it is given explicitly.
         if !self.agent_name.is_empty() && !is_default {
             let invalid = names::V1_34.dns1035_label(&self.agent_name);
             if !invalid.is_empty() {
@@ -219,7 +219,7 @@ impl Options {
         if problems.is_empty() { Ok(self) } else { Err(Problems(problems)) }
     }
 
-    /// Reads both kubeconfigs and turns completed options into what the agent runs with.
+    /// Reads both kubeconfigs and turns completed options into the agent's configuration.
     pub fn into_config(self) -> Result<AgentConfig, ConnectError> {
         let overrides = Overrides {
             host: non_empty(self.kubeconfig_host_override),
@@ -254,7 +254,7 @@ impl Options {
     }
 }
 
-/// What an agent is called if nobody says otherwise, given the name of its APIExportEndpointSlice.
+/// The default name of an agent, given the name of its APIExportEndpointSlice.
 pub fn default_agent_name(slice: &str) -> String {
     format!("{slice}-syncagent")
 }
@@ -267,7 +267,7 @@ fn non_empty(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Everybody who reaches it may look, so nobody else does unless a host is named.
+/// Everybody who can reach the dashboard can look at it, so it listens on loopback unless a host is named.
 fn dashboard_address(flag: String) -> Option<String> {
     let address = non_empty(flag).filter(|address| address != "0")?;
     Some(if address.starts_with(':') { format!("127.0.0.1{address}") } else { address })
@@ -281,7 +281,7 @@ fn metrics_address(flag: &str) -> Option<String> {
     }
 }
 
-/// The spellings of a boolean that users of the original agent may have in their manifests.
+/// The spellings of a boolean that users of the reference agent may have in their manifests.
 fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -290,7 +290,7 @@ fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Words mistakes the way the original agent does, and adds the usage and a way out.
+/// Words errors as the reference agent does, and adds the usage and a hint.
 fn usage(error: &clap::Error, command: &mut clap::Command) -> Usage {
     let text_of = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

@@ -100,33 +100,33 @@ impl ApiKind {
     }
 }
 
-/// What is done with consumers' objects.
+/// What the agent does with consumers' objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Duty {
     /// They are synchronized.
     #[default]
     Sync,
-    /// They are let go: no finalizer of ours stays, and copies stay as they are.
+    /// They are released: our finalizers are removed, and copies stay as they are.
     LetGo,
-    /// They stay as they are, because there are no valid rules; those that their consumers delete go, with their copies.
+    /// They stay as they are, because there are no valid rules; those that their consumers delete are cleaned up, with their copies.
     End,
 }
 
-/// Whether an object takes part.
+/// Whether the filter selects an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
     /// It does.
     In,
     /// It does not.
     Out,
-    /// Nobody can tell, because its namespace is not to be seen, or because there are no valid rules.
+    /// It is not known, because its namespace is not visible, or because there are no valid rules.
     Unknown,
 }
 
-/// What happens to an object of somebody else in the place of a copy.
+/// What to do with somebody else's object in the place of a copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Adoption {
-    /// It is left alone, unless it is just what would be written, or its owner says otherwise.
+    /// It is left alone, unless it equals what would be written, or its owner allows taking it over.
     #[default]
     Refuse,
     /// It becomes the copy, and gets the content of the source.
@@ -136,10 +136,10 @@ pub enum Adoption {
 }
 
 impl Adoption {
-    /// How owners say that their object may be taken over.
+    /// The annotation value by which owners allow their object to be taken over.
     pub const TAKE_OVER: &str = "TakeOver";
 
-    /// Reads the word that users write.
+    /// Parses the value that users write.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "Refuse" => Some(Self::Refuse),
@@ -150,12 +150,12 @@ impl Adoption {
     }
 }
 
-/// What holds for all PublishedResources of an agent.
+/// Settings for all PublishedResources of an agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentDefaults {
     /// Name that marks what the agent owns.
     pub agent_name: String,
-    /// What happens to objects in the place of copies where a PublishedResource says nothing about it.
+    /// What to do with existing objects in the place of copies, unless a PublishedResource says otherwise.
     pub adoption: Adoption,
     /// Whether copies are written by server-side apply.
     pub apply: bool,
@@ -164,9 +164,9 @@ pub struct AgentDefaults {
 /// Everything a PublishedResource says about its objects, compiled.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// What is done with objects.
+    /// What the agent does with objects.
     pub duty: Duty,
-    /// Whether the kind of the copies is not known, or not served, so that there are no copies to be seen.
+    /// Whether the kind of the copies is not known or not served, so that copies cannot be seen.
     pub blind: bool,
     /// Name of the PublishedResource.
     pub name: String,
@@ -178,9 +178,9 @@ pub struct Rules {
     pub remote: ApiKind,
     /// Names of the copies.
     pub naming: Naming,
-    /// Which objects take part, by their own labels.
+    /// Selects objects by their own labels.
     pub resource_filter: Option<Selector>,
-    /// Which objects take part, by the labels of their namespace.
+    /// Selects objects by the labels of their namespace.
     pub namespace_filter: Option<Selector>,
     /// Whether workspace paths are known to templates and copies.
     pub workspace_paths: bool,
@@ -188,9 +188,9 @@ pub struct Rules {
     pub mutation: Mutation,
     /// Top-level fields that are subresources on the service cluster and never part of the desired state.
     pub subresources: Vec<&'static str>,
-    /// Objects that travel along.
+    /// Related objects.
     pub related: Vec<Related>,
-    /// What happens to objects that are in the place of a copy.
+    /// What to do with existing objects in the place of a copy.
     pub adoption: Adoption,
     /// Whether copies are written by server-side apply.
     pub apply: bool,
@@ -248,31 +248,31 @@ impl Rules {
         })
     }
 
-    /// The same with what the agent does where the PublishedResource says nothing. Without a status subresource nobody can tell by ownership
-    /// whose a status is, so such kinds are not applied.
+    /// The same with the agent's settings as defaults. Kinds without a status subresource are not applied, because field ownership cannot
+    /// tell there which side owns the status.
     #[must_use]
     pub fn with_defaults(self, pr: &PublishedResource, defaults: &AgentDefaults) -> Self {
         let adoption = if pr.spec.adoption.is_empty() { defaults.adoption } else { self.adoption };
         Self { adoption, apply: defaults.apply && self.has_status(), ..self }
     }
 
-    /// As whom copies are written, so that servers know whose their fields are: those of orders, and those of related objects. The reference
-    /// agent has the same names.
+    /// The field manager of copies, which differs for orders and related objects. The reference agent uses the same names.
     pub fn field_manager(&self, primary: bool) -> String {
         if primary { format!("{FIELD_MANAGER}/{}", self.agent_name) } else { FIELD_MANAGER.to_owned() }
     }
 
-    /// Whether copies have a status subresource, so that their status can travel back.
+    /// Whether copies have a status subresource, so that their status can be copied back.
     pub fn has_status(&self) -> bool {
         self.subresources.contains(&"status")
     }
 
-    /// Whether it takes a look at namespaces in kcp to tell which objects take part.
+    /// Whether namespaces in kcp must be read to know which objects are selected.
     pub fn filters_by_namespace(&self) -> bool {
         self.namespace_filter.is_some() && self.remote.namespaced
     }
 
-    /// Whether objects of a kind hold what is in Secrets: they are Secrets, become Secrets, or are made of them. What is in them is not told.
+    /// Whether objects of a kind contain Secret data: they are Secrets, become Secrets, or are made from Secrets. Their content is never
+    /// shown.
     pub fn is_confidential(&self, kind: &ApiKind) -> bool {
         let is = |group: &str, plural: &str| kind.group == group && kind.plural == plural;
         let pairs = self.related.iter().map(|related| {
@@ -288,9 +288,9 @@ impl Rules {
             })
     }
 
-    /// The rules for objects that were synchronized before and are not any more.
+    /// The rules for objects that were synchronized before and no longer are.
     ///
-    /// They need only the kinds, so that objects can be let go also when nothing else in a PublishedResource is valid.
+    /// They need only the kinds, so that objects can be released even if nothing else in a PublishedResource is valid.
     pub fn afterwards(duty: Duty, pr: &PublishedResource, crd: &Crd, agent_name: &str) -> Result<Self, RuleError> {
         let mut rules = Self::compile(pr, crd, agent_name).or_else(|_| {
             let mut bare = pr.clone();
@@ -304,21 +304,21 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Whether an object of this kind takes part. Namespace labels matter only if there is a namespace filter.
+    /// Whether an object of this kind is selected. Namespace labels matter only if there is a namespace filter.
     pub fn selects(&self, source: &Value, namespace: Option<&Value>) -> Selection {
         let out_by_resource = self.resource_filter.as_ref().is_some_and(|s| !s.matches_object(source));
         match (&self.namespace_filter, namespace) {
             _ if self.duty == Duty::End && !is_deleting(source) => Selection::Unknown,
             _ if self.duty != Duty::Sync || out_by_resource => Selection::Out,
             (Some(selector), Some(namespace)) if !selector.matches_object(namespace) => Selection::Out,
-            // Cluster-scoped objects have no namespace that could be filtered out.
+            // Cluster-scoped objects have no namespace to filter by.
             (Some(_), None) if self.remote.namespaced => Selection::Unknown,
             _ => Selection::In,
         }
     }
 }
 
-/// Whether this is what Secrets are called.
+/// Whether this is the Secret resource.
 fn is_secret(group: &str, plural: &str) -> bool {
     group.is_empty() && plural == "secrets"
 }

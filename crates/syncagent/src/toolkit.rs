@@ -12,13 +12,13 @@ use crate::rules::projection::{ProjectionError, project};
 use crate::rules::schema::{self, SchemaError};
 use crate::rules::{Rules, fields};
 
-/// Name of the agent in schemas that no agent made.
+/// Agent name in schemas that are only printed.
 const AGENT: &str = "pubres-toolkit";
 
 /// Why there is nothing to show.
 #[derive(Debug, Error)]
 pub enum ToolkitError {
-    /// The document is no PublishedResource.
+    /// The document is not a PublishedResource.
     #[error("not a PublishedResource of {GROUP}/{VERSION}: {0}")]
     Document(String),
     /// The service cluster cannot be asked.
@@ -82,14 +82,14 @@ pub async fn crd(local: &Client, pr: &PublishedResource, projected: bool) -> Res
     }))
 }
 
-/// The APIResourceSchema that an agent would create; not projected if so asked.
+/// The APIResourceSchema that an agent would create, optionally without projection.
 pub async fn resource_schema(local: &Client, pr: &PublishedResource, projected: bool) -> Result<Value, ToolkitError> {
     let crd = definition(local, pr).await?;
     let crd = if projected { project(pr, &crd)? } else { crd };
     Ok(schema::build(&crd, AGENT)?)
 }
 
-/// What is wrong with the rules of a PublishedResource, or doubtful, as far as its CRD tells.
+/// What is wrong with the rules of a PublishedResource, or doubtful, as far as its CRD can tell.
 pub async fn doubts(local: &Client, pr: &PublishedResource) -> Result<Vec<String>, ToolkitError> {
     let crd = definition(local, pr).await?;
     let invalid = Rules::compile(pr, &crd, AGENT).err().map(|error| format!("not valid: {error}"));
@@ -97,7 +97,7 @@ pub async fn doubts(local: &Client, pr: &PublishedResource) -> Result<Vec<String
     Ok(invalid.into_iter().chain(doubtful).collect())
 }
 
-/// The CRD of the published kind, or one made from what the API server says about it.
+/// The CRD of the published kind, or one built from the API server's description of the kind.
 async fn definition(local: &Client, pr: &PublishedResource) -> Result<Crd, ToolkitError> {
     let (group, kind) = (&pr.spec.resource.api_group, &pr.spec.resource.kind);
     let failed = |source| ToolkitError::Request { kind: kind.clone(), group: group.clone(), source: Box::new(source) };

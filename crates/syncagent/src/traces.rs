@@ -29,7 +29,7 @@ const QUEUE: usize = 4096;
 /// Why traces cannot be sent.
 #[derive(Debug, Error)]
 pub enum TracesError {
-    /// A variable asks for something that is not spoken here.
+    /// A variable asks for a protocol that is not supported.
     #[error("{variable}={value} is not supported; set it to http/json, or leave it out")]
     Protocol {
         /// The variable.
@@ -37,8 +37,8 @@ pub enum TracesError {
         /// Its value.
         value: String,
     },
-    /// The endpoint is no URL.
-    #[error("{variable} is no URL: {problem}")]
+    /// The endpoint is not a URL.
+    #[error("{variable} is not a URL: {problem}")]
     Endpoint {
         /// The variable.
         variable: &'static str,
@@ -47,7 +47,7 @@ pub enum TracesError {
     },
 }
 
-/// Where and as whom traces are sent.
+/// Where traces are sent, and the identity of the sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The whole URL.
@@ -56,12 +56,12 @@ pub struct Config {
     pub headers: Vec<(String, String)>,
     /// The name of the service.
     pub service: String,
-    /// More facts about this process.
+    /// More attributes of this process.
     pub resource: BTreeMap<String, String>,
 }
 
 impl Config {
-    /// What the environment says; `None` if it does not ask for traces.
+    /// The configuration from the environment; `None` if it does not ask for traces.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, TracesError> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         if set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
@@ -174,7 +174,7 @@ mod tests {
         let refused = config(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).unwrap_err();
         assert_eq!(refused, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc is not supported; set it to http/json, or leave it out");
         let refused = config(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector")]).unwrap_err();
-        assert!(refused.starts_with("OTEL_EXPORTER_OTLP_ENDPOINT is no URL"), "{refused}");
+        assert!(refused.starts_with("OTEL_EXPORTER_OTLP_ENDPOINT is not a URL"), "{refused}");
     }
 
     #[test]

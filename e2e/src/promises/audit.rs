@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::ensure;
-use carrick_plane::faults::{Ask, Effect, Record};
+use carrick_plane::faults::{Effect, Record, RequestInfo};
 use carrick_plane::{Change, Key, Kind, Mode, Plane, Store};
 use carrick_syncagent::api;
 use futures::StreamExt;
@@ -29,7 +29,7 @@ pub struct Write {
     /// What it was sent to.
     pub server: Mode,
     /// What was asked.
-    pub ask: Ask,
+    pub ask: RequestInfo,
     /// What was answered; zero if nothing was.
     pub code: u16,
 }
@@ -270,21 +270,21 @@ fn without_owner(mut spec: Value) -> Value {
 
 /// Whether the place of a write is compared: events have names by chance, leases are not work, and of a new object that was lost on its way
 /// not even the name is known.
-fn is_placed(ask: &Ask) -> bool {
+fn is_placed(ask: &RequestInfo) -> bool {
     !["events", "leases"].contains(&ask.resource.as_str()) && !is_lost(ask)
 }
 
 /// Whether the content of a new object never arrived.
-fn is_lost(ask: &Ask) -> bool {
+fn is_lost(ask: &RequestInfo) -> bool {
     ask.verb == "create" && ask.name.is_empty()
 }
 
 fn place(lab: &Lab, write: &Write) -> String {
-    let Ask { resource, cluster_name, namespace, name, .. } = &write.ask;
+    let RequestInfo { resource, cluster_name, namespace, name, .. } = &write.ask;
     lab.eyes.alias(&format!("{:?} {cluster_name} {resource} {namespace}/{name}", write.server))
 }
 
-fn allowed_in_kcp(lab: &Lab, ask: &Ask) -> bool {
+fn allowed_in_kcp(lab: &Lab, ask: &RequestInfo) -> bool {
     let stage = &lab.stage;
     let verb = ask.verb.as_str();
     let resource = ask.resource.as_str();
@@ -306,7 +306,7 @@ fn allowed_in_kcp(lab: &Lab, ask: &Ask) -> bool {
     is_team && ask.is_virtual && in_namespace && (of_source || lab.flow.related.contains(&resource))
 }
 
-fn allowed_on_service(lab: &Lab, ask: &Ask) -> bool {
+fn allowed_on_service(lab: &Lab, ask: &RequestInfo) -> bool {
     let of_state = ask.namespace == lab.stage.agent_namespace() && (ask.name.starts_with("obj-state-") || is_lost(ask));
     match ask.resource.as_str() {
         "events" | "leases" => true,

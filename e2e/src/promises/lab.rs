@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use carrick_client::{DeleteOptions, ListOptions};
-use carrick_plane::faults::Ask;
+use carrick_plane::faults::RequestInfo;
 use carrick_syncagent::agent::Timing;
 use serde_json::Value;
 
@@ -157,7 +157,7 @@ impl Lab {
         self.stage
             .eventually("the agent watches both sides", async || {
                 for (side, kind) in [(kcp, &source), (service, &copy)] {
-                    let of_agent = |ask: &Ask| ask.user == ADMIN_AGENT && *ask.resource == *kind.plural;
+                    let of_agent = |ask: &RequestInfo| ask.user == ADMIN_AGENT && *ask.resource == *kind.plural;
                     ensure!(side.open_watches().iter().any(of_agent), "nobody watches {kind}");
                 }
                 Ok(())

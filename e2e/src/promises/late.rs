@@ -1,7 +1,7 @@
 //! Writes that reach a server long after their agent has died: they cannot undo what came later.
 
 use anyhow::{Context, ensure};
-use carrick_plane::faults::{Ask, Match};
+use carrick_plane::faults::{Match, RequestInfo};
 
 use super::flow::Flow;
 use super::lab::{LONG_CALM, Lab};
@@ -56,7 +56,7 @@ async fn run(
     lab.switch.reset();
     let Some(death) = death.or(late) else { return Ok(None) };
     let planes = [lab.world.kcp_plane().faults().clone(), lab.world.service_plane().faults().clone()];
-    let held: Vec<Ask> = planes.iter().flat_map(carrick_plane::Faults::held).collect();
+    let held: Vec<RequestInfo> = planes.iter().flat_map(carrick_plane::Faults::held).collect();
     // What creates something that is gone by then makes something that nobody asked for; no server can know that.
     let creates = held.iter().any(|ask| ask.verb == "create");
     let release = if creates { index } else { release };

@@ -68,7 +68,7 @@ async fn canary(lab: &mut Lab) -> anyhow::Result<()> {
 /// What was written for team A's order since a number of writes.
 fn targets(lab: &Lab, since: usize) -> BTreeSet<Target> {
     let cluster = &lab.stage.team_a.cluster;
-    let concerns = |ask: &carrick_plane::faults::Ask| {
+    let concerns = |ask: &carrick_plane::faults::RequestInfo| {
         let of_order = ask.cluster_name == *cluster || ask.namespace == *cluster || ask.name.contains(cluster.as_str());
         of_order && !["events", "leases", "namespaces"].contains(&ask.resource.as_str())
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use carrick_plane::faults::{Ask, Counts, Effect, Faults, Match, Rule, RuleId, Turn};
+use carrick_plane::faults::{Counts, Effect, Faults, Match, RequestInfo, Rule, RuleId, Turn};
 use tokio::task::JoinHandle;
 
 use super::flow::Flow;
@@ -226,7 +226,7 @@ fn count(lab: &Lab) -> u64 {
 }
 
 /// Whether a list is one that a watch goes on from, not one of the copies of a source or of what is remembered.
-pub(super) fn begins_watch(ask: &Ask) -> bool {
+pub(super) fn begins_watch(ask: &RequestInfo) -> bool {
     !ask.query.contains("remote-object") && !ask.query.contains("object-state")
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use carrick_plane::Plane;
-use carrick_plane::faults::{Ask, Effect, Match, Rule};
+use carrick_plane::faults::{Effect, Match, RequestInfo, Rule};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -87,7 +87,7 @@ impl Switch {
     }
 
     /// Counts a write. Tells the moment if the agent dies of it.
-    fn counts(&self, ask: &Ask, plane: &str) -> Option<Moment> {
+    fn counts(&self, ask: &RequestInfo, plane: &str) -> Option<Moment> {
         if self.is_dead() || !is_counted(ask) {
             return None;
         }
@@ -101,18 +101,18 @@ impl Switch {
     }
 
     /// Whether this is the write that was counted just now and is to be held back.
-    fn is_late(&self, ask: &Ask, plane: &str) -> bool {
+    fn is_late(&self, ask: &RequestInfo, plane: &str) -> bool {
         self.plan.lock().late.take_if(|late| *late == described(ask, plane)).is_some()
     }
 }
 
 /// Whether a request is one of the agent's writes. Events are written on the side and leases are not work.
-pub fn is_counted(ask: &Ask) -> bool {
+pub fn is_counted(ask: &RequestInfo) -> bool {
     ask.user == ADMIN_AGENT && ask.is_write() && !["events", "leases"].contains(&ask.resource.as_str())
 }
 
 /// A request in a few words.
-pub fn described(ask: &Ask, plane: &str) -> String {
+pub fn described(ask: &RequestInfo, plane: &str) -> String {
     let subresource = if ask.subresource.is_empty() { String::new() } else { format!("/{}", ask.subresource) };
     format!("{plane}: {} {}{subresource} {}/{}", ask.verb, ask.resource, ask.namespace, ask.name)
 }

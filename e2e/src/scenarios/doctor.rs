@@ -155,7 +155,7 @@ pub(super) async fn wrong_ways_to_the_servers_are_told(world: Arc<dyn World>) ->
         format!("curl -k https://{nobody}/version"),
         "renew the token".to_owned(),
         "openssl s_client".to_owned(),
-        "name a kubeconfig".to_owned(),
+        "pass a kubeconfig".to_owned(),
         "create namespace nowhere".to_owned(),
     ];
     for ((flags, wanted), fix) in cases.iter().zip(fixes) {

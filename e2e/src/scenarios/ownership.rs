@@ -150,7 +150,7 @@ fn essence(object: &Value) -> Value {
 
 /// Waits for rest, and fails if the agent goes on writing then, even what changes nothing. Events come a moment after what they tell of.
 async fn silent(stage: &Stage, agent: &Agent) -> anyhow::Result<()> {
-    const LOOKS: usize = 3;
+    const LOOKS: usize = 10;
     let mut before = writes(agent).await?;
     let mut all = Vec::new();
     for _ in 0..LOOKS {

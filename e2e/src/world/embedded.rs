@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use super::kubeconfig::Access;
 use super::{AGENT, Pace, User, World};
 use crate::cable::Cable;
+use crate::ports;
 
 /// Planes give away the address of their cable, with their own port: so they must listen elsewhere on the same port.
 /// All of 127.0.0.0/8 is the loopback interface of Linux; other systems have only one other address there.
@@ -85,8 +86,9 @@ impl Wired {
             Mode::Kcp => (KCP_ADMIN, "system:kcp:admin", "/clusters/root"),
             Mode::Kube => (KUBE_ADMIN, "system:masters", ""),
         };
-        let near = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let port = near.local_addr()?.port();
+        // Nobody may get the port while the cable is cut.
+        let port = ports::row(1 + u16::try_from(shards)?)?;
+        let near = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let bind = SocketAddr::new(BEHIND_THE_CABLE, port);
         let [agent, admin_agent] = std::array::from_fn(|_| uuid::Uuid::new_v4().to_string());
         let users = vec![

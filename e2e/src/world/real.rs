@@ -57,7 +57,9 @@ impl RealWorld {
 }
 
 async fn lay_cable(port: u16) -> anyhow::Result<Cable> {
-    Cable::lay(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    // Nobody may get the port while the cable is cut.
+    let [near] = ports::free()?;
+    Cable::lay(TcpListener::bind((Ipv4Addr::LOCALHOST, near)).await?, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
 impl World for RealWorld {

@@ -6,7 +6,7 @@ use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What a consumer orders. Only what this example looks at is typed; the rest is carried as it is.
+/// What a consumer orders. Only the fields that this example uses are typed; the rest is kept as it is.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "mongodbcommunity.mongodb.com",

@@ -72,7 +72,7 @@ pub enum SyncError {
     },
 }
 
-/// Looks at one database, wherever the change was seen.
+/// Reconciles one database, on whichever side the change was seen.
 pub async fn sync(
     request: Request<MongoDBCommunity>,
     up: Option<Arc<MongoDBCommunity>>,
@@ -126,7 +126,7 @@ pub async fn sync(
     Ok(Action::await_change())
 }
 
-/// Tells the consumer about a failure, where the workspace lets us write events.
+/// Reports a failure to the consumer, if the workspace lets us write events.
 pub async fn tell(up: &MongoDBCommunity, context: &Context<Settings>, error: &SyncError) {
     let recorder = context.cluster.recorder(&Reporter::from(MANAGER));
     let event = Event {

@@ -1,4 +1,4 @@
-//! A small httpbin: an HTTP server on loopback that answers with what it was asked.
+//! A small httpbin: an HTTP server on loopback that echoes each request.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Who may use the part of an endpoint that asks for a password.
+/// The login for the password-protected part of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Credentials {
     /// User name.
@@ -52,7 +52,7 @@ impl Endpoint {
         format!("http://{}", self.address)
     }
 
-    /// Moves it to another region, as far as it can tell.
+    /// Makes it claim to run in another region.
     pub fn set_region(&self, region: &str) {
         self.region.send_if_modified(|current| {
             let changed = current != region;
@@ -75,7 +75,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, stop: CancellationToken) 
                 let connection = connection(stream, peer, Arc::clone(&site));
                 tokio::spawn(stop.clone().run_until_cancelled_owned(connection));
             }
-            // Out of file descriptors, most likely; others will be given back.
+            // Most likely out of file descriptors; some will be freed soon.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::task::yield_now().await;
@@ -115,7 +115,7 @@ impl Site {
             "/uuid" => json!({"uuid": uuid::Uuid::new_v4().to_string()}),
             "/basic-auth" => return self.authenticate(request.headers()),
             _ => match path.strip_prefix("/status/").and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok()) {
-                // Those below 200 only announce another answer.
+                // Status codes below 200 only announce another response.
                 Some(code) if code.as_u16() >= 200 => return reply(code, &Value::Null),
                 _ => return reply(StatusCode::NOT_FOUND, &json!({"error": "no such page", "try": ROUTES})),
             },
@@ -140,7 +140,7 @@ impl Site {
 
 const ROUTES: [&str; 6] = ["/get?a=b", "/headers", "/ip", "/uuid", "/status/418", "/basic-auth"];
 
-/// The header that proves knowledge of the credentials.
+/// The Authorization header for the credentials.
 pub fn basic(credentials: &Credentials) -> String {
     format!("Basic {}", BASE64.encode(format!("{}:{}", credentials.username, credentials.password).as_bytes()))
 }
@@ -183,7 +183,7 @@ fn arguments(query: &str) -> Map<String, Value> {
     all
 }
 
-/// Undoes the escapes of a query; what is no escape stays.
+/// Decodes percent-escapes in a query; anything that is not an escape stays.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

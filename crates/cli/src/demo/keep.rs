@@ -1,4 +1,4 @@
-//! `--keep`: everything goes on running, to be looked at with kubectl.
+//! `--keep`: leaves everything running, for a look around with kubectl.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{kubeconfig, signals};
 /// Writes kubeconfigs, says what to type, waits for Ctrl-C, and stops.
 pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Result<(), Failed> {
     let ui = stage.ui.clone();
-    ui.heading("Everything stays as it is");
+    ui.heading("Everything keeps running");
     let temporary = std::env::temp_dir().join(format!("carrick-demo-{}", std::process::id()));
     let wanted = folder.unwrap_or(&temporary);
     let step = Step::new("writing kubeconfigs", format!("kubeconfigs in {}", wanted.display()))
@@ -36,13 +36,13 @@ pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Re
     ui.line("");
     let stopped = stage.stop().await;
     if folder.is_none() {
-        // The servers are gone, so are the tokens; a leftover file would do no harm.
+        // The servers are gone, so the tokens are worthless; a leftover file does no harm.
         let _ = std::fs::remove_dir_all(&temporary);
     }
     stopped
 }
 
-/// Why the agent ended, once it does so although nobody told it to.
+/// Waits until the agent exits unexpectedly, and says why.
 async fn ended(stage: &Stage) -> String {
     match stage.agent() {
         Some(agent) => agent.ended().await,

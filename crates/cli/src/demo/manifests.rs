@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The kind the provider serves; for the service cluster.
 pub const CRD: &str = include_str!("manifests/crd.yaml");
-/// The order to publish it; for the service cluster.
+/// The PublishedResource for it; for the service cluster.
 pub const PUBLISHED_RESOURCE: &str = include_str!("manifests/published-resource.yaml");
 /// The agent's namespace and permissions on the service cluster.
 pub const AGENT_SERVICE: &str = include_str!("manifests/agent-service.yaml");
@@ -22,7 +22,7 @@ pub const HTTP_BIN: &str = include_str!("manifests/httpbin.yaml");
 
 /// The agent's namespace on the service cluster.
 pub const AGENT_NAMESPACE: &str = "api-syncagent";
-/// The user the agent is on both sides.
+/// The agent's user name on both sides.
 pub const AGENT_USER: &str = "api-syncagent";
 /// The provider's workspace.
 pub const PROVIDER_PATH: &str = "root:providers:httpbin";
@@ -36,7 +36,7 @@ pub const BINDING: &str = "httpbins";
 pub const NAMESPACE: &str = "default";
 /// Name of the consumers' HttpBins, the same in all workspaces.
 pub const NAME: &str = "demo";
-/// The Secret that travels with it.
+/// The Secret that comes with it.
 pub const SECRET: &str = "demo-credentials";
 
 /// HttpBins.
@@ -105,7 +105,7 @@ pub async fn create_one(client: &Client, object: &Value) -> anyhow::Result<()> {
 }
 
 fn parse(yaml: &str) -> anyhow::Result<Vec<Value>> {
-    serde_saphyr::from_multiple(yaml).context("a file of the demo is no YAML")
+    serde_saphyr::from_multiple(yaml).context("a file of the demo is not valid YAML")
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

@@ -1,4 +1,4 @@
-//! The provider's operator: knows nothing of kcp, serves every HttpBin of its cluster.
+//! The provider's operator: it knows nothing about kcp and serves every HttpBin in its cluster.
 //!
 //! ```text
 //!  HttpBin ──watch──▶ operator ──┬─ Endpoint   answers at status.url
@@ -61,12 +61,12 @@ enum ServeError {
 struct Operator {
     client: Client,
     resource: Resource,
-    /// By the uid of the HttpBin: a new object of an old name is another one.
+    /// By the UID of the HttpBin: a new object with an old name is a different one.
     endpoints: HashMap<Arc<str>, Endpoint>,
 }
 
 impl Operator {
-    /// Brings the world in line with one HttpBin, trying again for a while.
+    /// Reconciles one HttpBin, retrying for a while.
     async fn serve(&mut self, object: &Object) {
         if object.is_deleting() {
             return;
@@ -101,7 +101,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Replaces the Secret: the password of an endpoint that is gone is worth nothing.
+    /// Replaces the Secret: the password of an old endpoint is useless.
     async fn write_secret(&self, object: &Object, url: &str, credentials: &Credentials) -> Result<(), ServeError> {
         let name = format!("{}-credentials", object.name);
         let data = json!({
@@ -116,7 +116,7 @@ impl Operator {
             "metadata": {
                 "name": name,
                 "namespace": &*object.namespace,
-                // Goes away together with its HttpBin, and tells the agent which one it belongs to.
+                // Deletes the Secret together with its HttpBin, and tells the agent which HttpBin it belongs to.
                 "ownerReferences": [{
                     "apiVersion": self.resource.api_version(),
                     "kind": &*self.resource.kind,

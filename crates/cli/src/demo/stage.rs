@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 
 use super::manifests::{AGENT_NAMESPACE, AGENT_USER, EXPORT, PROVIDER_PATH};
 use super::operator;
-use crate::embedded::{self, RunningAgent, Work};
-use crate::ui::{Done, Failed, Seen, Step, Ui};
+use crate::embedded::{self, AgentSetup, RunningAgent};
+use crate::ui::{Done, Failed, Observed, Step, Ui};
 
 /// The provider's user, administrator of the provider's workspace.
 pub const PROVIDER: &str = "provider";
@@ -50,7 +50,7 @@ pub struct Stage {
 impl Stage {
     /// Starts the servers.
     pub async fn open(ui: Ui) -> Result<Self, Failed> {
-        let hint = "see whether something forbids programs to listen on 127.0.0.1";
+        let hint = "check whether programs may listen on 127.0.0.1";
         let step = Step::new("starting kcp", "an embedded kcp that answers on loopback").hint(hint);
         let (kcp, admin, provider, teams) = ui
             .step(step, async |_| {
@@ -83,9 +83,9 @@ impl Stage {
         self.operator = Some(tokio::spawn(operator::run(self.cluster.clone())));
     }
 
-    /// Starts the agent with credentials that are good for the provider's workspace and the service cluster only.
+    /// Starts the agent with credentials for only the provider's workspace and the service cluster.
     pub fn run_agent(&mut self) -> anyhow::Result<()> {
-        let work = Work {
+        let work = AgentSetup {
             local: Server::from_kubeconfig_yaml(&self.service.kubeconfig(AGENT_USER, None)?)?,
             kcp: Server::from_kubeconfig_yaml(&self.kcp.kubeconfig(AGENT_USER, Some(PROVIDER_PATH))?)?,
             namespace: AGENT_NAMESPACE.to_owned(),
@@ -97,8 +97,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Looks again and again until there is something to see; the step's deadline ends it.
-    pub async fn until<T>(&self, seen: &Seen, look: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    /// Polls until `look` succeeds; the step's deadline ends it.
+    pub async fn until<T>(&self, seen: &Observed, look: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
         loop {
             match look().await {
                 Ok(found) => return Ok(found),

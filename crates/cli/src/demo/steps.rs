@@ -1,4 +1,4 @@
-//! What must be seen to happen, in order.
+//! What must happen, in order.
 
 mod consumer;
 mod farewell;
@@ -22,13 +22,13 @@ pub struct Copy {
     pub name: String,
 }
 
-/// An object that should be there.
+/// An object that should exist.
 async fn existing(client: &Client, resource: &Resource, namespace: Option<&str>, name: &str) -> anyhow::Result<Value> {
     let found = client.get(resource, namespace, name).await?;
     found.with_context(|| format!("{} {name} does not exist at {}", resource.kind, client.url()))
 }
 
-/// A text in an object that should be there.
+/// A text that should be in an object.
 fn text_at(object: &Value, pointer: &str) -> anyhow::Result<String> {
     let found = object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     let field =

@@ -1,4 +1,4 @@
-//! What is synced, made from what the agent's dashboard tells. Pure.
+//! What is synced, derived from the agent's dashboard. Pure.
 
 use serde_json::Value;
 
@@ -6,61 +6,61 @@ use crate::top;
 
 /// One published kind, or one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct BoardRow {
     /// `published` or `object`.
     pub what: &'static str,
     /// Its name.
     pub name: String,
     /// How it is doing.
     pub text: String,
-    /// Whether that is as it should be.
-    pub mood: Mood,
+    /// Whether it is fine.
+    pub health: Health,
 }
 
-/// Whether something is as it should be.
+/// Whether something is fine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mood {
-    /// It is.
+pub enum Health {
+    /// It is fine.
     Well,
-    /// It is on its way.
+    /// It is in progress.
     Waits,
-    /// It needs somebody.
+    /// It needs attention.
     Wrong,
 }
 
 /// Everything there is to show.
-pub fn entries(state: &Value, found: &Value, home: &str) -> Vec<Entry> {
+pub fn entries(state: &Value, found: &Value, home: &str) -> Vec<BoardRow> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    // Parts of the agent start whenever something is published; that is no problem.
+    // Parts of the agent are starting whenever something is published; that is not a problem.
     let problems = list(&state["problems"]).into_iter().map(|problem| word(&problem));
     let problems = problems.filter(|problem| !problem.ends_with(": starting")).map(|problem| {
         let (name, text) = problem.split_once(": ").unwrap_or(("agent", &problem));
-        Entry { what: "agent", name: name.to_owned(), text: text.to_owned(), mood: Mood::Wrong }
+        BoardRow { what: "agent", name: name.to_owned(), text: text.to_owned(), health: Health::Wrong }
     });
     let published = list(&state["publishedResources"]);
     let journeys = list(&found["found"]);
     problems.chain(published.iter().map(published_entry)).chain(journeys.iter().map(|one| object(one, home))).collect()
 }
 
-fn published_entry(pr: &Value) -> Entry {
+fn published_entry(pr: &Value) -> BoardRow {
     let kind = match word(&pr["group"]) {
         group if group.is_empty() => word(&pr["kind"]),
         group => format!("{}.{group}", word(&pr["kind"])),
     };
     let schema = pr["schema"].as_str().filter(|schema| !schema.is_empty());
-    let (text, mood) = match (top::trouble(pr), schema) {
-        (Some(trouble), _) => (format!("{kind}: {trouble}"), Mood::Wrong),
-        (None, None) => (format!("{kind}: not published yet"), Mood::Waits),
+    let (text, health) = match (top::trouble(pr), schema) {
+        (Some(trouble), _) => (format!("{kind}: {trouble}"), Health::Wrong),
+        (None, None) => (format!("{kind}: not published yet"), Health::Waits),
         (None, Some(schema)) => {
             let conditions = pr["conditions"].as_array().into_iter().flatten();
             let good: Vec<String> = conditions.map(|condition| word(&condition["type"])).collect();
-            (format!("{kind} as {schema} ({})", good.join(", ")), Mood::Well)
+            (format!("{kind} as {schema} ({})", good.join(", ")), Health::Well)
         }
     };
-    Entry { what: "published", name: word(&pr["name"]), text, mood }
+    BoardRow { what: "published", name: word(&pr["name"]), text, health }
 }
 
-fn object(journey: &Value, home: &str) -> Entry {
+fn object(journey: &Value, home: &str) -> BoardRow {
     let cluster = word(&journey["cluster"]);
     let place = if cluster == home { String::new() } else { format!("{cluster} ") };
     let (source, copy) = (&journey["source"], &journey["copy"]);
@@ -83,13 +83,13 @@ fn object(journey: &Value, home: &str) -> Entry {
         text.extend(["; copy: ", place]);
     }
     let name = format!("{} {place}{}", word(&journey["publishedResource"]), word(&journey["object"]));
-    let mood = if copy.is_object() && !deleting { Mood::Well } else { Mood::Waits };
-    Entry { what: "object", name, text, mood }
+    let health = if copy.is_object() && !deleting { Health::Well } else { Health::Waits };
+    BoardRow { what: "object", name, text, health }
 }
 
-/// What has changed from one look to the next: entries that are new or different, and those that are gone.
-pub fn news<'a>(before: &'a [Entry], now: &'a [Entry]) -> (Vec<&'a Entry>, Vec<&'a Entry>) {
-    let same = |a: &Entry, b: &Entry| (a.what, &a.name) == (b.what, &b.name);
+/// What has changed since the previous look: rows that are new or different, and rows that are gone.
+pub fn news<'a>(before: &'a [BoardRow], now: &'a [BoardRow]) -> (Vec<&'a BoardRow>, Vec<&'a BoardRow>) {
+    let same = |a: &BoardRow, b: &BoardRow| (a.what, &a.name) == (b.what, &b.name);
     let changed = now.iter().filter(|entry| !before.contains(entry)).collect();
     let gone = before.iter().filter(|old| !now.iter().any(|entry| same(old, entry))).collect();
     (changed, gone)
@@ -124,7 +124,7 @@ mod tests {
         ]});
         let lines: Vec<String> = entries(&state, &found, "home")
             .iter()
-            .map(|entry| format!("{:?} {} {}: {}", entry.mood, entry.what, entry.name, entry.text))
+            .map(|entry| format!("{:?} {} {}: {}", entry.health, entry.what, entry.name, entry.text))
             .collect();
         assert_eq!(
             lines,
@@ -141,11 +141,11 @@ mod tests {
 
     #[test]
     fn only_what_changed_is_news() {
-        let entry = |name: &str, text: &str| Entry {
+        let entry = |name: &str, text: &str| BoardRow {
             what: "object",
             name: name.to_owned(),
             text: text.to_owned(),
-            mood: Mood::Well,
+            health: Health::Well,
         };
         let (before, now) = ([entry("a", "1"), entry("b", "1"), entry("c", "1")], [entry("a", "1"), entry("b", "2")]);
         let (changed, gone) = news(&before, &now);

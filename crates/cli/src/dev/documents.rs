@@ -1,12 +1,12 @@
-//! The objects in a text. Pure.
+//! The objects in a YAML or JSON text. Pure.
 
 use serde_json::{Value, json};
 
 use super::sources::Side;
 
-/// Which object is meant, whatever its version.
+/// Identifies an object, whatever its version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id {
+pub struct ObjectId {
     /// Where it belongs.
     pub side: Side,
     /// API group; empty for core.
@@ -19,7 +19,7 @@ pub struct Id {
     pub name: String,
 }
 
-impl std::fmt::Display for Id {
+impl std::fmt::Display for ObjectId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let slash = if self.namespace.is_empty() { "" } else { "/" };
         write!(f, "{} {}{slash}{}", self.kind, self.namespace, self.name)
@@ -30,17 +30,17 @@ impl std::fmt::Display for Id {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// Which one it is.
-    pub id: Id,
+    pub id: ObjectId,
     /// Its version.
     pub version: String,
     /// All of it.
     pub object: Value,
 }
 
-/// All objects of a text in YAML or JSON; a `List` stands for what is in it.
+/// All objects of a text in YAML or JSON; a `List` counts as its items.
 pub fn read(text: &str, side: Side) -> Result<Vec<Document>, String> {
-    let values: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| format!("this is no YAML: {}", error.without_snippet()))?;
+    let values: Vec<Value> = serde_saphyr::from_multiple(text)
+        .map_err(|error| format!("this is not valid YAML: {}", error.without_snippet()))?;
     let mut documents = Vec::new();
     for (number, value) in values.into_iter().enumerate() {
         match &value {
@@ -56,7 +56,7 @@ pub fn read(text: &str, side: Side) -> Result<Vec<Document>, String> {
     Ok(documents)
 }
 
-/// What offers a CRD as it is, for those who have said nothing else.
+/// A PublishedResource that publishes a CRD as it is, for users who have written none.
 pub fn offer(crd: &Value) -> Option<Document> {
     let spec = &crd["spec"];
     let served = spec["versions"].as_array()?.iter().filter(|version| version["served"] == true);
@@ -78,7 +78,7 @@ fn document(object: Value, side: Side, number: usize) -> Result<Document, String
         return Err(format!("object {number} has no {field}"));
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-    let id = Id { side, group: group.to_owned(), kind, namespace: text("/metadata/namespace"), name };
+    let id = ObjectId { side, group: group.to_owned(), kind, namespace: text("/metadata/namespace"), name };
     Ok(Document { id, version: version.to_owned(), object })
 }
 
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, wanted) in [
-            ("a: [", "this is no YAML: "),
+            ("a: [", "this is not valid YAML: "),
             ("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\nkind: Secret", "object 2 has no apiVersion"),
             ("apiVersion: v1\nkind: Secret\nmetadata: {generateName: a-}", "object 1 has no metadata.name"),
             ("just words", "object 1 has no apiVersion"),

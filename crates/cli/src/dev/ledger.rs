@@ -6,62 +6,62 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::documents::{self, Document, Id};
-use super::hands::Place;
-use super::sources::{Change, Side};
+use super::applier::ObjectLocation;
+use super::documents::{self, Document, ObjectId};
+use super::sources::{FileChange, Side};
 
-/// When something that was refused is tried again: what it depends on may have changed.
+/// How long until something that was refused is retried: what it depends on may have changed.
 const RETRY: Duration = Duration::from_secs(2);
-/// How long a kind may take to be served before that is a problem.
+/// How long a kind may take to be served before that counts as a problem.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// What is to be done next.
+/// What to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// No file has this object any more.
-    Remove(Id),
-    /// A file says something new about this object.
+pub enum Action {
+    /// No file contains this object any more.
+    Remove(ObjectId),
+    /// A file has new content for this object.
     Apply(PathBuf, Document),
 }
 
 /// Why something could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ApplyError {
     /// What went wrong.
     pub text: String,
     /// Whether waiting is likely to help.
     pub passes: bool,
 }
 
-/// Files, deeds and troubles.
+/// What files contain, what was applied, and what failed.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// The objects of each file, as it was when it was last good.
+    /// The objects of each file, from the last version that was valid.
     files: BTreeMap<PathBuf, Vec<Document>>,
     /// Files that cannot be used as they are, and why.
     broken: BTreeMap<PathBuf, String>,
     /// What was applied, and where.
-    done: BTreeMap<Id, Deed>,
+    done: BTreeMap<ObjectId, AppliedObject>,
     /// What could not be applied.
-    failing: BTreeMap<Id, Failure>,
+    failing: BTreeMap<ObjectId, Failure>,
     /// Whether every CRD is offered as it is.
     offers_all: bool,
 }
 
-/// Where PublishedResources come from that are in no file.
+/// Stands in for the file of PublishedResources that are in no file.
 const MADE: &str = "(made from the CRD)";
 
 #[derive(Debug)]
-struct Deed {
-    place: Place,
-    /// What was applied; nothing while that is under way.
+struct AppliedObject {
+    place: ObjectLocation,
+    /// What was applied; `None` while that is under way.
     object: Option<Value>,
 }
 
 #[derive(Debug)]
 struct Failure {
     object: Value,
-    trouble: Trouble,
+    trouble: ApplyError,
     since: Instant,
     last: Instant,
 }
@@ -72,9 +72,9 @@ impl Ledger {
         Self { offers_all: true, ..Self::default() }
     }
 
-    /// Takes note of what a file holds now. One that cannot be used leaves everything as it was.
-    pub fn take(&mut self, change: Change) {
-        let Change { file, side, content } = change;
+    /// Records what a file contains now. An invalid file leaves everything as it was.
+    pub fn take(&mut self, change: FileChange) {
+        let FileChange { file, side, content } = change;
         match content.map(|content| content.and_then(|text| documents::read(&text, side))) {
             None => {
                 self.broken.remove(&file);
@@ -94,12 +94,12 @@ impl Ledger {
         }
     }
 
-    /// What is to be done now, in order.
-    pub fn steps(&self, now: Instant) -> Vec<Step> {
+    /// What to do now, in order.
+    pub fn steps(&self, now: Instant) -> Vec<Action> {
         let (wanted, _) = self.wanted();
-        let mut gone: Vec<&Id> = self.done.keys().filter(|id| !wanted.contains_key(id)).collect();
+        let mut gone: Vec<&ObjectId> = self.done.keys().filter(|id| !wanted.contains_key(id)).collect();
         gone.sort_by_key(|id| std::cmp::Reverse(rank(id)));
-        let is_due = |id: &Id, document: &Document| {
+        let is_due = |id: &ObjectId, document: &Document| {
             let done = self.done.get(id).is_some_and(|deed| deed.object.as_ref() == Some(&document.object));
             let waits = self.failing.get(id).is_some_and(|failure| {
                 let pause = if failure.trouble.passes { Duration::ZERO } else { RETRY };
@@ -110,19 +110,21 @@ impl Ledger {
         let mut due: Vec<(&Path, &Document)> =
             wanted.into_iter().filter(|(id, (_, document))| is_due(id, document)).map(|(_, found)| found).collect();
         due.sort_by_key(|(_, document)| rank(&document.id));
-        let removals = gone.into_iter().map(|id| Step::Remove(id.clone()));
-        removals.chain(due.into_iter().map(|(file, document)| Step::Apply(file.to_owned(), document.clone()))).collect()
+        let removals = gone.into_iter().map(|id| Action::Remove(id.clone()));
+        removals
+            .chain(due.into_iter().map(|(file, document)| Action::Apply(file.to_owned(), document.clone())))
+            .collect()
     }
 
     /// Where an object was applied.
-    pub fn place(&self, id: &Id) -> Option<&Place> {
+    pub fn place(&self, id: &ObjectId) -> Option<&ObjectLocation> {
         self.done.get(id).map(|deed| &deed.place)
     }
 
-    /// Something is about to be applied: whatever happens from here on, it may be there.
-    pub fn begun(&mut self, id: Id, place: Place) {
+    /// Records that an object is about to be applied: whatever happens from here on, it may exist.
+    pub fn begun(&mut self, id: ObjectId, place: ObjectLocation) {
         let ours = self.done.get(&id).map_or(place.ours, |deed| deed.place.ours);
-        self.done.insert(id, Deed { place: Place { ours, ..place }, object: None });
+        self.done.insert(id, AppliedObject { place: ObjectLocation { ours, ..place }, object: None });
     }
 
     /// It was applied.
@@ -134,7 +136,7 @@ impl Ledger {
     }
 
     /// It could not be applied.
-    pub fn failed(&mut self, document: &Document, trouble: Trouble, now: Instant) {
+    pub fn failed(&mut self, document: &Document, trouble: ApplyError, now: Instant) {
         let same = self.failing.get(&document.id).filter(|failure| failure.object == document.object);
         let since = same.map_or(now, |failure| failure.since);
         let failure = Failure { object: document.object.clone(), trouble, since, last: now };
@@ -142,13 +144,13 @@ impl Ledger {
     }
 
     /// It was removed.
-    pub fn removed(&mut self, id: &Id) {
+    pub fn removed(&mut self, id: &ObjectId) {
         self.failing.remove(id);
         self.done.remove(id);
     }
 
-    /// Everything that was applied, in the order in which it is best removed.
-    pub fn places(&self) -> Vec<(&Id, &Place)> {
+    /// Everything that was applied, in the best order for removal.
+    pub fn places(&self) -> Vec<(&ObjectId, &ObjectLocation)> {
         let mut all: Vec<_> = self.done.iter().map(|(id, deed)| (id, &deed.place)).collect();
         all.sort_by_key(|(id, _)| std::cmp::Reverse(rank(id)));
         all
@@ -173,9 +175,9 @@ impl Ledger {
         broken.chain(refused).chain(twice).collect()
     }
 
-    /// What the files want, and what several of them want.
-    fn wanted(&self) -> (BTreeMap<&Id, (&Path, &Document)>, Vec<String>) {
-        let mut wanted: BTreeMap<&Id, (&Path, &Document)> = BTreeMap::new();
+    /// The objects that the files contain, and the conflicts where several files contain the same object.
+    fn wanted(&self) -> (BTreeMap<&ObjectId, (&Path, &Document)>, Vec<String>) {
+        let mut wanted: BTreeMap<&ObjectId, (&Path, &Document)> = BTreeMap::new();
         let mut twice = Vec::new();
         for (file, documents) in &self.files {
             for document in documents.iter().filter(|document| !is_agents_own(&document.id)) {
@@ -183,7 +185,7 @@ impl Ledger {
                     None => drop(wanted.insert(&document.id, (file, document))),
                     Some((first, _)) => {
                         twice.push(format!(
-                            "{}: {}: it is in {} too, which counts",
+                            "{}: {}: it is in {} too, which wins",
                             file.display(),
                             document.id,
                             first.display()
@@ -197,12 +199,12 @@ impl Ledger {
 }
 
 /// The CRD of PublishedResources comes with the agent.
-fn is_agents_own(id: &Id) -> bool {
+fn is_agents_own(id: &ObjectId) -> bool {
     id.kind == "CustomResourceDefinition" && id.name == "publishedresources.syncagent.kcp.io"
 }
 
-/// What others need comes first.
-fn rank(id: &Id) -> u8 {
+/// Objects that others need come first.
+fn rank(id: &ObjectId) -> u8 {
     match (id.side, id.kind.as_str()) {
         (Side::Service, "CustomResourceDefinition" | "Namespace") => 0,
         (Side::Service, "PublishedResource") => 2,
@@ -218,22 +220,22 @@ mod tests {
 
     use super::*;
 
-    fn change(file: &str, side: Side, text: Option<&str>) -> Change {
-        Change { file: file.into(), side, content: text.map(|text| Ok(text.to_owned())) }
+    fn change(file: &str, side: Side, text: Option<&str>) -> FileChange {
+        FileChange { file: file.into(), side, content: text.map(|text| Ok(text.to_owned())) }
     }
 
-    fn place() -> Place {
-        Place { resource: Resource::namespaced("", "v1", "X", "xs"), namespace: None, ours: true }
+    fn place() -> ObjectLocation {
+        ObjectLocation { resource: Resource::namespaced("", "v1", "X", "xs"), namespace: None, ours: true }
     }
 
-    /// Does everything that is due, and tells it.
+    /// Does everything that is due, and returns what it did.
     fn work(ledger: &mut Ledger, now: Instant) -> Vec<String> {
         let steps = ledger.steps(now).into_iter().map(|step| match step {
-            Step::Remove(id) => {
+            Action::Remove(id) => {
                 ledger.removed(&id);
                 format!("- {id}")
             }
-            Step::Apply(_, document) => {
+            Action::Apply(_, document) => {
                 ledger.begun(document.id.clone(), place());
                 let told = format!("+ {}", document.id);
                 ledger.applied(document);
@@ -273,7 +275,7 @@ mod tests {
         ledger.take(change("f.yaml", Side::Service, Some("a: [")));
         assert!(work(&mut ledger, now).is_empty());
         let problems = ledger.problems(now);
-        assert!(problems.first().unwrap().starts_with("f.yaml: this is no YAML: "), "{problems:?}");
+        assert!(problems.first().unwrap().starts_with("f.yaml: this is not valid YAML: "), "{problems:?}");
         ledger.take(change("f.yaml", Side::Service, Some(CRD)));
         assert!(work(&mut ledger, now).is_empty() && ledger.problems(now).is_empty());
     }
@@ -282,8 +284,8 @@ mod tests {
     fn what_was_refused_is_told_and_tried_again() {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
         ledger.take(change("f.yaml", Side::Service, Some(CRD)));
-        let Some(Step::Apply(_, document)) = ledger.steps(now).pop() else { panic!("nothing to do") };
-        ledger.failed(&document, Trouble { text: "no".to_owned(), passes: false }, now);
+        let Some(Action::Apply(_, document)) = ledger.steps(now).pop() else { panic!("nothing to do") };
+        ledger.failed(&document, ApplyError { text: "no".to_owned(), passes: false }, now);
         let wanted = BTreeSet::from(["f.yaml: CustomResourceDefinition xs: no".to_owned()]);
         assert_eq!(ledger.problems(now), wanted);
         assert!(ledger.steps(now).is_empty(), "not at once");
@@ -292,8 +294,8 @@ mod tests {
         assert_eq!(ledger.steps(now).len(), 1, "another text is tried at once");
         assert!(ledger.problems(now).is_empty());
 
-        let Some(Step::Apply(_, document)) = ledger.steps(now).pop() else { panic!("nothing to do") };
-        ledger.failed(&document, Trouble { text: "not yet".to_owned(), passes: true }, now);
+        let Some(Action::Apply(_, document)) = ledger.steps(now).pop() else { panic!("nothing to do") };
+        ledger.failed(&document, ApplyError { text: "not yet".to_owned(), passes: true }, now);
         assert!(ledger.problems(now).is_empty(), "waiting is no problem at first");
         assert_eq!(ledger.steps(now).len(), 1);
         assert_eq!(ledger.problems(now + PATIENCE * 2).len(), 1);
@@ -320,7 +322,7 @@ mod tests {
         assert_eq!(work(&mut ledger, now), ["+ PublishedResource p"]);
         assert_eq!(
             ledger.problems(now),
-            BTreeSet::from(["b.yaml: PublishedResource p: it is in a.yaml too, which counts".to_owned()])
+            BTreeSet::from(["b.yaml: PublishedResource p: it is in a.yaml too, which wins".to_owned()])
         );
         ledger.take(change("a.yaml", Side::Service, None));
         assert!(work(&mut ledger, now).is_empty(), "the other file has it still");

@@ -1,11 +1,11 @@
-//! Prints what happens: on a terminal a table that is drawn anew below the lines of what was done, otherwise lines only.
+//! Prints what happens. On a terminal, a table is redrawn below the log lines; elsewhere there are only log lines.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use console::{Term, measure_text_width, style, truncate_str};
 
-use super::board::{self, Entry, Mood};
+use super::board::{self, BoardRow, Health};
 use crate::ui::Ui;
 
 /// What a line is about.
@@ -15,7 +15,7 @@ pub enum Mark {
     Done,
     /// Something is wrong.
     Wrong,
-    /// Something has changed by itself.
+    /// Something has changed on its own.
     News,
 }
 
@@ -25,9 +25,9 @@ pub struct Screen {
     ui: Ui,
     out: Term,
     started: Instant,
-    entries: Vec<Entry>,
+    entries: Vec<BoardRow>,
     problems: BTreeSet<String>,
-    /// Lines of the table that stand on the terminal.
+    /// How many lines of the table are on the terminal.
     drawn: usize,
 }
 
@@ -44,7 +44,7 @@ impl Screen {
         }
     }
 
-    /// One line about something that happened now.
+    /// Prints one line about something that just happened.
     pub fn say(&mut self, mark: Mark, text: &str) {
         self.wipe();
         let time = format!("{:>7.1} s", self.started.elapsed().as_secs_f64());
@@ -59,8 +59,8 @@ impl Screen {
         self.draw();
     }
 
-    /// Shows how everything is doing now.
-    pub fn show(&mut self, entries: Vec<Entry>) {
+    /// Shows the current state of everything.
+    pub fn show(&mut self, entries: Vec<BoardRow>) {
         if entries == self.entries {
             return;
         }
@@ -73,7 +73,7 @@ impl Screen {
         let now = self.entries.clone();
         let (changed, gone) = board::news(&before, &now);
         for entry in changed {
-            let mark = if entry.mood == Mood::Wrong { Mark::Wrong } else { Mark::News };
+            let mark = if entry.health == Health::Wrong { Mark::Wrong } else { Mark::News };
             self.say(mark, &format!("{} {}: {}", entry.what, entry.name, entry.text));
         }
         for entry in gone {
@@ -82,16 +82,16 @@ impl Screen {
         }
     }
 
-    /// Shows what is wrong with the files now; what is new in it gets a line of its own.
+    /// Shows what is wrong with the files now; each new problem gets a line of its own.
     pub fn complain(&mut self, problems: BTreeSet<String>) {
         let before = std::mem::replace(&mut self.problems, problems);
         let new: Vec<String> = self.problems.difference(&before).cloned().collect();
         for problem in new {
-            self.say(Mark::Wrong, &format!("{problem}; what was there stays"));
+            self.say(Mark::Wrong, &format!("{problem}; the objects applied before stay"));
         }
     }
 
-    /// The last words: the table is not needed any more.
+    /// Removes the table, which is no longer needed.
     pub fn end(&mut self) {
         self.wipe();
         self.entries.clear();
@@ -99,7 +99,7 @@ impl Screen {
     }
 
     fn wipe(&mut self) {
-        // A terminal that is gone needs no wiping.
+        // If the terminal is gone, there is nothing to erase.
         let _ = self.out.clear_last_lines(std::mem::take(&mut self.drawn));
     }
 
@@ -109,7 +109,7 @@ impl Screen {
         }
         let (height, width) = self.out.size();
         let lines = table(&self.entries, &self.problems, self.ui.has_colours());
-        // More than fits cannot be wiped.
+        // Lines that have scrolled off the screen cannot be erased.
         for line in lines.iter().take(usize::from(height).saturating_sub(2)) {
             self.ui.line(truncate_str(line, usize::from(width).saturating_sub(1), "…"));
             self.drawn += 1;
@@ -118,23 +118,23 @@ impl Screen {
 }
 
 /// The table: published kinds, objects, and files that are wrong. Pure.
-fn table(entries: &[Entry], problems: &BTreeSet<String>, colours: bool) -> Vec<String> {
+fn table(entries: &[BoardRow], problems: &BTreeSet<String>, colours: bool) -> Vec<String> {
     let mut lines = Vec::new();
     for (what, heading) in [("agent", "AGENT"), ("published", "PUBLISHED"), ("object", "OBJECT")] {
-        let of_kind: Vec<&Entry> = entries.iter().filter(|entry| entry.what == what).collect();
+        let of_kind: Vec<&BoardRow> = entries.iter().filter(|entry| entry.what == what).collect();
         if of_kind.is_empty() {
             continue;
         }
         let widest = of_kind.iter().map(|entry| measure_text_width(&entry.name)).max().unwrap_or_default();
         let width = widest.max(heading.len());
         lines.push(String::new());
-        lines.push(style(format!("  {heading:<width$}  HOW IT IS DOING")).dim().force_styling(colours).to_string());
+        lines.push(style(format!("  {heading:<width$}  STATE")).dim().force_styling(colours).to_string());
         for entry in of_kind {
             let text = style(&entry.text);
-            let text = match entry.mood {
-                Mood::Well => text,
-                Mood::Waits => text.yellow(),
-                Mood::Wrong => text.red(),
+            let text = match entry.health {
+                Health::Well => text,
+                Health::Waits => text.yellow(),
+                Health::Wrong => text.red(),
             };
             lines.push(format!("  {:<width$}  {}", entry.name, text.force_styling(colours)));
         }
@@ -154,17 +154,18 @@ mod tests {
 
     #[test]
     fn a_table_has_a_row_for_everything_and_wrong_files_below() {
-        let entry = |what, name: &str| Entry { what, name: name.to_owned(), text: "text".to_owned(), mood: Mood::Well };
+        let entry =
+            |what, name: &str| BoardRow { what, name: name.to_owned(), text: "text".to_owned(), health: Health::Well };
         let problems = BTreeSet::from(["f.yaml: no".to_owned()]);
         let lines = table(&[entry("published", "buckets"), entry("object", "buckets default/a")], &problems, false);
         assert_eq!(
             lines,
             [
                 "",
-                "  PUBLISHED  HOW IT IS DOING",
+                "  PUBLISHED  STATE",
                 "  buckets    text",
                 "",
-                "  OBJECT             HOW IT IS DOING",
+                "  OBJECT             STATE",
                 "  buckets default/a  text",
                 "",
                 "  ✗ f.yaml: no",

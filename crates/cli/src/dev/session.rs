@@ -1,4 +1,4 @@
-//! The loop: look at the files, do what is to be done, show what came of it.
+//! The loop: read the files, do what they ask for, show the result.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -11,7 +11,7 @@ use carrick_kcp::core::v1alpha1::LogicalCluster;
 use serde_json::Value;
 
 use super::board;
-use super::ledger::{Ledger, Step};
+use super::ledger::{Action, Ledger};
 use super::screen::{Mark, Screen};
 use super::sources::{Side, Sources};
 use super::stage::{CONSUMER, Cluster, PROVIDER, Stage};
@@ -19,7 +19,7 @@ use crate::demo::fetch;
 use crate::init;
 use crate::ui::Ui;
 
-/// Time between two looks.
+/// Time between two rounds.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Everything that one run knows.
@@ -42,7 +42,7 @@ impl Session {
         Self { stage, sources, ledger, ui, screen, used: BTreeSet::new(), begun: false }
     }
 
-    /// Goes on until something that cannot be mended happens.
+    /// Runs until something fails that cannot be repaired.
     pub async fn run(&mut self, folder: &Path, service: Option<&Path>) -> anyhow::Result<Infallible> {
         self.begun = true;
         self.stage.prepare().await?;
@@ -68,32 +68,32 @@ impl Session {
         }
     }
 
-    /// Does what is to be done now.
+    /// Does everything that is due now.
     async fn work(&mut self) {
         for step in self.ledger.steps(Instant::now()) {
             match step {
-                Step::Remove(id) => {
+                Action::Remove(id) => {
                     let Some(place) = self.ledger.place(&id).cloned() else { continue };
                     if !place.ours && id.side == Side::Service {
                         self.ledger.removed(&id);
-                        self.screen.say(Mark::News, &format!("left {id}, which was there before"));
+                        self.screen.say(Mark::News, &format!("kept {id}, which existed before"));
                         continue;
                     }
-                    match self.stage.hands.remove(id.side, &place, &id.name).await {
+                    match self.stage.applier.remove(id.side, &place, &id.name).await {
                         Ok(()) => {
                             self.ledger.removed(&id);
                             self.screen.say(Mark::Done, &format!("removed {id}"));
                         }
-                        // Tried again at the next look.
+                        // Retried in the next round.
                         Err(error) => tracing::info!(object = %id, %error, "cannot be removed yet"),
                     }
                 }
-                Step::Apply(file, document) => {
-                    let applied = match self.stage.hands.find(&document).await {
+                Action::Apply(file, document) => {
+                    let applied = match self.stage.applier.find(&document).await {
                         Ok(place) => {
-                            // Said before it is done: if we are stopped in between, it must be removed.
+                            // Recorded before it is done: if we are stopped in between, it must still be removed.
                             self.ledger.begun(document.id.clone(), place.clone());
-                            self.stage.hands.apply(&document, &place).await
+                            self.stage.applier.apply(&document, &place).await
                         }
                         Err(trouble) => Err(trouble),
                     };
@@ -110,12 +110,12 @@ impl Session {
         self.screen.complain(self.ledger.problems(Instant::now()));
     }
 
-    /// Asks the agent how everything is doing, and shows it.
+    /// Asks the agent for the state of everything, and shows it.
     async fn look(&mut self, home: &str) {
         let Some(agent) = &self.stage.agent else { return };
         let state = fetch::get(&format!("{}/state.json", agent.dashboard()), None).await;
         let found = fetch::get(&format!("{}/find.json?q=", agent.dashboard()), None).await;
-        // It does not answer before it has begun; if it has ended, the next look tells.
+        // The agent does not answer until it has started; if it has exited, the next round reports that.
         let (Ok((200, state)), Ok((200, found))) = (state, found) else { return };
         for journey in found["found"].as_array().into_iter().flatten() {
             let namespace = journey["copy"]["place"].as_str().and_then(|place| place.split_once('/'));
@@ -126,7 +126,7 @@ impl Session {
 
     /// The logical cluster of the consumer's workspace.
     async fn home(&self) -> anyhow::Result<String> {
-        let cluster: Option<LogicalCluster> = self.stage.hands.consumer.get_kcp(LOGICAL_CLUSTER_NAME).await?;
+        let cluster: Option<LogicalCluster> = self.stage.applier.consumer.get_kcp(LOGICAL_CLUSTER_NAME).await?;
         Ok(cluster.and_then(|cluster| cluster.metadata.cluster().map(str::to_owned)).unwrap_or_default())
     }
 
@@ -168,7 +168,7 @@ impl Session {
         self.ui.line("\nRunning until Ctrl-C. Edit your files.\n");
     }
 
-    /// What a published kind is called on the service cluster and in kcp, if the files tell.
+    /// The names of a published kind on the service cluster and in kcp, if they can be found in the files.
     fn plurals(&self, pr: &Value) -> Option<(String, String)> {
         let plural = self.crd(pr)?["spec"]["names"]["plural"].as_str()?;
         let projected = pr["spec"]["projection"]["plural"].as_str().unwrap_or(plural);
@@ -183,13 +183,13 @@ impl Session {
         })
     }
 
-    /// Ends everything; a cluster that was there before is left as it was.
+    /// Stops everything; a cluster that existed before is left as it was.
     pub async fn close(mut self) -> anyhow::Result<()> {
         self.screen.end();
         self.ui.line("");
         let mut left = Vec::new();
         if self.begun && matches!(self.stage.cluster, Cluster::Existing { .. }) {
-            self.screen.say(Mark::News, "cleaning up on the service cluster; Ctrl-C again to leave it as it is");
+            self.screen.say(Mark::News, "cleaning up on the service cluster; press Ctrl-C again to leave it as it is");
             if self.stage.agent.is_some()
                 && let Err(error) = self.stage.delete_orders().await
             {

@@ -1,7 +1,7 @@
-//! Files and folders that are looked at again and again.
+//! Files and folders that are polled for changes.
 //!
-//! Every file is read at every look and compared with what it held before. A handful of manifests costs nothing that way, and no way of saving
-//! is missed: rename, truncate, touch, other file systems, clocks that jump.
+//! Every poll reads every file and compares it with its previous content. That costs next to nothing for a handful of manifests, and
+//! works however a file is saved: by rename or truncation, on any file system, whatever its clock says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// Looks that must agree before a file counts as changed: whoever writes it may not be done.
+/// How many polls must agree before a file counts as changed: its writer may not have finished.
 const SETTLED: u8 = 2;
 /// The same for a file that is gone or empty: some editors move the old file away, or empty it, before they write the new one.
 const GONE: u8 = 4;
@@ -23,66 +23,66 @@ pub enum Side {
     Consumer,
 }
 
-/// A file or folder that was named.
+/// A file or folder named on the command line.
 #[derive(Debug, Clone)]
-pub struct Root {
-    /// As it was named.
+pub struct WatchedPath {
+    /// The path as it was given.
     pub path: PathBuf,
     /// Where its objects belong.
     pub side: Side,
 }
 
 /// What is in a file: its text, or why it cannot be read.
-type Content = Result<String, String>;
+type FileContent = Result<String, String>;
 
-/// A file holds something else than before.
+/// A file has new content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct FileChange {
     /// The file.
     pub file: PathBuf,
     /// Where its objects belong.
     pub side: Side,
     /// What is in it; `None` if it is gone.
-    pub content: Option<Content>,
+    pub content: Option<FileContent>,
 }
 
-/// All files that were named, and what was last told about each.
+/// All files that were named, and what was last reported about each.
 #[derive(Debug)]
 pub struct Sources {
-    roots: Vec<Root>,
-    files: BTreeMap<PathBuf, Seen>,
+    roots: Vec<WatchedPath>,
+    files: BTreeMap<PathBuf, FileHistory>,
 }
 
 #[derive(Debug, Clone)]
-struct Seen {
+struct FileHistory {
     side: Side,
-    /// What was told.
-    told: Option<Content>,
+    /// What was reported last.
+    reported: Option<FileContent>,
     /// What was seen last, and how often in a row.
-    last: Option<Content>,
+    last: Option<FileContent>,
     looks: u8,
 }
 
 impl Sources {
-    /// Sources that nothing was told of yet.
-    pub fn new(roots: Vec<Root>) -> anyhow::Result<Self> {
+    /// Sources about which nothing has been reported yet.
+    pub fn new(roots: Vec<WatchedPath>) -> anyhow::Result<Self> {
         for root in &roots {
             fs::metadata(&root.path).with_context(|| format!("cannot read {}", root.path.display()))?;
         }
         Ok(Self { roots, files: BTreeMap::new() })
     }
 
-    /// What is there now, for the beginning.
-    pub fn first(&mut self) -> Vec<Change> {
+    /// All current files, for the start.
+    pub fn first(&mut self) -> Vec<FileChange> {
         self.settle(self.read(), 1)
     }
 
-    /// What has changed since the last look, and stays so.
-    pub fn look(&mut self) -> Vec<Change> {
+    /// What has changed since the last report, and has settled.
+    pub fn look(&mut self) -> Vec<FileChange> {
         self.settle(self.read(), SETTLED)
     }
 
-    fn read(&self) -> BTreeMap<PathBuf, (Side, Content)> {
+    fn read(&self) -> BTreeMap<PathBuf, (Side, FileContent)> {
         let mut found = BTreeMap::new();
         for root in &self.roots {
             for file in expand(&root.path) {
@@ -97,9 +97,9 @@ impl Sources {
         found
     }
 
-    fn settle(&mut self, mut found: BTreeMap<PathBuf, (Side, Content)>, settled: u8) -> Vec<Change> {
+    fn settle(&mut self, mut found: BTreeMap<PathBuf, (Side, FileContent)>, settled: u8) -> Vec<FileChange> {
         for (file, (side, _)) in &found {
-            let new = || Seen { side: *side, told: None, last: None, looks: 0 };
+            let new = || FileHistory { side: *side, reported: None, last: None, looks: 0 };
             self.files.entry(file.clone()).or_insert_with(new);
         }
         let mut changes = Vec::new();
@@ -113,17 +113,17 @@ impl Sources {
             let empty = matches!(&seen.last, None | Some(Err(_)))
                 || matches!(&seen.last, Some(Ok(text)) if text.trim().is_empty());
             let needed = if empty && settled > 1 { GONE } else { settled };
-            if seen.last != seen.told && seen.looks >= needed {
-                seen.told.clone_from(&seen.last);
-                changes.push(Change { file: file.clone(), side: seen.side, content: seen.last.clone() });
+            if seen.last != seen.reported && seen.looks >= needed {
+                seen.reported.clone_from(&seen.last);
+                changes.push(FileChange { file: file.clone(), side: seen.side, content: seen.last.clone() });
             }
         }
-        self.files.retain(|_, seen| seen.last.is_some() || seen.told.is_some());
+        self.files.retain(|_, seen| seen.last.is_some() || seen.reported.is_some());
         changes
     }
 }
 
-/// The file itself, or the manifests in a folder; what editors leave beside them is none.
+/// The file itself, or the manifests in a folder, without the temporary files of editors.
 fn expand(path: &Path) -> BTreeSet<PathBuf> {
     let Ok(entries) = fs::read_dir(path) else { return BTreeSet::from([path.to_owned()]) };
     let manifest = |file: &PathBuf| {
@@ -138,31 +138,39 @@ fn expand(path: &Path) -> BTreeSet<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Plays looks at one file and tells what is told after each: `-` for nothing, `gone`, or the text.
+    /// Simulates polls of one file and returns what is reported after each: `-` for nothing, `gone`, or the text.
     fn play(looks: &[Option<&str>]) -> Vec<String> {
         let mut sources = Sources { roots: Vec::new(), files: BTreeMap::new() };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (number, look) in looks.iter().enumerate() {
             let found = look.map(|text| (PathBuf::from("f"), (Side::Service, Ok(text.to_owned()))));
             let changes = sources.settle(found.into_iter().collect(), if number == 0 { 1 } else { SETTLED });
-            told.push(match changes.as_slice() {
+            reported.push(match changes.as_slice() {
                 [] => "-".to_owned(),
-                [Change { content: None, .. }] => "gone".to_owned(),
-                [Change { content: Some(Ok(text)), .. }] => text.clone(),
+                [FileChange { content: None, .. }] => "gone".to_owned(),
+                [FileChange { content: Some(Ok(text)), .. }] => text.clone(),
                 other => panic!("{other:?}"),
             });
         }
-        told
+        reported
     }
 
     #[test]
     fn a_change_counts_when_it_stays() {
         type Case<'a> = (&'a str, &'a [Option<&'a str>], &'a [&'a str]);
         let cases: [Case; 6] = [
-            ("the first look counts at once", &[Some("a"), Some("a")], &["a", "-"]),
-            ("two looks must agree", &[Some("a"), Some("b"), Some("c"), Some("c")], &["a", "-", "-", "c"]),
-            ("there and back is nothing", &[Some("a"), Some("b"), Some("a"), Some("a")], &["a", "-", "-", "-"]),
-            ("moved away and written anew", &[Some("a"), None, None, Some("b"), Some("b")], &["a", "-", "-", "-", "b"]),
+            ("the first poll counts at once", &[Some("a"), Some("a")], &["a", "-"]),
+            ("two polls must agree", &[Some("a"), Some("b"), Some("c"), Some("c")], &["a", "-", "-", "c"]),
+            (
+                "changed and changed back is nothing",
+                &[Some("a"), Some("b"), Some("a"), Some("a")],
+                &["a", "-", "-", "-"],
+            ),
+            (
+                "moved away and written again",
+                &[Some("a"), None, None, Some("b"), Some("b")],
+                &["a", "-", "-", "-", "b"],
+            ),
             (
                 "emptied, then written",
                 &[Some("a"), Some(""), Some(" "), Some("b"), Some("b")],
@@ -186,6 +194,6 @@ mod tests {
             expand(&folder).iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect();
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(names, ["a.yml", "b.yaml", "c.json"]);
-        assert!(Sources::new(vec![Root { path: folder, side: Side::Service }]).is_err());
+        assert!(Sources::new(vec![WatchedPath { path: folder, side: Side::Service }]).is_err());
     }
 }

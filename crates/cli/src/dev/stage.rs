@@ -13,10 +13,10 @@ use carrick_kcp::kinds::API_BINDING;
 use carrick_plane::{Mode, Plane};
 use serde_json::{Value, json};
 
-use super::hands::{Hands, LABEL, Place};
+use super::applier::{Applier, LABEL, ObjectLocation};
 use super::sources::Side;
 use crate::demo::manifests::crds;
-use crate::embedded::{self, RunningAgent, Work};
+use crate::embedded::{self, AgentSetup, RunningAgent};
 use crate::workspaces;
 
 /// The export, its slice, and the binding.
@@ -26,19 +26,19 @@ pub const PROVIDER: (&str, &str) = ("root:provider", "provider");
 /// The consumer's workspace, and the user that owns it.
 pub const CONSUMER: (&str, &str) = ("root:consumer", "consumer");
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long servers may take to come to a state that nothing but they must bring about.
+/// How long to wait for a state that depends on the servers alone.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The service cluster: one of our own, or one that was there before.
+/// The service cluster: an embedded one, or one that existed before.
 #[derive(Debug)]
 pub enum Cluster {
-    /// Ends with us.
+    /// Stops with us.
     Embedded(Box<Plane>),
-    /// Goes on without us, and must be left as it was.
+    /// Keeps running without us, and must be left as it was.
     Existing {
         /// Its namespaces before.
         before: Vec<String>,
-        /// Whether the CRD of PublishedResources was there before.
+        /// Whether it had the CRD of PublishedResources before.
         has_crd: bool,
     },
 }
@@ -52,15 +52,15 @@ pub struct Stage {
     pub cluster: Cluster,
     /// Where the service cluster answers.
     pub server: Server,
-    /// Who applies.
-    pub hands: Hands,
+    /// Applies objects.
+    pub applier: Applier,
     /// The agent, once it runs.
     pub agent: Option<RunningAgent>,
     provider: Client,
 }
 
 impl Stage {
-    /// Starts servers and makes workspaces. Nothing is written to a cluster that was there before.
+    /// Starts servers and creates workspaces. Writes nothing to a cluster that existed before.
     pub async fn open(service: Option<&Path>) -> anyhow::Result<Self> {
         let kcp = embedded::start(Mode::Kcp, &[PROVIDER.1, CONSUMER.1]).await?;
         let admin = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", None)?)?;
@@ -81,7 +81,7 @@ impl Stage {
             Some(file) => {
                 let server = Server::from_kubeconfig(file, &Overrides::default())?;
                 let client = server.client();
-                let about = || format!("cannot look at the cluster of --service-kubeconfig {}", file.display());
+                let about = || format!("cannot read the cluster of --service-kubeconfig {}", file.display());
                 let has_crd = client.get(&crds(), None, &agent_crd()?.0).await.with_context(about)?.is_some();
                 let found = client.list(&namespaces(), None, &ListOptions::default()).await.with_context(about)?;
                 let before = found.iter().filter_map(|one| one["metadata"]["name"].as_str()).map(str::to_owned);
@@ -89,28 +89,28 @@ impl Stage {
             }
         };
         let run = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
-        let hands = Hands { service: server.client(), consumer, run };
-        Ok(Self { kcp, cluster, server, hands, agent: None, provider })
+        let applier = Applier { service: server.client(), consumer, run };
+        Ok(Self { kcp, cluster, server, applier, agent: None, provider })
     }
 
     /// The agent's namespace on the service cluster.
     fn namespace(&self) -> String {
-        format!("carrick-dev-{}", self.hands.run)
+        format!("carrick-dev-{}", self.applier.run)
     }
 
-    /// Makes the export, starts the agent, and binds the consumer to it.
+    /// Creates the export, starts the agent, and binds the consumer to it.
     pub async fn prepare(&mut self) -> anyhow::Result<()> {
         self.provider.create_kcp(&ApiExport::new(EXPORT)).await?;
         for (kind, object) in bind_rights() {
             self.provider.create(&kind, None, &object).await?;
         }
-        let service = &self.hands.service;
+        let service = &self.applier.service;
         let (name, crd) = agent_crd()?;
         if !matches!(self.cluster, Cluster::Existing { has_crd: true, .. }) {
             service.create(&crds(), None, &crd).await.context("cannot install the CRD of PublishedResources")?;
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
-        service.create(&namespaces(), None, &namespace).await.context("cannot make a namespace for the agent")?;
+        service.create(&namespaces(), None, &namespace).await.context("cannot create a namespace for the agent")?;
         let ready = async || -> anyhow::Result<bool> {
             let crd = service.get(&crds(), None, &name).await?.unwrap_or_default();
             let conditions = crd["status"]["conditions"].as_array();
@@ -120,13 +120,13 @@ impl Stage {
             Ok(established && self.provider.get_kcp::<ApiExportEndpointSlice>(EXPORT).await?.is_some())
         };
         until("the CRD of PublishedResources and the endpoint slice are served", ready).await?;
-        let agent = RunningAgent::start(Work {
+        let agent = RunningAgent::start(AgentSetup {
             local: self.server.clone(),
             kcp: Server::from_kubeconfig_yaml(&self.kcp.kubeconfig(PROVIDER.1, Some(PROVIDER.0))?)?,
             namespace: self.namespace(),
             name: EXPORT,
             export: EXPORT,
-            selector: format!("{LABEL}={}", self.hands.run),
+            selector: format!("{LABEL}={}", self.applier.run),
         })?;
         self.agent = Some(agent);
         Ok(())
@@ -137,7 +137,7 @@ impl Stage {
         let export: ApiExport = self.provider.get_kcp(EXPORT).await?.unwrap_or_default();
         let claims = export.spec.permission_claims.into_iter().map(|claim| claim.decided(ClaimState::Accepted));
         let claims: Vec<AcceptablePermissionClaim> = claims.collect();
-        let consumer = &self.hands.consumer;
+        let consumer = &self.applier.consumer;
         match consumer.get_kcp::<ApiBinding>(EXPORT).await? {
             None => {
                 let mut binding = ApiBinding::to_export(EXPORT, ExportReference::new(PROVIDER.0, EXPORT));
@@ -153,9 +153,9 @@ impl Stage {
         Ok(())
     }
 
-    /// Deletes all objects of bound kinds in the consumer's workspace, so that the agent takes their copies away.
+    /// Deletes all objects of bound kinds in the consumer's workspace, so that the agent deletes their copies.
     pub async fn delete_orders(&self) -> anyhow::Result<()> {
-        let consumer = &self.hands.consumer;
+        let consumer = &self.applier.consumer;
         let binding: ApiBinding = consumer.get_kcp(EXPORT).await?.unwrap_or_default();
         for bound in &binding.status.bound_resources {
             let version = bound.storage_versions.first().map_or("", String::as_str);
@@ -169,28 +169,29 @@ impl Stage {
             }
             let gone = async || Ok(consumer.list(&kind, None, &ListOptions::default()).await?.is_empty());
             let what = format!("all {} of the consumer are gone", kind.plural);
-            until(&what, gone).await.context("does an operator hold their copies?")?;
+            until(&what, gone).await.context("does an operator's finalizer hold their copies?")?;
         }
         Ok(())
     }
 
-    /// What the agent needed on a cluster that was there before, and the namespaces that it made for copies.
-    pub fn own(&self, used: &BTreeSet<String>) -> Vec<(Place, String)> {
+    /// What was created for the agent on a cluster that existed before, and the namespaces that the agent created for copies.
+    pub fn own(&self, used: &BTreeSet<String>) -> Vec<(ObjectLocation, String)> {
         let Cluster::Existing { before, has_crd } = &self.cluster else { return Vec::new() };
-        let place = |resource: Resource| Place { resource, namespace: None, ours: true };
+        let place = |resource: Resource| ObjectLocation { resource, namespace: None, ours: true };
         let made = used.iter().filter(|name| !before.contains(name)).cloned().chain([self.namespace()]);
-        let mut all: Vec<(Place, String)> = made.map(|name| (place(namespaces()), name)).collect();
+        let mut all: Vec<(ObjectLocation, String)> = made.map(|name| (place(namespaces()), name)).collect();
         if !has_crd && let Ok((name, _)) = agent_crd() {
             all.push((place(crds()), name));
         }
         all
     }
 
-    /// Removes objects from the service cluster, waits until they are gone, and tells which could not be removed, and which are not gone yet.
-    pub async fn remove(&self, mut all: Vec<(Place, String)>) -> (Vec<String>, Vec<String>) {
+    /// Deletes objects from the service cluster, waits until they are gone, and returns those that could not be deleted and those that are
+    /// not gone yet.
+    pub async fn remove(&self, mut all: Vec<(ObjectLocation, String)>) -> (Vec<String>, Vec<String>) {
         let mut left = Vec::new();
         for (place, name) in &all {
-            if let Err(error) = self.hands.remove(Side::Service, place, name).await {
+            if let Err(error) = self.applier.remove(Side::Service, place, name).await {
                 left.push(format!("{} {name}: {error}", place.resource.kind));
             }
         }
@@ -198,7 +199,7 @@ impl Stage {
         while !all.is_empty() && left.is_empty() && Instant::now() < deadline {
             let mut there = Vec::new();
             for (place, name) in all {
-                let found = self.hands.service.get(&place.resource, place.namespace.as_deref(), &name).await;
+                let found = self.applier.service.get(&place.resource, place.namespace.as_deref(), &name).await;
                 if !matches!(found, Ok(None)) {
                     there.push((place, name));
                 }
@@ -210,7 +211,7 @@ impl Stage {
         (left, slow.collect())
     }
 
-    /// Ends everything that ends with us.
+    /// Stops everything that we started.
     pub async fn stop(self) -> anyhow::Result<()> {
         let ended = match self.agent {
             Some(agent) => agent.stop().await,
@@ -224,7 +225,7 @@ impl Stage {
     }
 }
 
-/// Looks until it is so.
+/// Polls until `look` succeeds.
 async fn until(what: &str, look: impl AsyncFn() -> anyhow::Result<bool>) -> anyhow::Result<()> {
     let looking = async {
         while !look().await? {
@@ -246,7 +247,7 @@ fn agent_crd() -> anyhow::Result<(String, Value)> {
     Ok((name.to_owned(), crd))
 }
 
-/// Everybody may bind.
+/// RBAC that lets everybody bind the export.
 fn bind_rights() -> [(Resource, Value); 2] {
     const RBAC: &str = "rbac.authorization.k8s.io";
     let api_version = format!("{RBAC}/v1");

@@ -15,22 +15,22 @@ use super::facts::Facts;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// As it shall be.
+    /// Works as it should.
     Green,
-    /// Works, or will; somebody should know.
+    /// Works, or will, but needs attention.
     Amber,
     /// Does not work.
     Red,
 }
 
-/// What a check has to say about one thing.
+/// What a check has found out about one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// What is so.
+    /// What was found.
     pub text: String,
-    /// What to type, or to write, to put it right.
+    /// Commands to type, or text to write, to fix it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fix: Vec<String>,
 }
@@ -54,11 +54,11 @@ impl Finding {
     }
 }
 
-/// One check. It says nothing where what it looks at could not be seen.
+/// One check. It returns nothing if the facts it needs could not be gathered.
 pub struct Check {
     /// What it is about.
     pub name: &'static str,
-    /// Looks at the facts.
+    /// Judges the facts.
     pub run: fn(&Facts) -> Vec<Finding>,
 }
 

@@ -1,4 +1,4 @@
-//! What the checks look at: gathered once, plain data.
+//! The facts that the checks judge: gathered once, plain data.
 
 use std::sync::Arc;
 
@@ -8,41 +8,41 @@ use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::rules::crd::Crd;
 use serde_json::Value;
 
-use super::needs::Need;
+use super::needs::NeededRight;
 
 /// Everything that is known.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// What was said on the command line.
-    pub asked: Asked,
+    pub asked: AgentArguments,
     /// The service cluster.
     pub service: Access,
     /// kcp, at the workspace of the slice.
     pub kcp: Access,
     /// The CRD of PublishedResources on the service cluster.
-    pub crd: Seen,
+    pub crd: Lookup,
     /// The agent's namespace on the service cluster.
-    pub namespace: Seen,
+    pub namespace: Lookup,
     /// The agent's lease on the service cluster.
-    pub lease: Seen,
+    pub lease: Lookup,
     /// The APIExportEndpointSlice.
-    pub slice: Seen<ApiExportEndpointSlice>,
-    /// Names of all slices in its workspace, if the one asked for is not there.
+    pub slice: Lookup<ApiExportEndpointSlice>,
+    /// Names of all slices in its workspace, if the requested one does not exist.
     pub slices: Vec<String>,
     /// One for each endpoint of the slice.
     pub endpoints: Vec<Endpoint>,
     /// URL of the workspace that holds the APIExport.
     pub export_url: String,
     /// The APIExport.
-    pub export: Seen<ApiExport>,
+    pub export: Lookup<ApiExport>,
     /// APIResourceSchemas in the export's workspace; only their metadata.
     pub schemas: Vec<ApiResourceSchema>,
     /// APIBindings of consumers.
     pub bindings: Vec<ApiBinding>,
-    /// PublishedResources, or why they cannot be read; nothing if nobody asked.
+    /// PublishedResources, or why they cannot be read; `None` if they were not requested.
     pub published: Option<Result<Vec<Published>, String>>,
     /// Rights the agent needs, and which of their verbs it does not have.
-    pub rights: Vec<Right>,
+    pub rights: Vec<CheckedRight>,
     /// What the local clock says, in seconds since 1970.
     pub now: i64,
     /// What tells the service cluster apart from others; empty if that is not known.
@@ -51,8 +51,8 @@ pub struct Facts {
 
 /// What was said on the command line.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
-    /// Kubeconfig of the service cluster; empty if it was looked for.
+pub struct AgentArguments {
+    /// Kubeconfig of the service cluster; empty if it was found by default.
     pub kubeconfig: String,
     /// Kubeconfig of kcp.
     pub kcp_kubeconfig: String,
@@ -64,7 +64,7 @@ pub struct Asked {
     pub agent_name: String,
 }
 
-/// The way to one server.
+/// Access to one server.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// Which kubeconfig.
@@ -76,7 +76,7 @@ pub struct Access {
     /// Why the kubeconfig cannot be used.
     pub unusable: Option<String>,
     /// How the server answered.
-    pub answer: Answer,
+    pub answer: ServerAnswer,
     /// Who the server says we are.
     pub user: String,
     /// By how many seconds the server's clock is ahead of ours.
@@ -85,28 +85,28 @@ pub struct Access {
 
 /// How a server answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Answer {
+pub enum ServerAnswer {
     /// It was not asked.
     #[default]
     NotAsked,
-    /// Well.
+    /// As it should.
     Works,
-    /// It did not, or refused.
-    Fails(Trouble, String),
+    /// Not at all, or with a refusal.
+    Fails(FailureKind, String),
 }
 
-/// Why a request had no good answer.
+/// Why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
-    /// The name of the host is not known.
+pub enum FailureKind {
+    /// The host name cannot be resolved.
     Name,
     /// No connection.
     Connection,
     /// TLS failed.
     Certificate,
-    /// The server does not know us.
+    /// The server does not accept our credentials.
     Credentials,
-    /// The server knows us and says no.
+    /// The server accepts our credentials but refuses the request.
     Rights,
     /// Something else.
     Other,
@@ -114,16 +114,16 @@ pub enum Trouble {
 
 /// An object on a server.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Seen<T = Value> {
-    /// Nobody looked, because something before it does not work.
+pub enum Lookup<T = Value> {
+    /// Not requested, because something before it does not work.
     #[default]
     NotAsked,
     /// It is there.
     There(T),
     /// It is not there.
     Missing,
-    /// It could not be looked at.
-    Unreadable(Trouble, String),
+    /// It could not be read.
+    Unreadable(FailureKind, String),
 }
 
 /// One endpoint of the slice.
@@ -132,7 +132,7 @@ pub struct Endpoint {
     /// Its URL.
     pub url: String,
     /// How it answered.
-    pub answer: Answer,
+    pub answer: ServerAnswer,
 }
 
 /// A PublishedResource.
@@ -142,7 +142,7 @@ pub struct Published {
     pub name: String,
     /// What is wrong with it.
     pub problem: Option<String>,
-    /// Fields that its rules name and objects cannot have.
+    /// Fields that its rules refer to but no object can have.
     pub doubts: Vec<String>,
     /// The object, unless it cannot be read.
     pub pr: Option<Arc<PublishedResource>>,
@@ -156,20 +156,20 @@ pub struct Published {
 
 /// One right, and what the server said about it.
 #[derive(Debug, Clone)]
-pub struct Right {
+pub struct CheckedRight {
     /// What is needed.
-    pub need: Need,
-    /// Verbs that are not allowed, or why nobody knows.
+    pub need: NeededRight,
+    /// Verbs that are not allowed, or why that is not known.
     pub denied: Result<Vec<&'static str>, String>,
 }
 
-impl<T> Seen<T> {
+impl<T> Lookup<T> {
     /// What a request led to.
     pub fn of(answer: Result<Option<T>, Error>) -> Self {
         match answer {
             Ok(Some(object)) => Self::There(object),
             Ok(None) => Self::Missing,
-            Err(error) => Self::Unreadable(Trouble::of(&error), error.to_string()),
+            Err(error) => Self::Unreadable(FailureKind::of(&error), error.to_string()),
         }
     }
 
@@ -182,7 +182,7 @@ impl<T> Seen<T> {
     }
 }
 
-impl Trouble {
+impl FailureKind {
     /// The kind of an error.
     pub fn of(error: &Error) -> Self {
         match error.status().map(|status| status.code) {
@@ -193,7 +193,7 @@ impl Trouble {
         }
     }
 
-    /// The kind of a failure that no server answered. The words are those of rustls, hyper and the system.
+    /// The kind of a failure without an answer from a server. Recognised by the messages of rustls, hyper and the system.
     fn in_words(text: &str) -> Self {
         let text = text.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -241,13 +241,13 @@ mod tests {
     #[test]
     fn failures_are_told_apart_by_their_words() {
         for (text, wanted) in [
-            ("client error (Connect): invalid peer certificate: UnknownIssuer", Trouble::Certificate),
-            ("dns error: failed to lookup address information: Name or service not known", Trouble::Name),
-            ("tcp connect error: Connection refused (os error 111)", Trouble::Connection),
-            ("auth exec command failed", Trouble::Credentials),
-            ("not answered within 10 s", Trouble::Connection),
+            ("client error (Connect): invalid peer certificate: UnknownIssuer", FailureKind::Certificate),
+            ("dns error: failed to lookup address information: Name or service not known", FailureKind::Name),
+            ("tcp connect error: Connection refused (os error 111)", FailureKind::Connection),
+            ("auth exec command failed", FailureKind::Credentials),
+            ("not answered within 10 s", FailureKind::Connection),
         ] {
-            assert_eq!(Trouble::in_words(text), wanted, "{text}");
+            assert_eq!(FailureKind::in_words(text), wanted, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Asks both servers, once. Nothing is written: reviews are questions that happen to be sent by POST.
+//! Asks both servers, once. Nothing is written: access reviews are queries, although they are sent by POST.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,15 +12,17 @@ use carrick_syncagent::options::Options;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::facts::{Access, Answer, Asked, Endpoint, Facts, Published, Right, Seen, Trouble};
-use super::needs::{self, Need, Place};
+use super::facts::{
+    Access, AgentArguments, CheckedRight, Endpoint, Facts, FailureKind, Lookup, Published, ServerAnswer,
+};
+use super::needs::{self, NeededRight, RightScope};
 
-/// Reviews that are under way at once.
+/// How many access reviews are sent at once.
 const AT_ONCE: usize = 16;
 
-/// Everything the checks look at.
+/// Gathers everything that the checks need.
 pub async fn gather(options: &Options, patience: Duration) -> Facts {
-    let asked = Asked {
+    let asked = AgentArguments {
         kubeconfig: options.kubeconfig.clone(),
         kcp_kubeconfig: options.kcp_kubeconfig.clone(),
         slice: options.apiexportendpointslice_ref.clone(),
@@ -31,25 +33,27 @@ pub async fn gather(options: &Options, patience: Duration) -> Facts {
     let file = Some(options.kubeconfig.as_str()).filter(|file| !file.is_empty()).map(Path::new);
     let local = Server::infer(file, &Overrides::default());
     let kcp = Server::from_kubeconfig(options.kcp_kubeconfig.as_ref(), &Overrides::default());
-    let patient = Patient { limit: patience };
+    let patient = TimedRequests { limit: patience };
     let (service, kcp_access) =
         tokio::join!(patient.access(&options.kubeconfig, &local), patient.access(&options.kcp_kubeconfig, &kcp),);
     (facts.service, facts.kcp) = (service, kcp_access);
-    if let (Ok(local), Answer::Works) = (&local, &facts.service.answer) {
+    if let (Ok(local), ServerAnswer::Works) = (&local, &facts.service.answer) {
         Box::pin(patient.look_at_service(local, &options.published_resource_selector, &mut facts)).await;
     }
-    if let (Ok(kcp), Answer::Works, Ok(_)) = (&kcp, &facts.kcp.answer, carrick_kcp::url::workspace(&facts.kcp.url)) {
+    if let (Ok(kcp), ServerAnswer::Works, Ok(_)) =
+        (&kcp, &facts.kcp.answer, carrick_kcp::url::workspace(&facts.kcp.url))
+    {
         patient.look_at_kcp(kcp, &mut facts).await;
     }
     facts
 }
 
-/// Asks, with a limit of time.
-struct Patient {
+/// Sends requests with a time limit.
+struct TimedRequests {
     limit: Duration,
 }
 
-impl Patient {
+impl TimedRequests {
     async fn within<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         tokio::time::timeout(self.limit, asked).await.unwrap_or_else(|_| {
             let problem = format!("not answered within {} s", self.limit.as_secs());
@@ -57,8 +61,8 @@ impl Patient {
         })
     }
 
-    async fn get(&self, client: &Client, resource: &Resource, namespace: Option<&str>, name: &str) -> Seen {
-        Seen::of(self.within(client.get(resource, namespace, name)).await)
+    async fn get(&self, client: &Client, resource: &Resource, namespace: Option<&str>, name: &str) -> Lookup {
+        Lookup::of(self.within(client.get(resource, namespace, name)).await)
     }
 
     /// Where a kubeconfig leads, and whether the server there answers.
@@ -85,16 +89,16 @@ impl Patient {
             Ok(answer) => {
                 let user = &answer["status"]["userInfo"]["username"];
                 user.as_str().unwrap_or_default().clone_into(&mut access.user);
-                Answer::Works
+                ServerAnswer::Works
             }
-            // Servers before 1.28 do not know who asks.
+            // Servers before 1.28 cannot say who the caller is.
             Err(error) if error.is_not_found() => match self.within(client.raw_get("/version")).await {
-                Ok(_) => Answer::Works,
-                Err(error) => Answer::Fails(Trouble::of(&error), error.to_string()),
+                Ok(_) => ServerAnswer::Works,
+                Err(error) => ServerAnswer::Fails(FailureKind::of(&error), error.to_string()),
             },
-            Err(error) => Answer::Fails(Trouble::of(&error), error.to_string()),
+            Err(error) => ServerAnswer::Fails(FailureKind::of(&error), error.to_string()),
         };
-        if access.answer == Answer::Works
+        if access.answer == ServerAnswer::Works
             && let Ok(Some(date)) = self.within(client.date()).await
         {
             let now = jiff::Timestamp::now().as_second();
@@ -168,7 +172,7 @@ impl Patient {
     async fn look_at_kcp(&self, kcp: &Server, facts: &mut Facts) {
         let client = kcp.client();
         let everything = ListOptions::default();
-        facts.slice = Seen::of(self.within(client.get_kcp(&facts.asked.slice)).await);
+        facts.slice = Lookup::of(self.within(client.get_kcp(&facts.asked.slice)).await);
         let Some(slice) = facts.slice.object() else {
             let all: Vec<ApiExportEndpointSlice> = self.within(client.list_kcp(&everything)).await.unwrap_or_default();
             facts.slices = all.into_iter().map(|slice| slice.metadata.name).collect();
@@ -180,7 +184,7 @@ impl Patient {
         let url = if path.is_empty() { Ok(kcp.url().to_owned()) } else { carrick_kcp::url::retarget(kcp.url(), &path) };
         let Ok(workspace) = url.map_err(drop).and_then(|url| kcp.at_url(&url).map_err(drop)) else { return };
         workspace.url().clone_into(&mut facts.export_url);
-        facts.export = Seen::of(self.within(workspace.get_kcp(&export)).await);
+        facts.export = Lookup::of(self.within(workspace.get_kcp(&export)).await);
         facts.schemas = self.within(workspace.metadata_only().list_kcp(&everything)).await.unwrap_or_default();
 
         for url in urls {
@@ -189,25 +193,25 @@ impl Patient {
             facts.endpoints.push(Endpoint { url, answer });
         }
         let (at_slice, at_export): (Vec<_>, Vec<_>) =
-            needs::in_kcp(&facts.asked.slice, &export).into_iter().partition(|need| need.place == Place::Slice);
+            needs::in_kcp(&facts.asked.slice, &export).into_iter().partition(|need| need.place == RightScope::Slice);
         facts.rights.extend(self.review(&client, at_slice).await);
         facts.rights.extend(self.review(&workspace, at_export).await);
     }
 
     /// Whether an endpoint answers, and the bindings it knows.
-    async fn endpoint(&self, kcp: &Server, url: &str) -> (Answer, Vec<ApiBinding>) {
+    async fn endpoint(&self, kcp: &Server, url: &str) -> (ServerAnswer, Vec<ApiBinding>) {
         let client = match kcp.at_url(&carrick_kcp::url::in_endpoint(url, "*")) {
             Ok(client) => client,
-            Err(error) => return (Answer::Fails(Trouble::Other, error.to_string()), Vec::new()),
+            Err(error) => return (ServerAnswer::Fails(FailureKind::Other, error.to_string()), Vec::new()),
         };
         match self.within(client.list_kcp(&ListOptions::default())).await {
-            Ok(bindings) => (Answer::Works, bindings),
-            Err(error) => (Answer::Fails(Trouble::of(&error), error.to_string()), Vec::new()),
+            Ok(bindings) => (ServerAnswer::Works, bindings),
+            Err(error) => (ServerAnswer::Fails(FailureKind::of(&error), error.to_string()), Vec::new()),
         }
     }
 
-    /// Asks for every verb of every need whether it is allowed.
-    async fn review(&self, client: &Client, needs: Vec<Need>) -> Vec<Right> {
+    /// Asks for every verb of every needed right whether it is allowed.
+    async fn review(&self, client: &Client, needs: Vec<NeededRight>) -> Vec<CheckedRight> {
         let questions: Vec<_> =
             needs.iter().enumerate().flat_map(|(at, need)| need.verbs.iter().map(move |verb| (at, *verb))).collect();
         let answers = stream::iter(questions).map(|(at, verb)| {
@@ -219,8 +223,8 @@ impl Patient {
         });
         let mut answers: Vec<_> = answers.buffer_unordered(AT_ONCE).collect().await;
         answers.sort_by_key(|(at, verb, _)| (*at, needs[*at].verbs.iter().position(|it| it == verb)));
-        let mut rights: Vec<Right> =
-            needs.iter().map(|need| Right { need: need.clone(), denied: Ok(Vec::new()) }).collect();
+        let mut rights: Vec<CheckedRight> =
+            needs.iter().map(|need| CheckedRight { need: need.clone(), denied: Ok(Vec::new()) }).collect();
         for (at, verb, answer) in answers {
             match (answer, &mut rights[at].denied) {
                 (Ok(false), Ok(denied)) => denied.push(verb),

@@ -2,11 +2,11 @@
 
 use carrick_syncagent::rules::rights::{self, READ};
 
-use super::facts::{Asked, Published};
+use super::facts::{AgentArguments, Published};
 
 /// Where a right is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RightScope {
     /// On the service cluster.
     Service,
     /// In the workspace of the slice.
@@ -17,9 +17,9 @@ pub enum Place {
 
 /// One right an agent needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Need {
+pub struct NeededRight {
     /// Where.
-    pub place: Place,
+    pub place: RightScope,
     /// API group; empty for core.
     pub group: String,
     /// Plural resource name, with the subresource behind a slash.
@@ -30,14 +30,14 @@ pub struct Need {
     pub namespace: Option<String>,
     /// What must be allowed.
     pub verbs: &'static [&'static str],
-    /// Whether the agent can do its work without.
+    /// Whether the agent can do without it.
     pub optional: bool,
     /// What it is for.
     pub why: String,
 }
 
-impl Need {
-    fn new(place: Place, group: &str, resource: &str, verbs: &'static [&'static str], why: &str) -> Self {
+impl NeededRight {
+    fn new(place: RightScope, group: &str, resource: &str, verbs: &'static [&'static str], why: &str) -> Self {
         Self {
             place,
             group: group.to_owned(),
@@ -76,16 +76,18 @@ impl Need {
 const ALL: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
 /// Everything on the service cluster.
-pub fn on_the_service_cluster(asked: &Asked, published: &[Published]) -> Vec<Need> {
-    let here = |group: &str, resource: &str, verbs, why: &str| Need::new(Place::Service, group, resource, verbs, why);
+pub fn on_the_service_cluster(asked: &AgentArguments, published: &[Published]) -> Vec<NeededRight> {
+    let here = |group: &str, resource: &str, verbs, why: &str| {
+        NeededRight::new(RightScope::Service, group, resource, verbs, why)
+    };
     let own = asked.namespace.as_str();
     let mut needs = vec![
         here("apiextensions.k8s.io", "customresourcedefinitions", READ, "to read the CRDs that are published"),
         here("syncagent.kcp.io", "publishedresources", READ, "to read what is published"),
-        here("syncagent.kcp.io", "publishedresources/status", &["update", "patch"], "to tell how publishing went"),
-        here("", "namespaces", &["get", "list", "watch", "create"], "to make namespaces for copies"),
-        here("", "secrets", &["get", "list", "watch", "create", "update"], "to remember states").within(own),
-        here("", "secrets", &["delete"], "to forget states; without it they stay, emptied").within(own).optional(),
+        here("syncagent.kcp.io", "publishedresources/status", &["update", "patch"], "to write conditions"),
+        here("", "namespaces", &["get", "list", "watch", "create"], "to create namespaces for copies"),
+        here("", "secrets", &["get", "list", "watch", "create", "update"], "to write state").within(own),
+        here("", "secrets", &["delete"], "to delete state; without it, Secrets stay, emptied").within(own).optional(),
         here("", "events", &["create", "patch"], "to write events on PublishedResources").within("default").optional(),
         here("coordination.k8s.io", "leases", &["get", "create", "update"], "for --enable-leader-election")
             .within(own)
@@ -96,28 +98,30 @@ pub fn on_the_service_cluster(asked: &Asked, published: &[Published]) -> Vec<Nee
         for need in rights::needs(pr, crd, false) {
             let why = format!("{} of PublishedResource {}", need.why.trim_start_matches("needed "), one.name);
             let kept = need.verbs.contains(&"update") && !need.resource.contains('/');
-            let place =
-                |verbs| Need { namespace: need.namespace.clone(), ..here(&need.group, &need.resource, verbs, &why) };
+            let place = |verbs| NeededRight {
+                namespace: need.namespace.clone(),
+                ..here(&need.group, &need.resource, verbs, &why)
+            };
             push(&mut needs, place(need.verbs));
             if kept {
-                let why = "to change copies by what differs; without it they are written as a whole, by update";
-                push_optional(&mut needs, Need { why: why.to_owned(), ..place(&["patch"]) }.optional());
+                let why = "to change single fields of copies; without it, whole copies are written by update";
+                push_optional(&mut needs, NeededRight { why: why.to_owned(), ..place(&["patch"]) }.optional());
             }
         }
     }
     needs
 }
 
-/// The same right is asked for once.
-fn push_optional(needs: &mut Vec<Need>, need: Need) {
+/// Adds a right unless it is there already.
+fn push_optional(needs: &mut Vec<NeededRight>, need: NeededRight) {
     if !needs.contains(&need) {
         needs.push(need);
     }
 }
 
-/// One need for each resource; of two for the same one the greater stays.
-fn push(needs: &mut Vec<Need>, need: Need) {
-    let same = |other: &&mut Need| {
+/// Adds a right; of two for the same resource, the larger one stays.
+fn push(needs: &mut Vec<NeededRight>, need: NeededRight) {
+    let same = |other: &&mut NeededRight| {
         (&other.group, &other.resource, &other.name, &other.namespace, other.optional)
             == (&need.group, &need.resource, &need.name, &need.namespace, need.optional)
     };
@@ -129,25 +133,32 @@ fn push(needs: &mut Vec<Need>, need: Need) {
 }
 
 /// Everything in kcp.
-pub fn in_kcp(slice: &str, export: &str) -> Vec<Need> {
-    let there = |resource: &str, verbs, why: &str| Need::new(Place::Export, "apis.kcp.io", resource, verbs, why);
+pub fn in_kcp(slice: &str, export: &str) -> Vec<NeededRight> {
+    let there =
+        |resource: &str, verbs, why: &str| NeededRight::new(RightScope::Export, "apis.kcp.io", resource, verbs, why);
     vec![
-        Need::new(
-            Place::Slice,
+        NeededRight::new(
+            RightScope::Slice,
             "apis.kcp.io",
             "apiexportendpointslices",
             READ,
             "to find the endpoints of kcp's shards",
         )
         .named(slice),
-        Need::new(Place::Export, "core.kcp.io", "logicalclusters", &["get"], "to learn which workspace this is")
-            .named("cluster"),
+        NeededRight::new(
+            RightScope::Export,
+            "core.kcp.io",
+            "logicalclusters",
+            &["get"],
+            "to learn which workspace this is",
+        )
+        .named("cluster"),
         there("apiexports", &["get", "list", "watch", "update", "patch"], "to publish schemas and claims")
             .named(export),
         there("apiresourceschemas", &["get", "list", "watch", "create"], "to publish schemas"),
         there("apiresourceschemas", &["update"], "to take over schemas of another agent").optional(),
         there("apiexports/content", ALL, "to work in consumers' workspaces").named(export),
-        Need::new(Place::Export, "", "events", &["create", "patch"], "to write events on the APIExport")
+        NeededRight::new(RightScope::Export, "", "events", &["create", "patch"], "to write events on the APIExport")
             .within("default")
             .optional(),
     ]
@@ -194,7 +205,10 @@ mod tests {
                 { "identifier": "broken", "origin": "kcp", "kind": "Secret", "object": {} },
             ],
         }));
-        let needs = on_the_service_cluster(&Asked { namespace: "own".to_owned(), ..Asked::default() }, &[one]);
+        let needs = on_the_service_cluster(
+            &AgentArguments { namespace: "own".to_owned(), ..AgentArguments::default() },
+            &[one],
+        );
         let of = |resource: &str, namespace: Option<&str>| {
             let found: Vec<_> =
                 needs.iter().filter(|n| n.resource == resource && n.namespace.as_deref() == namespace).collect();
@@ -215,7 +229,7 @@ mod tests {
             published(&json!({ "related": [related("kcp")] })),
         );
         for both in [[reads.clone(), keeps.clone()], [keeps, reads]] {
-            let needs = on_the_service_cluster(&Asked::default(), &both);
+            let needs = on_the_service_cluster(&AgentArguments::default(), &both);
             let secrets = needs.iter().filter(|n| n.resource == "secrets" && n.namespace.is_none() && !n.optional);
             assert_eq!(secrets.map(|need| need.verbs).collect::<Vec<_>>(), [KEEP]);
         }
@@ -223,7 +237,8 @@ mod tests {
 
     #[test]
     fn names_are_those_that_kubectl_wants() {
-        let need = |group: &str, resource: &str| Need::new(Place::Service, group, resource, READ, "").shown();
+        let need =
+            |group: &str, resource: &str| NeededRight::new(RightScope::Service, group, resource, READ, "").shown();
         assert_eq!(need("", "secrets"), "secrets");
         assert_eq!(need("a.io", "bs"), "bs.a.io");
         assert_eq!(need("a.io", "bs/status"), "bs.a.io/status");

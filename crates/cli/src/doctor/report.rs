@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! The findings, printed for people and for programs.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -14,13 +14,13 @@ use super::facts::Facts;
 pub struct Report {
     /// The worst of all.
     severity: Severity,
-    findings: Vec<Entry>,
-    /// Checks that could not be made.
+    findings: Vec<ReportedFinding>,
+    /// Checks that could not run.
     skipped: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
-struct Entry {
+struct ReportedFinding {
     check: &'static str,
     #[serde(flatten)]
     finding: Finding,
@@ -40,7 +40,7 @@ impl Report {
             if found.is_empty() {
                 skipped.push(check.name);
             }
-            findings.extend(found.into_iter().map(|finding| Entry { check: check.name, finding }));
+            findings.extend(found.into_iter().map(|finding| ReportedFinding { check: check.name, finding }));
         }
         let severity = findings.iter().map(|entry| entry.finding.severity).max().unwrap_or(Severity::Green);
         Self { severity, findings, skipped }
@@ -81,7 +81,7 @@ impl Report {
         let [green, amber, red] = [Severity::Green, Severity::Amber, Severity::Red].map(count);
         let _ = writeln!(text, "\n{green} green, {amber} amber, {red} red.");
         if !self.skipped.is_empty() && red > 0 {
-            let _ = writeln!(text, "Not looked at: {}. Put right what is red and run again.", self.skipped.join(", "));
+            let _ = writeln!(text, "Not checked: {}. Fix what is red and run again.", self.skipped.join(", "));
         }
         text
     }
@@ -98,8 +98,8 @@ mod tests {
         let report = Report::new(&facts);
         assert_eq!(report.severity, Severity::Red);
         let text = report.text(false);
-        assert!(text.starts_with("Service cluster\n  ✗ cannot read it\n      name a kubeconfig"), "{text}");
-        assert!(text.contains("\nNot looked at: ") && !text.contains('\u{1b}'), "{text}");
+        assert!(text.starts_with("Service cluster\n  ✗ cannot read it\n      pass a kubeconfig"), "{text}");
+        assert!(text.contains("\nNot checked: ") && !text.contains('\u{1b}'), "{text}");
         assert!(report.text(true).contains('\u{1b}'));
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["severity"], "red");

@@ -1,4 +1,4 @@
-//! The files, as text: comments are half of their use. Pure.
+//! The files, as text rather than objects, because half of their value is in the comments. Pure.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub fn all(offer: &Offer) -> anyhow::Result<Vec<(&'static str, String)>> {
 pub fn commands(offer: &Offer, folder: &Path) -> Vec<String> {
     let folder = folder.display();
     let Offer { export, agent, choices, .. } = offer;
-    // Nobody needs to say what is so anyway. Services are named after the release, and their names have no dots.
+    // Defaults are left out. Services are named after the release, and their names cannot have dots.
     let own = *agent == default_agent_name(export);
     let (value, flag) =
         if own { Default::default() } else { (format!(",agentName={agent}"), format!(" --agent-name {agent}")) };
@@ -53,12 +53,12 @@ pub fn commands(offer: &Offer, folder: &Path) -> Vec<String> {
 }
 
 const AGENT_CRD: &str = "\
-# On the service cluster: the kind by which the agent is told what to publish.
+# On the service cluster: the kind that tells the agent what to publish.
 ";
 
 const METADATA: &str = "\
 # In the provider's workspace, only on Platform Mesh: your card in the marketplace.
-# Replace contacts and documentation by your own, and add an icon.
+# Replace contacts and documentation with your own, and add an icon.
 ";
 
 const CONTENT: &str = "\
@@ -70,7 +70,7 @@ fn service_rights(offer: &Offer) -> String {
     let Offer { group, plural, agent, choices, .. } = offer;
     let namespace = &choices.namespace;
     format!(
-        r#"# On the service cluster: the agent's namespace and account, and what it may do. Nothing more is needed.
+        r#"# On the service cluster: the agent's namespace and account, and what it may do. It needs nothing else.
 apiVersion: v1
 kind: Namespace
 metadata:
@@ -87,7 +87,7 @@ kind: ClusterRole
 metadata:
   name: {agent}:{plural}
 rules:
-# The kind you offer: copies of consumers' objects are kept in it.
+# The kind you offer: copies of consumers' objects are of this kind.
 - apiGroups: ["{group}"]
   resources: [{plural}]
   verbs: [get, list, watch, create, update, patch, delete]
@@ -165,7 +165,7 @@ fn published_resource(offer: &Offer) -> String {
         )
     } else {
         format!(
-            "  # kcp does not take kinds of Kubernetes under their own group: choose one of yours, and name the APIExport after it.\n  projection:\n    group: {kcp_group}\n"
+            "  # kcp does not accept Kubernetes' own kinds under their own group: choose a group of yours, and name the APIExport after it.\n  projection:\n    group: {kcp_group}\n"
         )
     };
     format!(
@@ -180,8 +180,8 @@ spec:
     kind: {kind}
     versions: [{versions}]
 {projection}
-  # Where copies go. Left out, as here: one namespace for each consumer's workspace, and a name made of hashes, so that
-  # no two consumers can get in each other's way.
+  # Where copies go. By default: one namespace for each consumer's workspace, and a name made of hashes, so that no two
+  # consumers can get in each other's way.
   # naming:
   #   namespace: "{{{{ .ClusterName }}}}"
   #   name: "{{{{ .Object.metadata.namespace | sha3short }}}}-{{{{ .Object.metadata.name | sha3short }}}}"
@@ -191,7 +191,7 @@ spec:
   #   resource:
   #     matchLabels: {{ tier: gold }}
 
-  # Objects that travel along, here a Secret that your operator writes next to each {kind}. The agent then also claims
+  # Objects that come along, here a Secret that your operator writes next to each {kind}. The agent then also claims
   # secrets and namespaces: see consumer-workspace/1-binding.yaml and service-cluster/2-agent-rights.yaml.
   # related:
   # - identifier: credentials
@@ -210,7 +210,7 @@ fn export(offer: &Offer) -> String {
     let Offer { export, plural, choices, .. } = offer;
     format!(
         r"# In workspace {workspace}: what consumers bind to. It starts empty: the agent fills in schemas and claims.
-# kcp makes an APIExportEndpointSlice of the same name, which is what the agent is told.
+# kcp creates an APIExportEndpointSlice of the same name, which is the one the agent needs.
 apiVersion: apis.kcp.io/v1alpha1
 kind: APIExport
 metadata:
@@ -252,8 +252,8 @@ fn kcp_rights(offer: &Offer) -> String {
     let Offer { export, agent, choices, .. } = offer;
     let (user, workspace) = (&choices.kcp_user, &choices.workspace);
     format!(
-        r#"# In workspace {workspace}: what the agent may do in kcp. Consumers' workspaces are open to it only through
-# apiexports/content: the objects of your kinds there, and what consumers let it see by accepting claims.
+        r#"# In workspace {workspace}: what the agent may do in kcp. It can reach consumers' workspaces only through
+# apiexports/content: the objects of your kinds, and what consumers let it see by accepting claims.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
@@ -314,7 +314,7 @@ spec:
     export:
       path: {workspace}
       name: {export}
-  # What the consumer lets the provider's agent do here. Events tell how an order is doing.
+  # What the consumer lets the provider's agent do here. Events report the progress of an order.
   permissionClaims:
   - {{group: "", resource: events, all: true, state: Accepted}}
   # Needed as soon as the PublishedResource has related objects:
@@ -386,7 +386,7 @@ mod tests {
         let name = options.unwrap().complete().unwrap().agent_name;
         let offer = offer("example.com");
         assert_eq!((name.as_str(), name.as_str()), (offer.agent.as_str(), "example.com-syncagent"));
-        // What is typed afterwards leads to the same name, because nobody says another one.
+        // The printed commands lead to the same name, because they do not set another one.
         let commands = commands(&offer, Path::new("folder")).join("\n");
         assert!(!commands.contains("--agent-name") && !commands.contains("agentName"), "{commands}");
         let helpers = text("charts/api-syncagent/templates/_helpers.tpl");
@@ -442,7 +442,7 @@ mod tests {
         let uncommented: Vec<String> = text
             .lines()
             .map(|line| match line.strip_prefix("  # ") {
-                // Sentences stay comments; they end with a dot, a colon or a comma, or go on in the next line.
+                // Sentences stay comments; they end with a dot, a colon or a comma, or continue on the next line.
                 Some(rest)
                     if rest.trim_start().starts_with(['-', '{'])
                         || rest

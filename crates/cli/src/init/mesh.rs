@@ -1,10 +1,10 @@
-//! What the portal of Platform Mesh shows: derived from printer columns, required fields and conditions. Pure.
+//! What Platform Mesh's portal shows: derived from printer columns, required fields and conditions. Pure.
 
 use serde_json::{Value, json};
 
 use super::offer::Offer;
 
-/// Fields of a form deeper than this are left to YAML.
+/// Fields deeper than this have no place in a form; users write them in YAML.
 const DEPTH: usize = 3;
 
 /// ProviderMetadata: the card in the marketplace.
@@ -128,7 +128,7 @@ fn column(column: &Value) -> Value {
     }
 }
 
-/// Required fields of the form, then those at the top that one may leave out. Only plain values have a field in a form.
+/// The required fields of the form, then the optional ones at the top level. Only scalar values have a field in a form.
 fn fields(schema: &Value, path: &str, must: bool, depth: usize, form: &mut Vec<Value>) {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let all: Vec<(&String, &Value)> = schema["properties"].as_object().into_iter().flatten().collect();

@@ -14,7 +14,7 @@ pub struct Choices {
     pub namespace: String,
     /// Name of the agent; that of the export and `-syncagent` if none.
     pub agent: Option<String>,
-    /// User by which kcp knows the agent.
+    /// The agent's user name in kcp.
     pub kcp_user: String,
 }
 
@@ -64,7 +64,7 @@ impl Offer {
         let Some(main) = versions.iter().find(|version| version["storage"] == true).or(versions.last()) else {
             anyhow::bail!("no version of {kind} is served; set served: true for one of spec.versions");
         };
-        // kcp refuses kinds of Kubernetes' own groups under their own name.
+        // kcp refuses kinds of Kubernetes' own groups under their own group.
         let kcp_group = if is_reserved(&group) { "kube.example.com".to_owned() } else { group.clone() };
         let export = choices.export.clone().unwrap_or_else(|| kcp_group.clone());
         Ok(Self {
@@ -89,7 +89,7 @@ impl Offer {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// What the schema says the kind is, or something to replace.
+    /// The schema's description of the kind, or a placeholder.
     pub fn description(&self) -> String {
         let text = self.schema["description"].as_str().unwrap_or_default();
         let line = text.lines().next().unwrap_or_default().trim();

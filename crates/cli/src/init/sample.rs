@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Schemas are trees, but nobody wants to read a sample deeper than this.
+/// A sample deeper than this is of no use to a reader.
 const DEPTH: usize = 8;
 
 /// A value that the schema allows: defaults and the first of several choices where there are any, required fields only.
@@ -64,7 +64,7 @@ fn string(schema: &Value) -> String {
 
 /// The integer nearest to 1 that is allowed.
 fn integer(schema: &Value) -> i64 {
-    // API servers may say 3.0 where 3 is meant.
+    // API servers may write 3.0 for 3.
     let bound = |key: &str| schema[key].as_i64().or_else(|| format!("{:.0}", schema[key].as_f64()?).parse().ok());
     let step = |exclusive: &str| i64::from(schema[exclusive] == true);
     let least = bound("minimum").map_or(i64::MIN, |least| least + step("exclusiveMinimum"));

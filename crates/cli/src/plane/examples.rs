@@ -18,7 +18,7 @@ const FILES: [(&str, &str); 6] = [
 
 /// Writes the examples, with the provider's workspace filled in.
 pub fn write(folder: &Path, provider_workspace: &str) -> anyhow::Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     for (name, text) in FILES {
         let path = folder.join(name);
         fs::write(&path, text.replace("PROVIDER_WORKSPACE", provider_workspace))

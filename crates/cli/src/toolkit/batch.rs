@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::complaint::Complaint;
 
-/// The answer to one question; an error is also one.
+/// The answer to one question, which may be an error.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
@@ -17,7 +17,7 @@ pub enum Answer {
     Output(String),
     /// What an expression evaluates to.
     Result(Value),
-    /// Why there is nothing.
+    /// Why there is no answer.
     Error(String),
 }
 
@@ -34,8 +34,8 @@ pub fn serve<Q: DeserializeOwned>(answer: impl Fn(Q) -> Answer) -> Result<(), Co
     super::written(answer_lines(io::stdin().lock(), io::stdout().lock(), answer))
 }
 
-/// Everything that is answered has been sent before more is waited for, so that a conversation works; as long as
-/// questions are waiting, answers are sent many at a time.
+/// All answers are sent before waiting for more input, so that a conversation works; while questions are waiting, answers are sent in
+/// batches.
 fn answer_lines<Q: DeserializeOwned>(
     input: impl io::Read,
     output: impl Write,
@@ -57,10 +57,10 @@ fn answer_lines<Q: DeserializeOwned>(
 
 fn answer_line<Q: DeserializeOwned>(line: &[u8], answer: impl Fn(Q) -> Answer) -> Answer {
     match serde_json::from_slice(line) {
-        // One question must not end the conversation, whatever it triggers.
+        // Even a question that causes a panic must not end the conversation.
         Ok(question) => catch_unwind(AssertUnwindSafe(|| answer(question)))
             .unwrap_or_else(|_| Answer::error("this question made the program panic: please report it")),
-        Err(error) => Answer::Error(format!("this line is no question: {error}")),
+        Err(error) => Answer::Error(format!("this line is not a question: {error}")),
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
         let answers: Vec<&str> = answers.lines().collect();
         assert_eq!(answers.len(), 6);
         assert_eq!((answers[0], answers[5]), (r#"{"output":"2"}"#, r#"{"output":"1"}"#));
-        assert!(answers[1].starts_with(r#"{"error":"this line is no question: "#), "{answers:?}");
+        assert!(answers[1].starts_with(r#"{"error":"this line is not a question: "#), "{answers:?}");
         assert!(answers[3].contains("panic"), "{answers:?}");
     }
 

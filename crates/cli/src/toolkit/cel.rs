@@ -11,7 +11,7 @@ use super::suggest;
 
 /// Evaluate the CEL expression of a mutation.
 ///
-/// Data is YAML or JSON: a file, - for standard input, or inline. What is not given is null.
+/// Data is YAML or JSON: a file, - for standard input, or inline. Variables that are not given are null.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -33,8 +33,8 @@ pub struct Args {
     /// Take value from this path in self, as a mutation does.
     #[arg(long, value_name = "PATH", conflicts_with = "value")]
     path: Option<String>,
-    /// Answer questions from standard input, one JSON object with expression, self, other and value per line. Questions without
-    /// self get that of --self; if that is a list, self may also be the number of its element.
+    /// Answer questions from standard input, one JSON object with expression, self, other and value per line. Questions without self use
+    /// that of --self; if that is a list, self may also be the number of an element.
     #[arg(long, conflicts_with_all = ["expression", "file", "other", "value", "path"])]
     batch: bool,
 }
@@ -78,7 +78,7 @@ fn refused(text: &Text, error: &CompileError) -> Complaint {
     let Some(at) = error.position() else { return complaint };
     let offset = text.offset(at.line, at.column);
     let CompileError::Undeclared { name, .. } = error else { return complaint.at(text, offset, 1) };
-    // The place of a call is its parenthesis; the name is before.
+    // The position of a call is its parenthesis; the name is before it.
     let start = if text.content[..offset].ends_with(name) { offset - name.len() } else { offset };
     let functions = carrick_cel::reference::entries().into_iter().map(|entry| entry.name);
     match suggest::nearest(name, functions.chain(["self", "other", "value"])) {
@@ -89,7 +89,7 @@ fn refused(text: &Text, error: &CompileError) -> Complaint {
 
 /// A question of a batch.
 #[derive(Debug, Deserialize)]
-struct Question {
+struct CelQuestion {
     expression: String,
     #[serde(rename = "self")]
     this: Option<Value>,
@@ -99,7 +99,7 @@ struct Question {
     value: Value,
 }
 
-fn answer(question: Question, shared: Option<&Value>) -> Answer {
+fn answer(question: CelQuestion, shared: Option<&Value>) -> Answer {
     let mutation = match Mutation::compile(&question.expression) {
         Ok(mutation) => mutation,
         Err(error) => return Answer::error(error),

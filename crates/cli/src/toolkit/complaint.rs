@@ -1,4 +1,4 @@
-//! What is wrong, with the faulty line and a caret below it.
+//! An error message with the faulty line and carets below it.
 
 use console::{Term, measure_text_width, style};
 
@@ -11,13 +11,13 @@ const LONGEST: usize = 120;
 #[derive(Debug)]
 pub struct Complaint {
     message: String,
-    place: Option<Box<Place>>,
+    place: Option<Box<Excerpt>>,
     hint: Option<String>,
 }
 
 /// A part of a line.
 #[derive(Debug)]
-struct Place {
+struct Excerpt {
     /// The file, or what the text is.
     name: String,
     line: usize,
@@ -40,7 +40,7 @@ impl Complaint {
         if text.content.is_empty() {
             return self;
         }
-        Self { place: Some(Box::new(Place::new(text, offset, length))), ..self }
+        Self { place: Some(Box::new(Excerpt::new(text, offset, length))), ..self }
     }
 
     /// What may help.
@@ -61,7 +61,7 @@ impl Complaint {
         let number = self.place.as_ref().map(|place| place.line.to_string()).unwrap_or_default();
         let (margin, bar) = (" ".repeat(number.len()), blue("|"));
         if let Some(place) = &self.place {
-            let Place { name, line, column, shown, before, carets } = &**place;
+            let Excerpt { name, line, column, shown, before, carets } = &**place;
             lines.push(format!("{margin}{} {name}:{line}:{column}", blue("-->")));
             lines.push(format!("{margin} {bar}"));
             lines.push(format!("{} {bar} {shown}", blue(&number)));
@@ -74,7 +74,7 @@ impl Complaint {
     }
 }
 
-impl Place {
+impl Excerpt {
     fn new(text: &Text, offset: usize, length: usize) -> Self {
         let content = text.content.as_str();
         let start = floor(content, offset);
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// The last place between characters that is not behind the offset.
+/// The last character boundary that is not after the offset.
 fn floor(text: &str, offset: usize) -> usize {
     (0..=offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

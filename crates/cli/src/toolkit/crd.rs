@@ -8,7 +8,7 @@ use carrick_syncagent::toolkit;
 use super::complaint::Complaint;
 use super::source;
 
-/// Print the CRD that a PublishedResource publishes, as it will look in kcp. What is doubtful about its rules is told on standard error.
+/// Print the CRD that a PublishedResource publishes, as it will look in kcp. Warnings about its rules go to standard error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
@@ -21,10 +21,10 @@ pub struct Args {
     /// Show the APIResourceSchema that the agent creates in kcp instead.
     #[arg(long)]
     ars: bool,
-    /// Kubeconfig of the service cluster; else $KUBECONFIG.
+    /// Kubeconfig of the service cluster; by default $KUBECONFIG.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig; else the current one.
+    /// Context of the kubeconfig; by default the current one.
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<(), Complaint> {
         };
         Ok::<_, Complaint>((answer.map_err(complain)?, toolkit::doubts(&client, &pr).await.map_err(complain)?))
     })?;
-    // Not part of the answer, so that it can be piped on.
+    // On stderr, so that the answer can be piped.
     for doubt in &doubts {
         eprintln!("{doubt}");
     }

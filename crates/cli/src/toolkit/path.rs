@@ -10,9 +10,9 @@ use super::batch::{self, Answer};
 use super::complaint::Complaint;
 use super::source::{self, Text};
 
-/// Read, write or delete what a path leads to, as mutations and references do.
+/// Read, write or delete the value at a path, as mutations and references do.
 ///
-/// Reading takes paths of gjson, writing those of sjson.
+/// Reading uses gjson paths, writing uses sjson paths.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -37,22 +37,22 @@ Examples:
 #[derive(Debug, Subcommand)]
 enum Operation {
     /// Print what is at a path: text as it is, everything else as JSON.
-    Get(Place),
+    Get(PathInData),
     /// Print the data with a value at a path.
     Set {
         #[command(flatten)]
-        place: Place,
+        place: PathInData,
         /// The value, in JSON or YAML: 3, true, text, '"3"', '{"a": 1}'.
         #[arg(long, value_name = "VALUE")]
         value: String,
     },
     /// Print the data without what is at a path.
-    Delete(Place),
+    Delete(PathInData),
 }
 
 /// A path in data.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct PathInData {
     /// The path.
     #[arg(value_name = "PATH", required_unless_present = "file")]
     path: Option<String>,
@@ -81,7 +81,7 @@ pub fn run(args: Args) -> Result<(), Complaint> {
     }
 }
 
-/// Data as JSON text, which keeps the order of keys and all digits if it was JSON from the beginning.
+/// Data as JSON text, which keeps the order of keys and all digits if the input was JSON.
 struct Document {
     json: String,
     yaml: bool,
@@ -97,7 +97,7 @@ impl Document {
     }
 }
 
-impl Place {
+impl PathInData {
     fn read(self) -> Result<(Text, Document), Complaint> {
         source::at_most_one_from_stdin(&[self.file.as_ref(), Some(&self.data)]);
         let mut path = source::expression("path", self.path, self.file.as_deref())?;
@@ -105,7 +105,7 @@ impl Place {
         Ok((path, Document::new(&source::data_text(&self.data)?)?))
     }
 
-    /// Prints the changed data in the language it came in.
+    /// Prints the changed data in the format of the input.
     fn change(self, change: impl FnOnce(&str, &str) -> Result<String, PathError>) -> Result<(), Complaint> {
         let (path, document) = self.read()?;
         let changed = change(&document.json, &path.content).map_err(|error| refused(&path, &error))?;
@@ -118,7 +118,7 @@ impl Place {
     }
 }
 
-/// What is there, if something is.
+/// The value as text, if it exists.
 fn show(found: &Found) -> Option<String> {
     match found.kind() {
         _ if !found.exists() => None,
@@ -139,7 +139,7 @@ fn refused(path: &Text, error: &PathError) -> Complaint {
     }
 }
 
-/// Points at the first part of a path that leads nowhere, and tells what is there instead.
+/// Points at the first part of a path that does not exist, and lists what exists there instead.
 fn nothing(path: &Text, json: &str) -> Complaint {
     let complaint = Complaint::new("nothing is at this path");
     let mut start = 0;
@@ -163,7 +163,7 @@ fn nothing(path: &Text, json: &str) -> Complaint {
     complaint.at(path, 0, path.content.len())
 }
 
-/// The parts of a path between its dots, each with its end. Dots that are escaped or inside of queries do not part.
+/// The parts of a path between its dots, each with its end. Dots that are escaped or inside queries do not separate parts.
 fn parts(path: &str) -> Vec<(&str, usize)> {
     let (mut parts, mut start, mut depth, mut escaped) = (Vec::new(), 0, 0_usize, false);
     for (at, c) in path.char_indices() {
@@ -185,14 +185,14 @@ fn parts(path: &str) -> Vec<(&str, usize)> {
 
 /// A question of a batch. The value keeps its digits.
 #[derive(Debug, Deserialize)]
-struct Question {
+struct PathQuestion {
     op: String,
     path: String,
     input: String,
     value: Option<Box<RawValue>>,
 }
 
-fn answer(question: Question) -> Answer {
-    let Question { op, path, input, value } = question;
+fn answer(question: PathQuestion) -> Answer {
+    let PathQuestion { op, path, input, value } = question;
     path::answer(&op, &path, &input, value.as_deref().map(RawValue::get)).map_or_else(Answer::error, Answer::Output)
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::complaint::Complaint;
 
-/// Standard input, as people name it.
+/// The argument that stands for standard input.
 const STDIN: &str = "-";
 
 /// A text, and what to call it in messages.
@@ -37,7 +37,7 @@ pub fn expression(what: &str, argument: Option<String>, file: Option<&str>) -> R
     }
 }
 
-/// Data in YAML or JSON, from a file or from standard input, or written out as the argument itself.
+/// Data in YAML or JSON, from a file or standard input, or from the argument itself.
 pub fn data(argument: &str) -> Result<Value, Complaint> {
     parse(&data_text(argument)?)
 }
@@ -52,7 +52,7 @@ pub fn data_text(argument: &str) -> Result<Text, Complaint> {
     Ok(Text { name: "argument".to_owned(), content: argument.to_owned() })
 }
 
-/// Ends the program when more than one part is to be read from standard input.
+/// Exits if more than one input is to be read from standard input.
 pub fn at_most_one_from_stdin(arguments: &[Option<&String>]) {
     if arguments.iter().flatten().filter(|argument| **argument == STDIN).count() > 1 {
         let told = "standard input (-) can be only one of the inputs\n";
@@ -68,14 +68,14 @@ pub fn parse(text: &Text) -> Result<Value, Complaint> {
             Ok(value) => return Ok(value),
             Err(error) if Path::new(&text.name).extension().is_some_and(|extension| extension == "json") => {
                 let offset = text.offset(error.line(), error.column());
-                return Err(Complaint::new(format!("this is no JSON: {error}")).at(text, offset, 1));
+                return Err(Complaint::new(format!("this is not valid JSON: {error}")).at(text, offset, 1));
             }
             Err(_) => {}
         }
     }
     serde_saphyr::from_str(&text.content).map_err(|error| {
         let error = error.without_snippet();
-        let complaint = Complaint::new(format!("this is no YAML: {error}"));
+        let complaint = Complaint::new(format!("this is not valid YAML: {error}"));
         let count = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         match error.location() {
             Some(at) => complaint.at(text, text.offset(count(at.line()), count(at.column())), 1),
@@ -98,7 +98,7 @@ fn read(file: &str) -> Result<Text, Complaint> {
     }
 }
 
-/// Whether an argument is data rather than the name of a file that is not there: a word alone could be either.
+/// Whether an argument is data rather than the name of a missing file: a single word could be either.
 fn looks_inline(argument: &str) -> bool {
     argument.starts_with(['{', '[', '"', '\''])
         || argument.contains(['\n'])
@@ -107,7 +107,7 @@ fn looks_inline(argument: &str) -> bool {
         || matches!(argument, "true" | "false" | "null" | "")
 }
 
-/// The data of a question: its own, or that which all questions share, or the element of it that the question names by number.
+/// The data of a question: its own, the data that all questions share, or the element of it that the question refers to by number.
 pub fn shared(own: Option<Value>, shared: Option<&Value>) -> Cow<'_, Value> {
     match (own, shared) {
         (None, None) => Cow::Owned(Value::Null),

@@ -1,13 +1,13 @@
 //! What a misspelt name may have meant.
 
-/// The candidate that is written most like the name, if one is.
+/// The candidate whose spelling is closest to the name, if one is close.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = 1 + name.chars().count() / 4;
     let distances = candidates.into_iter().map(|candidate| (distance(name, candidate), candidate));
     distances.min().filter(|(distance, _)| *distance <= allowed).map(|(_, candidate)| candidate)
 }
 
-/// How many letters have to be changed, added or taken away; upper and lower case are one.
+/// How many letters have to be changed, added or removed, ignoring case.
 fn distance(a: &str, b: &str) -> usize {
     let letters = |text: &str| text.to_lowercase().chars().collect::<Vec<char>>();
     let (a, b) = (letters(a), letters(b));

@@ -19,17 +19,17 @@ pub struct Args {
     /// Read the template from a file; - is standard input.
     #[arg(short, long, value_name = "FILE", conflicts_with = "template")]
     file: Option<String>,
-    /// The data in YAML or JSON: a file, - for standard input, or inline. A Kubernetes object stands where the templates of
-    /// --for see it; anything else is the data as it is.
+    /// The data in YAML or JSON: a file, - for standard input, or inline. A Kubernetes object appears in the field where templates of --for
+    /// expect it; any other data is used as it is.
     #[arg(short, long, value_name = "DATA")]
     data: Option<String>,
-    /// What the template is for, which decides about the fields around a Kubernetes object.
-    #[arg(long = "for", value_name = "RULE", value_enum, default_value_t = Rule::Naming)]
-    rule: Rule,
+    /// What the template is for, which decides in which field a Kubernetes object appears.
+    #[arg(long = "for", value_name = "RULE", value_enum, default_value_t = TemplateUse::Naming)]
+    rule: TemplateUse,
     /// A second Kubernetes object: .RemoteObject of mutations, selectors and rewrites.
     #[arg(long, value_name = "DATA")]
     remote: Option<String>,
-    /// The path of a mutation, which makes it --for mutation: .Value is what is there in .LocalObject.
+    /// The path of a mutation, which implies --for mutation: .Value is the value there in .LocalObject.
     #[arg(long, value_name = "PATH", required_if_eq("rule", "mutation"))]
     path: Option<String>,
     /// Escape values for HTML, as is always done for mutations.
@@ -41,8 +41,8 @@ pub struct Args {
     /// The field .ClusterPath: the path of the consumer's workspace.
     #[arg(long, value_name = "PATH", default_value = "root:orgs:example")]
     cluster_path: String,
-    /// Answer questions from standard input, one JSON object with template, data, html and path per line. Questions without
-    /// data get that of --data; if that is a list, data may also be the number of its element.
+    /// Answer questions from standard input, one JSON object with template, data, html and path per line. Questions without data use that
+    /// of --data; if that is a list, data may also be the number of an element.
     #[arg(long, conflicts_with_all = ["template", "file", "html", "path", "remote"])]
     batch: bool,
 }
@@ -64,7 +64,7 @@ The agent cuts white space off both ends of what a template renders; here it is 
 
 /// What a template is for.
 #[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Rule {
+enum TemplateUse {
     /// `naming`: .Object, .ClusterName, .ClusterPath.
     Naming,
     /// `related[].object.template`: the same and .Side.
@@ -84,9 +84,9 @@ pub fn run(args: Args) -> Result<(), Complaint> {
     if args.batch {
         return batch::serve(|question| answer(question, data.as_ref()));
     }
-    let rule = if args.path.is_some() { Rule::Mutation } else { args.rule };
+    let rule = if args.path.is_some() { TemplateUse::Mutation } else { args.rule };
     let text = source::expression("template", args.template, args.file.as_deref())?;
-    let html = args.html || rule == Rule::Mutation;
+    let html = args.html || rule == TemplateUse::Mutation;
     let compiled = if html { Template::compile_html(&text.content) } else { Template::compile(&text.content) };
     let template = compiled.map_err(|error| refused(&text, &error))?;
     let remote = args.remote.as_deref().map(source::data).transpose()?.unwrap_or_default();
@@ -105,23 +105,29 @@ fn is_object(data: &Map<String, Value>) -> bool {
 }
 
 /// The fields that templates of this kind see.
-fn fields_of(rule: Rule, object: Map<String, Value>, remote: &Value, cluster_name: &str, cluster_path: &str) -> Value {
+fn fields_of(
+    rule: TemplateUse,
+    object: Map<String, Value>,
+    remote: &Value,
+    cluster_name: &str,
+    cluster_path: &str,
+) -> Value {
     let object = Value::Object(object);
     let mut fields = match rule {
-        Rule::Naming => json!({"Object": object}),
-        Rule::Related => json!({"Object": object, "Side": "kcp"}),
-        Rule::Selector => json!({"LocalObject": object, "RemoteObject": remote}),
-        Rule::Rewrite => json!({
+        TemplateUse::Naming => json!({"Object": object}),
+        TemplateUse::Related => json!({"Object": object, "Side": "kcp"}),
+        TemplateUse::Selector => json!({"LocalObject": object, "RemoteObject": remote}),
+        TemplateUse::Rewrite => json!({
             "Value": object["metadata"]["name"], "RelatedObject": object, "LocalObject": remote, "RemoteObject": remote,
         }),
-        Rule::Mutation => return json!({"LocalObject": object, "RemoteObject": remote}),
+        TemplateUse::Mutation => return json!({"LocalObject": object, "RemoteObject": remote}),
     };
     fields["ClusterName"] = cluster_name.into();
     fields["ClusterPath"] = cluster_path.into();
     fields
 }
 
-/// Renders as the agent does: the fields are those of a struct, so that one that does not exist is an error.
+/// Renders as the agent does: the data is a struct, so using a field that does not exist is an error.
 fn render(template: &Template, path: Option<&str>, data: &Value) -> Result<String, RenderError> {
     match (data, path) {
         (Value::Object(fields), Some(path)) => template.render_mutation(local(fields, path).as_ref(), get, fields),
@@ -168,7 +174,7 @@ fn failed(text: &Text, data: &Value, error: &RenderError) -> Complaint {
     if data.as_object().is_some_and(Map::is_empty) {
         complaint.hint("there is no data: give some with --data")
     } else if message.starts_with("invalid value") {
-        complaint.hint("the data lacks what it is given; default \"…\" before it stands in for that")
+        complaint.hint("its input is missing from the data; put default \"…\" before it")
     } else {
         complaint
     }
@@ -176,7 +182,7 @@ fn failed(text: &Text, data: &Value, error: &RenderError) -> Complaint {
 
 /// A question of a batch.
 #[derive(Debug, Deserialize)]
-struct Question {
+struct TemplateQuestion {
     template: String,
     data: Option<Value>,
     html: Option<bool>,
@@ -184,7 +190,7 @@ struct Question {
 }
 
 /// Answers as Go does with a map at the root, where a missing key is no error.
-fn answer(question: Question, shared: Option<&Value>) -> Answer {
+fn answer(question: TemplateQuestion, shared: Option<&Value>) -> Answer {
     let html = question.html.unwrap_or_default();
     let compiled =
         if html { Template::compile_html(&question.template) } else { Template::compile(&question.template) };

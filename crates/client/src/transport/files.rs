@@ -11,10 +11,10 @@ use crate::connect::{Loaded, Source};
 /// The files a connection was made from, and what they were like.
 pub(super) struct Files {
     url: http::Uri,
-    state: Mutex<State>,
+    state: Mutex<FilesState>,
 }
 
-struct State {
+struct FilesState {
     source: Source,
     /// Whether a program is asked for credentials.
     plugin: bool,
@@ -25,12 +25,12 @@ struct State {
 
 impl Files {
     pub(super) fn new(source: Source, loaded: &Loaded) -> Self {
-        Self { url: loaded.config.cluster_url.clone(), state: Mutex::new(State::new(source, loaded)) }
+        Self { url: loaded.config.cluster_url.clone(), state: Mutex::new(FilesState::new(source, loaded)) }
     }
 
     /// Goes over to another source.
     pub(super) fn replace(&self, source: Source, loaded: &Loaded) {
-        *self.state() = State::new(source, loaded);
+        *self.state() = FilesState::new(source, loaded);
     }
 
     /// Whether to look at the files now, because nobody did for that long.
@@ -45,7 +45,7 @@ impl Files {
 
     /// Reads everything again if a program is asked for credentials. Blocks.
     pub(super) fn again_by_plugin(&self) -> Option<Loaded> {
-        // What is wrong with the files is told when they change.
+        // What is wrong with the files is reported when they change.
         let source = Some(self.state()).filter(|state| state.plugin).map(|state| state.source.clone());
         source.and_then(|source| source.load().ok())
     }
@@ -87,12 +87,12 @@ impl Files {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FilesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl FilesState {
     fn new(source: Source, loaded: &Loaded) -> Self {
         let paths = loaded.files.clone();
         let seen = fingerprints(&paths);

@@ -20,21 +20,21 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The least pause between two attempts of those who fail, all together.
 const SPACING: Duration = Duration::from_millis(100);
-/// How long one may have to wait in line whose success would be no sign for the others.
+/// How long one may have to wait in line whose success says nothing about the others.
 const LONGEST_LINE: Duration = Duration::from_secs(1);
-/// How often the success of one of them may be a sign for the others.
+/// The least time between two successes that make the others try again.
 const CALM: Duration = Duration::from_secs(2);
 
 /// What is known about one server.
 pub(crate) struct Host {
-    state: Mutex<State>,
-    /// Grows with every reason to try again what failed.
-    hopes: watch::Sender<u64>,
+    state: Mutex<HostState>,
+    /// Grows with every reason to retry what failed.
+    retries: watch::Sender<u64>,
     /// Changes with the belief.
     belief: watch::Sender<Belief>,
 }
 
-struct State {
+struct HostState {
     /// Whether somebody probes the server.
     probing: bool,
     /// Whether credentials were refused last time.
@@ -43,7 +43,7 @@ struct State {
     looking: bool,
     /// When the next of those who fail may try again: those who share a cause, and the others.
     turns: [Instant; 2],
-    /// When the last sign was given.
+    /// When a success last made the others try again.
     sign: Option<Instant>,
 }
 
@@ -57,8 +57,9 @@ enum Belief {
 
 impl Default for Host {
     fn default() -> Self {
-        let state = State { probing: false, refused: false, looking: false, turns: [Instant::now(); 2], sign: None };
-        Self { state: Mutex::new(state), hopes: watch::Sender::new(0), belief: watch::Sender::new(Belief::Answers) }
+        let state =
+            HostState { probing: false, refused: false, looking: false, turns: [Instant::now(); 2], sign: None };
+        Self { state: Mutex::new(state), retries: watch::Sender::new(0), belief: watch::Sender::new(Belief::Answers) }
     }
 }
 
@@ -75,7 +76,7 @@ impl Host {
         }
     }
 
-    /// A request found no answer. True if the caller shall begin to probe.
+    /// A request got no answer. True if the caller has to begin to probe.
     #[must_use]
     pub(super) fn lost(&self) -> bool {
         let mut state = self.state.lock();
@@ -102,7 +103,7 @@ impl Host {
         });
     }
 
-    /// An answer came. True if it refuses the credentials and the caller shall look for new ones.
+    /// An answer came. True if it refuses the credentials and the caller has to look for new ones.
     pub(super) fn answered(&self, refused: bool) -> bool {
         let mut state = self.state.lock();
         state.refused = refused;
@@ -110,12 +111,12 @@ impl Host {
         let back = self.belief.send_if_modified(|belief| std::mem::replace(belief, Belief::Answers) != Belief::Answers);
         drop(state);
         if back {
-            self.hope();
+            self.signal_retry();
         }
         look
     }
 
-    /// Whether whoever probes may stop; if so, another loss begins anew.
+    /// Whether whoever probes may stop; if so, the next loss begins new probes.
     pub(super) fn stop_probing(&self) -> bool {
         let mut state = self.state.lock();
         let stop = *self.belief.borrow() == Belief::Answers;
@@ -123,7 +124,7 @@ impl Host {
         stop
     }
 
-    /// Whether whoever looks for credentials may stop; if so, another refusal begins anew.
+    /// Whether whoever looks for credentials may stop; if so, the next refusal begins a new search.
     pub(super) fn stop_looking(&self, found: bool) -> bool {
         let mut state = self.state.lock();
         let stop = found || !state.refused;
@@ -142,23 +143,23 @@ impl Host {
     }
 
     /// Something that failed may work now.
-    pub(super) fn hope(&self) {
+    pub(super) fn signal_retry(&self) {
         self.state.lock().turns = [Instant::now(); 2];
-        self.hopes.send_modify(|hopes| *hopes += 1);
+        self.retries.send_modify(|retries| *retries += 1);
     }
 
     /// Changes whenever something that failed may work now.
-    pub(crate) fn hopes(&self) -> watch::Receiver<u64> {
-        self.hopes.subscribe()
+    pub(crate) fn retries(&self) -> watch::Receiver<u64> {
+        self.retries.subscribe()
     }
 
-    /// Something that was refused works now: others that were refused may have the same luck.
-    pub(crate) fn give_a_sign(&self) {
+    /// Something that was refused works now: others that were refused should try again.
+    pub(crate) fn signal_success(&self) {
         let mut state = self.state.lock();
         if state.sign.is_none_or(|last| last.elapsed() >= CALM) {
             state.sign = Some(Instant::now());
             drop(state);
-            self.hope();
+            self.signal_retry();
         }
     }
 
@@ -190,12 +191,12 @@ mod tests {
         assert!(!host.stop_probing());
         host.missed("refused".to_owned());
         assert_eq!(host.admit().await.unwrap_err().as_ref(), "refused");
-        let mut hopes = host.hopes();
+        let mut retries = host.retries();
         assert!(!host.answered(false));
-        assert!(hopes.has_changed().unwrap() && host.admit().await.is_ok());
-        hopes.mark_unchanged();
+        assert!(retries.has_changed().unwrap() && host.admit().await.is_ok());
+        retries.mark_unchanged();
         host.answered(false);
-        assert!(!hopes.has_changed().unwrap(), "answers as usual are no news");
+        assert!(!retries.has_changed().unwrap(), "answers as usual are no news");
         assert!(host.stop_probing() && host.lost(), "the next loss begins anew");
     }
 
@@ -236,20 +237,20 @@ mod tests {
         assert!(last > Duration::from_secs(9), "{last:?}");
         let last = (0..100).map(|_| host.turn(false) - now).last().unwrap();
         assert_eq!(last, LONGEST_LINE, "nobody tells them when to try again");
-        host.hope();
+        host.signal_retry();
         assert_eq!(host.turn(true), now, "a new reason begins a new line");
     }
 
     #[tokio::test(start_paused = true)]
     async fn signs_are_given_now_and_then() {
         let host = Host::default();
-        let hopes = host.hopes();
+        let retries = host.retries();
         for _ in 0..10 {
-            host.give_a_sign();
+            host.signal_success();
         }
-        assert_eq!(*hopes.borrow(), 1);
+        assert_eq!(*retries.borrow(), 1);
         tokio::time::advance(CALM).await;
-        host.give_a_sign();
-        assert_eq!(*hopes.borrow(), 2);
+        host.signal_success();
+        assert_eq!(*retries.borrow(), 2);
     }
 }

@@ -1,16 +1,29 @@
 //! Asking a server that does not answer, and looking for credentials that it accepts.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use http::{Request, Uri};
-use kube::client::Body;
+use http::Uri;
 use tokio::time::Instant;
 
 use super::host::Host;
-use super::{Shared, Transport};
+
+/// A connection pool, as far as probes need it.
+pub(super) trait Probed: Send {
+    /// Asks for a URL, whatever is known about its server; any answer will do.
+    fn ask(&self, url: Uri) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// Looks for other credentials, unless somebody did within this interval.
+    fn renew(&self, interval: Duration) -> impl Future<Output = ()> + Send;
+
+    /// Asks the credentials plugin for other credentials, if there is one.
+    fn renew_by_plugin(&self) -> impl Future<Output = ()> + Send;
+
+    /// Which set of credentials is in use.
+    fn credentials(&self) -> u64;
+}
 
 /// The pause between two probes: the first one, doubled from probe to probe up to the longest.
 const FIRST: Duration = Duration::from_millis(250);
@@ -25,15 +38,15 @@ const LOOK: Duration = Duration::from_secs(1);
 const LOOKS_PER_PLUGIN: u32 = 4;
 
 /// Probes a server until it answers, whatever it answers, or until nobody uses the pool any more.
-pub(super) async fn until_answered(pool: Weak<Shared>, host: Arc<Host>, url: Uri) {
+pub(super) async fn until_answered<P: Probed>(pool: impl Fn() -> Option<P>, host: Arc<Host>, url: Uri) {
     let mut end = CutOff { host: &host, leave: Some(Host::leave_probing) };
     let (mut due, mut pause) = (Instant::now(), FIRST);
     let mut running = FuturesUnordered::new();
     while !host.stop_probing() {
         tokio::select! {
             () = tokio::time::sleep_until(due), if running.len() < AT_ONCE => {
-                let Some(shared) = pool.upgrade() else { return };
-                running.push(ask(Transport { shared }, url.clone()));
+                let Some(pool) = pool() else { return };
+                running.push(ask(pool, url.clone()));
                 due = Instant::now() + pause;
                 pause = (pause * 2).min(LONGEST);
             }
@@ -47,27 +60,23 @@ pub(super) async fn until_answered(pool: Weak<Shared>, host: Arc<Host>, url: Uri
     end.leave = None;
 }
 
-async fn ask(transport: Transport, url: Uri) -> Result<(), String> {
-    let request = Request::get(url).body(Body::empty()).map_err(|error| error.to_string())?;
-    let answer = tokio::time::timeout(TIMEOUT, transport.probe(request)).await;
-    let answer = answer.map_err(|_| format!("no answer within {} s", TIMEOUT.as_secs()))?;
-    // Whoever refuses to tell its version answers all the same.
-    answer.map(drop).map_err(|error| crate::error::chain(&*error))
+async fn ask(pool: impl Probed, url: Uri) -> Result<(), String> {
+    let answer = tokio::time::timeout(TIMEOUT, pool.ask(url)).await;
+    answer.map_err(|_| format!("no answer within {} s", TIMEOUT.as_secs()))?
 }
 
 /// Looks for new credentials until there are some, the old ones are accepted after all, or nobody uses the pool any more.
-pub(super) async fn until_renewed(pool: Weak<Shared>, host: Arc<Host>) {
+pub(super) async fn until_renewed<P: Probed>(pool: impl Fn() -> Option<P>, host: Arc<Host>) {
     let mut end = CutOff { host: &host, leave: Some(Host::leave_looking) };
     for look in 1_u32.. {
         tokio::time::sleep(LOOK).await;
-        let Some(shared) = pool.upgrade() else { return };
-        let transport = Transport { shared };
-        let before = transport.credentials();
-        transport.renew(LOOK / 2).await;
+        let Some(pool) = pool() else { return };
+        let before = pool.credentials();
+        pool.renew(LOOK / 2).await;
         if look % LOOKS_PER_PLUGIN == 0 {
-            transport.renew_by_plugin().await;
+            pool.renew_by_plugin().await;
         }
-        if host.stop_looking(transport.credentials() != before) {
+        if host.stop_looking(pool.credentials() != before) {
             end.leave = None;
             return;
         }

@@ -1,10 +1,9 @@
 //! Pauses between attempts.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(200);
-/// What failed may work at any moment, and shall then be seen soon; many who fail at once take turns.
+/// Short, because what failed may work again at any time and should be noticed soon; watches that fail together take turns.
 const LONGEST: Duration = Duration::from_secs(3);
 /// A kind that is not served is served soon, more often than not: its CRD or binding is on the way.
 const LONGEST_UNSERVED: Duration = Duration::from_secs(2);
@@ -29,7 +28,7 @@ impl Backoff {
     fn next_up_to(&mut self, longest: Duration, retry_after: Option<Duration>) -> Duration {
         let ceiling = FIRST.saturating_mul(1 << self.failures.min(16)).min(longest);
         self.failures = self.failures.saturating_add(1);
-        let pause = ceiling.mul_f64(0.5 + 0.5 * random_fraction());
+        let pause = ceiling.mul_f64(0.5 + 0.5 * fastrand::f64());
         pause.max(retry_after.unwrap_or_default())
     }
 
@@ -46,12 +45,6 @@ impl Backoff {
     pub(super) fn reset(&mut self) {
         self.failures = 0;
     }
-}
-
-/// A number from 0 to 1. Hash maps get random keys from the system; no need for more than that here.
-pub(super) fn random_fraction() -> f64 {
-    let bits = RandomState::new().build_hasher().finish() >> 32;
-    f64::from(u32::try_from(bits).unwrap_or_default()) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

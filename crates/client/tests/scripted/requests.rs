@@ -4,7 +4,7 @@ use crate::server::{
     Answer, Protocol, TestServer, Then, end_of_list, events, list, object, page, refused, secrets, status,
 };
 use carrick_client::watch::{WatchOptions, watch};
-use carrick_client::{Asked, Client, DeleteOptions, Error, ListOptions, Server, discovery};
+use carrick_client::{Client, DeleteOptions, Error, ListOptions, RequestLabels, Server, discovery};
 use futures::StreamExt;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use serde_json::{Value, json};
@@ -289,6 +289,6 @@ async fn requests_are_counted_by_host_method_and_code() {
     }
     let host = opened.url().trim_start_matches("http://").trim_end_matches("/base").to_owned();
     let counted: Vec<_> = opened.requests().into_iter().map(|(asked, answers)| (asked, answers.count)).collect();
-    let asked = |code| Asked { host: host.clone(), method: "GET".to_owned(), code };
+    let asked = |code| RequestLabels { host: host.clone(), method: "GET".to_owned(), code };
     assert_eq!(counted, [(asked(200), 2), (asked(404), 1)]);
 }

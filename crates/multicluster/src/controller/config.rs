@@ -8,6 +8,18 @@ use crate::pace::Pace;
 const FAREWELL: Duration = Duration::from_secs(25);
 
 /// How a controller runs.
+///
+/// ```
+/// # use std::time::Duration;
+/// use carrick_multicluster::Config;
+///
+/// let config = Config::default()
+///     .concurrency(32)
+///     .per_cluster(4)
+///     .backoff(Duration::from_millis(100), Duration::from_secs(60))
+///     .shutdown_grace(Duration::from_secs(10));
+/// # drop(config);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) concurrency: usize,
@@ -69,7 +81,7 @@ impl Config {
         self
     }
 
-    /// How long running reconciles may take before they are aborted when the controller shall stop. If not set, 25 s: a little less than
+    /// How long running reconciles may take before they are aborted when the controller has to stop. If not set, 25 s: a little less than
     /// Kubernetes gives a pod; or [`Config::grace`], if that is longer.
     #[must_use]
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
@@ -98,7 +110,7 @@ impl Config {
         self
     }
 
-    /// The pause before another look when a reconcile needs a cluster that is not there yet.
+    /// The pause before a reconcile that needs a cluster which is not there yet is tried again.
     #[must_use]
     pub fn retry_unknown_cluster_after(mut self, pause: Duration) -> Self {
         self.later = pause;

@@ -1,4 +1,4 @@
-//! What a reconciler knows besides its object.
+//! What a reconciler gets besides its object.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::cluster::Cluster;
 use crate::fleet::Fleet;
 use crate::queue::Reason;
 
-/// What a reconciler knows besides its object.
+/// What a reconciler gets besides its object.
+#[non_exhaustive]
 pub struct Context<C> {
     /// The cluster of the object: clients, path, recorder.
     pub cluster: Cluster,
@@ -17,11 +18,11 @@ pub struct Context<C> {
     pub fleet: Fleet,
     /// How many tries there have been since the last success.
     pub attempt: u32,
-    /// Why the object is looked at.
+    /// Why the object is reconciled.
     pub reason: Reason,
-    /// Since when the object has waited to be looked at.
+    /// Since when the object has waited to be reconciled.
     pub since: Instant,
-    /// Fires when this process shall stop working on the cluster. After a while of grace the reconcile is aborted.
+    /// Cancelled when this process has to stop working on the cluster. After [a while](crate::Config::grace) the reconcile is aborted.
     pub stop: CancellationToken,
     /// What was handed to `run`.
     pub data: Arc<C>,

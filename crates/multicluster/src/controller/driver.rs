@@ -1,4 +1,4 @@
-//! The controller at work: everything it hears and does, one step at a time.
+//! The controller at work: what it receives and does, one step at a time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::error::Error as StdError;
@@ -15,19 +15,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::config::Config;
-use super::gate::{self, Gate};
-use super::inlet::Inlet;
+use super::gate::{Gate, GateChange};
+use super::intake::Intake;
 use super::source::Source;
 use super::work::{Done, Outcome, Task, Work, perform};
 use crate::action::Action;
 use crate::cluster::Cluster;
+use crate::deadline::after;
 use crate::error::Error;
 use crate::event::FleetEvent;
-use crate::fleet::{Fleet, News, Registration};
+use crate::fleet::{ControllerEvent, Fleet, Registration};
 use crate::guard::{Callback, Panicked, caught};
-use crate::moment::after;
 use crate::name::ClusterName;
-use crate::pace::Turn;
+use crate::pace::PaceGuard;
 use crate::priority::Priority;
 use crate::queue::{Lease, Queue, Reason};
 use crate::request::{Key, Request};
@@ -52,8 +52,8 @@ pub(crate) struct Parts<K: Lookup, E> {
     pub(crate) config: Config,
     pub(crate) filters: Vec<Filter>,
     pub(crate) queue: Queue<Key>,
-    pub(crate) inlet: Arc<Inlet>,
-    pub(crate) news: mpsc::UnboundedReceiver<News>,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) events: mpsc::UnboundedReceiver<ControllerEvent>,
     pub(crate) sources: Vec<Arc<dyn Source>>,
     pub(crate) triggers: SelectAll<Trigger<K>>,
     pub(crate) shutdown: BoxFuture<'static, ()>,
@@ -75,11 +75,11 @@ pub(crate) struct Driver<K: Lookup, E: StdError + 'static> {
     running: HashMap<Id, Running>,
     /// Clusters that were closed while reconciles ran, and when those are aborted.
     closing: HashMap<ClusterName, Instant>,
-    /// When whatever still runs is aborted, once the controller shall stop.
+    /// When whatever still runs is aborted, once the controller has to stop.
     stop_at: Option<Instant>,
-    /// Waits for sources of other fleets, and tells of their troubles.
+    /// Waits for sources of other fleets, and reports their failures.
     _waiting: JoinSet<()>,
-    /// Functions whose panics have been told in the log.
+    /// Functions whose panics have been logged.
     warned: HashSet<Callback>,
     drained: u64,
     reports: VecDeque<Report<K, E>>,
@@ -96,7 +96,7 @@ struct Running {
     key: Key,
     opening: u64,
     abort: AbortHandle,
-    _turn: Option<Turn>,
+    _pace: Option<PaceGuard>,
 }
 
 impl<K, E> Driver<K, E>
@@ -116,10 +116,10 @@ where
                 continue;
             };
             foreign.insert(number);
-            let inlet = parts.inlet.clone();
+            let intake = parts.intake.clone();
             waiting.spawn(async move {
                 ready.await;
-                inlet.tell(News::ForeignReady { source: number });
+                intake.notify(ControllerEvent::ForeignReady { source: number });
             });
         }
         Self {
@@ -167,73 +167,76 @@ where
             biased;
             () = &mut self.parts.shutdown, if !stopping => self.stop(),
             () = &mut self.parts.force, if stopping => self.hurry(),
-            // News first: nothing shall start in a cluster that has just left.
-            Some(news) = self.parts.news.recv() => self.hear(news),
+            // Events first: nothing may start in a cluster that has just left.
+            Some(event) = self.parts.events.recv() => self.on_event(event),
             Some(joined) = self.workers.join_next_with_id() => self.joined(joined),
             () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => self.abort_late(),
             Some(request) = self.parts.triggers.next() => match request {
-                Ok(request) => self.parts.inlet.push(request.key(), Priority::Normal, Reason::Triggered),
+                Ok(request) => self.parts.intake.push(request.key(), Priority::Normal, Reason::Triggered),
                 Err(message) => self.panicked(Panicked { callback: Callback::Trigger, over: None, message }),
             },
             Some(lease) = next, if may_start => self.start(lease),
         }
-        self.tell_drained();
+        self.report_drained();
     }
 
-    fn hear(&mut self, news: News) {
-        let turns = match news {
-            News::Fleet(FleetEvent::Engage(cluster)) => {
+    fn on_event(&mut self, event: ControllerEvent) {
+        let changes = match event {
+            ControllerEvent::Fleet(FleetEvent::Engage(cluster)) => {
                 let (name, accepted) = (cluster.name().clone(), self.accepts(&cluster));
-                let turn = self.gate.engage(cluster, accepted);
+                let change = self.gate.engage(cluster, accepted);
                 if accepted {
-                    self.parts.inlet.expect(name);
+                    self.parts.intake.expect(name);
                 }
-                turn.into_iter().collect()
+                change.into_iter().collect()
             }
-            News::Fleet(FleetEvent::Disengage { name, epoch, .. }) => {
-                let turn = self.gate.disengage(&name, epoch);
+            ControllerEvent::Fleet(FleetEvent::Disengage { name, epoch, .. }) => {
+                let change = self.gate.disengage(&name, epoch);
                 if !self.gate.takes_part(&name) {
-                    self.parts.inlet.forget(&name);
+                    self.parts.intake.forget(&name);
                 }
-                turn.into_iter().collect()
+                change.into_iter().collect()
             }
-            News::Fleet(FleetEvent::EndpointDown(id)) | News::Unwatched(id) => {
+            ControllerEvent::Fleet(FleetEvent::EndpointDown(id)) | ControllerEvent::Unwatched(id) => {
                 self.gate.endpoint_down(&id);
                 Vec::new()
             }
-            News::Fleet(FleetEvent::Failing { source: what, error }) | News::ProviderFails { what, error } => {
+            ControllerEvent::Fleet(FleetEvent::Failing { source: what, error })
+            | ControllerEvent::ProviderFails { what, error } => {
                 self.reports.push_back(Err(Error::Provider { what, error }));
                 Vec::new()
             }
-            News::Fleet(_) => Vec::new(),
-            News::WatchFails { resource, endpoint, error } => {
+            ControllerEvent::Fleet(_) => Vec::new(),
+            ControllerEvent::WatchFails { resource, endpoint, error } => {
                 self.reports.push_back(Err(Error::Watch { endpoint, resource, error }));
                 Vec::new()
             }
-            News::Panicked(panic) => {
+            ControllerEvent::Panicked(panic) => {
                 self.panicked(panic);
                 Vec::new()
             }
-            News::Ownership(ownership) => self.gate.own(ownership),
+            ControllerEvent::Ownership(ownership) => self.gate.own(ownership),
             // An endpoint may have left, and even come back, since this was said.
-            News::Listed { source, endpoint } if !self.parts.sources[source].is_listed(&endpoint) => Vec::new(),
-            News::Listed { source, endpoint } => self.gate.listed(source, &endpoint),
-            News::ForeignReady { source } => self.gate.foreign_ready(source),
-            News::Undecodable(object) => {
+            ControllerEvent::Listed { source, endpoint } if !self.parts.sources[source].is_listed(&endpoint) => {
+                Vec::new()
+            }
+            ControllerEvent::Listed { source, endpoint } => self.gate.listed(source, &endpoint),
+            ControllerEvent::ForeignReady { source } => self.gate.foreign_ready(source),
+            ControllerEvent::Undecodable(object) => {
                 self.parts.stats.count_undecodable();
                 self.reports.push_back(Err(Error::Undecodable(object)));
                 Vec::new()
             }
         };
-        for turn in turns {
-            match turn {
-                gate::Turn::Open(cluster) => self.open(cluster),
-                gate::Turn::Switch(cluster) => {
+        for change in changes {
+            match change {
+                GateChange::Open(cluster) => self.open(cluster),
+                GateChange::Switch(cluster) => {
                     if let Some(opening) = self.open.get_mut(cluster.name()) {
                         opening.cluster = cluster;
                     }
                 }
-                gate::Turn::Close(name) => self.close(&name),
+                GateChange::Close(name) => self.close(&name),
             }
         }
         self.parts.stats.set_open(self.open.len());
@@ -249,10 +252,10 @@ where
     }
 
     fn panicked(&mut self, panic: Panicked) {
-        // Panics of indexes and the like are told by whoever watches, once for all controllers.
+        // Panics of indexes and the like are logged by the informer, once for all controllers.
         let is_mine = !matches!(panic.callback, Callback::Index(_) | Callback::ClusterKey);
         if is_mine && self.warned.insert(panic.callback.clone()) {
-            tracing::warn!(controller = self.parts.stats.name(), %panic, "A function panicked; told once.");
+            tracing::warn!(controller = self.parts.stats.name(), %panic, "A function panicked; later panics of it are not logged.");
         }
         self.reports.push_back(Err(Error::Callback(panic)));
     }
@@ -264,7 +267,7 @@ where
         let opening = Opening { number: self.openings, cluster, stop: CancellationToken::new() };
         self.open.insert(name.clone(), opening);
         // First open, then replay: what changes meanwhile is seen by one of them at least.
-        self.parts.inlet.open(name.clone());
+        self.parts.intake.open(name.clone());
         for source in &self.parts.sources {
             source.replay(&name);
         }
@@ -273,9 +276,9 @@ where
     fn close(&mut self, name: &ClusterName) {
         tracing::debug!(cluster = %name, "leaving a cluster alone");
         if self.gate.takes_part(name) {
-            self.parts.inlet.close(name, |key| self.parts.store.lookup(key).is_some());
+            self.parts.intake.close(name, |key| self.parts.store.lookup(key).is_some());
         } else {
-            self.parts.inlet.forget(name);
+            self.parts.intake.forget(name);
         }
         if let Some(opening) = self.open.remove(name) {
             opening.stop.cancel();
@@ -290,7 +293,7 @@ where
         let key = lease.key().clone();
         let Some(opening) = self.open.get(&key.cluster) else { return };
         if !self.gate.may_begin(&opening.cluster) {
-            // News will come: it drops this, or the cluster goes on.
+            // ControllerEvent will come: it drops this, or the cluster goes on.
             lease.again_after(self.parts.config.later);
             return;
         }
@@ -307,8 +310,8 @@ where
         };
         let (key, opening, priority) = (task.key.clone(), opening.number, lease.priority());
         let abort = self.workers.spawn(perform(self.parts.work.clone(), task, lease, opening));
-        let turn = self.parts.config.pace.as_ref().map(|pace| pace.begin(priority));
-        self.running.insert(abort.id(), Running { key, opening, abort, _turn: turn });
+        let pace = self.parts.config.pace.as_ref().map(|pace| pace.begin(priority));
+        self.running.insert(abort.id(), Running { key, opening, abort, _pace: pace });
     }
 
     fn joined(&mut self, joined: Result<(Id, Done<E>), JoinError>) {
@@ -414,7 +417,7 @@ where
         self.abort_late();
     }
 
-    /// Aborts what had its time.
+    /// Aborts reconciles whose grace is over.
     fn abort_late(&mut self) {
         let now = Instant::now();
         let stopping = self.stop_at.is_some_and(|at| at <= now);
@@ -444,7 +447,7 @@ where
         self.open.get(&running.key.cluster).is_none_or(|opening| opening.number != running.opening)
     }
 
-    fn tell_drained(&mut self) {
+    fn report_drained(&mut self) {
         let version = self.gate.version();
         if self.closing.is_empty() && self.drained < version {
             self.drained = version;

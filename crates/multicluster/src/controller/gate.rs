@@ -9,9 +9,9 @@ use crate::cluster::Cluster;
 use crate::coordination::Ownership;
 use crate::name::{ClusterName, EndpointId};
 
-/// What became of a cluster.
+/// What changes for a cluster.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum GateChange {
     /// Work begins.
     Open(Cluster),
     /// Work goes on with another client.
@@ -27,11 +27,11 @@ pub(crate) struct Gate {
     foreign: HashSet<usize>,
     /// Sources that have been listed at each endpoint.
     listed: HashMap<EndpointId, HashSet<usize>>,
-    clusters: BTreeMap<ClusterName, Entry>,
+    clusters: BTreeMap<ClusterName, GatedCluster>,
     ownership: Ownership,
 }
 
-struct Entry {
+struct GatedCluster {
     cluster: Cluster,
     accepted: bool,
     open: bool,
@@ -43,26 +43,26 @@ impl Gate {
         Self { sources, foreign, listed, clusters, ownership: Ownership::none(0) }
     }
 
-    pub(crate) fn engage(&mut self, cluster: Cluster, accepted: bool) -> Option<Turn> {
+    pub(crate) fn engage(&mut self, cluster: Cluster, accepted: bool) -> Option<GateChange> {
         let name = cluster.name().clone();
         let open = self.clusters.get(&name).is_some_and(|entry| entry.open);
-        self.clusters.insert(name.clone(), Entry { cluster: cluster.clone(), accepted, open });
-        if open && accepted { Some(Turn::Switch(cluster)) } else { self.decide(&name) }
+        self.clusters.insert(name.clone(), GatedCluster { cluster: cluster.clone(), accepted, open });
+        if open && accepted { Some(GateChange::Switch(cluster)) } else { self.decide(&name) }
     }
 
-    pub(crate) fn disengage(&mut self, name: &ClusterName, epoch: u64) -> Option<Turn> {
+    pub(crate) fn disengage(&mut self, name: &ClusterName, epoch: u64) -> Option<GateChange> {
         if self.clusters.get(name).is_none_or(|entry| entry.cluster.epoch() != epoch) {
             return None;
         }
-        self.clusters.remove(name).filter(|entry| entry.open).map(|_| Turn::Close(name.clone()))
+        self.clusters.remove(name).filter(|entry| entry.open).map(|_| GateChange::Close(name.clone()))
     }
 
-    pub(crate) fn own(&mut self, ownership: Ownership) -> Vec<Turn> {
+    pub(crate) fn own(&mut self, ownership: Ownership) -> Vec<GateChange> {
         self.ownership = ownership;
         self.decide_all(|_| true)
     }
 
-    pub(crate) fn listed(&mut self, source: usize, endpoint: &EndpointId) -> Vec<Turn> {
+    pub(crate) fn listed(&mut self, source: usize, endpoint: &EndpointId) -> Vec<GateChange> {
         let listed = self.listed.entry(endpoint.clone()).or_default();
         if !listed.insert(source) || listed.len() < self.sources.len() {
             return Vec::new();
@@ -70,7 +70,7 @@ impl Gate {
         self.decide_all(|cluster| cluster.endpoint() == endpoint)
     }
 
-    pub(crate) fn foreign_ready(&mut self, source: usize) -> Vec<Turn> {
+    pub(crate) fn foreign_ready(&mut self, source: usize) -> Vec<GateChange> {
         if self.foreign.remove(&source) && self.foreign.is_empty() { self.decide_all(|_| true) } else { Vec::new() }
     }
 
@@ -79,7 +79,7 @@ impl Gate {
         self.listed.remove(endpoint);
     }
 
-    /// Whether a cluster takes part and concerns the controller, whoever works on it.
+    /// Whether a cluster is in the fleet and concerns the controller, whichever process works on it.
     pub(crate) fn takes_part(&self, name: &ClusterName) -> bool {
         self.clusters.get(name).is_some_and(|entry| entry.accepted)
     }
@@ -89,26 +89,26 @@ impl Gate {
         self.ownership.version()
     }
 
-    /// Whether work may begin in an open cluster right now: a right to it may lapse, and a cluster may go, before there is news of it.
+    /// Whether work may begin in an open cluster right now: a right to it may lapse, and a cluster may go, before an event says so.
     pub(crate) fn may_begin(&self, cluster: &Cluster) -> bool {
         !cluster.gone().is_cancelled() && self.ownership.owns(cluster.name())
     }
 
-    fn decide_all(&mut self, concerned: impl Fn(&Cluster) -> bool) -> Vec<Turn> {
+    fn decide_all(&mut self, concerned: impl Fn(&Cluster) -> bool) -> Vec<GateChange> {
         let entries = self.clusters.iter().filter(|(_, entry)| concerned(&entry.cluster));
         let names: Vec<ClusterName> = entries.map(|(name, _)| name.clone()).collect();
         names.iter().filter_map(|name| self.decide(name)).collect()
     }
 
-    fn decide(&mut self, name: &ClusterName) -> Option<Turn> {
+    fn decide(&mut self, name: &ClusterName) -> Option<GateChange> {
         let owned = self.ownership.owns(name);
         let foreign_ready = self.foreign.is_empty();
         let entry = self.clusters.get_mut(name)?;
         let listed = self.listed.get(entry.cluster.endpoint()).is_some_and(|listed| listed.len() >= self.sources.len());
         let wanted = entry.accepted && owned && (entry.open || listed && foreign_ready);
         match (std::mem::replace(&mut entry.open, wanted), wanted) {
-            (false, true) => Some(Turn::Open(entry.cluster.clone())),
-            (true, false) => Some(Turn::Close(name.clone())),
+            (false, true) => Some(GateChange::Open(entry.cluster.clone())),
+            (true, false) => Some(GateChange::Close(name.clone())),
             _ => None,
         }
     }
@@ -117,10 +117,10 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::unreachable;
+    use crate::testing::unreachable_client;
 
     fn cluster(name: &str, endpoint: &str) -> Cluster {
-        Cluster::new(name.parse().unwrap(), endpoint.into(), unreachable())
+        Cluster::new(name.parse().unwrap(), endpoint.into(), unreachable_client())
     }
 
     fn gate() -> Gate {
@@ -129,8 +129,8 @@ mod tests {
         gate
     }
 
-    fn close(name: &str) -> Turn {
-        Turn::Close(name.parse().unwrap())
+    fn close(name: &str) -> GateChange {
+        GateChange::Close(name.parse().unwrap())
     }
 
     #[tokio::test]
@@ -141,9 +141,9 @@ mod tests {
         assert_eq!(gate.engage(d.clone(), true), None);
         assert!(gate.listed(0, &"a".into()).is_empty());
         assert!(gate.listed(0, &"a".into()).is_empty());
-        assert_eq!(gate.listed(1, &"a".into()), [Turn::Open(c)]);
+        assert_eq!(gate.listed(1, &"a".into()), [GateChange::Open(c)]);
         let late = cluster("late", "a");
-        assert_eq!(gate.engage(late.clone(), true), Some(Turn::Open(late)));
+        assert_eq!(gate.engage(late.clone(), true), Some(GateChange::Open(late)));
         assert_eq!(gate.engage(cluster("refused", "a"), false), None);
         gate.endpoint_down(&"a".into());
         assert_eq!(gate.engage(cluster("later", "a"), true), None);
@@ -155,8 +155,8 @@ mod tests {
         let (old, new) = (cluster("c", "a"), cluster("c", "b"));
         gate.listed(0, &"a".into());
         gate.listed(1, &"a".into());
-        assert_eq!(gate.engage(old.clone(), true), Some(Turn::Open(old.clone())));
-        assert_eq!(gate.engage(new.clone(), true), Some(Turn::Switch(new.clone())));
+        assert_eq!(gate.engage(old.clone(), true), Some(GateChange::Open(old.clone())));
+        assert_eq!(gate.engage(new.clone(), true), Some(GateChange::Switch(new.clone())));
         assert_eq!(gate.disengage(old.name(), old.epoch()), None);
         assert_eq!(gate.disengage(new.name(), new.epoch()), Some(close("c")));
         assert_eq!(gate.disengage(new.name(), new.epoch()), None);
@@ -171,7 +171,7 @@ mod tests {
         gate.engage(c.clone(), true);
         gate.engage(d.clone(), true);
         assert_eq!(gate.own(Ownership::new(2, |name| *name == "d")), [close("c")]);
-        assert_eq!(gate.own(Ownership::new(3, |name| *name == "c")), [Turn::Open(c), close("d")]);
+        assert_eq!(gate.own(Ownership::new(3, |name| *name == "c")), [GateChange::Open(c), close("d")]);
         assert_eq!(gate.version(), 3);
     }
 
@@ -183,6 +183,6 @@ mod tests {
         gate.listed(0, &"a".into());
         assert_eq!(gate.engage(c.clone(), true), None);
         assert!(gate.foreign_ready(1).is_empty());
-        assert_eq!(gate.foreign_ready(2), [Turn::Open(c)]);
+        assert_eq!(gate.foreign_ready(2), [GateChange::Open(c)]);
     }
 }

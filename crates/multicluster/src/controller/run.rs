@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::MultiClusterController;
 use super::context::Context;
 use super::driver::{Driver, Parts, Report};
-use super::inlet::Inlet;
+use super::intake::Intake;
 use super::source::Primary;
 use super::work::{Outcome, Task, Work, judge};
 use crate::action::Action;
@@ -153,13 +153,13 @@ where
         });
         let name = self.name.unwrap_or_else(|| K::kind(&self.dyntype).to_lowercase().into());
         let stats = Arc::new(ControllerStats::new(name, queue.clone()));
-        let (sender, news) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
         let registration = self.fleet.register(sender.clone(), stats.clone());
-        let inlet = Arc::new(Inlet::new(queue.clone(), sender, sees_deletions));
+        let intake = Arc::new(Intake::new(queue.clone(), sender, sees_deletions));
         let store = self.informer.store().clone();
-        let mut sources = vec![Primary::attach(0, inlet.clone(), self.informer, self.properties)];
+        let mut sources = vec![Primary::attach(0, intake.clone(), self.informer, self.properties)];
         for setup in self.setups {
-            sources.push(setup(sources.len(), &inlet));
+            sources.push(setup(sources.len(), &intake));
         }
         let shutdown = if self.shutdown.is_empty() {
             futures::future::pending().boxed()
@@ -174,8 +174,8 @@ where
             config,
             filters: self.filters,
             queue,
-            inlet,
-            news,
+            intake,
+            events,
             sources,
             triggers: self.triggers,
             shutdown,

@@ -1,8 +1,8 @@
 //! Where requests come from.
 //!
 //! ```text
-//!   update of an object ──▶ source: whom does it concern? ──▶ inlet ──▶ queue
-//!   cluster opens       ──▶ source: everything it has for that cluster ──▶ inlet
+//!   update of an object ──▶ source: whom does it concern? ──▶ intake ──▶ queue
+//!   cluster opens       ──▶ source: everything it has for that cluster ──▶ intake
 //! ```
 
 mod foreign;
@@ -15,8 +15,8 @@ use std::time::Duration;
 use carrick_client::{Error, Resource};
 use futures::future::BoxFuture;
 
-use crate::controller::inlet::Inlet;
-use crate::fleet::News;
+use crate::controller::intake::Intake;
+use crate::fleet::ControllerEvent;
 use crate::guard::{Callback, Panicked, caught};
 use crate::informer::{Informer, Route};
 use crate::name::{ClusterName, EndpointId};
@@ -55,7 +55,7 @@ pub(crate) type Property<K> = Box<dyn Fn(&K) -> Option<u64> + Send + Sync>;
 /// The kind that is reconciled.
 pub(crate) struct Primary<K: 'static> {
     number: usize,
-    inlet: Arc<Inlet>,
+    intake: Arc<Intake>,
     informer: Informer<K>,
     properties: Vec<Property<K>>,
 }
@@ -63,11 +63,11 @@ pub(crate) struct Primary<K: 'static> {
 impl<K: Send + Sync + 'static> Primary<K> {
     pub(crate) fn attach(
         number: usize,
-        inlet: Arc<Inlet>,
+        intake: Arc<Intake>,
         informer: Informer<K>,
         properties: Vec<Property<K>>,
     ) -> Arc<dyn Source> {
-        let source = Arc::new(Self { number, inlet, informer, properties });
+        let source = Arc::new(Self { number, intake, informer, properties });
         attach(&source.informer, &source);
         source
     }
@@ -80,7 +80,7 @@ impl<K: Send + Sync + 'static> Primary<K> {
                 new.is_none() || new != property(old)
             });
             counts.unwrap_or_else(|message| {
-                self.inlet.tell_panic(Callback::Predicate, key, message);
+                self.intake.notify_panic(Callback::Predicate, key, message);
                 true
             })
         })
@@ -90,7 +90,7 @@ impl<K: Send + Sync + 'static> Primary<K> {
 impl<K: Send + Sync + 'static> Source for Primary<K> {
     fn replay(&self, cluster: &ClusterName) {
         for (key, _) in self.informer.store().entries(cluster) {
-            self.inlet.push(key, Priority::Low, Reason::Engaged);
+            self.intake.push(key, Priority::Low, Reason::Engaged);
         }
     }
 
@@ -107,23 +107,23 @@ impl<K: Send + Sync + 'static> Route<K> for Primary<K> {
             _ if update.priority == Priority::Low => Reason::Listed,
             _ => Reason::Changed,
         };
-        self.inlet.push(update.key.clone(), update.priority, reason);
+        self.intake.push(update.key.clone(), update.priority, reason);
     }
 
     fn listed(&self, endpoint: &EndpointId) {
-        self.inlet.tell(News::Listed { source: self.number, endpoint: endpoint.clone() });
+        self.intake.notify(ControllerEvent::Listed { source: self.number, endpoint: endpoint.clone() });
     }
 
     fn undecodable(&self, object: &Undecodable) {
-        self.inlet.tell(News::Undecodable(object.clone()));
+        self.intake.notify(ControllerEvent::Undecodable(object.clone()));
     }
 
     fn panicked(&self, panic: &Panicked) {
-        self.inlet.tell(News::Panicked(panic.clone()));
+        self.intake.notify(ControllerEvent::Panicked(panic.clone()));
     }
 
     fn failing(&self, resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>) {
-        self.inlet.tell(News::watch_fails(resource, endpoint, error));
+        self.intake.notify(ControllerEvent::watch_fails(resource, endpoint, error));
     }
 }
 
@@ -132,21 +132,21 @@ type Map<O> = Box<dyn Fn(&Key, &O) -> Vec<Key> + Send + Sync>;
 /// Another kind, whose objects concern objects of the same cluster.
 pub(crate) struct Mapped<O: 'static> {
     number: usize,
-    inlet: Arc<Inlet>,
+    intake: Arc<Intake>,
     informer: Informer<O>,
     map: Map<O>,
 }
 
 impl<O: Send + Sync + 'static> Mapped<O> {
-    pub(crate) fn attach(number: usize, inlet: Arc<Inlet>, informer: Informer<O>, map: Map<O>) -> Arc<dyn Source> {
-        let source = Arc::new(Self { number, inlet, informer, map });
+    pub(crate) fn attach(number: usize, intake: Arc<Intake>, informer: Informer<O>, map: Map<O>) -> Arc<dyn Source> {
+        let source = Arc::new(Self { number, intake, informer, map });
         attach(&source.informer, &source);
         source
     }
 
     fn map(&self, key: &Key, object: &O) -> Vec<Key> {
         caught(|| (self.map)(key, object)).unwrap_or_else(|message| {
-            self.inlet.tell_panic(Callback::Mapper, key, message);
+            self.intake.notify_panic(Callback::Mapper, key, message);
             Vec::new()
         })
     }
@@ -156,7 +156,7 @@ impl<O: Send + Sync + 'static> Source for Mapped<O> {
     fn replay(&self, cluster: &ClusterName) {
         for (key, object) in self.informer.store().entries(cluster) {
             for concerned in self.map(&key, &object) {
-                self.inlet.push(concerned, Priority::Low, Reason::Engaged);
+                self.intake.push(concerned, Priority::Low, Reason::Engaged);
             }
         }
     }
@@ -176,24 +176,24 @@ impl<O: Send + Sync + 'static> Route<O> for Mapped<O> {
         };
         let (priority, reason) = related(update.priority);
         for key in concerned {
-            self.inlet.push(key, priority, reason);
+            self.intake.push(key, priority, reason);
         }
     }
 
     fn listed(&self, endpoint: &EndpointId) {
-        self.inlet.tell(News::Listed { source: self.number, endpoint: endpoint.clone() });
+        self.intake.notify(ControllerEvent::Listed { source: self.number, endpoint: endpoint.clone() });
     }
 
     fn undecodable(&self, object: &Undecodable) {
-        self.inlet.tell(News::Undecodable(object.clone()));
+        self.intake.notify(ControllerEvent::Undecodable(object.clone()));
     }
 
     fn panicked(&self, panic: &Panicked) {
-        self.inlet.tell(News::Panicked(panic.clone()));
+        self.intake.notify(ControllerEvent::Panicked(panic.clone()));
     }
 
     fn failing(&self, resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>) {
-        self.inlet.tell(News::watch_fails(resource, endpoint, error));
+        self.intake.notify(ControllerEvent::watch_fails(resource, endpoint, error));
     }
 }
 

@@ -16,11 +16,11 @@ use crate::cluster::Cluster;
 use crate::controller::context::Context;
 use crate::error::{Verdict, shared_cause, verdict};
 use crate::fleet::Fleet;
-use crate::guard::words;
+use crate::guard::panic_message;
 use crate::queue::{Lease, Reason};
 use crate::request::Key;
 
-/// How long a refused reconcile waits for the news that its cluster has left: servers refuse a moment before they tell.
+/// How long a refused reconcile waits for the event that its cluster has left: servers refuse requests shortly before they report that.
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// What to reconcile.
@@ -117,7 +117,7 @@ pub(crate) async fn perform<K, E>(work: Work<K, E>, task: Task<K>, lease: Lease<
     // The reconciler is called inside, so that a panic before its first await is caught as well.
     let outcome = async { work(task).await };
     let outcome = AssertUnwindSafe(outcome).catch_unwind().instrument(span.clone()).await;
-    let outcome = outcome.unwrap_or_else(|panic| Outcome::Panicked(words(&*panic)));
+    let outcome = outcome.unwrap_or_else(|panic| Outcome::Panicked(panic_message(&*panic)));
     span.record("outcome", outcome.as_str());
     Done { lease, outcome, epoch, opening, took: started.elapsed() }
 }

@@ -14,6 +14,15 @@ use super::{Coordinator, Ownership, note_drained};
 
 /// The holder of a Lease works on all clusters. The others watch all of them too, so that they can go on at once.
 ///
+/// ```no_run
+/// # use carrick_multicluster::Fleet;
+/// # use carrick_multicluster::coordination::Leader;
+/// # use carrick_multicluster::providers::KubeconfigFiles;
+/// # fn fleet(home: kube::Client) -> Fleet {
+/// Fleet::builder(KubeconfigFiles::infer()).coordinator(Leader::new(home, "my-controller")).build()
+/// # }
+/// ```
+///
 /// A leader that cannot renew its Lease begins nothing new after two thirds of the Lease's duration; what still runs must end within
 /// the last third, because another process may start then.
 #[derive(Debug)]

@@ -38,7 +38,7 @@ use super::{Coordinator, Ownership, note_drained};
 use crate::name::ClusterName;
 use member::{Done, GROUP, Member, Seen};
 use slots::slot_of;
-use view::{Step, View};
+use view::{LeaseStep, View};
 
 /// The clusters are divided into slots, and the slots among all processes of a group.
 ///
@@ -51,6 +51,16 @@ use view::{Step, View};
 ///
 /// A process that cannot renew its Lease begins nothing new after two thirds of the Lease's duration; what still runs must end within
 /// the last third, because others may start then.
+///
+/// ```no_run
+/// # use carrick_multicluster::Fleet;
+/// # use carrick_multicluster::coordination::Sharded;
+/// # use carrick_multicluster::providers::KubeconfigFiles;
+/// # fn fleet(home: kube::Client) -> Fleet {
+/// // Every replica does the same.
+/// Fleet::builder(KubeconfigFiles::infer()).coordinator(Sharded::new(home, "my-controller")).build()
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Sharded {
     member: Member,
@@ -153,7 +163,7 @@ impl Sharded {
             });
             for step in steps {
                 match step {
-                    Step::Publish { version, working } => self.publish(version, working, &rights.deadline),
+                    LeaseStep::Publish { version, working } => self.publish(version, working, &rights.deadline),
                     step => going.push(member.act(step, life, now).boxed()),
                 }
             }
@@ -173,7 +183,7 @@ impl Sharded {
                     } else if matches!(done, Done::Renewed { .. }) {
                         outage.works();
                     }
-                    self.with_view(|view| done.tell(view, &member.id, now));
+                    self.with_view(|view| done.report(view, &member.id, now));
                 }
                 Ok(()) = drained.changed() => {
                     let version = *drained.borrow_and_update();
@@ -272,19 +282,19 @@ impl List {
             Event::Begin => self.generation += 1,
             Event::Listed(object) | Event::Applied(object) => {
                 let Some(seen) = Seen::of_object(&object) else { return };
-                seen.tell(view, now);
+                seen.report(view, now);
                 self.seen.insert(object.name.clone(), (seen, self.generation));
             }
             Event::Deleted(object) => {
                 self.seen.remove(&object.name);
                 if let Some(seen) = Seen::of_object(&object) {
-                    seen.tell_gone(view, now);
+                    seen.report_gone(view, now);
                 }
             }
             Event::Synced => {
                 let generation = self.generation;
                 for (_, (seen, _)) in self.seen.extract_if(|_, (_, last)| *last < generation) {
-                    seen.tell_gone(view, now);
+                    seen.report_gone(view, now);
                 }
                 view.on_synced();
             }

@@ -12,13 +12,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::roster::Roster;
-use super::{Fleet, Inner, State};
+use super::{Fleet, FleetState, Inner};
 use crate::cluster::Cluster;
 use crate::coordination::{All, Coordinator, Ownership};
 use crate::event::FleetEvent;
-use crate::guard::words;
-use crate::informer::Habits;
-use crate::provider::{Provider, steady};
+use crate::guard::panic_message;
+use crate::informer::InformerSettings;
+use crate::provider::{Provider, guarded};
 
 const MOVE_GRACE: Duration = Duration::from_secs(5);
 /// How long a cluster keeps a client that nobody asks for.
@@ -32,13 +32,13 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 pub struct FleetBuilder {
     provider: Arc<dyn Provider>,
     coordinator: Arc<dyn Coordinator>,
-    habits: Habits,
+    settings: InformerSettings,
 }
 
 impl FleetBuilder {
     pub(super) fn new(provider: Arc<dyn Provider>) -> Self {
-        let habits = Habits { move_grace: MOVE_GRACE, quiet: false };
-        Self { provider, coordinator: Arc::new(All::default()), habits }
+        let settings = InformerSettings { move_grace: MOVE_GRACE, quiet: false };
+        Self { provider, coordinator: Arc::new(All::default()), settings }
     }
 
     /// Shares the clusters with other processes.
@@ -52,22 +52,22 @@ impl FleetBuilder {
     /// not there by then counts as deleted.
     #[must_use]
     pub fn move_grace(mut self, grace: Duration) -> Self {
-        self.habits.move_grace = grace;
+        self.settings.move_grace = grace;
         self
     }
 
-    /// Keeps failures of the provider and of watches out of the log, which otherwise has one warning for each outage: for programs that tell
-    /// of them in their own words. [`Fleet::health`], [`Fleet::subscribe`] and the streams of controllers tell them in any case.
+    /// Keeps failures of the provider and of watches out of the log, which otherwise has one warning for each outage: for programs that
+    /// report them in another way. [`Fleet::health`], [`Fleet::subscribe`] and the streams of controllers report them in any case.
     #[must_use]
     pub fn quiet(mut self) -> Self {
-        self.habits.quiet = true;
+        self.settings.quiet = true;
         self
     }
 
     /// Starts to follow the provider. Must be called inside a tokio runtime.
     pub fn build(self) -> Fleet {
         let ownership = self.coordinator.ownership();
-        let state = State {
+        let state = FleetState {
             roster: Roster::default(),
             ownership: ownership.borrow().clone(),
             informers: HashMap::new(),
@@ -81,7 +81,7 @@ impl FleetBuilder {
         let coordinator = self.coordinator;
         let inner = Arc::new(Inner {
             coordinator: coordinator.clone(),
-            habits: self.habits,
+            settings: self.settings,
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
         });
@@ -98,7 +98,7 @@ impl FleetBuilder {
 const COORDINATOR: &str = "the coordinator";
 
 async fn follow_provider(inner: Arc<Inner>, provider: Arc<dyn Provider>) {
-    let mut events = steady(provider);
+    let mut events = guarded(provider);
     while let Some(event) = events.next().await {
         inner.event(event);
     }
@@ -111,7 +111,7 @@ async fn coordinate(inner: Arc<Inner>, coordinator: Arc<dyn Coordinator>) {
         // Called inside, so that a panic before its first await is caught as well.
         let run = AssertUnwindSafe(async { coordinator.clone().run().await }).catch_unwind();
         let Err(panic) = run.await else { return };
-        let problem = format!("it panicked: {}", words(&*panic));
+        let problem = format!("it panicked: {}", panic_message(&*panic));
         let error = Error::Request { request: COORDINATOR.to_owned(), problem };
         inner.event(FleetEvent::Failing { source: COORDINATOR.into(), error });
         tokio::time::sleep(pause).await;
@@ -144,7 +144,7 @@ async fn drop_idle_clients(inner: Arc<Inner>) {
     }
 }
 
-/// Says what happens: failures to everybody, the rest to those who look closely.
+/// Logs what happens: failures as warnings, the rest for debugging.
 pub(super) fn log(event: &FleetEvent, quiet: bool) {
     match event {
         FleetEvent::EndpointUp(endpoint) => tracing::debug!(endpoint = %endpoint.id, "endpoint up"),

@@ -8,8 +8,9 @@ use crate::name::EndpointId;
 
 /// How a fleet is doing.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Health {
-    /// Whether the provider has told everything that existed at the start.
+    /// Whether the provider has reported everything that existed at the start.
     pub synced: bool,
     /// Number of engaged clusters.
     pub clusters: usize,
@@ -21,6 +22,7 @@ pub struct Health {
 
 /// How an endpoint is doing.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct EndpointHealth {
     /// Number of engaged clusters it serves.
     pub clusters: usize,

@@ -11,7 +11,7 @@ use crate::error::ClusterError;
 use crate::event::{FleetEvent, Gone};
 use crate::name::{ClusterName, EndpointId};
 
-/// How many clusters that have left are remembered, to tell them from clusters that never were.
+/// How many clusters that have left are remembered, to distinguish them from clusters that never existed.
 const REMEMBERED: usize = 1024;
 
 #[derive(Default)]
@@ -194,14 +194,14 @@ impl Roster {
 mod tests {
     use super::*;
     use crate::endpoint::ClusterKey;
-    use crate::testing::unreachable;
+    use crate::testing::unreachable_client;
 
     fn endpoint(id: &str) -> FleetEvent {
-        FleetEvent::EndpointUp(Endpoint::new(id, unreachable(), ClusterKey::KCP))
+        FleetEvent::EndpointUp(Endpoint::new(id, unreachable_client(), ClusterKey::KCP))
     }
 
     fn cluster(name: &str, endpoint: &str) -> Cluster {
-        Cluster::new(name.parse().unwrap(), endpoint.into(), unreachable())
+        Cluster::new(name.parse().unwrap(), endpoint.into(), unreachable_client())
     }
 
     fn leave(cluster: &Cluster) -> FleetEvent {

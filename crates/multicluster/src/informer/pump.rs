@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::state::{Progress, WatchState};
+use crate::deadline::after;
 use crate::endpoint::Endpoint;
-use crate::moment::after;
 
 /// A running pump; it ends when this is dropped.
 pub(super) struct Pump {

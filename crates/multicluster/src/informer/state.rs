@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// How the watch of one kind at one endpoint is doing.
 #[derive(Clone, Debug)]
 pub enum WatchState {
-    /// Nothing has been heard yet.
+    /// No answer has arrived yet.
     Connecting,
     /// The first list comes in.
     Listing,
@@ -49,7 +49,7 @@ pub(super) struct Progress {
     pub(super) lists: u64,
     /// Whether the watch is over: nothing it still says counts.
     pub(super) ended: bool,
-    /// Whether the watch has told an outage whose end it will tell too.
+    /// Whether the watch has reported an outage, whose end it will report too.
     outage: bool,
 }
 
@@ -96,7 +96,7 @@ impl Progress {
         matches!(self.state, WatchState::Failing { .. })
     }
 
-    /// The watch is opened anew, and knows nothing of outages told before.
+    /// The watch is opened again, and knows nothing of outages that were reported before.
     pub(super) fn reopened(&mut self) {
         self.outage = false;
     }
@@ -128,7 +128,7 @@ mod tests {
             progress.take(&event, Instant::now());
             assert_eq!(progress.state.as_str(), wanted, "{event:?}");
         }
-        // Opened anew, the list alone shows that all is well.
+        // Opened again, the list alone shows that all is well.
         progress.reopened();
         assert!(!progress.take(&Event::Begin, Instant::now()) && progress.take(&Event::Synced, Instant::now()));
         assert_eq!((progress.state.as_str(), progress.lists), ("live", 4));

@@ -1,10 +1,10 @@
-//! Clusters that objects of a hub cluster stand for.
+//! Clusters that objects of a hub cluster represent.
 //!
 //! ```text
-//!   watch of a kind on the hub ──▶ ready? ──▶ kubeconfig of the object ──▶ endpoint and cluster
-//!                                                │ cannot be had            ▲ another content: engaged anew
-//!                                                ▼                          │
-//!                                             Failing, tried again ─────────┘
+//!   watch of a kind on the hub ──▶ ready? ──▶ fetch the kubeconfig ──▶ endpoint and cluster
+//!                                                │ fails                ▲ another server: engaged again
+//!                                                ▼                      │
+//!                                             Failing, tried again ─────┘
 //! ```
 
 mod progress;
@@ -23,29 +23,30 @@ use futures::{FutureExt, StreamExt};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::roll::{Id, Roll};
-use super::teller::{Servers, Teller, unusable};
+use super::engagements::Engagements;
+use super::known_objects::{KnownObjects, ObjectId};
+use super::servers::{Servers, unusable};
+use crate::deadline::after;
 use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::{FleetEvent, Gone};
-use crate::guard::{caught, words};
-use crate::moment::after;
+use crate::guard::{caught, panic_message};
 use crate::name::{ClusterName, EndpointId};
 use crate::provider::Provider;
-use progress::{Progress, Step};
+use progress::{Command, Progress};
 
-/// How long the kubeconfig of one object may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to fetch one kubeconfig.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type ReadyFn<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 type KubeconfigFn<K> = Arc<dyn Fn(K, kube::Client) -> BoxFuture<'static, Result<String, BoxError>> + Send + Sync>;
 
-/// Every object of a kind on a hub cluster stands for a cluster: its kubeconfig comes from a function.
+/// Every object of a kind on a hub cluster represents a cluster, whose kubeconfig a function fetches.
 ///
-/// Clusters are called `<namespace>/<name>` after their objects, or just by name. One whose kubeconfig cannot be had or used harms
-/// nobody else: it is told with [`FleetEvent::Failing`] and tried again; the same goes for one over which a function panics. An object that was
-/// ready once stays engaged until it is deleted. A kubeconfig of another server engages it anew; other credentials for the same server, such as
-/// a token that is minted at every look, are taken over without a new list.
+/// Clusters are called `<namespace>/<name>` after their objects, or just by name. A kubeconfig that cannot be fetched or used affects no other
+/// cluster: it is reported with [`FleetEvent::Failing`] and tried again, and so is an object for which a function panics. An object that was
+/// ready once stays engaged until it is deleted. A kubeconfig for another server engages the cluster again; other credentials for the same server,
+/// such as a token that is minted for every kubeconfig, are used from then on without a new list.
 ///
 /// ```
 /// # use carrick_multicluster::providers::FromObjects;
@@ -53,7 +54,7 @@ type KubeconfigFn<K> = Arc<dyn Fn(K, kube::Client) -> BoxFuture<'static, Result<
 /// # fn provider(hub: kube::Client) -> FromObjects<DynamicObject> {
 /// let shoots = ApiResource::from_gvk(&GroupVersionKind::gvk("core.gardener.cloud", "v1beta1", "Shoot"));
 /// FromObjects::new_with(hub, &shoots, |shoot: DynamicObject, _hub| async move {
-///     let kubeconfig = shoot.data["spec"]["kubeconfig"].as_str().ok_or("there is none yet")?;
+///     let kubeconfig = shoot.data["spec"]["kubeconfig"].as_str().ok_or("it has no kubeconfig yet")?;
 ///     Ok(kubeconfig.to_owned())
 /// })
 /// .ready(|shoot: &DynamicObject| shoot.data["status"]["lastOperation"]["state"] == "Succeeded")
@@ -115,14 +116,14 @@ impl<K: kube::Resource + DeserializeOwned + 'static> FromObjects<K> {
         self
     }
 
-    /// Which objects stand for clusters that can be used.
+    /// Which objects represent clusters that can be used already; all of them unless said otherwise.
     #[must_use]
     pub fn ready(mut self, ready: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
         self.ready = Arc::new(ready);
         self
     }
 
-    /// Asks for kubeconfigs again after this long, for kubeconfigs that change without their objects.
+    /// Fetches kubeconfigs again after this long, for kubeconfigs that change without their objects.
     #[must_use]
     pub fn refresh(mut self, interval: Duration) -> Self {
         self.refresh = Some(interval.max(Duration::from_secs(1)));
@@ -160,86 +161,87 @@ impl<K> fmt::Debug for FromObjects<K> {
 impl<K: DeserializeOwned + Send + 'static> Provider for FromObjects<K> {
     fn events(&self) -> BoxStream<'static, FleetEvent> {
         let objects = watch(self.hub.clone(), self.resource.clone(), self.options.clone()).boxed();
-        let state = State {
+        let events = Events {
             provider: self.clone(),
             start: Instant::now(),
             objects,
-            asking: FuturesUnordered::new(),
-            roll: Roll::default(),
+            fetches: FuturesUnordered::new(),
+            known: KnownObjects::default(),
             progress: Progress::new(self.refresh),
-            teller: Teller::default(),
+            engagements: Engagements::default(),
             servers: Servers::default(),
-            told: VecDeque::new(),
+            pending: VecDeque::new(),
         };
-        futures::stream::unfold(state, |mut state| async move {
-            let event = state.next().await?;
-            Some((event, state))
+        futures::stream::unfold(events, |mut events| async move {
+            let event = events.next().await?;
+            Some((event, events))
         })
         .boxed()
     }
 }
 
-/// The answer to a question about an object.
-type Answer = (Id, u64, Result<Arc<str>, String>);
+/// The end of a fetch: which object, which fetch, and the kubeconfig or why there is none.
+type Fetched = (ObjectId, u64, Result<Arc<str>, String>);
 
-struct State<K> {
+/// What comes next on the stream of the provider.
+struct Events<K> {
     provider: FromObjects<K>,
     start: Instant,
     objects: BoxStream<'static, Event>,
-    asking: FuturesUnordered<BoxFuture<'static, Answer>>,
-    roll: Roll,
+    fetches: FuturesUnordered<BoxFuture<'static, Fetched>>,
+    known: KnownObjects,
     progress: Progress,
-    teller: Teller,
+    engagements: Engagements,
     servers: Servers,
-    told: VecDeque<FleetEvent>,
+    pending: VecDeque<FleetEvent>,
 }
 
-impl<K: DeserializeOwned + Send + 'static> State<K> {
+impl<K: DeserializeOwned + Send + 'static> Events<K> {
     async fn next(&mut self) -> Option<FleetEvent> {
         loop {
-            if let Some(event) = self.told.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
-            let look = self.progress.next_look().map(|at| after(self.start, at));
-            let steps = tokio::select! {
-                event = self.objects.next() => self.take_in(event?),
-                Some((id, number, answer)) = self.asking.next() => {
-                    self.progress.on_answer(&id, number, answer, self.start.elapsed())
+            let due = self.progress.next_due().map(|at| after(self.start, at));
+            let commands = tokio::select! {
+                event = self.objects.next() => self.on_event(event?),
+                Some((id, number, fetched)) = self.fetches.next() => {
+                    self.progress.on_fetched(&id, number, fetched, self.start.elapsed())
                 }
-                () = sleep_until(look) => self.progress.on_time(self.start.elapsed()),
+                () = sleep_until(due) => self.progress.on_time(self.start.elapsed()),
             };
-            for step in steps {
-                self.act(step);
+            for command in commands {
+                self.execute(command);
             }
         }
     }
 
-    fn take_in(&mut self, event: Event) -> Vec<Step> {
+    fn on_event(&mut self, event: Event) -> Vec<Command> {
         let source = || format!("{} of {}", self.provider.resource, self.provider.hub.url()).into();
         match event {
-            Event::Failing(error) => self.told.push_back(FleetEvent::Failing { source: source(), error }),
-            Event::Recovered => self.told.push_back(FleetEvent::Recovered { source: source() }),
+            Event::Failing(error) => self.pending.push_back(FleetEvent::Failing { source: source(), error }),
+            Event::Recovered => self.pending.push_back(FleetEvent::Recovered { source: source() }),
             event => {
                 let ready = self.provider.ready.clone();
-                // An object that cannot be read, or makes the function panic, is asked about anyway: that tells what is wrong with it.
+                // An object that cannot be read, or makes the function panic, counts as ready: the fetch then reports what is wrong with it.
                 let ready = |object: &Object| {
                     let answer = caught(|| object.decode::<K>().map(|object| ready(&object)));
                     !matches!(answer, Ok(Ok(false)))
                 };
-                let entries = self.roll.take_in(event);
-                return entries.into_iter().flat_map(|entry| self.progress.on_entry(entry, ready)).collect();
+                let changes = self.known.apply(event);
+                return changes.into_iter().flat_map(|change| self.progress.on_change(change, ready)).collect();
             }
         }
         Vec::new()
     }
 
-    fn act(&mut self, step: Step) {
-        match step {
-            Step::Ask { id, number, object } => {
-                let question = ask(&self.provider, &object);
-                self.asking.push(async move { (id, number, question.await) }.boxed());
+    fn execute(&mut self, command: Command) {
+        match command {
+            Command::FetchKubeconfig { id, number, object } => {
+                let fetch = fetch(&self.provider, &object);
+                self.fetches.push(async move { (id, number, fetch.await) }.boxed());
             }
-            Step::Engage { id, kubeconfig } => {
+            Command::Engage { id, kubeconfig } => {
                 let Some(name) = self.name(&id) else { return };
                 match self.servers.open(&name, &kubeconfig) {
                     // The same server with other credentials, which are in use by now.
@@ -248,52 +250,54 @@ impl<K: DeserializeOwned + Send + 'static> State<K> {
                         let (client, endpoint) = (server.client(), EndpointId::new(name.to_arc()));
                         let key = ClusterKey::Fixed(name.clone());
                         let up = Endpoint { id: endpoint.clone(), client: client.clone(), key };
-                        self.told.push_back(FleetEvent::EndpointUp(up));
-                        let engaged = self.teller.engage(name, endpoint, client, None);
-                        self.told.push_back(engaged);
+                        self.pending.push_back(FleetEvent::EndpointUp(up));
+                        let engaged = self.engagements.engage(name, endpoint, client, None);
+                        self.pending.push_back(engaged);
                     }
                     // Checked before, unless a file it names has changed in between.
                     Err(error) => {
                         let now = self.start.elapsed();
-                        if let Some(step) = self.progress.on_unusable(&id, error.to_string(), now) {
-                            self.act(step);
+                        if let Some(command) = self.progress.on_unusable(&id, error.to_string(), now) {
+                            self.execute(command);
                         }
                     }
                 }
             }
-            Step::Disengage { id } => {
+            Command::Disengage { id } => {
                 let Some(name) = self.name(&id) else { return };
                 self.servers.forget(&name);
-                if let Some(event) = self.teller.disengage(&name, Gone::Removed) {
-                    self.told.push_back(event);
-                    self.told.push_back(FleetEvent::EndpointDown(EndpointId::new(name.to_arc())));
+                if let Some(event) = self.engagements.disengage(&name, Gone::Removed) {
+                    self.pending.push_back(event);
+                    self.pending.push_back(FleetEvent::EndpointDown(EndpointId::new(name.to_arc())));
                 }
             }
-            Step::Broken { id, problem } => self.fail(&id, &problem),
-            Step::Mended { id } => self.told.push_back(FleetEvent::Recovered { source: self.shown(&id) }),
-            Step::Synced => self.told.push_back(FleetEvent::Synced),
+            Command::ReportFailing { id, problem } => self.report_failing(&id, &problem),
+            Command::ReportRecovered { id } => {
+                self.pending.push_back(FleetEvent::Recovered { source: self.description(&id) });
+            }
+            Command::ReportSynced => self.pending.push_back(FleetEvent::Synced),
         }
     }
 
-    fn fail(&mut self, id: &Id, problem: &str) {
-        let source = self.shown(id);
+    fn report_failing(&mut self, id: &ObjectId, problem: &str) {
+        let source = self.description(id);
         let error = unusable(&source, &problem);
-        self.told.push_back(FleetEvent::Failing { source, error });
+        self.pending.push_back(FleetEvent::Failing { source, error });
     }
 
-    fn name(&self, (namespace, name): &Id) -> Option<ClusterName> {
+    fn name(&self, (namespace, name): &ObjectId) -> Option<ClusterName> {
         let bare = self.provider.bare_names || namespace.is_empty();
         if bare { ClusterName::new(name.clone()).ok() } else { ClusterName::new(format!("{namespace}/{name}")).ok() }
     }
 
-    fn shown(&self, (namespace, name): &Id) -> Arc<str> {
+    fn description(&self, (namespace, name): &ObjectId) -> Arc<str> {
         let kind = &self.provider.resource.kind;
         if namespace.is_empty() { format!("{kind} {name}").into() } else { format!("{kind} {namespace}/{name}").into() }
     }
 }
 
-/// Asks for the kubeconfig of an object and sees whether it can be used.
-fn ask<K: DeserializeOwned + Send + 'static>(
+/// Fetches the kubeconfig of an object and checks whether it can be used.
+fn fetch<K: DeserializeOwned + Send + 'static>(
     provider: &FromObjects<K>,
     object: &Object,
 ) -> impl Future<Output = Result<Arc<str>, String>> + Send + 'static {
@@ -302,13 +306,14 @@ fn ask<K: DeserializeOwned + Send + 'static>(
     async move {
         let object = object.map_err(|message| format!("cannot be read: its decoder panicked: {message}"))??;
         caught(|| ready(&object))
-            .map_err(|message| format!("the function that tells whether it is ready panicked: {message}"))?;
+            .map_err(|message| format!("the function that decides whether it is ready panicked: {message}"))?;
         // Called inside, so that a panic before its first await is caught as well.
-        let question = AssertUnwindSafe(async move { kubeconfig(object, hub).await }).catch_unwind();
-        let answer = tokio::time::timeout(PATIENCE, question).await;
-        let answer = answer.map_err(|_| format!("no kubeconfig within {} s", PATIENCE.as_secs()))?;
-        let answer =
-            answer.map_err(|panic| format!("the function that gets its kubeconfig panicked: {}", words(&*panic)))?;
+        let fetch = AssertUnwindSafe(async move { kubeconfig(object, hub).await }).catch_unwind();
+        let answer = tokio::time::timeout(FETCH_TIMEOUT, fetch).await;
+        let answer = answer.map_err(|_| format!("no kubeconfig within {} s", FETCH_TIMEOUT.as_secs()))?;
+        let answer = answer.map_err(|panic| {
+            format!("the function that fetches its kubeconfig panicked: {}", panic_message(&*panic))
+        })?;
         let kubeconfig = answer.map_err(|error| error.to_string())?;
         Server::from_kubeconfig_yaml(&kubeconfig).map_err(|error| error.to_string())?;
         Ok(kubeconfig.into())

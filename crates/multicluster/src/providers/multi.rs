@@ -12,12 +12,18 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::event::FleetEvent;
-use crate::provider::{Provider, steady};
+use crate::provider::{Provider, guarded};
 use merge::Merge;
 
 /// Named providers, added and removed at any time. Cloning shares it.
 ///
-/// The clusters of each are called `<provider>#<cluster>`, their paths and endpoints likewise. Adding never waits for anybody.
+/// The clusters of each are called `<provider>#<cluster>`, their paths and endpoints likewise. Adding never waits.
+///
+/// ```
+/// # use carrick_multicluster::providers::{KubeconfigFiles, Multi, Static};
+/// let fleet = Multi::new().with("files", KubeconfigFiles::infer()).with("tests", Static::new());
+/// assert!(fleet.remove("tests"));
+/// ```
 #[derive(Clone, Default)]
 pub struct Multi {
     inner: Arc<Mutex<Inner>>,
@@ -30,6 +36,7 @@ struct Inner {
     listeners: Vec<mpsc::UnboundedSender<Change>>,
 }
 
+/// What is sent to listeners.
 #[derive(Clone)]
 enum Change {
     Added(Arc<str>, u64, Arc<dyn Provider>),
@@ -57,7 +64,7 @@ impl Multi {
         inner.next += 1;
         let id = inner.next;
         inner.providers.insert(name.clone(), (id, provider.clone()));
-        inner.tell(&Change::Added(name, id, provider));
+        inner.announce(&Change::Added(name, id, provider));
     }
 
     /// Removes a provider, and all its clusters with it. Says whether there was one.
@@ -69,11 +76,11 @@ impl Multi {
 impl Inner {
     fn remove(&mut self, name: &str) -> bool {
         let Some((id, _)) = self.providers.remove(name) else { return false };
-        self.tell(&Change::Removed(id));
+        self.announce(&Change::Removed(id));
         true
     }
 
-    fn tell(&mut self, change: &Change) {
+    fn announce(&mut self, change: &Change) {
         self.listeners.retain(|listener| listener.send(change.clone()).is_ok());
     }
 }
@@ -114,7 +121,7 @@ struct Streams {
 
 impl Streams {
     fn add(&mut self, name: &str, id: u64, provider: Arc<dyn Provider>) {
-        let (events, handle) = abortable(steady(provider).map(move |event| (id, event)));
+        let (events, handle) = abortable(guarded(provider).map(move |event| (id, event)));
         self.events.push(events.boxed());
         self.handles.insert(id, handle);
         self.merge.add(id, name);
@@ -142,21 +149,22 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
-    use super::super::teller::{idle_client, words};
+    use super::super::engagements::describe;
     use super::super::{Nop, Single, Static};
     use super::*;
+    use crate::testing::unreachable_client;
 
     async fn all(multi: Multi) -> Vec<String> {
         let events = multi.events();
         drop(multi);
-        let mut told: Vec<String> = events.map(|event| words(&event)).collect().await;
+        let mut told: Vec<String> = events.map(|event| describe(&event)).collect().await;
         told.sort();
         told
     }
 
     #[tokio::test]
     async fn clusters_bear_the_name_of_their_provider() {
-        let single = |name| Single::new(name, idle_client());
+        let single = |name| Single::new(name, unreachable_client());
         let multi = Multi::new().with("a", single("x")).with("b", single("x")).with("nothing", Nop);
         let wanted = ["engage a#x at a#x", "engage b#x at b#x", "synced", "up a#x", "up b#x"];
         assert_eq!(all(multi).await, wanted);
@@ -169,13 +177,13 @@ mod tests {
     impl Provider for Shaky {
         fn events(&self) -> BoxStream<'static, FleetEvent> {
             assert!(self.0.swap(true, std::sync::atomic::Ordering::Relaxed), "not yet");
-            Single::new("x", idle_client()).events()
+            Single::new("x", unreachable_client()).events()
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_provider_that_panics_is_asked_anew_and_the_others_do_not_notice() {
-        let multi = Multi::new().with("a", Single::new("x", idle_client())).with("b", Shaky(false.into()));
+        let multi = Multi::new().with("a", Single::new("x", unreachable_client())).with("b", Shaky(false.into()));
         let told = all(multi).await;
         let count = |event: &str| told.iter().filter(|told| *told == event).count();
         assert_eq!((count("up a#x"), count("engage a#x at a#x"), count("engage b#x at b#x")), (1, 1, 1), "{told:?}");
@@ -186,7 +194,7 @@ mod tests {
     async fn a_burst_of_providers_blocks_nobody() {
         let multi = Multi::new();
         let mut events = multi.events();
-        let client = idle_client();
+        let client = unreachable_client();
         let providers: Vec<Static> = (0..1000).map(|_| Static::new()).collect();
         for (n, provider) in providers.iter().enumerate() {
             provider.insert("x", client.clone()).unwrap();
@@ -202,17 +210,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_removed_provider_takes_its_clusters_along_and_a_replaced_one_starts_anew() {
-        let multi = Multi::new().with("a", Single::new("x", idle_client()));
+        let multi = Multi::new().with("a", Single::new("x", unreachable_client()));
         let mut events = multi.events();
         let mut told = Vec::new();
         while told.len() < 3 {
-            told.push(words(&events.next().await.unwrap()));
+            told.push(describe(&events.next().await.unwrap()));
         }
-        multi.insert("a", Single::new("y", idle_client()));
+        multi.insert("a", Single::new("y", unreachable_client()));
         assert!(multi.remove("a"));
         assert!(!multi.remove("a"));
         drop(multi);
-        told.extend(events.map(|event| words(&event)).collect::<Vec<_>>().await);
+        told.extend(events.map(|event| describe(&event)).collect::<Vec<_>>().await);
         assert_eq!(told[..5], ["up a#x", "engage a#x at a#x", "synced", "disengage a#x", "down a#x"]);
         let (ups, downs) =
             told[5..].iter().partition::<Vec<_>, _>(|event| event.starts_with("up") || event.starts_with("eng"));

@@ -1,4 +1,4 @@
-//! Namespaces that pose as clusters.
+//! Namespaces as clusters.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,8 @@ use carrick_client::{Client, Resource};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
-use super::roll::{Entry, Roll};
-use super::teller::Teller;
+use super::engagements::Engagements;
+use super::known_objects::{KnownObjects, ObjectChange};
 use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::{FleetEvent, Gone};
 use crate::name::{ClusterName, EndpointId};
@@ -17,9 +17,16 @@ use crate::provider::Provider;
 /// The endpoint, and what fails when namespaces cannot be seen.
 const SOURCE: &str = "namespaces";
 
-/// Every namespace of a cluster poses as a cluster of its own: to try things out, or where namespaces are the tenants.
+/// Treats every namespace of a cluster as a cluster of its own: to try things out, or where namespaces are the tenants.
 ///
 /// One watch per kind serves them all. The client of each is the whole cluster's, with the namespace as its default.
+///
+/// ```
+/// # use carrick_multicluster::providers::Namespaces;
+/// # fn provider(client: kube::Client) -> Namespaces {
+/// Namespaces::new(client).labels("tenant=true")
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Namespaces {
     client: Client,
@@ -46,61 +53,63 @@ impl Provider for Namespaces {
         let namespaces = watch(self.client.clone(), resource, self.options.clone()).boxed();
         let id = EndpointId::new(SOURCE);
         let up = FleetEvent::EndpointUp(Endpoint::new(&*id, self.client.clone(), ClusterKey::Namespace));
-        let state = State {
+        let events = Events {
             client: self.client.clone(),
             id,
             namespaces,
-            roll: Roll::default(),
-            teller: Teller::default(),
+            known: KnownObjects::default(),
+            engagements: Engagements::default(),
             synced: false,
-            ready: VecDeque::from([up]),
+            pending: VecDeque::from([up]),
         };
-        futures::stream::unfold(state, |mut state| async move {
-            let event = state.next().await?;
-            Some((event, state))
+        futures::stream::unfold(events, |mut events| async move {
+            let event = events.next().await?;
+            Some((event, events))
         })
         .boxed()
     }
 }
 
-struct State {
+/// What comes next on the stream of the provider.
+struct Events {
     client: Client,
     id: EndpointId,
     namespaces: BoxStream<'static, Event>,
-    roll: Roll,
-    teller: Teller,
+    known: KnownObjects,
+    engagements: Engagements,
+    /// Whether the first list was complete.
     synced: bool,
-    ready: VecDeque<FleetEvent>,
+    pending: VecDeque<FleetEvent>,
 }
 
-impl State {
+impl Events {
     async fn next(&mut self) -> Option<FleetEvent> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
             match self.namespaces.next().await? {
                 Event::Failing(error) => return Some(FleetEvent::Failing { source: SOURCE.into(), error }),
                 Event::Recovered => return Some(FleetEvent::Recovered { source: SOURCE.into() }),
                 event => {
-                    for entry in self.roll.take_in(event) {
-                        let event = self.tell(entry);
-                        self.ready.extend(event);
+                    for change in self.known.apply(event) {
+                        let event = self.on_change(change);
+                        self.pending.extend(event);
                     }
                 }
             }
         }
     }
 
-    fn tell(&mut self, entry: Entry) -> Option<FleetEvent> {
-        match entry {
-            Entry::Present(namespace) => {
-                let name = ClusterName::new(namespace.name).ok().filter(|name| !self.teller.is_engaged(name))?;
+    fn on_change(&mut self, change: ObjectChange) -> Option<FleetEvent> {
+        match change {
+            ObjectChange::Present(namespace) => {
+                let name = ClusterName::new(namespace.name).ok().filter(|name| !self.engagements.is_engaged(name))?;
                 let client = self.client.with_default_namespace(&name);
-                Some(self.teller.engage(name, self.id.clone(), client, None))
+                Some(self.engagements.engage(name, self.id.clone(), client, None))
             }
-            Entry::Gone((_, name)) => self.teller.disengage(&ClusterName::new(name).ok()?, Gone::Removed),
-            Entry::Complete => (!std::mem::replace(&mut self.synced, true)).then_some(FleetEvent::Synced),
+            ObjectChange::Gone((_, name)) => self.engagements.disengage(&ClusterName::new(name).ok()?, Gone::Removed),
+            ObjectChange::Complete => (!std::mem::replace(&mut self.synced, true)).then_some(FleetEvent::Synced),
         }
     }
 }

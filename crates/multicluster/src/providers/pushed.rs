@@ -9,40 +9,54 @@ use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::teller::Teller;
+use super::engagements::Engagements;
 use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::{FleetEvent, Gone};
 use crate::name::{ClusterName, EmptyName, EndpointId};
 use crate::provider::Provider;
 
-/// Clusters that code adds and removes: for tests, and for those who know their clusters better than any provider. Cloning shares it.
+/// Clusters that code adds and removes: for tests, and for programs that know their clusters better than any provider. Cloning shares it.
 ///
-/// Nothing here waits for anybody.
+/// No method waits for anything.
+///
+/// ```
+/// # use carrick_multicluster::providers::Static;
+/// # fn example(first: kube::Client, second: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let clusters = Static::new();
+/// clusters.insert("first", first)?;
+/// clusters.insert("second", second)?;
+/// // Controllers on a clone of it stop working on the cluster.
+/// assert!(clusters.remove("first"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Static {
-    board: Arc<Mutex<Board>>,
+    inventory: Arc<Mutex<Inventory>>,
 }
 
+/// What there is, and who wants to know.
 #[derive(Debug, Default)]
-struct Board {
+struct Inventory {
     endpoints: BTreeMap<EndpointId, Endpoint>,
-    clusters: BTreeMap<ClusterName, Place>,
+    clusters: BTreeMap<ClusterName, Location>,
     listeners: Vec<mpsc::UnboundedSender<Change>>,
 }
 
 /// Where a cluster is.
 #[derive(Clone, Debug)]
-struct Place {
+struct Location {
     endpoint: EndpointId,
     client: Client,
     path: Option<Arc<str>>,
 }
 
+/// What is sent to listeners.
 #[derive(Clone)]
 enum Change {
     Up(Endpoint),
     Down(EndpointId),
-    Engage(ClusterName, Place),
+    Engage(ClusterName, Location),
     Disengage(ClusterName, Gone),
     /// Something that needs no epoch.
     Other(FleetEvent),
@@ -54,94 +68,98 @@ impl Static {
         Self::default()
     }
 
-    /// Adds a cluster with an API server of its own. One of that name is replaced: engaged anew with this client.
+    /// Adds a cluster with an API server of its own. One of that name is replaced: engaged again with this client.
     pub fn insert(&self, name: &str, client: impl Into<Client>) -> Result<(), EmptyName> {
         let (cluster, client) = (ClusterName::new(name)?, client.into());
         let key = ClusterKey::Fixed(cluster.clone());
         let endpoint = Endpoint { id: EndpointId::new(cluster.to_arc()), client: client.clone(), key };
-        let place = Place { endpoint: endpoint.id.clone(), client, path: None };
-        let mut board = self.board.lock();
-        board.up(endpoint);
-        board.engage(cluster, place);
+        let location = Location { endpoint: endpoint.id.clone(), client, path: None };
+        let mut inventory = self.inventory.lock();
+        inventory.up(endpoint);
+        inventory.engage(cluster, location);
         Ok(())
     }
 
-    /// Removes a cluster, and its endpoint if it was added with [`Static::insert`]. Says whether there was one.
+    /// Removes a cluster, and its endpoint if it was added with [`Static::insert`]. Returns whether there was one.
     pub fn remove(&self, name: &str) -> bool {
-        let mut board = self.board.lock();
-        let Some((name, place)) = board.clusters.remove_entry(name) else { return false };
-        board.tell(&Change::Disengage(name.clone(), Gone::Removed));
+        let mut inventory = self.inventory.lock();
+        let Some((name, location)) = inventory.clusters.remove_entry(name) else { return false };
+        inventory.announce(&Change::Disengage(name.clone(), Gone::Removed));
         let own = |endpoint: &Endpoint| matches!(&endpoint.key, ClusterKey::Fixed(fixed) if *fixed == name);
-        if board.endpoints.get(&place.endpoint).is_some_and(own) {
-            board.down(&place.endpoint);
+        if inventory.endpoints.get(&location.endpoint).is_some_and(own) {
+            inventory.down(&location.endpoint);
         }
         true
     }
 
     /// Adds an endpoint that serves any number of clusters, or replaces the one of that id.
     pub fn insert_endpoint(&self, endpoint: Endpoint) {
-        self.board.lock().up(endpoint);
+        self.inventory.lock().up(endpoint);
     }
 
     /// Removes an endpoint and the clusters that are there.
     pub fn remove_endpoint(&self, id: &EndpointId) {
-        let mut board = self.board.lock();
-        let here: Vec<ClusterName> =
-            board.clusters.iter().filter(|(_, place)| place.endpoint == *id).map(|(name, _)| name.clone()).collect();
+        let mut inventory = self.inventory.lock();
+        let here: Vec<ClusterName> = inventory
+            .clusters
+            .iter()
+            .filter(|(_, location)| location.endpoint == *id)
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in here {
-            board.clusters.remove(&name);
-            board.tell(&Change::Disengage(name, Gone::EndpointDown));
+            inventory.clusters.remove(&name);
+            inventory.announce(&Change::Disengage(name, Gone::EndpointDown));
         }
-        board.down(id);
+        inventory.down(id);
     }
 
-    /// Engages a cluster at an endpoint; one that is engaged already is engaged anew.
+    /// Engages a cluster at an endpoint; one that is engaged already is engaged again.
     pub fn engage(&self, name: &str, endpoint: &EndpointId, client: impl Into<Client>) -> Result<(), EmptyName> {
-        let place = Place { endpoint: endpoint.clone(), client: client.into(), path: None };
-        self.board.lock().engage(ClusterName::new(name)?, place);
+        let location = Location { endpoint: endpoint.clone(), client: client.into(), path: None };
+        self.inventory.lock().engage(ClusterName::new(name)?, location);
         Ok(())
     }
 
     /// Gives a cluster a path to be found by.
     pub fn set_path(&self, name: &str, path: &str) {
-        let mut board = self.board.lock();
-        let Some((name, _)) = board.clusters.get_key_value(name) else { return };
+        let mut inventory = self.inventory.lock();
+        let Some((name, _)) = inventory.clusters.get_key_value(name) else { return };
         let (name, path): (_, Arc<str>) = (name.clone(), path.into());
-        if let Some(place) = board.clusters.get_mut(&name) {
-            place.path = Some(path.clone());
+        if let Some(location) = inventory.clusters.get_mut(&name) {
+            location.path = Some(path.clone());
         }
-        board.tell(&Change::Other(FleetEvent::Path { name, path }));
+        inventory.announce(&Change::Other(FleetEvent::Path { name, path }));
     }
 
-    /// Says that a source cannot be seen.
+    /// Reports that the provider cannot see changes of a source: see [`FleetEvent::Failing`].
     pub fn fail(&self, source: &str, error: Error) {
-        self.board.lock().tell(&Change::Other(FleetEvent::Failing { source: source.into(), error }));
+        self.inventory.lock().announce(&Change::Other(FleetEvent::Failing { source: source.into(), error }));
     }
 
-    /// Says that a source can be seen again.
+    /// Reports that a source can be seen again: see [`FleetEvent::Recovered`].
     pub fn recover(&self, source: &str) {
-        self.board.lock().tell(&Change::Other(FleetEvent::Recovered { source: source.into() }));
+        self.inventory.lock().announce(&Change::Other(FleetEvent::Recovered { source: source.into() }));
     }
 }
 
-impl Board {
+impl Inventory {
     fn up(&mut self, endpoint: Endpoint) {
         self.endpoints.insert(endpoint.id.clone(), endpoint.clone());
-        self.tell(&Change::Up(endpoint));
+        self.announce(&Change::Up(endpoint));
     }
 
     fn down(&mut self, id: &EndpointId) {
         if self.endpoints.remove(id).is_some() {
-            self.tell(&Change::Down(id.clone()));
+            self.announce(&Change::Down(id.clone()));
         }
     }
 
-    fn engage(&mut self, name: ClusterName, place: Place) {
-        self.clusters.insert(name.clone(), place.clone());
-        self.tell(&Change::Engage(name, place));
+    fn engage(&mut self, name: ClusterName, location: Location) {
+        self.clusters.insert(name.clone(), location.clone());
+        self.announce(&Change::Engage(name, location));
     }
 
-    fn tell(&mut self, change: &Change) {
+    fn announce(&mut self, change: &Change) {
         self.listeners.retain(|listener| listener.send(change.clone()).is_ok());
     }
 }
@@ -149,61 +167,66 @@ impl Board {
 impl Provider for Static {
     fn events(&self) -> BoxStream<'static, FleetEvent> {
         let (listener, changes) = mpsc::unbounded_channel();
-        let mut board = self.board.lock();
-        let endpoints = board.endpoints.values().cloned().map(Change::Up);
-        let clusters = board.clusters.iter().map(|(name, place)| Change::Engage(name.clone(), place.clone()));
+        let mut inventory = self.inventory.lock();
+        let endpoints = inventory.endpoints.values().cloned().map(Change::Up);
+        let clusters = inventory.clusters.iter().map(|(name, location)| Change::Engage(name.clone(), location.clone()));
         let synced = Change::Other(FleetEvent::Synced);
         let now: Vec<Change> = endpoints.chain(clusters).chain([synced]).collect();
-        board.listeners.push(listener);
+        inventory.listeners.push(listener);
         let later = futures::stream::unfold(changes, |mut changes| async move {
             let change = changes.recv().await?;
             Some((change, changes))
         });
-        let mut teller = Teller::default();
-        let tell = move |change| match change {
+        let mut engagements = Engagements::default();
+        let mut to_event = move |change| match change {
             Change::Up(endpoint) => Some(FleetEvent::EndpointUp(endpoint)),
             Change::Down(id) => Some(FleetEvent::EndpointDown(id)),
-            Change::Engage(name, place) => Some(teller.engage(name, place.endpoint, place.client, place.path)),
-            Change::Disengage(name, why) => teller.disengage(&name, why),
+            Change::Engage(name, location) => {
+                Some(engagements.engage(name, location.endpoint, location.client, location.path))
+            }
+            Change::Disengage(name, why) => engagements.disengage(&name, why),
             Change::Other(event) => Some(event),
         };
-        let mut tell = tell;
-        futures::stream::iter(now).chain(later).filter_map(move |change| futures::future::ready(tell(change))).boxed()
+        futures::stream::iter(now)
+            .chain(later)
+            .filter_map(move |change| futures::future::ready(to_event(change)))
+            .boxed()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::teller::{idle_client, words};
+    use super::super::engagements::describe;
     use super::*;
+    use crate::testing::unreachable_client;
 
     #[tokio::test]
     async fn every_listener_hears_what_is_there_and_what_changes() {
         let pushed = Static::new();
-        pushed.insert("a", idle_client()).unwrap();
+        pushed.insert("a", unreachable_client()).unwrap();
         let early = pushed.events();
-        pushed.insert_endpoint(Endpoint::new("shard", idle_client(), ClusterKey::KCP));
-        pushed.engage("b", &"shard".into(), idle_client()).unwrap();
+        pushed.insert_endpoint(Endpoint::new("shard", unreachable_client(), ClusterKey::KCP));
+        pushed.engage("b", &"shard".into(), unreachable_client()).unwrap();
         pushed.set_path("b", "root:b");
         assert!(pushed.remove("a"));
         assert!(!pushed.remove("a"));
         let late = pushed.events();
         pushed.remove_endpoint(&"shard".into());
         drop(pushed);
-        let early: Vec<String> = early.map(|event| words(&event)).collect().await;
+        let early: Vec<String> = early.map(|event| describe(&event)).collect().await;
         let both = ["up shard", "engage b at shard", "path b root:b", "disengage a", "down a"];
         let end = ["disengage b", "down shard"];
         assert_eq!(early, [&["up a", "engage a at a", "synced"][..], &both, &end].concat());
-        let late: Vec<String> = late.map(|event| words(&event)).collect().await;
+        let late: Vec<String> = late.map(|event| describe(&event)).collect().await;
         assert_eq!(late, [&["up shard", "engage b at shard path root:b", "synced"][..], &end].concat());
     }
 
     #[tokio::test]
     async fn a_cluster_inserted_again_is_engaged_anew() {
         let pushed = Static::new();
-        pushed.insert("a", idle_client()).unwrap();
+        pushed.insert("a", unreachable_client()).unwrap();
         let events = pushed.events();
-        pushed.insert("a", idle_client()).unwrap();
+        pushed.insert("a", unreachable_client()).unwrap();
         pushed.remove("a");
         drop(pushed);
         let epochs: Vec<u64> = events

@@ -14,6 +14,13 @@ use crate::provider::Provider;
 /// Every labelled Secret of a namespace holds the kubeconfig of a cluster, which is called like the Secret.
 ///
 /// Label and key are those of multicluster-runtime: `sigs.k8s.io/multicluster-runtime-kubeconfig=true` and `kubeconfig`.
+///
+/// ```
+/// # use carrick_multicluster::providers::KubeconfigSecrets;
+/// # fn provider(hub: kube::Client) -> KubeconfigSecrets {
+/// KubeconfigSecrets::new(hub, "fleet").labels("fleet=production").key("config")
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct KubeconfigSecrets {
     hub: Client,

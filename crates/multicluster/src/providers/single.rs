@@ -4,13 +4,21 @@ use carrick_client::Client;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
-use super::teller::Teller;
+use super::engagements::Engagements;
 use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::FleetEvent;
 use crate::name::{ClusterName, EmptyName, EndpointId};
 use crate::provider::Provider;
 
 /// One cluster that is always there, such as the one the process runs in.
+///
+/// ```
+/// # use carrick_multicluster::providers::{KubeconfigSecrets, Multi, Single};
+/// # fn provider(client: kube::Client) -> Multi {
+/// // The management cluster and those whose kubeconfigs are stored there.
+/// Multi::new().with("host", Single::new("local", client.clone())).with("fleet", KubeconfigSecrets::new(client, "fleet"))
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Single {
     name: Result<ClusterName, EmptyName>,
@@ -34,7 +42,7 @@ impl Provider for Single {
                 client: self.client.clone(),
                 key: ClusterKey::Fixed(name.clone()),
             }));
-            events.push(Teller::default().engage(name, id, self.client.clone(), None));
+            events.push(Engagements::default().engage(name, id, self.client.clone(), None));
         }
         events.push(FleetEvent::Synced);
         futures::stream::iter(events).boxed()
@@ -53,22 +61,23 @@ impl Provider for Nop {
 
 #[cfg(test)]
 mod tests {
-    use super::super::teller::{idle_client, words};
+    use super::super::engagements::describe;
     use super::*;
+    use crate::testing::unreachable_client;
 
     #[tokio::test]
     async fn a_single_cluster_is_there_from_the_start() {
-        let single = Single::new("local", idle_client());
+        let single = Single::new("local", unreachable_client());
         for _ in 0..2 {
-            let told: Vec<String> = single.events().map(|event| words(&event)).collect().await;
+            let told: Vec<String> = single.events().map(|event| describe(&event)).collect().await;
             assert_eq!(told, ["up local", "engage local at local", "synced"]);
         }
     }
 
     #[tokio::test]
     async fn nothing_is_complete_at_once() {
-        for provider in [Box::new(Nop) as Box<dyn Provider>, Box::new(Single::new("", idle_client()))] {
-            let told: Vec<String> = provider.events().map(|event| words(&event)).collect().await;
+        for provider in [Box::new(Nop) as Box<dyn Provider>, Box::new(Single::new("", unreachable_client()))] {
+            let told: Vec<String> = provider.events().map(|event| describe(&event)).collect().await;
             assert_eq!(told, ["synced"]);
         }
     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{End, QueueConfig, QueueStats, Reason};
-use crate::moment::after;
+use crate::deadline::after;
 use crate::name::ClusterName;
 use crate::priority::Priority;
 use crate::request::HasCluster;
 
-/// When a timer fires; the number keeps timers of the same instant apart and tells older from newer ones.
+/// When a timer fires; the number distinguishes timers of the same instant, and older from newer ones.
 type Timer = (Instant, u64);
 
 /// How many keys of each priority are handed out in one round, while all have some.
@@ -31,7 +31,7 @@ const FOLLOWERS: usize = 4;
 /// How many clusters that were idle go first before a busy one has its turn again.
 const FRESH_IN_A_ROW: u32 = 8;
 
-pub(super) struct State<K> {
+pub(super) struct QueueState<K> {
     config: QueueConfig,
     lanes: HashMap<ClusterName, Lane<K>>,
     /// For each priority the lanes that have waiting keys and may run more, in the order of their turns.
@@ -82,7 +82,7 @@ struct Lane<K> {
     waiting: [VecDeque<(u64, K)>; 3],
     /// Whether the lane has a turn for each priority.
     has_turn: [bool; 3],
-    entries: HashMap<K, Entry>,
+    entries: HashMap<K, KeyState>,
     queued: usize,
     running: usize,
 }
@@ -114,7 +114,7 @@ struct Wait {
 }
 
 /// What is known about a key. Keys about which nothing is known have none.
-struct Entry {
+struct KeyState {
     phase: Phase,
     timers: Vec<Timer>,
     failures: u32,
@@ -162,7 +162,7 @@ pub(super) struct Run<K> {
     started: u64,
 }
 
-impl<K: HasCluster + Eq + Hash + Clone> State<K> {
+impl<K: HasCluster + Eq + Hash + Clone> QueueState<K> {
     pub(super) fn new(config: QueueConfig) -> Self {
         Self {
             config,
@@ -378,7 +378,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
 
     /// Since when the key waits that waits longest.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        let waiting = |entry: &Entry| match entry.phase {
+        let waiting = |entry: &KeyState| match entry.phase {
             Phase::Queued { trigger, .. } => Some(trigger.since),
             Phase::Idle | Phase::Running | Phase::Dirty { .. } => None,
         };
@@ -399,7 +399,7 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         all
     }
 
-    /// Whose turn it is among those that have any; shares are dealt anew when they are used up.
+    /// Whose turn it is among those that have any; new shares are dealt when they are used up.
     fn pick(&mut self, lowest: Priority) -> Option<Priority> {
         let ready = |p: &Priority| *p <= lowest && !self.turns[p.index()].is_empty();
         let with_credit = |p: &Priority| ready(p) && self.credit[p.index()] > 0;
@@ -516,14 +516,14 @@ impl<K: HasCluster + Eq + Hash + Clone> State<K> {
         })
     }
 
-    fn entry(&mut self, key: &K) -> &mut Entry {
+    fn entry(&mut self, key: &K) -> &mut KeyState {
         self.lane(key.cluster()).entries.entry(key.clone()).or_default()
     }
 
     /// Drops the entry of a key about which nothing is left to know.
     fn tidy(&mut self, key: &K) {
         let Some(lane) = self.lanes.get_mut(key.cluster()) else { return };
-        let idle = |entry: &Entry| {
+        let idle = |entry: &KeyState| {
             let waits = !entry.timers.is_empty() || entry.wait.is_some();
             matches!(entry.phase, Phase::Idle) && !waits && entry.failures == 0
         };
@@ -566,7 +566,7 @@ impl<K: Eq + Hash + Clone> Lane<K> {
     }
 }
 
-impl Default for Entry {
+impl Default for KeyState {
     fn default() -> Self {
         Self { phase: Phase::Idle, timers: Vec::new(), failures: 0, wait: None }
     }

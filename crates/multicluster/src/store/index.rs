@@ -10,14 +10,14 @@ use crate::request::Key;
 pub(super) type Values<K> = dyn Fn(&K) -> Vec<String> + Send + Sync;
 
 /// An object with a value: a hash of the value, then its cluster, namespace and name.
-pub(super) type Entry = (u64, [Arc<str>; 3]);
+pub(super) type IndexEntry = (u64, [Arc<str>; 3]);
 
 /// Objects by value and cluster.
 pub(super) struct Index<K> {
     values: Box<Values<K>>,
     // One set in order: maps of maps of sets take several times the room, as most values have one object. Values can be had from the
     // objects, so their hashes do.
-    entries: BTreeSet<Entry>,
+    entries: BTreeSet<IndexEntry>,
 }
 
 impl<K> Index<K> {
@@ -51,10 +51,11 @@ impl<K> Index<K> {
         &'a self,
         value: &str,
         cluster: Option<&'a str>,
-    ) -> impl Iterator<Item = &'a Entry> + use<'a, K> {
+    ) -> impl Iterator<Item = &'a IndexEntry> + use<'a, K> {
         let hash = hash(value);
-        let first: Entry = (hash, [cluster.unwrap_or_default(), "", ""].map(Arc::from));
-        let is_wanted = move |(found, [of, ..]): &&Entry| *found == hash && cluster.is_none_or(|name| **of == *name);
+        let first: IndexEntry = (hash, [cluster.unwrap_or_default(), "", ""].map(Arc::from));
+        let is_wanted =
+            move |(found, [of, ..]): &&IndexEntry| *found == hash && cluster.is_none_or(|name| **of == *name);
         self.entries.range(first..).take_while(is_wanted)
     }
 
@@ -64,7 +65,7 @@ impl<K> Index<K> {
     }
 }
 
-fn entry(value: &str, key: &Key) -> Entry {
+fn entry(value: &str, key: &Key) -> IndexEntry {
     (hash(value), [key.cluster.to_arc(), key.namespace.clone(), key.name.clone()])
 }
 

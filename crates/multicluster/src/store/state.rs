@@ -17,7 +17,7 @@ use crate::request::Key;
 /// Endpoints are known by a small number inside the store: there is one per object.
 type Slot = u32;
 
-pub(super) struct State<K> {
+pub(super) struct StoreState<K> {
     clusters: HashMap<ClusterName, Members<K>>,
     /// Where clusters have settled.
     homes: HashMap<ClusterName, Home>,
@@ -74,7 +74,7 @@ struct Endpoint {
     synced: bool,
 }
 
-impl<K> Default for State<K> {
+impl<K> Default for StoreState<K> {
     fn default() -> Self {
         Self {
             clusters: HashMap::new(),
@@ -91,7 +91,7 @@ impl<K> Default for State<K> {
     }
 }
 
-impl<K> State<K> {
+impl<K> StoreState<K> {
     /// A list of an endpoint begins.
     pub(super) fn begin(&mut self, endpoint: &EndpointId) {
         self.endpoint(endpoint).list += 1;
@@ -442,7 +442,7 @@ mod tests {
     use serde_json::json;
 
     /// The list of an endpoint: an object of each of these clusters.
-    fn list(state: &mut State<()>, endpoint: &EndpointId, clusters: &[String]) -> usize {
+    fn list(state: &mut StoreState<()>, endpoint: &EndpointId, clusters: &[String]) -> usize {
         state.begin(endpoint);
         for cluster in clusters {
             let object = Object::from_value(&json!({"metadata": {"name": "x", "uid": cluster}})).unwrap();
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_finished_list_looks_at_nothing_but_what_its_endpoint_has_to_do_with() {
-        let mut state = State::default();
+        let mut state = StoreState::default();
         let endpoint = |number: usize| EndpointId::from(&*format!("e{number}"));
         let cluster = |number: usize| [format!("c{number}")];
         for number in 0..1_000 {
@@ -475,7 +475,7 @@ mod tests {
 
     #[test]
     fn nothing_is_remembered_about_endpoints_without_clusters() {
-        let mut state = State::default();
+        let mut state = StoreState::default();
         let (a, b) = (EndpointId::from("a"), EndpointId::from("b"));
         let c = "c".parse().unwrap();
         state.settle(&c, &a);

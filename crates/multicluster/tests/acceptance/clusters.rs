@@ -8,14 +8,14 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::runtime::watcher;
 
-use crate::fake::{Fake, Requests};
 use crate::world::{Script, Words, data, eventually, poll};
+use carrick_multicluster::testing::FakeEndpoint;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_clusters_cost_one_list_and_one_watch_per_kind_and_endpoint() {
     const CLUSTERS: usize = 500;
     const OBJECTS: usize = 20;
-    let fakes = [Fake::default(), Fake::default()];
+    let fakes = [FakeEndpoint::default(), FakeEndpoint::default()];
     let script = Script::default();
     for (number, fake) in fakes.iter().enumerate() {
         script.up(&number.to_string(), fake);
@@ -49,7 +49,8 @@ async fn a_thousand_clusters_cost_one_list_and_one_watch_per_kind_and_endpoint()
         seen.hear_many(2 * CLUSTERS * OBJECTS).await;
     }
     for fake in &fakes {
-        assert_eq!(fake.requests("configmaps"), Requests { lists: 1, watches: 1 });
+        let requests = fake.requests("configmaps");
+        assert_eq!((requests.lists, requests.watches), (1, 1));
     }
     // A new cluster costs only its own objects.
     for seen in &seen {
@@ -65,7 +66,8 @@ async fn a_thousand_clusters_cost_one_list_and_one_watch_per_kind_and_endpoint()
         seen.hear_many(2).await;
         assert_eq!(seen.sorted(), ["late/one", "late/two"]);
     }
-    assert_eq!(fakes[0].requests("configmaps"), Requests { lists: 1, watches: 1 });
+    let requests = fakes[0].requests("configmaps");
+    assert_eq!((requests.lists, requests.watches), (1, 1));
     assert_eq!(fleet.clusters().len(), 2 * CLUSTERS + 1);
     let health = fleet.health();
     assert!(health.is_live() && health.clusters == 2 * CLUSTERS + 1, "{health}");
@@ -74,7 +76,7 @@ async fn a_thousand_clusters_cost_one_list_and_one_watch_per_kind_and_endpoint()
 
 #[tokio::test]
 async fn objects_of_the_same_name_in_many_clusters_are_many_objects() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     let names = ["a", "b", "c"];
     for cluster in names {
         fake.put("configmaps", cluster, "default", "same", &data(cluster));
@@ -100,7 +102,7 @@ async fn objects_of_the_same_name_in_many_clusters_are_many_objects() {
 
 #[tokio::test]
 async fn disengaging_purges_and_drains_without_a_word_of_complaint() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for number in 0..50 {
         fake.put("configmaps", "leaving", "default", &format!("o{number}"), &data("x"));
     }

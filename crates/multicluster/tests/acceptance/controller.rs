@@ -15,8 +15,8 @@ use kube::{Api, ResourceExt};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
-use crate::fake::{Fake, Requests};
 use crate::world::{Script, Words, data, eventually, poll};
+use carrick_multicluster::testing::{FakeEndpoint, RequestCounts};
 
 #[derive(Debug, thiserror::Error)]
 enum Failure {
@@ -32,8 +32,8 @@ fn config() -> watcher::Config {
     watcher::Config::default()
 }
 
-fn one_object(cluster: &str) -> (Fake, Script) {
-    let fake = Fake::default();
+fn one_object(cluster: &str) -> (FakeEndpoint, Script) {
+    let fake = FakeEndpoint::default();
     fake.put("configmaps", cluster, "default", "x", &data("x"));
     let script = Script::with("e", &fake, &[cluster]);
     (fake, script)
@@ -142,7 +142,7 @@ async fn an_unchanged_reconciler_of_kube_runs_in_every_cluster_with_its_client()
     fn error_policy(_: Arc<ConfigMap>, _: &kube::Error, _: Arc<Ctx>) -> KubeAction {
         KubeAction::requeue(Duration::from_secs(5))
     }
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for cluster in ["a", "b"] {
         for name in ["x", "y"] {
             fake.put("configmaps", cluster, "default", name, &data("x"));
@@ -180,7 +180,7 @@ impl Coordinator for Manual {
 
 #[tokio::test]
 async fn a_cluster_is_handed_over_only_after_its_work_has_ended() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for cluster in ["a", "b"] {
         fake.put("configmaps", cluster, "default", "x", &data("x"));
     }
@@ -215,7 +215,7 @@ async fn a_cluster_is_handed_over_only_after_its_work_has_ended() {
 
 #[tokio::test]
 async fn a_graceful_shutdown_starts_nothing_new_and_lets_work_end() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for name in ["x", "y"] {
         fake.put("configmaps", "c", "default", name, &data("x"));
     }
@@ -282,7 +282,7 @@ type Shared = (Words, Arc<AtomicBool>);
 
 #[tokio::test]
 async fn deletions_outlast_a_hand_over() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for name in ["failed", "unseen", "back"] {
         fake.put("configmaps", "a", "default", name, &data("x"));
     }
@@ -317,7 +317,7 @@ async fn deletions_outlast_a_hand_over() {
 
 #[tokio::test]
 async fn clusters_of_others_are_not_watched_where_each_has_its_own_endpoint() {
-    let (a, b) = (Fake::default(), Fake::default());
+    let (a, b) = (FakeEndpoint::default(), FakeEndpoint::default());
     a.put("configmaps", "a", "default", "x", &data("x"));
     b.put("configmaps", "b", "default", "x", &data("x"));
     let script = Script::default();
@@ -335,7 +335,7 @@ async fn clusters_of_others_are_not_watched_where_each_has_its_own_endpoint() {
     seen.hear("+a/x").await;
     a.put("configmaps", "a", "default", "y", &data("x"));
     seen.hear("+a/y").await;
-    assert_eq!(b.requests("configmaps"), Requests::default(), "another process watches that");
+    assert_eq!(b.requests("configmaps"), RequestCounts::default(), "another process watches that");
     let informer = fleet.informer::<ConfigMap>(config());
     // Handed over: the one is read, the other is let go as soon as nothing runs there.
     seen.take();
@@ -356,7 +356,7 @@ async fn clusters_of_others_are_not_watched_where_each_has_its_own_endpoint() {
 #[tokio::test]
 async fn failures_of_providers_reach_the_stream_once_per_outage() {
     let (_fake, script) = one_object("c");
-    let (other, seen) = (Script::with("o", &Fake::default(), &["o"]), Words::default());
+    let (other, seen) = (Script::with("o", &FakeEndpoint::default(), &["o"]), Words::default());
     let reconcile = |_: Arc<ConfigMap>, context: Context<Words>| async move {
         context.data.say("seen");
         Ok::<_, Failure>(Action::await_change())
@@ -379,7 +379,7 @@ async fn failures_of_providers_reach_the_stream_once_per_outage() {
 
 #[tokio::test]
 async fn a_shutdown_waits_for_what_runs_and_reports_what_it_aborts() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for name in ["hangs", "ends"] {
         fake.put("configmaps", "c", "default", name, &data("x"));
     }

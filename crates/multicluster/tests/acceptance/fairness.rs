@@ -9,12 +9,14 @@ use kube::ResourceExt;
 use kube::runtime::watcher;
 use tokio::sync::Semaphore;
 
-use crate::fake::Fake;
 use crate::world::{Script, Words, data, eventually, poll};
+use carrick_multicluster::testing::FakeEndpoint;
 
 /// Starts a controller over a cluster with ten thousand objects, each of which waits for a permit.
-async fn busy(concurrency: usize) -> (Fake, Words, Arc<Semaphore>, carrick_multicluster::FleetStore<ConfigMap>) {
-    let fake = Fake::default();
+async fn busy(
+    concurrency: usize,
+) -> (FakeEndpoint, Words, Arc<Semaphore>, carrick_multicluster::FleetStore<ConfigMap>) {
+    let fake = FakeEndpoint::default();
     for number in 0..10_000 {
         fake.put("configmaps", "busy", "default", &format!("o{number}"), &data("x"));
     }

@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::runtime::watcher;
 
-use crate::fake::Fake;
 use crate::world::{Script, Words, data, eventually, poll};
+use carrick_multicluster::testing::FakeEndpoint;
 
 #[tokio::test]
 async fn the_numbers_tell_what_happens() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for name in ["good", "bad"] {
         fake.put("configmaps", "c", "default", name, &data("x"));
     }

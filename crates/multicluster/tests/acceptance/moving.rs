@@ -8,12 +8,12 @@ use carrick_multicluster::{Action, Cluster, Context, Fleet, FleetEvent, MultiClu
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher;
 
-use crate::fake::Fake;
 use crate::world::{Script, Words, data, eventually, poll};
+use carrick_multicluster::testing::FakeEndpoint;
 
 struct World {
-    old: Fake,
-    new: Fake,
+    old: FakeEndpoint,
+    new: FakeEndpoint,
     script: Script,
     cluster: Cluster,
     fleet: Fleet,
@@ -28,7 +28,7 @@ async fn settled() -> World {
 
 /// The same, in a fleet that gives moving objects some time.
 async fn settled_with(grace: Duration) -> World {
-    let (old, new) = (Fake::default(), Fake::default());
+    let (old, new) = (FakeEndpoint::default(), FakeEndpoint::default());
     let script = Script::default();
     script.up("old", &old);
     script.up("new", &new);
@@ -128,7 +128,7 @@ async fn what_was_deleted_on_the_way_is_told_once_the_new_endpoint_is_listed() {
 
 #[tokio::test]
 async fn work_that_the_old_endpoint_refuses_after_a_move_is_done_again_at_the_new_one() {
-    let (old, new) = (Fake::default(), Fake::default());
+    let (old, new) = (FakeEndpoint::default(), FakeEndpoint::default());
     for fake in [&old, &new] {
         fake.put("configmaps", "c", "default", "x", &data("1"));
     }

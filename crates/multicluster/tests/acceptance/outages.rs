@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher;
 use serde_json::json;
 
-use crate::fake::Fake;
 use crate::world::{Script, Words, data, eventually, poll};
+use carrick_multicluster::testing::FakeEndpoint;
 
 /// Says `+` for an object that is there and `-` for one that is not.
 async fn keyed(
@@ -29,7 +29,7 @@ fn policy(_: Request<ConfigMap>, error: &Infallible, _: Context<Words>) -> Actio
 
 #[tokio::test]
 async fn deletions_that_a_broken_watch_missed_reach_the_reconciler() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for number in 0..5 {
         fake.put("configmaps", "c", "default", &format!("o{number}"), &data("x"));
     }
@@ -43,7 +43,7 @@ async fn deletions_that_a_broken_watch_missed_reach_the_reconciler() {
         fake.delete("configmaps", "c", "default", &format!("o{number}"));
     }
     fake.put("configmaps", "c", "default", "new", &data("x"));
-    fake.forget_the_past();
+    fake.expire_watches();
     fake.set_down(false);
     seen.hear_many(4).await;
     assert_eq!(seen.sorted(), ["+c/new", "-c/o1", "-c/o2", "-c/o3"]);
@@ -52,7 +52,7 @@ async fn deletions_that_a_broken_watch_missed_reach_the_reconciler() {
 
 #[tokio::test]
 async fn a_dead_endpoint_delays_only_its_own_clusters_and_recovers_by_itself() {
-    let (dead, well) = (Fake::default(), Fake::default());
+    let (dead, well) = (FakeEndpoint::default(), FakeEndpoint::default());
     dead.set_down(true);
     dead.put("configmaps", "d", "default", "o", &data("x"));
     well.put("configmaps", "w", "default", "o", &data("x"));
@@ -85,7 +85,7 @@ async fn a_dead_endpoint_delays_only_its_own_clusters_and_recovers_by_itself() {
 
 #[tokio::test]
 async fn an_object_that_nobody_understands_is_reported_and_stops_nothing() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     fake.put("configmaps", "bad", "default", "broken", &json!({"data": "not a map"}));
     fake.put("configmaps", "bad", "default", "fine", &data("x"));
     fake.put("configmaps", "good", "default", "fine", &data("x"));
@@ -111,7 +111,7 @@ async fn an_object_that_nobody_understands_is_reported_and_stops_nothing() {
 
 #[tokio::test]
 async fn a_cluster_that_joins_wakes_a_watch_that_was_refused() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     fake.set_down(true);
     let script = Script::default();
     script.up("e", &fake);
@@ -134,7 +134,7 @@ async fn a_cluster_that_joins_wakes_a_watch_that_was_refused() {
 
 #[tokio::test]
 async fn new_apis_are_listed_anew() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     fake.put("configmaps", "c", "default", "o", &data("x"));
     let script = Script::with("e", &fake, &["c"]);
     let seen = Words::default();

@@ -13,8 +13,8 @@ use kube::runtime::{predicates, watcher};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::fake::{Fake, Requests};
 use crate::world::{Script, Words, data, eventually, poll};
+use carrick_multicluster::testing::FakeEndpoint;
 
 async fn named<K: kube::Resource>(object: Arc<K>, context: Context<Words>) -> Result<Action, Infallible> {
     context.data.say(format!("{}/{}", context.cluster.name(), object.name_any()));
@@ -37,7 +37,7 @@ fn owned_by(api_version: &str, kind: &str, name: &str) -> Value {
 
 #[tokio::test]
 async fn owners_are_reconciled_in_their_own_cluster_only() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for cluster in ["a", "b"] {
         fake.put("deployments", cluster, "default", "app", &json!({}));
         fake.put("namespaces", cluster, "", "team", &json!({}));
@@ -62,12 +62,13 @@ async fn owners_are_reconciled_in_their_own_cluster_only() {
     deployments.hear_many(2).await;
     assert_eq!(deployments.all(), ["b/app", "b/app"]);
     assert_eq!(namespaces.all(), ["a/team", "b/team"]);
-    assert_eq!(fake.requests("configmaps"), Requests { lists: 1, watches: 1 }, "both share one watch");
+    let requests = fake.requests("configmaps");
+    assert_eq!((requests.lists, requests.watches), (1, 1), "both share one watch");
 }
 
 #[tokio::test]
 async fn mappers_see_other_kinds_of_the_same_cluster() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for cluster in ["a", "b"] {
         fake.put("configmaps", cluster, "default", "user", &data("creds"));
     }
@@ -91,7 +92,7 @@ async fn mappers_see_other_kinds_of_the_same_cluster() {
 
 #[tokio::test]
 async fn objects_of_another_fleet_concern_any_cluster() {
-    let (consumers, service) = (Fake::default(), Fake::default());
+    let (consumers, service) = (FakeEndpoint::default(), FakeEndpoint::default());
     consumers.put("configmaps", "a", "default", "order", &data("x"));
     let copy_of = |cluster: &str, name: &str| json!({"metadata": {"labels": {"cluster": cluster, "name": name}}});
     service.put("configmaps", "service", "copies", "orphan", &copy_of("b", "gone"));
@@ -132,7 +133,7 @@ async fn objects_of_another_fleet_concern_any_cluster() {
 
 #[tokio::test]
 async fn nothing_is_reconciled_before_another_fleet_is_known() {
-    let (consumers, service) = (Fake::default(), Fake::default());
+    let (consumers, service) = (FakeEndpoint::default(), FakeEndpoint::default());
     consumers.put("configmaps", "a", "default", "order", &data("x"));
     service.set_down(true);
     let other = Fleet::from(Script::with("service", &service, &["service"]));
@@ -155,7 +156,7 @@ async fn nothing_is_reconciled_before_another_fleet_is_known() {
 
 #[tokio::test]
 async fn triggers_and_predicates_say_what_counts() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     let object = |generation: i64, label: &str| json!({"metadata": {"generation": generation, "labels": {"l": label}}});
     fake.put("configmaps", "a", "default", "x", &object(1, "one"));
     let (sender, mut receiver) = mpsc::unbounded_channel();
@@ -179,7 +180,7 @@ async fn triggers_and_predicates_say_what_counts() {
 
 #[tokio::test]
 async fn clusters_that_are_filtered_out_are_left_alone() {
-    let fake = Fake::default();
+    let fake = FakeEndpoint::default();
     for cluster in ["a", "b"] {
         fake.put("configmaps", cluster, "default", "x", &data("x"));
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::fake::Fake;
+use carrick_multicluster::testing::FakeEndpoint;
 
 /// A provider whose events the test sends. One stream only.
 #[derive(Clone, Default)]
@@ -43,11 +43,11 @@ impl Script {
         inner.sent.push(event);
     }
 
-    pub fn up(&self, id: &str, fake: &Fake) {
+    pub fn up(&self, id: &str, fake: &FakeEndpoint) {
         self.send(FleetEvent::EndpointUp(Endpoint::new(id, fake.client(), ClusterKey::KCP)));
     }
 
-    pub fn engage(&self, name: &str, endpoint: &str, fake: &Fake) -> Cluster {
+    pub fn engage(&self, name: &str, endpoint: &str, fake: &FakeEndpoint) -> Cluster {
         let client = Client::from(fake.client()).below(&format!("/clusters/{name}"));
         let cluster = Cluster::new(name.parse().unwrap(), endpoint.into(), client);
         self.0.lock().engaged.insert(name.to_owned(), cluster.clone());
@@ -61,7 +61,7 @@ impl Script {
     }
 
     /// An endpoint with clusters, all told.
-    pub fn with(id: &str, fake: &Fake, clusters: &[&str]) -> Self {
+    pub fn with(id: &str, fake: &FakeEndpoint, clusters: &[&str]) -> Self {
         let script = Self::default();
         script.up(id, fake);
         for cluster in clusters {

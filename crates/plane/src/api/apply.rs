@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 use super::create::{remove_meta, strip_cluster};
 use super::decode::whole_numbers;
 use super::fields::{self, Path, Paths};
-use super::managed::{self, Entry};
-use super::update::{Change, Source, check_name};
+use super::managed::{self, ManagedEntry};
+use super::update::{Change, ChangeSource, check_name};
 use super::{Api, Caller, Scope, WriteOptions, Written, now, typed};
 use crate::schema::{ListType, Schema};
 use crate::status::{Cause, Status};
 
-/// Where kubectl notes what it applied on the client's side.
+/// Annotation in which kubectl records what it applied on the client side.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Api {
-    /// Makes an object contain what the manager applies, and no longer what it applied before and dropped.
+    /// Makes an object contain what the manager applies, and removes what the manager applied before but no longer does.
     pub(super) fn apply(
         &self,
         caller: &Caller,
@@ -56,7 +56,7 @@ impl Api {
                 other => return other,
             }
         }
-        let change = Change { caller, scope, name, subresource, options, source: Source::Apply };
+        let change = Change { caller, scope, name, subresource, options, source: ChangeSource::Apply };
         self.modify(&change, |current| merged(scope, current, &config, options, subresource))
     }
 }
@@ -78,7 +78,7 @@ fn check(scope: &Scope, config: &mut Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Keeps of a configuration only what its endpoint may own.
+/// Keeps only the parts of a configuration that its endpoint may own.
 fn limit(config: &mut Value, subresource: &str, has_status: bool) {
     let Some(map) = config.as_object_mut() else { return };
     if subresource == "status" {
@@ -100,8 +100,8 @@ fn owned(scope: &Scope, config: &Value) -> Paths {
     fields::claimed(config, schema(scope), scope.resource.is_custom())
 }
 
-fn new_entry(scope: &Scope, options: &WriteOptions, subresource: &str, paths: Paths) -> Entry {
-    Entry {
+fn new_entry(scope: &Scope, options: &WriteOptions, subresource: &str, paths: Paths) -> ManagedEntry {
+    ManagedEntry {
         manager: options.manager.clone(),
         operation: "Apply".into(),
         api_version: scope.api_version(),
@@ -130,7 +130,7 @@ fn merged(
     let api_version = scope.api_version();
     let place = entries.iter().position(|entry| entry.is(&options.manager, "Apply", &api_version, subresource));
     let previous = place.map(|index| entries.remove(index));
-    let conflicts: Vec<(Entry, Vec<Path>)> = entries
+    let conflicts: Vec<(ManagedEntry, Vec<Path>)> = entries
         .iter()
         .map(|entry| {
             (
@@ -138,7 +138,7 @@ fn merged(
                 entry.paths.iter().filter(|path| is_leaf_conflict(path, &changed, &claimed)).cloned().collect(),
             )
         })
-        .filter(|(_, paths): &(Entry, Vec<Path>)| !paths.is_empty())
+        .filter(|(_, paths): &(ManagedEntry, Vec<Path>)| !paths.is_empty())
         .collect();
     if !conflicts.is_empty() && !options.force {
         return Err(conflict(&conflicts));
@@ -148,7 +148,7 @@ fn merged(
             entry.paths.retain(|path| !paths.contains(path));
         }
     }
-    // What was applied before and is claimed by nobody any more goes, and the fields around it with it, whatever else is in there.
+    // Fields that were applied before and that nobody claims any more are removed, together with their parents, whatever else is in there.
     let all: Paths = entries.iter().flat_map(|entry| &entry.paths).chain(&claimed).cloned().collect();
     let kept = fields::with_parents(&all, schema, custom);
     let last = previous.as_ref().map(|entry| fields::with_parents(&entry.paths, schema, custom)).unwrap_or_default();
@@ -157,7 +157,7 @@ fn merged(
     }
     let mut entry = new_entry(scope, options, subresource, claimed);
     if object == *current {
-        // Only what changes the object has a time.
+        // Only an entry that changes the object gets a new time.
         entry.time = previous.map(|old| old.time).unwrap_or_default();
     }
     entries.push(entry);
@@ -168,7 +168,7 @@ fn merged(
     Ok(object)
 }
 
-/// kubectl's own note of what was applied on the client's side follows what it applies on the server's side, if there is one.
+/// kubectl's annotation about client-side apply, if there is one, is updated by its server-side apply.
 fn follow_last_applied(object: &mut Value, config: &Value) {
     let Some(note) = object["metadata"].get_mut("annotations").and_then(|all| all.get_mut(LAST_APPLIED)) else {
         return;
@@ -180,20 +180,20 @@ fn follow_last_applied(object: &mut Value, config: &Value) {
     *note = format!("{config}\n").into();
 }
 
-/// Containers change together with their members; only the members can be in conflict.
+/// Maps and lists change together with their members; only the members can conflict.
 fn is_leaf_conflict(path: &Path, changed: &Paths, claimed: &Paths) -> bool {
     changed.contains(path) && claimed.contains(path)
 }
 
-/// The order of conflicts: what ends at a level before what goes on below it.
+/// The order of conflicts: paths that end at a level come before those that continue below it.
 fn members_first(a: &Path, b: &Path) -> Ordering {
     let shared = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let deeper = |path: &Path| path.len() > shared + 1;
     deeper(a).cmp(&deeper(b)).then_with(|| a.cmp(b))
 }
 
-fn conflict(conflicts: &[(Entry, Vec<Path>)]) -> Status {
-    let who = |entry: &Entry| {
+fn conflict(conflicts: &[(ManagedEntry, Vec<Path>)]) -> Status {
+    let who = |entry: &ManagedEntry| {
         let mut text = format!("{:?}", entry.manager);
         if !entry.subresource.is_empty() {
             text = format!("{text} with subresource {:?}", entry.subresource);
@@ -252,7 +252,7 @@ fn merge(target: &mut Value, config: &Value, schema: Option<&Schema>, custom: bo
     }
 }
 
-/// Removes what a path leads to; containers that become empty go too.
+/// Removes the value at a path; maps and lists that become empty are removed too.
 fn remove(target: &mut Value, path: &[String], schema: Option<&Schema>, custom: bool) {
     remove_in(target, path, schema, custom, "");
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::decode::{decode, whole_numbers};
 use super::meta::{self, NameRule};
 use super::read::to_storage;
-use super::update::Source;
+use super::update::ChangeSource;
 use super::{Api, CLUSTER_ANNOTATION, Caller, Scope, WriteOptions, Written, managed, rules, typed};
 use crate::auth::escalation::Grant;
 use crate::extension::{Operation, Review};
@@ -25,7 +25,7 @@ impl Api {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        self.create_as(caller, scope, object, options, Source::Put)
+        self.create_as(caller, scope, object, options, ChangeSource::Put)
     }
 
     /// Stores a new object of server-side apply; its `managedFields` is final already.
@@ -36,7 +36,7 @@ impl Api {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        self.create_as(caller, scope, object, options, Source::Apply)
+        self.create_as(caller, scope, object, options, ChangeSource::Apply)
     }
 
     fn create_as(
@@ -45,7 +45,7 @@ impl Api {
         scope: &Scope,
         object: Value,
         options: &WriteOptions,
-        source: Source<'_>,
+        source: ChangeSource<'_>,
     ) -> Result<Written, Status> {
         let generated = object["metadata"]["name"].as_str().is_none_or(str::is_empty)
             && object["metadata"]["generateName"].as_str().is_some_and(|prefix| !prefix.is_empty());
@@ -64,14 +64,14 @@ impl Api {
         scope: &Scope,
         mut object: Value,
         options: &WriteOptions,
-        source: Source<'_>,
+        source: ChangeSource<'_>,
     ) -> Result<Written, Status> {
         if scope.resource.terminating {
             let message = "create not allowed while custom resource definition is terminating";
             return Err(Status::new(405, "MethodNotAllowed", message));
         }
         let mut warnings = decode(scope, &mut object, options, source)?;
-        warnings.extend(meta::dedup_owners(&mut object, source == Source::Apply));
+        warnings.extend(meta::dedup_owners(&mut object, source == ChangeSource::Apply));
         warnings.extend(meta::finalizer_warnings(&scope.resource, &object, None));
         let created = self.create_decoded(caller, scope, object, options, source);
         let object = created.map_err(|status| status.warned(&warnings))?;
@@ -85,7 +85,7 @@ impl Api {
         scope: &Scope,
         mut object: Value,
         options: &WriteOptions,
-        source: Source<'_>,
+        source: ChangeSource<'_>,
     ) -> Result<Value, Status> {
         let resource = &scope.resource;
         let cluster = scope.cluster()?.clone();
@@ -93,7 +93,7 @@ impl Api {
             return Err(Status::internal("resourceVersion should not be set on objects to be created"));
         }
         let version = scope.version()?;
-        // Nobody owns anything in what does not fit, be it in a status that is not kept.
+        // An object that does not fit its kind has no field owners, even if only its status, which is dropped, does not fit.
         let fits = !resource.is_custom() || typed::faults(scope, &object)?.is_empty();
         strip_cluster(&mut object);
         drop_empty_metadata(&mut object);
@@ -105,7 +105,7 @@ impl Api {
         }
         rules::complete(resource, &mut object, None);
         let owned = match source {
-            Source::Apply => managed::entries(&object),
+            ChangeSource::Apply => managed::entries(&object),
             _ if fits => managed::written(scope, None, &object, options, ""),
             _ => Vec::new(),
         };
@@ -154,7 +154,7 @@ impl Api {
         Ok(self.present(scope, &key, stored.object))
     }
 
-    /// The refusal of a name that is taken.
+    /// The error for a name that is taken.
     fn exists(&self, scope: &Scope, key: &Key) -> Status {
         let mut status = Status::already_exists(&scope.resource.group, &scope.resource.plural, &key.name);
         let ends = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
@@ -164,7 +164,7 @@ impl Api {
         status
     }
 
-    /// What is wrong with the metadata of an object, in the words of the server that is played.
+    /// What is wrong with the metadata of an object, in the wording of the server that is emulated.
     pub(super) fn metadata_faults(&self, resource: &Resource, object: &Value) -> Vec<Cause> {
         let mut causes = meta::check_metadata(object, rules::has_strict_finalizers(resource));
         if self.mode == Mode::Kcp {
@@ -200,7 +200,7 @@ impl Api {
         if let Some(extension) = &self.extension {
             extension.admit(self, &mut review)?;
         }
-        // What comes through a virtual workspace has the rights the consumer granted there.
+        // A write through a virtual workspace has only the rights that the consumer has granted.
         if scope.admit.is_none() && operation != Operation::Delete && rules::is_rbac(&resource) {
             let grant = Grant { plural: &resource.plural, namespace: &scope.namespace, object, old };
             self.check_grant(caller, &cluster, &grant)?;
@@ -225,7 +225,7 @@ impl Api {
     }
 }
 
-/// Sets what the server decides and drops what a client must not.
+/// Sets the fields that the server decides, and drops those that a client must not set.
 fn reset_metadata(object: &mut Value, counted: bool) {
     for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
         remove_meta(object, key);
@@ -237,7 +237,7 @@ fn reset_metadata(object: &mut Value, counted: bool) {
     object["metadata"]["creationTimestamp"] = meta::now().into();
 }
 
-/// The cluster annotation means nothing to the server; whether there was one.
+/// Removes the cluster annotation, which the server ignores; returns whether there was one.
 pub(super) fn strip_cluster(object: &mut Value) -> bool {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return false };
     let (found, empty) = match metadata.get_mut("annotations") {
@@ -287,7 +287,7 @@ pub(super) fn drop_empty_metadata(object: &mut Value) {
         Value::String(text) => text.is_empty(),
         _ => false,
     };
-    // An empty list of managed fields is a wish to forget them.
+    // An empty list of managed fields is a request to clear them.
     let is_kept = |key: &str, value: &Value| !empty(value) || (key == "managedFields" && value.is_array());
     let kept: Map<String, Value> =
         std::mem::take(metadata).into_iter().filter(|(key, value)| is_kept(key, value)).collect();
@@ -306,7 +306,7 @@ pub(super) fn store_error(scope: &Scope, name: &str, error: &StoreError) -> Stat
 }
 
 impl NameRule {
-    /// The rule for a kind, by what Kubernetes demands of it.
+    /// The name rule that Kubernetes has for a kind.
     pub(super) fn of(group: &str, plural: &str) -> Self {
         match (group, plural) {
             ("", "namespaces" | "services") => Self::Label,

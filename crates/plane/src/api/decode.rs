@@ -1,8 +1,8 @@
-//! From a body, or what a patch makes of an object, to an object that fits its kind.
+//! Turns a body, or the result of a patch, into an object that fits its kind.
 
 use serde_json::{Value, json};
 
-use super::update::Source;
+use super::update::ChangeSource;
 use super::{FieldValidation, Scope, WriteOptions, create::remove_meta, meta, rules, typed};
 use crate::schema::unknown_metadata;
 use crate::status::{Cause, Status};
@@ -12,12 +12,12 @@ pub(super) fn decode(
     scope: &Scope,
     object: &mut Value,
     options: &WriteOptions,
-    source: Source<'_>,
+    source: ChangeSource<'_>,
 ) -> Result<Vec<String>, Status> {
     let resource = &scope.resource;
     let kind = &*resource.kind;
-    let patched = source != Source::Put;
-    if let (false, Source::Strategic(_) | Source::Apply, Value::Object(map)) =
+    let patched = source != ChangeSource::Put;
+    if let (false, ChangeSource::Strategic(_) | ChangeSource::Apply, Value::Object(map)) =
         (resource.is_custom(), source, &mut *object)
     {
         // These do not change the type of the object.
@@ -130,21 +130,21 @@ pub(super) fn decode(
             if object["metadata"]["managedFields"].as_array().is_some_and(Vec::is_empty) {
                 remove_meta(object, "managedFields");
             }
-            // What is applied means what it says.
-            if source != Source::Apply {
+            // In server-side apply, everything in the configuration is meant as it is.
+            if source != ChangeSource::Apply {
                 schema.drop_nulls(object);
             }
         } else {
             schema.prune(object, &mut unknown);
             if let Err(why) = rules::fit_types(resource, object) {
-                let why = if matches!(source, Source::Strategic(_)) {
+                let why = if matches!(source, ChangeSource::Strategic(_)) {
                     format!("error decoding from json: {why}")
                 } else {
                     why
                 };
                 return Err(refused(scope, object, source, &why));
             }
-            // Typed decoding drops nulls and fails on wrong types before anything else is looked at.
+            // Typed decoding drops nulls and fails on wrong types before anything else is checked.
             drop_all_nulls(object);
             if let Some(fault) = schema.validate(object, None).first() {
                 return Err(refused(scope, object, source, &undecodable(kind, object, fault)));
@@ -156,16 +156,16 @@ pub(super) fn decode(
     unknown_fields(scope, object, &unknown, options, source)
 }
 
-/// The refusal of an object that cannot be read.
-fn refused(scope: &Scope, object: &Value, source: Source<'_>, why: &str) -> Status {
+/// The error for an object that cannot be decoded.
+fn refused(scope: &Scope, object: &Value, source: ChangeSource<'_>, why: &str) -> Status {
     let shown = match source {
-        Source::Put => {
+        ChangeSource::Put => {
             let kind = &scope.resource.kind;
             let message = format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", scope.version);
             return Status::bad_request(message);
         }
-        Source::Patch | Source::Apply => object.to_string(),
-        Source::Strategic(patch) => {
+        ChangeSource::Patch | ChangeSource::Apply => object.to_string(),
+        ChangeSource::Strategic(patch) => {
             let mut patch = patch.clone();
             drop_all_nulls(&mut patch);
             let why = unconvertible(why);
@@ -176,7 +176,7 @@ fn refused(scope: &Scope, object: &Value, source: Source<'_>, why: &str) -> Stat
     Status::invalid("", "", "", &[Cause::invalid("patch", &Value::String(shown), why)])
 }
 
-/// A complaint of Go's decoder in the words of the converter that strategic merge patches go through.
+/// An error of Go's decoder in the wording of the converter that is used for strategic merge patches.
 fn unconvertible(why: &str) -> String {
     let parts = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| rest.split_once(" into "));
     let Some((found, place)) = parts else { return why.to_owned() };
@@ -196,7 +196,7 @@ fn unconvertible(why: &str) -> String {
     }
 }
 
-/// Why a value does not fit into Kubernetes' own type, in the words of its decoder.
+/// Why a value does not fit into Kubernetes' own type, in the wording of its decoder.
 fn undecodable(kind: &str, object: &Value, fault: &Cause) -> String {
     let why = fault.message.rsplit_once(" in body ").map_or(fault.message.as_str(), |(_, why)| why);
     let parts: Vec<&str> = fault.field.split('.').collect();
@@ -229,9 +229,9 @@ fn unknown_fields(
     object: &Value,
     unknown: &[String],
     options: &WriteOptions,
-    source: Source<'_>,
+    source: ChangeSource<'_>,
 ) -> Result<Vec<String>, Status> {
-    // What is in an unknown field does not matter, except to the decoder of custom kinds.
+    // The content of an unknown field does not matter, except to the decoder of custom kinds.
     let below = |field: &str| {
         unknown.iter().any(|other| {
             field.strip_prefix(other.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -263,7 +263,7 @@ fn drop_all_nulls(value: &mut Value) {
     }
 }
 
-/// Numbers without a fraction are kept as whole ones, as Go writes them.
+/// Numbers without a fraction are stored as integers, as Go writes them.
 pub(super) fn whole_numbers(value: &mut Value) {
     match value {
         Value::Object(map) => map.values_mut().for_each(whole_numbers),

@@ -15,9 +15,9 @@ const ATTEMPTS: usize = 5;
 /// What happens to dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
-    /// They go afterwards.
+    /// They are deleted afterwards.
     Background,
-    /// They go first.
+    /// They are deleted first.
     Foreground,
     /// They stay.
     Orphan,
@@ -32,7 +32,7 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// Only if the object has this revision.
     pub revision: Option<String>,
-    /// Dependents; without it they go afterwards, unless finalizers say otherwise.
+    /// What happens to dependents; by default they are deleted afterwards, unless finalizers say otherwise.
     pub propagation: Option<Propagation>,
 }
 
@@ -67,7 +67,7 @@ impl DeleteOptions {
 }
 
 impl Api {
-    /// Deletes one object, or marks it when finalizers hold it.
+    /// Deletes one object, or marks it for deletion if it has finalizers.
     pub fn delete(
         &self,
         caller: &Caller,
@@ -125,7 +125,7 @@ impl Api {
         written(self.present(scope, key, stored.object))
     }
 
-    /// Deletes what a list selects, one by one; the answer is the list as it was.
+    /// Deletes the selected objects, one by one; the response is the list as it was before.
     pub fn delete_collection(
         &self,
         caller: &Caller,
@@ -176,7 +176,7 @@ fn check_preconditions(scope: &Scope, name: &str, stored: &Stored, options: &Del
     Ok(())
 }
 
-/// Adds what the deletion leaves on an object: finalizers of the propagation policy, then the time of deletion.
+/// Marks an object for deletion: adds the finalizer of the propagation policy and the deletion timestamp.
 fn mark(scope: &Scope, propagation: Option<Propagation>, object: &mut Value) {
     let mut finalizers: Vec<String> = meta::texts(object, "finalizers").into_iter().map(str::to_owned).collect();
     let before = finalizers.clone();
@@ -200,7 +200,7 @@ fn mark(scope: &Scope, propagation: Option<Propagation>, object: &mut Value) {
         return;
     }
     object["metadata"]["deletionTimestamp"] = meta::now().into();
-    // Namespaces take their time.
+    // Namespaces are not deleted at once.
     if !rules::is_namespace(&scope.resource) {
         object["metadata"]["deletionGracePeriodSeconds"] = 0.into();
     }

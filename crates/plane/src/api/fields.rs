@@ -25,15 +25,15 @@ const UNOWNED: [&str; 10] = [
     "uid",
 ];
 
-/// Maps of built-in kinds that are one field themselves; other objects there are only the sum of their fields.
+/// Maps of built-in kinds that are owned as a field themselves; for other objects only their members are owned.
 const BUILTIN_MAPS: [&str; 6] = ["annotations", "binaryData", "data", "labels", "matchLabels", "stringData"];
 
-/// What a write does to what can be owned.
+/// The changes that a write makes to fields that can be owned.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Changes {
-    /// What is new or has another value.
+    /// Fields that are new or have another value.
     pub(super) set: Paths,
-    /// What is gone.
+    /// Fields that are gone.
     pub(super) removed: Paths,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn list_type(schema: Option<&Schema>, custom: bool, field: &str) -> L
     }
 }
 
-/// The values of the key fields of an item; a default counts where a key is left out.
+/// The values of the key fields of an item, with defaults for keys that are left out.
 pub(super) fn keys_of(keys: &[String], items: Option<&Schema>, item: &Value) -> Map<String, Value> {
     let default =
         |key: &String| items.and_then(|items| items.properties.get(key)).and_then(|child| child.default.clone());
@@ -70,7 +70,7 @@ pub(super) fn item_element(list: &ListType, items: Option<&Schema>, item: &Value
     }
 }
 
-/// What a configuration claims: its leaves, the items of its keyed lists and sets, the entries of its maps, and what is empty.
+/// The paths that a configuration claims: its leaves, the items of its keyed lists and sets, the entries of its maps, and empty values.
 pub(super) fn claimed(config: &Value, schema: Option<&Schema>, custom: bool) -> Paths {
     let mut paths = Paths::new();
     for (key, value) in config.as_object().into_iter().flatten() {
@@ -94,7 +94,7 @@ fn below<'a>(schema: Option<&'a Schema>, key: &str) -> Option<&'a Schema> {
     schema.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()))
 }
 
-/// Whether a field of an object is one of those its type names.
+/// Whether a field of an object is declared by its type.
 fn is_declared(schema: Option<&Schema>, custom: bool, field: &str, key: &str) -> bool {
     let own = matches!(key, "apiVersion" | "kind" | "metadata");
     match schema {
@@ -173,7 +173,7 @@ pub(super) fn compare(old: &Value, new: &Value, schema: Option<&Schema>, custom:
             "metadata" => {
                 for name in keys(before, after).into_iter().filter(|name| !UNOWNED.contains(&name.as_str())) {
                     let path = vec!["f:metadata".to_owned(), format!("f:{name}")];
-                    let spot = Spot { schema: None, custom: false, field: name, path };
+                    let spot = FieldPosition { schema: None, custom: false, field: name, path };
                     spot.compare(
                         before.and_then(|map| map.get(name)),
                         after.and_then(|map| map.get(name)),
@@ -182,7 +182,8 @@ pub(super) fn compare(old: &Value, new: &Value, schema: Option<&Schema>, custom:
                 }
             }
             _ => {
-                let spot = Spot { schema: below(schema, key), custom, field: key, path: vec![format!("f:{key}")] };
+                let spot =
+                    FieldPosition { schema: below(schema, key), custom, field: key, path: vec![format!("f:{key}")] };
                 spot.compare(before, after, &mut changes);
             }
         }
@@ -200,22 +201,22 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// A place in an object.
-struct Spot<'a> {
+struct FieldPosition<'a> {
     schema: Option<&'a Schema>,
     custom: bool,
     field: &'a str,
     path: Path,
 }
 
-impl<'a> Spot<'a> {
+impl<'a> FieldPosition<'a> {
     fn down(&self, element: String, schema: Option<&'a Schema>, field: &'a str) -> Self {
         let mut path = self.path.clone();
         path.push(element);
-        Spot { schema, custom: self.custom, field, path }
+        FieldPosition { schema, custom: self.custom, field, path }
     }
 
     fn compare(&self, old: Option<&'a Value>, new: Option<&'a Value>, changes: &mut Changes) {
-        // What is empty is nothing to Kubernetes' own types.
+        // Kubernetes' own types treat empty values as absent.
         let (old, new) =
             (old.filter(|old| self.custom || !is_empty(old)), new.filter(|new| self.custom || !is_empty(new)));
         if old.is_none() && new.is_none() {
@@ -230,7 +231,7 @@ impl<'a> Spot<'a> {
         let is_list = |value: Option<&Value>| value.is_none_or(|value| value.is_array() || value.is_null());
         let kind = list_type(self.schema, self.custom, self.field);
         let atomic = self.schema.is_some_and(|schema| schema.atomic);
-        // What is empty before and after is one value.
+        // Empty before and after counts as unchanged.
         if !has(old) && !has(new) {
             self.compare_whole(old, new, changes);
         } else if !atomic && is_map(old) && is_map(new) {
@@ -238,7 +239,7 @@ impl<'a> Spot<'a> {
                 let spot = self.down(format!("f:{key}"), below(self.schema, key), key);
                 spot.compare(old.and_then(|map| map.get(key)), new.and_then(|map| map.get(key)), changes);
             }
-            // Of the structs of Kubernetes' own types only those that may be absent are owned as a whole.
+            // Of the structs in Kubernetes' own types, only those that may be absent are owned as a whole.
             let optional = self.path.get(1).is_some_and(|above| above == "f:conversion");
             if self.custom || BUILTIN_MAPS.contains(&self.field) || optional {
                 self.compare_container(old, new, changes);
@@ -263,7 +264,7 @@ impl<'a> Spot<'a> {
         for element in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
             let spot = self.down(element.clone(), items, "");
             let (before, after) = (old.get(element).copied(), new.get(element).copied());
-            // An owner is known by its uid, and all else about it belongs together.
+            // An owner reference is identified by its UID, and the rest of it is owned as a whole.
             let whole = self.field == "ownerReferences" || items.is_some_and(|items| items.atomic);
             if whole || !matches!(kind, ListType::Map(_)) {
                 spot.compare_whole(before, after, changes);
@@ -286,7 +287,7 @@ impl<'a> Spot<'a> {
         }
     }
 
-    /// A map or an item of a keyed list changes only by coming and going.
+    /// A map or an item of a keyed list counts as changed only when it is added or removed.
     fn compare_container(&self, old: Option<&Value>, new: Option<&Value>, changes: &mut Changes) {
         if old.is_none() {
             changes.set.insert(self.path.clone());

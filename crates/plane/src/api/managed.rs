@@ -8,7 +8,7 @@ use crate::schema::Schema;
 
 /// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct ManagedEntry {
     pub(super) manager: String,
     pub(super) operation: String,
     pub(super) api_version: String,
@@ -17,9 +17,9 @@ pub(super) struct Entry {
     pub(super) paths: Paths,
 }
 
-impl Entry {
+impl ManagedEntry {
     pub(super) fn is(&self, manager: &str, operation: &str, api_version: &str, subresource: &str) -> bool {
-        // What a manager applies is one set, whichever version it used before.
+        // Everything that a manager applies is one entry, whichever version it used before.
         let same_version = operation == "Apply" || self.api_version == api_version;
         self.manager == manager && self.operation == operation && same_version && self.subresource == subresource
     }
@@ -29,17 +29,17 @@ impl Entry {
     }
 }
 
-/// The entries of an object; none if one of them makes no sense.
-pub(super) fn entries(object: &Value) -> Vec<Entry> {
+/// The entries of an object; none at all if one of them is invalid.
+pub(super) fn entries(object: &Value) -> Vec<ManagedEntry> {
     let list = object["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let read: Option<Vec<Entry>> = list.map(entry).collect();
+    let read: Option<Vec<ManagedEntry>> = list.map(entry).collect();
     read.unwrap_or_default()
 }
 
-fn entry(value: &Value) -> Option<Entry> {
+fn entry(value: &Value) -> Option<ManagedEntry> {
     let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
     let known = matches!(value["operation"].as_str(), Some("Apply" | "Update")) && value["fieldsType"] == "FieldsV1";
-    (known && !text("apiVersion").is_empty()).then(|| Entry {
+    (known && !text("apiVersion").is_empty()).then(|| ManagedEntry {
         manager: text("manager"),
         operation: text("operation"),
         api_version: text("apiVersion"),
@@ -50,7 +50,7 @@ fn entry(value: &Value) -> Option<Entry> {
 }
 
 /// Writes entries into an object; empty ones are dropped.
-pub(super) fn set_entries(object: &mut Value, mut entries: Vec<Entry>) {
+pub(super) fn set_entries(object: &mut Value, mut entries: Vec<ManagedEntry>) {
     entries.retain(|entry| !entry.paths.is_empty());
     // Kubernetes keeps applied entries first, then updates by time.
     entries.sort_by(|a, b| a.order().cmp(&b.order()));
@@ -100,10 +100,10 @@ fn changes(scope: &Scope, old: &Value, new: &Value, subresource: &str) -> Change
     changes
 }
 
-/// Whoever wrote an object whose fields have no owners.
-pub(super) fn before_first_apply(scope: &Scope, object: &Value) -> Option<Entry> {
+/// The entry for the unknown writers of an object whose fields have no owners.
+pub(super) fn before_first_apply(scope: &Scope, object: &Value) -> Option<ManagedEntry> {
     let paths = changes(scope, &json!({}), object, "").set;
-    (!paths.is_empty()).then(|| Entry {
+    (!paths.is_empty()).then(|| ManagedEntry {
         manager: "before-first-apply".into(),
         operation: "Update".into(),
         api_version: scope.api_version(),
@@ -113,15 +113,15 @@ pub(super) fn before_first_apply(scope: &Scope, object: &Value) -> Option<Entry>
     })
 }
 
-/// Who owns what after an update, patch or create: the writer owns what it changed, and nobody else does. The object is looked at as it was
-/// sent, before the server completes it or keeps what an endpoint cannot change.
+/// Who owns what after an update, patch or create: the writer owns what it changed, and nobody else does. The object is compared as it
+/// was sent, before the server completes it or restores what an endpoint cannot change.
 pub(super) fn written(
     scope: &Scope,
     old: Option<&Value>,
     sent: &Value,
     options: &WriteOptions,
     subresource: &str,
-) -> Vec<Entry> {
+) -> Vec<ManagedEntry> {
     let told = if subresource.is_empty() && !is_reset(sent) { entries(sent) } else { Vec::new() };
     let mut known = match old {
         Some(old) if told.is_empty() && (!subresource.is_empty() || !is_reset(sent)) => entries(old),
@@ -142,7 +142,7 @@ pub(super) fn written(
         own.paths.extend(set);
         own.time = now();
     } else {
-        known.push(Entry {
+        known.push(ManagedEntry {
             manager: manager.to_owned(),
             operation: "Update".into(),
             api_version,
@@ -154,8 +154,14 @@ pub(super) fn written(
     known
 }
 
-/// Who owns what after a write to the scale of an object, of which only the number of replicas can be owned. Zero is no number there.
-pub(super) fn scaled(scope: &Scope, old: &Value, new: &Value, options: &WriteOptions, replicas: &str) -> Vec<Entry> {
+/// Who owns what after a write to the scale of an object, of which only the replica count can be owned. Zero counts as absent there.
+pub(super) fn scaled(
+    scope: &Scope,
+    old: &Value,
+    new: &Value,
+    options: &WriteOptions,
+    replicas: &str,
+) -> Vec<ManagedEntry> {
     let mut known = entries(old);
     let path: Path = replicas.split('.').filter(|part| !part.is_empty()).map(|part| format!("f:{part}")).collect();
     let number = |object: &Value| object.pointer(&replicas.replace('.', "/")).and_then(Value::as_i64).unwrap_or(0);
@@ -165,7 +171,7 @@ pub(super) fn scaled(scope: &Scope, old: &Value, new: &Value, options: &WriteOpt
     let path = Paths::from([path]);
     take(&mut known, &path, &Paths::new());
     if number(new) != 0 {
-        known.push(Entry {
+        known.push(ManagedEntry {
             manager: options.manager.clone(),
             operation: "Update".into(),
             api_version: scope.api_version(),
@@ -177,7 +183,7 @@ pub(super) fn scaled(scope: &Scope, old: &Value, new: &Value, options: &WriteOpt
     known
 }
 
-fn take(entries: &mut Vec<Entry>, set: &Paths, removed: &Paths) {
+fn take(entries: &mut Vec<ManagedEntry>, set: &Paths, removed: &Paths) {
     for entry in &mut *entries {
         entry.paths.retain(|path| !set.contains(path) && !removed.contains(path));
     }

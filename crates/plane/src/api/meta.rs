@@ -8,12 +8,12 @@ use super::typed;
 use crate::resource::Resource;
 use crate::status::Cause;
 
-/// The present time with seconds, as in `creationTimestamp`.
+/// The current time in seconds, as in `creationTimestamp`.
 pub fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The present time with microseconds, as in leases and events.
+/// The current time in microseconds, as in leases and events.
 pub fn now_micro() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
@@ -67,7 +67,7 @@ pub(super) fn check_name(rule: NameRule, name: &str) -> Option<Cause> {
     }
 }
 
-/// What is wrong with the beginning of a generated name, if anything; it may end with a dash.
+/// What is wrong with the prefix of a generated name, if anything; it may end with a dash.
 pub(super) fn check_generate_name(rule: NameRule, prefix: &str) -> Option<Cause> {
     let trimmed = if prefix.len() > 1 { prefix.strip_suffix('-').map(|text| format!("{text}a")) } else { None };
     let cause = check_name(rule, trimmed.as_deref().unwrap_or(prefix))?;
@@ -155,7 +155,7 @@ fn owner_text(owner: &Value) -> String {
     format!("{{{}}}", all.join(","))
 }
 
-/// Drops owners that are listed twice; the warning about them. A patch is looked at only when it was applied.
+/// Drops owners that are listed twice, and returns the warning about them. A patch is checked only after it has been applied.
 pub(super) fn dedup_owners(object: &mut Value, patched: bool) -> Option<String> {
     let Some(Value::Array(owners)) = object["metadata"].get_mut("ownerReferences") else { return None };
     let mut twice = Vec::new();
@@ -183,7 +183,7 @@ fn is_plain(finalizer: &str) -> bool {
     !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion")
 }
 
-/// Advice about finalizers without a domain that custom kinds get.
+/// Warnings about finalizers without a domain, for custom kinds.
 pub(super) fn finalizer_warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
     if !resource.is_custom() {
         return Vec::new();
@@ -253,7 +253,7 @@ pub(super) fn decode_metadata(object: &Value, custom: bool) -> Result<(), String
             ("name" | "generateName" | "namespace" | "selfLink" | "resourceVersion", other) if !other.is_string() => {
                 return misfit(other, &place, "string");
             }
-            // What nobody knows is dropped or refused later, whatever it is.
+            // Unknown fields are dropped or refused later, whatever they contain.
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::decode::go_type;
-use super::update::{Change, Source};
+use super::update::{Change, ChangeSource};
 use super::{Api, Caller, Scope, WriteOptions, Written, merge, strategic};
 use crate::plane::Mode;
 use crate::status::Status;
@@ -27,7 +27,7 @@ impl Patch {
         Value::String(format!("{UNREADABLE}{why}"))
     }
 
-    /// What a patch other than server-side apply makes of an object.
+    /// The result of applying a patch other than server-side apply.
     pub(crate) fn apply_to(&self, current: &Value) -> Result<Value, Status> {
         let mut object = current.clone();
         match self {
@@ -69,7 +69,7 @@ impl Patch {
     }
 }
 
-/// Marks what a patch that is no JSON suffers from.
+/// Marks the error of a patch that is not JSON.
 const UNREADABLE: &str = "\u{0}unreadable: ";
 
 /// Refuses a patch that could not be read.
@@ -88,7 +88,7 @@ const CUSTOM_TYPES: [&str; 4] = [
     "application/apply-patch+yaml",
 ];
 
-/// The types of patches that custom kinds take; kcp's list ends with the same type twice.
+/// The patch types that custom kinds accept; kcp's list ends with the same type twice.
 pub(crate) fn custom_patches(mode: Mode) -> &'static [&'static str] {
     if mode == Mode::Kcp { &CUSTOM_TYPES[..] } else { &CUSTOM_TYPES[..3] }
 }
@@ -105,8 +105,8 @@ impl Api {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let source = match patch {
-            Patch::Strategic(patch) => Source::Strategic(patch),
-            _ => Source::Patch,
+            Patch::Strategic(patch) => ChangeSource::Strategic(patch),
+            _ => ChangeSource::Patch,
         };
         let change = Change { caller, scope, name, subresource, options, source };
         match patch {
@@ -132,7 +132,7 @@ fn object_patch(patch: &Value) -> Result<(), Status> {
     Err(Status::bad_request(format!("error decoding patch: {why}")))
 }
 
-/// Whether it is a test for null at a key that its object does not have. Kubernetes lets these pass, the crate does not; clients add
+/// Whether it is a test for null at a key that its object does not have. Kubernetes accepts such a test, the crate does not; clients add
 /// the first finalizer that way.
 fn finds_nothing_as_expected(operation: &json_patch::PatchOperation, object: &Value) -> bool {
     let json_patch::PatchOperation::Test(test) = operation else { return false };
@@ -140,7 +140,7 @@ fn finds_nothing_as_expected(operation: &json_patch::PatchOperation, object: &Va
     test.value.is_null() && parent.is_some_and(Value::is_object) && test.path.resolve(object).is_err()
 }
 
-/// Kubernetes takes the replacement of what is not there for an addition, and copies null from nowhere; the crate refuses both.
+/// Kubernetes treats the replacement of a missing value as an addition, and copies null from a missing path; the crate refuses both.
 fn lenient(operation: &json_patch::PatchOperation, object: &Value) -> json_patch::PatchOperation {
     use json_patch::{AddOperation, PatchOperation};
     let missing = |path: &json_patch::jsonptr::PointerBuf| {

@@ -13,7 +13,7 @@ use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::{Key, Kind, Object, Page, Selection, Stored};
 
-/// How `resourceVersion` of a list is meant.
+/// How to interpret `resourceVersion` of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RevisionMatch {
     /// At least as new.
@@ -32,11 +32,11 @@ pub struct ListOptions {
     pub fields: FieldSelector,
     /// Page size, zero for everything.
     pub limit: usize,
-    /// Token of the page before.
+    /// Continue token of the previous page.
     pub continue_token: String,
-    /// Revision asked for, none if unset.
+    /// Requested revision; `None` if unset.
     pub revision: Option<u64>,
-    /// How the revision is meant.
+    /// How to interpret the revision.
     pub revision_match: RevisionMatch,
 }
 
@@ -45,7 +45,7 @@ pub struct ListOptions {
 pub struct Listed {
     /// The state the page shows.
     pub revision: u64,
-    /// The objects, still folded: `Api::items` shows them one at a time.
+    /// The objects, still packed: `Api::items` unpacks them one at a time.
     pub objects: Vec<(Key, Object)>,
     /// Token of the next page, empty on the last.
     pub continue_token: String,
@@ -89,7 +89,7 @@ impl Api {
         };
         let namespace = (!scope.namespace.is_empty()).then_some(&*scope.namespace);
         let selection = Selection { kind: &kind, cluster, namespace };
-        let token = Token::decode(&kind, &options.continue_token)?;
+        let token = ContinueToken::decode(&kind, &options.continue_token)?;
         let exact = match (&token, options.revision_match, options.revision) {
             (Some(token), ..) => Some(token.revision),
             (None, RevisionMatch::Exact, Some(revision)) => Some(revision),
@@ -115,7 +115,7 @@ impl Api {
         let Page { revision, items: objects, more, rest } = page;
         let rest = rest.filter(|_| more);
         let continue_token = match objects.last() {
-            Some((last, _)) if more => Token { revision, last: last.clone(), rest }.encode(),
+            Some((last, _)) if more => ContinueToken { revision, last: last.clone(), rest }.encode(),
             _ => String::new(),
         };
         Ok(Listed { revision, objects, continue_token, remaining: rest })
@@ -126,11 +126,11 @@ impl Api {
         listed.objects.iter().map(|(key, object)| self.present(scope, key, object.value()))
     }
 
-    fn expired(&self, token: Option<&Token>) -> Status {
+    fn expired(&self, token: Option<&ContinueToken>) -> Status {
         match token {
             None => Status::expired("The resourceVersion for the provided list is too old."),
             Some(token) => {
-                let fresh = Token { revision: self.store.revision(), last: token.last.clone(), rest: None };
+                let fresh = ContinueToken { revision: self.store.revision(), last: token.last.clone(), rest: None };
                 let mut status = Status::expired(
                     "The provided continue parameter is too old to display a consistent list result. You can start a new list \
                      without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
@@ -160,7 +160,7 @@ impl Api {
         }
     }
 
-    /// A stored object as it is shown: converted, defaulted, decorated.
+    /// A stored object as clients see it: converted, defaulted, decorated.
     pub fn present(&self, scope: &Scope, key: &Key, object: Arc<Value>) -> Value {
         let mut object = Self::undecorated(scope, object);
         self.decorate(&scope.resource, &key.cluster, &mut object);
@@ -213,11 +213,11 @@ fn to_api_version(resource: &Resource, wanted: &str, object: &mut Value) {
     object["apiVersion"] = wanted.into();
 }
 
-/// How many objects a filtered page looks at at a time.
+/// How many objects a filtered page reads at a time.
 const CHUNK: usize = 500;
 
-/// A page of the objects that fit, read in as many pieces as it takes, all at the same revision. Whether others follow is told without
-/// looking whether they fit.
+/// A page of the matching objects, read in as many chunks as needed, all at the same revision. Whether more objects follow is reported
+/// without checking whether they match.
 fn filtered(
     read: impl Fn(Option<u64>, Option<&Key>, usize) -> Result<Page, Status>,
     fits: impl Fn(&Key, &Object) -> bool,
@@ -249,16 +249,16 @@ fn filtered(
 }
 
 /// What a continue token holds.
-struct Token {
+struct ContinueToken {
     /// The revision of the first page.
     revision: u64,
     /// The last object shown.
     last: Key,
-    /// How many are still to come, if that is known.
+    /// How many objects remain, if that is known.
     rest: Option<usize>,
 }
 
-impl Token {
+impl ContinueToken {
     fn encode(&self) -> String {
         let Key { cluster, namespace, name, .. } = &self.last;
         let start = [&**cluster, &**namespace, &**name];
@@ -281,7 +281,7 @@ impl Token {
         if let Some(token) = read() {
             return Ok(Some(token));
         }
-        // As Go's decoder says it.
+        // The message of Go's decoder.
         let why = match BASE64URL_NOPAD.decode(text.as_bytes()) {
             Ok(bytes) => fault(&bytes, MAX_DEPTH)
                 .unwrap_or_else(|| "encoded start key empty (version meta.k8s.io/v1)".to_owned()),

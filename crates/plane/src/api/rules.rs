@@ -1,4 +1,4 @@
-//! What is special about single kinds: completion before a write, checks of a write, deletion.
+//! Special rules of single kinds: completion before a write, checks of a write, deletion.
 
 mod crd;
 mod names;
@@ -44,7 +44,7 @@ pub(super) fn has_strict_finalizers(resource: &Resource) -> bool {
     resource.origin == Origin::Builtin && !is_crd(resource)
 }
 
-/// How often an update is looked at for faults in its finalizers; for others in its metadata it is twice more.
+/// How often Kubernetes validates the finalizers of an update, and so reports the same error; other metadata is validated twice more.
 pub(super) fn looks(resource: &Resource) -> usize {
     if resource.is_custom() || is_crd(resource) || is(resource, "coordination.k8s.io", "leases") {
         1
@@ -55,7 +55,7 @@ pub(super) fn looks(resource: &Resource) -> usize {
     }
 }
 
-/// The rule for names of a kind; none if they are checked with everything else.
+/// The rule for names of a kind; `None` if they are checked with everything else.
 pub(super) fn name_rule(resource: &Resource) -> Option<NameRule> {
     (!is_crd(resource)).then(|| NameRule::of(&resource.group, &resource.plural))
 }
@@ -67,7 +67,7 @@ pub(super) fn has_generation(resource: &Resource) -> bool {
         || matches!(&*resource.group, "apps" | "batch" | "networking.k8s.io" | "policy")
 }
 
-/// A new CRD that is not stored has not met the controllers that fill in its status.
+/// A new CRD that is not stored (dry run) has not been seen by the controllers that fill in its status.
 pub(super) fn unestablished(resource: &Resource, object: &mut Value) {
     if is_crd(resource) {
         object["status"]["acceptedNames"] = json!({"kind": "", "plural": ""});
@@ -75,7 +75,7 @@ pub(super) fn unestablished(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// What happens to maps of texts when they are read into Kubernetes' own types: empty ones are left out, and null is an empty text.
+/// Treats maps of strings as Kubernetes' own types do: empty maps are left out, and null becomes an empty string.
 pub(super) fn fit_types(resource: &Resource, object: &mut Value) -> Result<(), String> {
     for field in ["labels", "annotations"] {
         if let Some(Value::Object(texts)) = object["metadata"].get_mut(field) {
@@ -101,20 +101,20 @@ pub(super) fn fit_types(resource: &Resource, object: &mut Value) -> Result<(), S
     Ok(())
 }
 
-/// Reads an object into Kubernetes' own type, where that type is known in full: what does not fit is told, unknown fields are dropped.
-/// False for all other kinds.
+/// Decodes an object into Kubernetes' own type, if that type is known in full: errors are reported, unknown fields are dropped. Returns
+/// false for all other kinds.
 pub(super) fn read(resource: &Resource, object: &mut Value, unknown: &mut Vec<String>) -> Result<bool, String> {
     if is_crd(resource) { definition::decode(object, unknown).map(|()| true) } else { Ok(false) }
 }
 
-/// Brings an accepted object into the form in which it is kept.
+/// Brings an accepted object into the form in which it is stored.
 pub(super) fn settle(resource: &Resource, object: &mut Value) {
     if is_crd(resource) {
         definition::tidy(object);
     }
 }
 
-/// What clients are warned of about an accepted object.
+/// Warnings about an accepted object.
 pub(super) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
     if is_crd(resource) { definition::warnings(object, old) } else { Vec::new() }
 }
@@ -138,7 +138,7 @@ pub(super) fn check_delete(resource: &Resource, name: &str, caller: &Caller) -> 
     Ok(())
 }
 
-/// Fills in what a client left out, as if it had sent it; `old` is none on create.
+/// Fills in what a client left out, as if it had sent it; `old` is `None` on create.
 pub(super) fn complete(resource: &Resource, object: &mut Value, old: Option<&Value>) {
     if is(resource, "", "secrets") {
         secret(object, old);
@@ -175,7 +175,7 @@ fn secret(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Refuses what is no base64, as decoding does.
+/// Refuses values that are not base64, as decoding does.
 fn check_base64(data: Option<&Value>) -> Result<(), String> {
     for text in data.and_then(Value::as_object).into_iter().flat_map(|data| data.values()).filter_map(Value::as_str) {
         if BASE64.decode(text.as_bytes()).is_err() {
@@ -188,7 +188,7 @@ fn check_base64(data: Option<&Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// Namespaces bear their name as a label.
+/// Sets the label with the name of a namespace.
 fn name_label(object: &mut Value) {
     let name = object["metadata"]["name"].clone();
     if !object["metadata"]["labels"].is_object() {
@@ -197,7 +197,7 @@ fn name_label(object: &mut Value) {
     object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
 }
 
-/// Sets what a client cannot decide; `old` is none on create.
+/// Sets the fields that a client cannot decide; `old` is `None` on create.
 pub(super) fn prepare(api: &Api, scope: &Scope, cluster: &str, object: &mut Value, old: Option<&Value>) {
     let resource = &scope.resource;
     if is_crd(resource) {
@@ -266,7 +266,7 @@ pub(super) fn validate(api: &Api, scope: &Scope, cluster: &str, object: &Value, 
     }
 }
 
-/// Numbers of replicas are whole and never negative, whatever a schema says.
+/// Replica counts are integers and never negative, whatever a schema says.
 fn replicas(scope: &Scope, object: &Value) -> Vec<Cause> {
     let scale = scope.resource.version(&scope.version).and_then(|version| version.scale.as_ref());
     let Some(scale) = scale.filter(|_| scope.resource.is_custom()) else { return Vec::new() };
@@ -331,12 +331,12 @@ fn data(object: &Value, old: Option<&Value>, is_secret: bool) -> Vec<Cause> {
     causes
 }
 
-/// All values together have a limit; what is bytes counts without its encoding.
+/// The total size of all values is limited; binary values count without their encoding.
 fn too_much_data(object: &Value, is_secret: bool) -> Option<Cause> {
     let values = |field: &str| object[field].as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
     let bytes: usize = values(if is_secret { "data" } else { "binaryData" }).map(decoded_size).sum();
     let texts: usize = if is_secret { 0 } else { values("data").map(str::len).sum() };
-    // The path of the whole ConfigMap is an empty one, and shown so.
+    // The path of the whole ConfigMap is empty, and shown like that.
     (bytes + texts > DATA).then(|| Cause::too_long(if is_secret { "data" } else { "[]" }, DATA))
 }
 

@@ -90,7 +90,7 @@ impl FieldSelector {
         })
     }
 
-    /// Whether only name and namespace are looked at: those never depend on the version.
+    /// Whether only name and namespace are used, which do not depend on the version.
     pub(super) fn only_metadata(&self) -> bool {
         self.tests.iter().all(|(path, _, _)| path[0] == "metadata")
     }

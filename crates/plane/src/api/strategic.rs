@@ -74,7 +74,7 @@ fn merge_map(target: &mut Value, patch: &Value, place: &str) -> Result<(), Statu
                 list.retain(|item| !gone.contains(item));
             }
         } else if key == "$retainKeys" || key.starts_with("$setElementOrder/") {
-            // Dealt with before and after.
+            // Handled before and after this loop.
         } else if value.is_null() {
             map.remove(key);
         } else if let (Some(below @ Value::Array(_)), Value::Array(items)) = (map.get_mut(key), value) {
@@ -87,7 +87,7 @@ fn merge_map(target: &mut Value, patch: &Value, place: &str) -> Result<(), Statu
             if let Value::Array(items) = value {
                 check_order(changes, key, items)?;
             }
-            // Where there is nothing, nothing can be replaced or deleted.
+            // A missing value cannot be replaced or deleted.
             if value.get("$patch").is_none() {
                 map.insert(key.clone(), without_directives(value));
             }
@@ -103,7 +103,7 @@ fn merge_map(target: &mut Value, patch: &Value, place: &str) -> Result<(), Statu
     Ok(())
 }
 
-/// Drops what `$retainKeys` does not name.
+/// Drops keys that `$retainKeys` does not list.
 fn retain_keys(map: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<(), Status> {
     let Some(kept) = patch.get("$retainKeys") else { return Ok(()) };
     let names = |key: &String| kept.as_array().is_some_and(|kept| kept.iter().any(|name| name == key.as_str()));
@@ -115,7 +115,7 @@ fn retain_keys(map: &mut Map<String, Value>, patch: &Map<String, Value>) -> Resu
     Ok(())
 }
 
-/// The items of a patch must come in the order that the patch gives.
+/// The items of a patch must be in the order that the patch demands.
 fn check_order(patch: &Map<String, Value>, field: &str, items: &[Value]) -> Result<(), Status> {
     let Some(Value::Array(order)) = patch.get(&format!("$setElementOrder/{field}")) else { return Ok(()) };
     let mut rest = order.iter();
@@ -132,7 +132,7 @@ fn check_order(patch: &Map<String, Value>, field: &str, items: &[Value]) -> Resu
     Err(Status::new(500, "", message))
 }
 
-/// What a patch adds where there was nothing: directives and nulls mean nothing there.
+/// What a patch adds where there was no value: directives and nulls have no effect there.
 fn without_directives(value: &Value) -> Value {
     let directive = |key: &str| {
         key == "$retainKeys" || key.starts_with("$setElementOrder/") || key.starts_with("$deleteFromPrimitiveList/")

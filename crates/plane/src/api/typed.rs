@@ -1,4 +1,4 @@
-//! Whether a configuration for server-side apply fits its kind, with the complaints of Kubernetes' own types.
+//! Whether a configuration for server-side apply fits its kind, with the errors of Kubernetes' own types.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::fields;
 use crate::schema::{ListType, Schema, Type};
 use crate::status::Status;
 
-/// What metadata consists of.
+/// The schema of metadata.
 static METADATA: LazyLock<Option<Schema>> = LazyLock::new(|| {
     let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
     let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
@@ -46,7 +46,7 @@ pub(super) fn faults(scope: &Scope, config: &Value) -> Result<Vec<String>, Statu
     Ok(faults)
 }
 
-/// The refusal of a configuration that does not fit.
+/// Refuses a configuration that does not fit.
 pub(super) fn check(scope: &Scope, config: &Value) -> Result<(), Status> {
     let faults = faults(scope, config)?;
     let told = match &faults[..] {
@@ -170,7 +170,7 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// A value as one would write it in Go.
+/// A value as a Go literal.
 fn literal(value: &Value) -> String {
     match value {
         Value::Array(list) => {

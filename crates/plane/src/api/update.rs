@@ -12,12 +12,12 @@ use crate::extension::Operation;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored, revision_of};
 
-/// Races are retried this often unless the client asked for a certain revision.
+/// How often a lost race is retried, unless the client requires a certain revision.
 const ATTEMPTS: usize = 5;
 
-/// How the new state of an object was made.
+/// How the new state of an object was produced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source<'a> {
+pub(super) enum ChangeSource<'a> {
     /// A whole object was sent.
     Put,
     /// A merge patch or a JSON patch was applied.
@@ -70,11 +70,11 @@ impl Api {
             object["metadata"]["name"] = name.into();
             return self.create(caller, scope, object, options);
         }
-        // The body is looked at first, whether there is such an object or not.
+        // The body is checked first, whether the object exists or not.
         let mut object = object;
-        let mut warnings = decode(scope, &mut object, options, Source::Put)?;
+        let mut warnings = decode(scope, &mut object, options, ChangeSource::Put)?;
         warnings.extend(meta::dedup_owners(&mut object, false));
-        let change = Change { caller, scope, name, subresource, options, source: Source::Put };
+        let change = Change { caller, scope, name, subresource, options, source: ChangeSource::Put };
         let mut written = self.put_decoded(&change, &object).map_err(|status| status.warned(&warnings))?;
         warnings.append(&mut written.warnings);
         Ok(Written { warnings, ..written })
@@ -102,10 +102,10 @@ impl Api {
         options: &WriteOptions,
         make: impl Fn(&Value) -> Result<Value, Status>,
     ) -> Result<Written, Status> {
-        self.modify(&Change { caller, scope, name, subresource: "scale", options, source: Source::Patch }, make)
+        self.modify(&Change { caller, scope, name, subresource: "scale", options, source: ChangeSource::Patch }, make)
     }
 
-    /// Computes a new state from the present one (in the scope's version) and stores it.
+    /// Computes a new state from the current one (in the scope's version) and stores it.
     pub(super) fn modify(
         &self,
         change: &Change<'_>,
@@ -119,8 +119,8 @@ impl Api {
             let wanted = make(&current)?;
             let pinned = match wanted["metadata"]["resourceVersion"].as_str() {
                 None | Some("") => false,
-                // A patch starts from the present state, so the same revision says nothing.
-                Some(text) => source == Source::Put || text != stored.revision.to_string(),
+                // A patch starts from the current state, so its revision is no precondition.
+                Some(text) => source == ChangeSource::Put || text != stored.revision.to_string(),
             };
             match self.replace(change, &key, &stored, current, wanted) {
                 Err(Failure::Raced) if !pinned && attempt < ATTEMPTS => attempt += 1,
@@ -143,15 +143,15 @@ impl Api {
     ) -> Result<Written, Failure> {
         let Change { scope, options, source, .. } = *change;
         let mut warnings = match source {
-            // Decoded before the object was looked for.
-            Source::Put => Vec::new(),
+            // The body was decoded before the object was looked up.
+            ChangeSource::Put => Vec::new(),
             _ => decode(scope, &mut wanted, options, source)?,
         };
         warnings.extend(meta::dedup_owners(&mut wanted, true));
         warnings.extend(meta::finalizer_warnings(&scope.resource, &wanted, Some(&current)));
         let annotated = strip_cluster(&mut wanted);
         match self.replaced(change, key, stored, current, wanted) {
-            // What is not stored is shown as it was sent.
+            // An object that is not stored is returned as it was sent.
             Ok(object) if options.dry_run && !annotated => {
                 Ok(Written { code: 200, object: Self::undecorated(scope, object), warnings })
             }
@@ -164,7 +164,7 @@ impl Api {
         }
     }
 
-    /// The rest of a change, once its body is read.
+    /// The rest of a change, once its body has been decoded.
     fn replaced(
         &self,
         change: &Change<'_>,
@@ -186,7 +186,7 @@ impl Api {
             rules::complete(resource, &mut wanted, Some(&current));
         }
         let owned = match (source, subresource) {
-            (Source::Apply, _) => managed::entries(&wanted),
+            (ChangeSource::Apply, _) => managed::entries(&wanted),
             (_, "scale") => {
                 let path = version.scale.as_ref().map_or("", |scale| &scale.spec);
                 managed::scaled(scope, &current, &wanted, options, path)
@@ -200,7 +200,7 @@ impl Api {
         }
         bump_generation(scope, version.status, &current, &mut wanted);
         self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted, options.dry_run)?;
-        // Kubernetes looks at metadata more than once.
+        // Kubernetes validates metadata more than once.
         let faults = self.metadata_faults(resource, &wanted);
         let mut causes: Vec<Cause> = (0..rules::looks(resource)).flat_map(|_| faults.clone()).collect();
         let twice_more = faults.into_iter().filter(|fault| !fault.field.starts_with("metadata.finalizers"));
@@ -242,7 +242,7 @@ impl Api {
         }
         let expect = Expect::Revision(stored.revision);
         let result = if gone {
-            // The answer shows the object as it was sent, with its old revision.
+            // The response has the object as it was sent, with its old revision.
             wanted["metadata"]["resourceVersion"] = stored.revision.to_string().into();
             let shown = Arc::new(wanted.clone());
             self.store.commit(key, expect, None).map(|_| shown)
@@ -256,7 +256,7 @@ impl Api {
     }
 }
 
-/// What is to be changed, by whom and how.
+/// What to change, by whom and how.
 #[derive(Clone, Copy)]
 pub(super) struct Change<'a> {
     pub(super) caller: &'a Caller,
@@ -264,7 +264,7 @@ pub(super) struct Change<'a> {
     pub(super) name: &'a str,
     pub(super) subresource: &'a str,
     pub(super) options: &'a WriteOptions,
-    pub(super) source: Source<'a>,
+    pub(super) source: ChangeSource<'a>,
 }
 
 enum Failure {
@@ -278,7 +278,7 @@ impl From<Status> for Failure {
     }
 }
 
-/// An object under deletion without anything left to wait for.
+/// Whether an object is being deleted and nothing holds it any more.
 pub(super) fn is_finished(resource: &crate::resource::Resource, object: &Value) -> bool {
     let waits = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
     object["metadata"]["deletionTimestamp"].is_string()
@@ -302,13 +302,13 @@ pub(super) fn check_name(caller: &Caller, name: &str, object: &Value) -> Result<
 fn check_identity(change: &Change<'_>, stored: &Stored, current: &Value, wanted: &Value) -> Result<(), Failure> {
     let Change { caller, scope, name, source, .. } = *change;
     let resource = &scope.resource;
-    if source != Source::Apply {
+    if source != ChangeSource::Apply {
         check_name(caller, name, wanted)?;
     }
     let uid = wanted["metadata"]["uid"].as_str().unwrap_or_default();
     let present = current["metadata"]["uid"].as_str().unwrap_or_default();
     if !uid.is_empty() && uid != present {
-        if source != Source::Put {
+        if source != ChangeSource::Put {
             let cause = Cause::invalid("metadata.uid", &uid.into(), "field is immutable");
             return Err(Status::invalid(&resource.group, &resource.kind, name, &[cause]).into());
         }

@@ -21,14 +21,14 @@ pub enum EventKind {
     Modified,
     /// The object went out of view.
     Deleted,
-    /// Nothing happened up to this revision.
+    /// Nothing else happened up to this revision.
     Bookmark,
     /// The watch is over; the object is a Status.
     Error,
 }
 
 impl EventKind {
-    /// The word on the wire.
+    /// The event type as it is sent.
     pub fn word(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -56,13 +56,13 @@ pub struct WatchOptions {
     pub labels: LabelSelector,
     /// Fields.
     pub fields: FieldSelector,
-    /// Start after this revision; none or zero begins with the present state.
+    /// Start after this revision; `None` or zero begins with the current state.
     pub revision: Option<u64>,
-    /// `sendInitialEvents`: the present state, then a marked bookmark.
+    /// `sendInitialEvents`: the current state, then a marked bookmark.
     pub initial: Option<bool>,
     /// The client understands bookmarks.
     pub bookmarks: bool,
-    /// Begin with the state of this past revision instead of the present one.
+    /// Begin with the state at this past revision instead of the current one.
     pub past: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ impl Api {
             Target::One(cluster) => Some(cluster.clone()),
             Target::All => None,
         };
-        // One at a time as the client reads them: unfolded they would take ten times the room.
+        // One at a time as the client reads them: unpacked, they would take ten times the memory.
         let (api, shown) = (self.clone(), scope.clone());
         let first = first.into_iter().map(move |(key, object)| Event {
             kind: EventKind::Added,
@@ -128,7 +128,7 @@ impl Api {
     }
 }
 
-/// A bookmark's object: kind and revision, nothing a client could take for data.
+/// A bookmark's object: only kind and revision, nothing that a client could mistake for data.
 pub(crate) fn bookmark(scope: &Scope, revision: u64, end_of_initial: bool) -> Value {
     let mut object = json!({
         "apiVersion": scope.api_version(),
@@ -161,7 +161,7 @@ impl Filter {
             (None, None) => return None,
         };
         let mut object = api.present(&self.scope, key, object);
-        // What leaves the selection shows its last matching state with the revision of the change.
+        // An object that leaves the selection is sent in its last matching state, with the revision of the change.
         object["metadata"]["resourceVersion"] = change.revision.to_string().into();
         Some(Event { kind, object })
     }

@@ -1,4 +1,4 @@
-//! Tokens of service accounts: signed here, checked against the account they speak for.
+//! Service account tokens: signed here, and checked against their account.
 
 use std::fs;
 use std::io;
@@ -47,14 +47,14 @@ pub struct Account<'a> {
 /// A token that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// Who it speaks for.
+    /// The caller it authenticates.
     pub caller: Caller,
-    /// Whom it is meant for.
+    /// Its audiences.
     pub audiences: Vec<String>,
 }
 
 impl Accounts {
-    /// With a key that is forgotten at the end.
+    /// With a key that exists only in memory.
     pub fn new(mode: Mode) -> Self {
         let mut key = [0; 64];
         for part in key.chunks_exact_mut(16) {
@@ -76,7 +76,7 @@ impl Accounts {
         Ok(new)
     }
 
-    /// Who issues the tokens, and the audience they are for unless another one is asked for.
+    /// The issuer of the tokens, which is also their default audience.
     pub fn issuer(&self) -> &'static str {
         match self.mode {
             Mode::Kcp => "https://kcp.default.svc",
@@ -84,7 +84,7 @@ impl Accounts {
         }
     }
 
-    /// A token that ends, for some audiences; `bound` is the Secret whose end ends it too.
+    /// A token that expires, for some audiences; it becomes invalid when the Secret `bound` is deleted.
     pub fn request(&self, account: Account<'_>, audiences: &[String], seconds: i64, bound: Option<&Value>) -> String {
         let now = jiff::Timestamp::now().as_second();
         let mut about = json!({
@@ -104,7 +104,7 @@ impl Accounts {
         }))
     }
 
-    /// A token for a Secret, which ends with the Secret.
+    /// A token for a Secret, valid as long as the Secret exists.
     pub fn for_secret(&self, account: Account<'_>, secret: &str) -> String {
         let mut claims = json!({
             "iss": "kubernetes/serviceaccount",
@@ -135,7 +135,7 @@ impl Accounts {
         mac
     }
 
-    /// Who a token speaks for now; none if it is forged, over, or its account is gone.
+    /// The caller that a token authenticates; `None` if it is forged or expired, or its account is gone.
     pub fn check(&self, store: &Store, token: &str) -> Option<Checked> {
         let (text, signature) = token.rsplit_once('.')?;
         let signature = BASE64URL_NOPAD.decode(signature.as_bytes()).ok()?;
@@ -248,7 +248,7 @@ mod tests {
             let kept = bytes[at];
             bytes[at] = if kept == b'A' { b'B' } else { b'A' };
             let text = String::from_utf8(bytes.clone()).unwrap();
-            // The last characters of each part may differ in bits that do not count.
+            // The last character of each part has unused bits, which may differ.
             if let Some(checked) = accounts.check(&store, &text) {
                 assert_eq!(checked.caller.user, "system:serviceaccount:n:bot");
                 assert!(at + 1 == bytes.len());

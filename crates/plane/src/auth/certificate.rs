@@ -1,6 +1,6 @@
 //! Who a client certificate belongs to: its common name is the user, its organizations are the groups.
 //!
-//! The signature and dates have been checked by the TLS library before; this only finds the subject.
+//! The TLS library has already checked the signature and the dates; this only finds the subject.
 
 use crate::api::Caller;
 

@@ -1,5 +1,4 @@
-//! Nobody grants more than they have: whoever writes a role must hold its rules, whoever binds one too, unless they have the
-//! verb `escalate` or `bind` on it.
+//! Privilege escalation is refused: whoever writes or binds a role must hold its rules, or have the verb `escalate` or `bind` on it.
 
 use serde_json::Value;
 
@@ -18,9 +17,9 @@ pub struct Grant<'a> {
     pub plural: &'a str,
     /// Namespace or empty.
     pub namespace: &'a str,
-    /// The object as it shall be.
+    /// The new object.
     pub object: &'a Value,
-    /// The object as it is.
+    /// The current object.
     pub old: Option<&'a Value>,
 }
 
@@ -61,7 +60,7 @@ pub fn check(store: &Store, clusters: &[&str], caller: &Caller, grant: &Grant<'_
         }
         let mut rules = grant.object["rules"].as_array().cloned().unwrap_or_default();
         if grant.object["aggregationRule"].is_object() && !same("aggregationRule") {
-            // Whatever it may collect one day.
+            // An aggregated role may later select any role.
             rules.push(serde_json::json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}));
             rules.push(serde_json::json!({"nonResourceURLs": ["*"], "verbs": ["*"]}));
         }
@@ -91,7 +90,7 @@ fn texts<'a>(rule: &'a Value, key: &str) -> Vec<&'a str> {
     rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// A rule in rules about one verb, one group, one resource and one name, or one URL.
+/// Splits a rule into rules with one verb, one group, one resource and one name, or one URL.
 fn single(rule: &Value) -> Vec<Value> {
     let mut all = Vec::new();
     for verb in texts(rule, "verbs") {

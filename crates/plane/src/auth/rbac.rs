@@ -134,7 +134,7 @@ fn name_fits(rule: &Value, attributes: &Attributes) -> bool {
     }
 }
 
-/// The refusal of a request, as Kubernetes words it; kcp appends `: access denied`.
+/// The error for a forbidden request, in Kubernetes' wording; kcp appends `: access denied`.
 pub fn refusal(caller: &Caller, attributes: &Attributes, suffix: &str) -> Status {
     let user = &caller.user;
     let verb = &attributes.verb;

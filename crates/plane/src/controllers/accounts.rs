@@ -48,12 +48,12 @@ impl Reconcile for Accounts {
             let secret = secret.value();
             secret["type"] == TOKEN_SECRET && secret["metadata"]["annotations"][NAME] == *key.name
         });
-        // Every one gets its turn, even if one of them fails.
+        // All of them are processed, even if one fails.
         ours.map(|(key, _)| settle(api, &self.accounts, &key)).fold(true, |all, done| all & done)
     }
 }
 
-/// Fills one Secret, or deletes it if its account is gone; false if it has to be tried again.
+/// Fills one Secret, or deletes it if its account is gone; returns false if it must be retried.
 fn settle(api: &Api, accounts: &Kind, key: &Key) -> bool {
     let Some(secret) = api.store.get(key) else { return true };
     let Some(scope) = api.scope(&key.cluster, "", "secrets") else { return true };

@@ -1,4 +1,4 @@
-//! The end of a CRD: its objects go first.
+//! Deletion of a CRD: its objects are deleted first.
 
 use serde_json::{Value, json};
 use tracing::warn;

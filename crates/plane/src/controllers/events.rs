@@ -1,4 +1,4 @@
-//! Events are forgotten after an hour, as in Kubernetes.
+//! Events are deleted after an hour, as in Kubernetes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) async fn run(api: Arc<Api>, stop: CancellationToken) {
     }
 }
 
-/// Removes the events nobody has written to for an hour before `now`.
+/// Deletes the events that have not been written for an hour before `now`.
 fn forget(api: &Api, now: jiff::Timestamp) {
     for (key, stored) in api.store.list(&Kind::new("", "events"), None, None).1 {
         let object = stored.value();
@@ -34,7 +34,7 @@ fn forget(api: &Api, now: jiff::Timestamp) {
         ];
         let newest = times.into_iter().filter_map(|time| time.as_str()?.parse::<jiff::Timestamp>().ok()).max();
         if newest.is_some_and(|time| now.duration_since(time).as_secs() > LIFETIME) {
-            // Somebody who writes to it at this moment keeps it.
+            // A concurrent write keeps the event.
             let _ = api.store.commit(&key, Expect::Revision(stored.revision()), None);
         }
     }

@@ -1,4 +1,4 @@
-//! Owner references: dependents go when none of their owners exists any more.
+//! Owner references: dependents are deleted when none of their owners exists any more.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::api::{Api, Caller, DeleteOptions, Patch, Scope, WriteOptions};
 use crate::resource::{Resource, api_version};
 use crate::store::{Change, Key, Kind};
 
-/// Who depends on whom, by uid of the owner.
+/// Dependents by the UID of their owner.
 #[derive(Default)]
 pub(super) struct Garbage {
     dependents: HashMap<String, HashSet<Key>>,
@@ -82,7 +82,7 @@ impl Reconcile for Garbage {
 }
 
 impl Garbage {
-    /// Works off the finalizer of a deletion policy; false while dependents remain.
+    /// Processes the finalizer of a deletion policy; returns false while dependents remain.
     fn settle(&self, api: &Api, scope: &Scope, key: &Key, object: &Value, finalizer: &str) -> bool {
         let uid = uid_of(object);
         let caller = Caller::system();
@@ -158,7 +158,7 @@ fn exists(api: &Api, dependent: &Key, owner: &Value) -> bool {
         *resource.kind == *text("kind")
             && resource.versions.iter().any(|version| api_version(&resource.group, &version.name) == text("apiVersion"))
     });
-    // An owner of a kind nobody serves cannot be judged: its dependents stay.
+    // It is not known whether an owner of an unserved kind exists: its dependents stay.
     let Some(resource) = found else { return true };
     let namespace = if resource.namespaced { &*dependent.namespace } else { "" };
     let key = Key::new(&resource.stored_kind(), &dependent.cluster, namespace, text("name"));

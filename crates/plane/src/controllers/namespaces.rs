@@ -1,4 +1,4 @@
-//! Namespaces: their default content, and their end.
+//! Namespaces: their default content, and their deletion.
 
 use serde_json::{Value, json};
 use tracing::warn;
@@ -26,7 +26,7 @@ impl Reconcile for Namespaces {
         let ours = kind.group.is_empty() && kind.identity.is_empty();
         match (&*kind.resource, change.now()) {
             ("namespaces", Some(_)) if ours => vec![change.key.clone()],
-            // The two default objects come back when somebody deletes them.
+            // The two default objects are created again when somebody deletes them.
             ("serviceaccounts" | "configmaps", None) if ours => {
                 vec![Key::new(&Kind::new("", "namespaces"), &change.key.cluster, "", &change.key.namespace)]
             }
@@ -61,7 +61,7 @@ fn has(api: &Api, namespace: &Key, plural: &str, name: &str) -> bool {
     api.store.has(&Key::new(&Kind::new("", plural), &namespace.cluster, &namespace.name, name))
 }
 
-/// Deletes the content, then lets the namespace go; false while something remains.
+/// Deletes the content, then releases the namespace; returns false while something remains.
 fn finish(api: &Api, key: &Key, object: &Value) -> bool {
     let caller = Caller::system();
     let mut remaining = Vec::new();
@@ -99,7 +99,7 @@ fn release(api: &Api, caller: &Caller, key: &Key, object: &Value) -> Result<(), 
     api.put(caller, &scope, &key.name, "finalize", object, &WriteOptions::default()).map(|_| ())
 }
 
-/// Says in a condition what holds the namespace up.
+/// Reports in a condition what keeps the namespace from being deleted.
 fn report(api: &Api, caller: &Caller, key: &Key, object: &Value, remaining: &[String]) -> Result<(), Status> {
     let Some(scope) = api.scope(&key.cluster, "", "namespaces") else { return Ok(()) };
     let message = format!("Some resources are remaining: {}", remaining.join(", "));

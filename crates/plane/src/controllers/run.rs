@@ -1,4 +1,4 @@
-//! The loop all controllers share: the present state first, then every change; from the start again when cut off.
+//! The loop that all controllers share: the current state first, then every change; it restarts when it falls behind.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use tokio_util::sync::CancellationToken;
 use crate::api::Api;
 use crate::store::{Change, Key, Kind};
 
-/// Work that is still to do is tried again after this time.
+/// Unfinished work is retried after this time.
 const RETRY: Duration = Duration::from_millis(250);
 
 /// A controller over stored objects.
 pub trait Reconcile: Send + 'static {
-    /// Kinds to look at when starting; none looks at everything there is.
+    /// Kinds to process at the start; `None` means all kinds.
     fn kinds(&self) -> Option<Vec<Kind>>;
 
-    /// Notes a change; returns the keys that need work.
+    /// Handles a change; returns the keys that need work.
     fn noticed(&mut self, change: &Change) -> Vec<Key>;
 
-    /// Does the work for a key; false asks for another try a little later.
+    /// Does the work for a key; false asks for a retry a little later.
     fn reconcile(&mut self, api: &Api, key: &Key) -> bool;
 }
 
@@ -35,7 +35,7 @@ pub async fn run(api: Arc<Api>, mut controller: impl Reconcile, stop: Cancellati
     }
 }
 
-/// Follows the store until this reader is cut off.
+/// Follows the store until this reader falls behind.
 async fn follow(api: &Arc<Api>, controller: &mut impl Reconcile) {
     let after = api.store.revision();
     let Ok(mut watch) = api.store.watch(after) else { return };

@@ -8,7 +8,7 @@ use super::{Faults, is_true, text, url};
 const PATH: &str = "spec.conversion";
 const CLIENT: &str = "spec.conversion.webhookClientConfig";
 
-/// What is wrong with a conversion. `bundle_counts` tells whether certificates must be readable.
+/// What is wrong with a conversion. `bundle_counts` says whether certificates must be readable.
 pub(super) fn check(conversion: &Value, preserve: bool, bundle_counts: bool, faults: &mut Faults) {
     if !conversion.is_object() {
         return;
@@ -85,7 +85,7 @@ fn check_client(client: &Value, bundle_counts: bool, faults: &mut Faults) {
 }
 
 fn check_service(service: &Value, faults: &mut Faults) {
-    // The two names are checked in each other's place.
+    // Kubernetes swaps the two names in this check.
     for (field, key) in [("name", "namespace"), ("namespace", "name")] {
         if text(service, key).is_empty() {
             faults.required(&format!("{CLIENT}.service.{field}"), "");

@@ -1,11 +1,11 @@
-//! Reads a CRD as Kubernetes' own types do: what does not fit is refused, what they do not know is dropped.
+//! Decodes a CRD as Kubernetes' own types do: wrong types are refused, unknown fields are dropped.
 
 use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, Kind, Need, PROPS, Record, SPEC};
+use super::fields::{Field, FieldPresence, Kind, PROPS, Record, SPEC};
 
-/// Reads the spec of a CRD; the paths of fields that nobody knows are added to `unknown`.
+/// Decodes the spec of a CRD; the paths of unknown fields are added to `unknown`.
 pub(crate) fn decode(crd: &mut Value, unknown: &mut Vec<String>) -> Result<(), String> {
     let Some(map) = crd.as_object_mut() else { return Ok(()) };
     let fields: Vec<String> = map.keys().cloned().collect();
@@ -19,7 +19,8 @@ pub(crate) fn decode(crd: &mut Value, unknown: &mut Vec<String>) -> Result<(), S
         map.remove("status");
     }
     let spec = map.get("spec").cloned().unwrap_or(Value::Null);
-    let holder = Holder { record: "CustomResourceDefinition", place: "spec".to_owned(), path: "spec".to_owned() };
+    let holder =
+        FieldLocation { record: "CustomResourceDefinition", place: "spec".to_owned(), path: "spec".to_owned() };
     let mut reader = Reader { unknown, silent: None, misfit: None };
     let spec = reader.read(spec, Kind::Record(&SPEC), &holder)?;
     if let Some(why) = reader.misfit {
@@ -29,7 +30,7 @@ pub(crate) fn decode(crd: &mut Value, unknown: &mut Vec<String>) -> Result<(), S
     Ok(())
 }
 
-/// Leaves out what is empty, and adds what is always there.
+/// Removes empty fields, and adds those that are always present.
 pub(crate) fn tidy(crd: &mut Value) {
     if let Some(spec) = crd.get_mut("spec") {
         settle(spec, Kind::Record(&SPEC));
@@ -44,7 +45,7 @@ pub(crate) fn tidy(crd: &mut Value) {
 }
 
 /// Where a value was found.
-struct Holder {
+struct FieldLocation {
     /// The type that has the field.
     record: &'static str,
     /// The names of the fields down to it.
@@ -53,7 +54,7 @@ struct Holder {
     path: String,
 }
 
-impl Holder {
+impl FieldLocation {
     fn at(&self, suffix: &str) -> Self {
         Self { record: self.record, place: self.place.clone(), path: format!("{}{suffix}", self.path) }
     }
@@ -66,14 +67,14 @@ impl Holder {
 
 struct Reader<'a> {
     unknown: &'a mut Vec<String>,
-    /// Inside of fields that read themselves, complaints name the outermost of them, and unknown fields are not told.
+    /// Inside fields with a decoder of their own, errors name the outermost of them, and unknown fields are not reported.
     silent: Option<String>,
-    /// The first value that does not fit. Reading goes on, since worse may follow.
+    /// The first value of a wrong type. Decoding continues, because a more serious error may follow.
     misfit: Option<String>,
 }
 
 impl Reader<'_> {
-    fn complaint(&self, value: &Value, kind: Kind, holder: &Holder) -> String {
+    fn complaint(&self, value: &Value, kind: Kind, holder: &FieldLocation) -> String {
         let found = match (value, kind) {
             (Value::Number(number), Kind::Int32 | Kind::Int64) => format!("number {number}"),
             (Value::Bool(_), _) => "bool".to_owned(),
@@ -89,7 +90,7 @@ impl Reader<'_> {
         format!("json: cannot unmarshal {found} into Go struct field {record}.{place} of type {}", kind.name())
     }
 
-    fn read(&mut self, value: Value, kind: Kind, holder: &Holder) -> Result<Value, String> {
+    fn read(&mut self, value: Value, kind: Kind, holder: &FieldLocation) -> Result<Value, String> {
         if value.is_null() {
             return Ok(Value::Null);
         }
@@ -122,7 +123,7 @@ impl Reader<'_> {
         &mut self,
         mut map: Map<String, Value>,
         record: &'static Record,
-        holder: &Holder,
+        holder: &FieldLocation,
     ) -> Result<Value, String> {
         let mut read = Map::new();
         let keys: Vec<String> = map.keys().cloned().collect();
@@ -142,7 +143,7 @@ impl Reader<'_> {
         Ok(read.into())
     }
 
-    fn list(&mut self, list: Vec<Value>, kind: Kind, holder: &Holder) -> Result<Value, String> {
+    fn list(&mut self, list: Vec<Value>, kind: Kind, holder: &FieldLocation) -> Result<Value, String> {
         let items = list.into_iter().enumerate().map(|(index, item)| {
             let item = self.read(item, kind, &holder.at(&format!("[{index}]")))?;
             Ok(if item.is_null() { empty(kind) } else { item })
@@ -150,7 +151,7 @@ impl Reader<'_> {
         items.collect::<Result<Vec<_>, String>>().map(Value::Array)
     }
 
-    fn map(&mut self, map: Map<String, Value>, kind: Kind, holder: &Holder) -> Result<Value, String> {
+    fn map(&mut self, map: Map<String, Value>, kind: Kind, holder: &FieldLocation) -> Result<Value, String> {
         let entries = map.into_iter().map(|(key, value)| {
             let value = self.read(value, kind, &holder.at(&format!(".{key}")))?;
             Ok((key, if value.is_null() { empty(kind) } else { value }))
@@ -159,7 +160,7 @@ impl Reader<'_> {
     }
 
     /// A field that may be a schema or something else.
-    fn schema(&mut self, value: Value, kind: Kind, holder: &Holder) -> Result<Value, String> {
+    fn schema(&mut self, value: Value, kind: Kind, holder: &FieldLocation) -> Result<Value, String> {
         let outermost = self.silent.is_none();
         if outermost {
             self.silent = Some(holder.place.clone());
@@ -170,7 +171,7 @@ impl Reader<'_> {
             (Kind::SchemaOrList, value @ Value::Array(_)) => self.read(value, Kind::List(&Kind::Schema), holder),
             (Kind::SchemaOrTexts, value @ Value::Array(_)) => self.read(value, Kind::List(&Kind::Text), holder),
             (Kind::SchemaOrFlag, _) => Err("boolean or JSON schema expected".to_owned()),
-            // Anything else is neither, and no fault.
+            // Any other value is ignored without an error.
             _ => Ok(Value::Array(Vec::new())),
         };
         if outermost {
@@ -183,7 +184,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a value is that was not given.
+/// The value of a field that was not given.
 pub(super) fn empty(kind: Kind) -> Value {
     match kind {
         Kind::Text | Kind::Named(_) => "".into(),
@@ -213,12 +214,12 @@ fn settle(value: &mut Value, kind: Kind) {
                     settle(found, field.kind);
                 }
                 match (field.need, map.get(field.key)) {
-                    (Need::Always, None) => {
+                    (FieldPresence::Always, None) => {
                         let mut value = empty(field.kind);
                         settle(&mut value, field.kind);
                         map.insert(field.key.to_owned(), value);
                     }
-                    (Need::Filled, Some(found)) if is_empty(found) => {
+                    (FieldPresence::Filled, Some(found)) if is_empty(found) => {
                         map.remove(field.key);
                     }
                     _ => {}

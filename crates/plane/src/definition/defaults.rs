@@ -1,10 +1,10 @@
-//! Defaults: they must be values of their own schema.
+//! Defaults: they must satisfy their own schema.
 
 use serde_json::Value;
 
 use super::structural::{below, kind, named};
 use super::{Faults, is_true, text};
-use crate::schema::{Place, Schema, rule_faults};
+use crate::schema::{RuleContext, Schema, rule_faults};
 use crate::status::Cause;
 
 /// What is wrong with the defaults of a schema.
@@ -66,7 +66,7 @@ fn has_unknown(value: &Value, schema: Option<&Value>, embedded: bool) -> bool {
     }
 }
 
-/// What is wrong with a value of a schema.
+/// How a value violates a schema.
 fn value(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
     let here = |cause: Cause| {
         let field = match cause.field.as_str() {
@@ -97,7 +97,7 @@ fn value(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
     faults.0.extend(ruled.broken_rules(value).into_iter().map(here));
 }
 
-/// Resources in a value need a type of their own.
+/// Embedded resources in a value must have a kind and an API version.
 fn resources(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
     match value {
         Value::Object(map) => {
@@ -130,7 +130,7 @@ fn resources(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
     }
 }
 
-/// Oddities about types: a format counts more than the type, and of a type that does not exist is nothing.
+/// Kubernetes' special cases about types: a format takes precedence over the type, and no value has a type that does not exist.
 fn misfit(value: &Value, schema: &Value) -> Option<Cause> {
     let (kind, format) = (kind(schema), text(schema, "format"));
     let (found, shape) = match value {
@@ -157,16 +157,16 @@ fn misfit(value: &Value, schema: &Value) -> Option<Cause> {
     }
 }
 
-/// Texts and lists may be of any type that has a format and is no number.
+/// Strings and lists match any type that has a format and is not a number.
 fn has_any_type(value: &Value, schema: &Value) -> bool {
     let numeric = matches!(kind(schema), "number" | "integer");
     !text(schema, "format").is_empty() && !numeric && (value.is_string() || value.is_array())
 }
 
-/// Keywords that say nothing about one value.
+/// Keywords that do not constrain a single value.
 const IRRELEVANT: [&str; 3] = ["default", "x-kubernetes-list-type", "x-kubernetes-list-map-keys"];
 
-/// The schema of values apart from its rules.
+/// The schema without its rules.
 fn loose(schema: &Value, any_type: bool) -> Value {
     let [default, kind_of_list, keys] = IRRELEVANT;
     let others = ["x-kubernetes-int-or-string", "x-kubernetes-embedded-resource", "x-kubernetes-validations"];
@@ -178,7 +178,7 @@ fn loose(schema: &Value, any_type: bool) -> Value {
     loose
 }
 
-/// Where no type is told, anything is fine.
+/// Without a type, any value is allowed.
 fn open(schema: &mut Value) {
     if kind(schema).is_empty() {
         schema["x-kubernetes-preserve-unknown-fields"] = true.into();
@@ -213,9 +213,9 @@ fn without(schema: &Value, keywords: &[&str]) -> Value {
     Value::Object(kept.collect())
 }
 
-/// Rules for the parts of a value that are no expressions.
+/// Rules for the parts of a value that are not valid expressions.
 fn uncompiled(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
-    for fault in rule_faults(schema, &Place { path: "", root: false, uncorrelated: None }) {
+    for fault in rule_faults(schema, &RuleContext { path: "", root: false, uncorrelated: None }) {
         if let Some((_, why)) =
             fault.message.split_once("compilation failed: ").filter(|_| fault.field.ends_with("].rule"))
         {

@@ -3,7 +3,7 @@
 /// A type with fields.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Its name in complaints.
+    /// Its name in error messages.
     pub name: &'static str,
     pub fields: &'static [Field],
 }
@@ -13,15 +13,15 @@ pub(super) struct Record {
 pub(super) struct Field {
     /// Its name in documents.
     pub key: &'static str,
-    /// Its name in values that complaints show.
+    /// Its name in values that error messages show.
     pub shown: &'static str,
     pub kind: Kind,
-    pub need: Need,
+    pub need: FieldPresence,
 }
 
 /// When a field is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum FieldPresence {
     /// Always, with an empty value if there is none.
     Always,
     /// Unless it is empty.
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// The name of the type in complaints.
+    /// The name of the type in error messages.
     pub fn name(self) -> String {
         match self {
             Self::Text => "string".to_owned(),
@@ -91,15 +91,15 @@ impl Kind {
 }
 
 const fn always(key: &'static str, shown: &'static str, kind: Kind) -> Field {
-    Field { key, shown, kind, need: Need::Always }
+    Field { key, shown, kind, need: FieldPresence::Always }
 }
 
 const fn filled(key: &'static str, shown: &'static str, kind: Kind) -> Field {
-    Field { key, shown, kind, need: Need::Filled }
+    Field { key, shown, kind, need: FieldPresence::Filled }
 }
 
 const fn given(key: &'static str, shown: &'static str, kind: Kind) -> Field {
-    Field { key, shown, kind, need: Need::Given }
+    Field { key, shown, kind, need: FieldPresence::Given }
 }
 
 const TEXTS: Kind = Kind::List(&Kind::Text);

@@ -1,4 +1,4 @@
-//! Formats of texts that nobody checks.
+//! String formats that are not checked.
 
 use serde_json::Value;
 

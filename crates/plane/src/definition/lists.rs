@@ -1,4 +1,4 @@
-//! What lists and maps are to server-side apply.
+//! List types and map types for server-side apply.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ pub(super) fn check(schema: &Value, path: &str, faults: &mut Faults) {
     }
 }
 
-/// Complains if a node is of another type than a keyword is for.
+/// Reports a node whose type does not match a keyword.
 fn wrong_kind(schema: &Value, wanted: &str, keyword: &str, path: &str, faults: &mut Faults) -> bool {
     let (found, place) = (kind(schema), format!("{path}.type"));
     let why = format!("must be {wanted} if {keyword} is specified");

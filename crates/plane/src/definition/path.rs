@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// A path that leads somewhere.
+/// A path that exists in a schema.
 pub(super) struct Path<'a> {
-    /// The path as faults name it.
+    /// The path as error messages name it.
     pub text: String,
     /// Its first name.
     pub root: String,
-    /// The schema of what it leads to; null if any value may be there.
+    /// The schema at that path; null if any value may be there.
     pub schema: &'a Value,
 }
 

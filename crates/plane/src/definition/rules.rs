@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::path::Path;
 use super::structural;
-use crate::schema::{Place, SchemaError, entry_faults, rule_faults};
+use crate::schema::{RuleContext, SchemaError, entry_faults, rule_faults};
 use crate::status::Cause;
 
 /// What is wrong with the texts of rules.
@@ -16,7 +16,7 @@ pub(super) fn texts(schema: &Value, path: &str) -> Vec<Cause> {
 
 /// What is wrong with rules as expressions.
 pub(super) fn compiled(schema: &Value, path: &str, root: bool, uncorrelated: Option<&str>) -> Vec<Cause> {
-    causes(rule_faults(schema, &Place { path, root, uncorrelated }))
+    causes(rule_faults(schema, &RuleContext { path, root, uncorrelated }))
 }
 
 fn causes(faults: Vec<SchemaError>) -> Vec<Cause> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fields::{Need, PROPS};
+use super::fields::{FieldPresence, PROPS};
 use super::structural::{below, kind, listed, named};
 use super::{Faults, defaults, is_true, lists, rules, shown, structural, text};
 use crate::status::Cause;
@@ -10,7 +10,7 @@ use crate::status::Cause;
 const ALLOWED: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations";
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// What is wrong with a schema; `status` tells whether the status is written apart.
+/// What is wrong with a schema; `status` says whether there is a status subresource.
 pub(super) fn check(validation: Option<&Value>, status: bool, place: &str, faults: &mut Faults) {
     let Some(schema) = validation.and_then(|validation| below(validation, "openAPIV3Schema")) else { return };
     let path = format!("{place}.openAPIV3Schema");
@@ -31,7 +31,7 @@ pub(super) fn check(validation: Option<&Value>, status: bool, place: &str, fault
         }
         usable = faults.0.len() == before;
     }
-    let found = Place { root: true, usable, ..Place::default() }.node(schema, &path);
+    let found = NodeContext { root: true, usable, ..NodeContext::default() }.node(schema, &path);
     faults.0.extend(found.form);
     faults.0.extend(found.rules);
     if let (Some(why), true) = (unsupported, faults.0.len() == before) {
@@ -44,7 +44,7 @@ pub(super) fn has_defaults(schema: &Value) -> bool {
     schema.get("default").is_some() || children(schema).any(has_defaults)
 }
 
-/// All schemas right below a node, wherever they are.
+/// All schemas directly below a node, under whichever keyword.
 pub(super) fn children(schema: &Value) -> impl Iterator<Item = &Value> {
     let single = ["items", "not", "additionalProperties", "additionalItems"];
     let maps = ["properties", "patternProperties", "definitions", "dependencies"];
@@ -55,12 +55,12 @@ pub(super) fn children(schema: &Value) -> impl Iterator<Item = &Value> {
         .chain(maps.into_iter().flat_map(|key| named(schema, key)).map(|(_, child)| child))
 }
 
-/// With a status of its own, a schema may say little at its root: the status is judged without it.
+/// With a status subresource, few keywords are allowed at the root, because the status is validated without them.
 fn check_root(schema: &Value, path: &str, faults: &mut Faults) {
     for field in PROPS.fields {
         let set = match schema.get(field.key) {
             None => false,
-            Some(_) if field.need == Need::Given => true,
+            Some(_) if field.need == FieldPresence::Given => true,
             Some(Value::Bool(flag)) => *flag,
             Some(Value::String(text)) => !text.is_empty(),
             Some(_) => true,
@@ -84,12 +84,12 @@ fn check_root(schema: &Value, path: &str, faults: &mut Faults) {
 
 /// Faults of a node and everything below.
 #[derive(Debug, Default)]
-struct Found {
+struct NodeFaults {
     form: Vec<Cause>,
     rules: Vec<Cause>,
 }
 
-impl Found {
+impl NodeFaults {
     fn add(&mut self, other: Self) {
         self.form.extend(other.form);
         self.rules.extend(other.rules);
@@ -98,24 +98,24 @@ impl Found {
 
 /// Where a node is.
 #[derive(Debug, Clone, Default)]
-struct Place {
+struct NodeContext {
     root: bool,
-    /// Rules can be looked at: everything around is as it should be.
+    /// Rules can be checked, because everything around them is valid.
     usable: bool,
     /// Defaults are forbidden, for this reason.
     no_defaults: Option<String>,
-    /// Inside of the metadata or the type of a resource.
+    /// Inside the metadata or the type of a resource.
     inside_meta: bool,
-    /// The list or map around whose parts have no old values.
+    /// The surrounding list or map whose parts have no old values.
     uncorrelated: Option<String>,
 }
 
-impl Place {
+impl NodeContext {
     fn below(&self) -> Self {
         Self { root: false, ..self.clone() }
     }
 
-    /// Inside of a condition.
+    /// Inside a condition (`allOf`, `anyOf`, `oneOf`, `not`).
     fn condition(&self) -> Self {
         Self { usable: false, ..self.below() }
     }
@@ -130,8 +130,8 @@ impl Place {
         self
     }
 
-    fn node(&self, schema: &Value, path: &str) -> Found {
-        let mut found = Found::default();
+    fn node(&self, schema: &Value, path: &str) -> NodeFaults {
+        let mut found = NodeFaults::default();
         let mut own = Faults::default();
         self.keywords(schema, path, &mut own);
         self.descend(schema, path, &mut found);
@@ -190,7 +190,7 @@ impl Place {
         }
     }
 
-    fn descend(&self, schema: &Value, path: &str, found: &mut Found) {
+    fn descend(&self, schema: &Value, path: &str, found: &mut NodeFaults) {
         if let Some(child) = below(schema, "additionalProperties") {
             let mut place = self.below();
             if self.inside_meta {

@@ -1,16 +1,16 @@
-//! Values of a CRD as complaints show them: all fields of a type, by the names they have inside of Kubernetes.
+//! Values of a CRD as error messages show them: all fields of a type, with the names they have in Kubernetes' Go code.
 
 use serde_json::Value;
 
 use super::decode::empty;
-use super::fields::{Kind, Need, PROPS, Record};
+use super::fields::{FieldPresence, Kind, PROPS, Record};
 
 /// A record with all its fields.
 pub(super) fn record(value: &Value, record: &Record) -> String {
     let fields = record.fields.iter().map(|field| {
         let shown = match value.get(field.key) {
             Some(found) => any(found, field.kind),
-            None if field.need == Need::Given => "null".to_owned(),
+            None if field.need == FieldPresence::Given => "null".to_owned(),
             None => any(&empty(field.kind), field.kind),
         };
         format!("{:?}:{shown}", field.shown)
@@ -28,7 +28,7 @@ pub(super) fn plain(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// A value as complaints show it: texts are quoted the way of Go's `%q`, everything else is JSON.
+/// A value as error messages show it: strings are quoted as by Go's `%q`, everything else is JSON.
 pub(super) fn value(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -36,7 +36,7 @@ pub(super) fn value(value: &Value) -> String {
     }
 }
 
-/// A text in quotes; letters that cannot be printed are escaped.
+/// A string in quotes; characters that cannot be printed are escaped.
 pub(super) fn quoted(text: &str) -> String {
     let mut shown = String::from("\"");
     for letter in text.chars() {
@@ -61,7 +61,7 @@ pub(super) fn quoted(text: &str) -> String {
     shown
 }
 
-/// `items` as complaints show it.
+/// `items` as error messages show it.
 pub(super) fn items(value: &Value) -> String {
     any(value, Kind::SchemaOrList)
 }

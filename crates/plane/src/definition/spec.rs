@@ -7,7 +7,7 @@ use super::fields::VERSION;
 use super::{Faults, conversion, decode, is_true, schema, shown, structural, text, version};
 use crate::status::Cause;
 
-/// What all versions may have in common, in which case faults are told about the spec.
+/// Fields that all versions may have in common; errors in them are then reported for the spec.
 const SHARED: [(&str, &str); 4] = [
     ("schema", "validation"),
     ("subresources", "subresources"),
@@ -15,10 +15,10 @@ const SHARED: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-/// Everything that is wrong with a complete CRD; `old` is none for a new one.
+/// Everything that is wrong with a complete CRD; `old` is `None` for a new one.
 pub(crate) fn faults(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut faults = Faults::default();
-    let spec = unfolded(&crd["spec"]);
+    let spec = hoisted(&crd["spec"]);
     if old.is_none() {
         for field in ["generateName", "name"] {
             check_own_name(field, &crd["metadata"], &spec, &mut faults);
@@ -39,8 +39,8 @@ pub(crate) fn faults(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     faults.0
 }
 
-/// A spec in which everything that all versions have in common is beside them.
-fn unfolded(spec: &Value) -> Value {
+/// A spec in which everything that all versions have in common is moved from the versions to the spec.
+fn hoisted(spec: &Value) -> Value {
     let mut tidied = json!({ "spec": spec });
     decode::tidy(&mut tidied);
     let tidied = tidied["spec"]["versions"].as_array().cloned().unwrap_or_default();
@@ -139,7 +139,7 @@ fn check_versions(spec: &Value, faults: &mut Faults) {
         if !wrong.is_empty() {
             faults.invalid(&format!("{place}.name"), &name.into(), &wrong.join(","));
         }
-        // Of versions of the same name the first one counts.
+        // If several versions have the same name, the first one counts.
         let first = all.iter().find(|other| text(other, "name") == name).unwrap_or(version);
         let status = has_status(if per_version { first } else { spec });
         version::check_warning(version, &place, faults);
@@ -261,7 +261,7 @@ fn check_stored(stored: &Value, spec: &Value, faults: &mut Faults) {
     }
 }
 
-/// What names the approval of an API in one of Kubernetes' own groups.
+/// Annotation with the approval of an API in one of Kubernetes' own groups.
 const APPROVED: &str = carrick_kcp::names::API_APPROVED_ANNOTATION;
 
 #[derive(PartialEq, Eq)]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{Faults, is_true, text};
 
-/// Which place of a schema a node has.
+/// The position of a node in a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -49,7 +49,7 @@ fn has_entries(schema: &Value, key: &str) -> bool {
     }
 }
 
-/// Why a schema cannot be seen as a structural one at all, if so.
+/// Why a schema cannot be structural at all, if so.
 pub(super) fn unsupported(schema: &Value) -> Option<String> {
     let not = |key: &str| Some(format!("OpenAPIV3Schema '{key}' is not supported"));
     let own = match schema {
@@ -173,7 +173,7 @@ fn resource(schema: &Value, level: Level, path: &str, faults: &mut Faults) {
     }
 }
 
-/// Whether a schema of metadata says more than it may.
+/// Whether a schema of metadata has more than it may.
 fn says_more(metadata: &Value) -> bool {
     metadata.as_object().into_iter().flatten().any(|(key, value)| match (key.as_str(), value) {
         ("type" | "default" | "example" | "externalDocs" | "id" | "$schema" | "$ref", _) | (_, Value::Null) => false,
@@ -189,7 +189,7 @@ fn says_more(metadata: &Value) -> bool {
     })
 }
 
-/// The conditions that tell an integer or a text may have types.
+/// Exceptions for the conditions of int-or-string, which may have types.
 #[derive(Debug, Clone, Copy, Default)]
 struct Exempt {
     any_of: bool,
@@ -266,7 +266,7 @@ fn nested(schema: &Value, exempt: Exempt, path: &str, faults: &mut Faults) {
     }
 }
 
-/// What conditions speak about must be there without them.
+/// Fields in conditions must also be declared outside of them.
 fn complete(schema: &Value, plain: Option<&Value>, path: &str, spot: &str, faults: &mut Faults) {
     let Some(plain) = plain else {
         return faults.required(path, &format!("because it is defined in {spot}"));

@@ -4,14 +4,15 @@
 //! | --- | --- |
 //! | `GET /faults` | rules with their hits, and counts |
 //! | `POST /faults` | adds the rule in the body, such as `{"match":{"verbs":["create"]},"turn":{"nth":2},"effect":"applyThenCut"}` |
-//! | `DELETE /faults`, `/faults/<id>` | takes all rules back, or one |
-//! | `GET /held`, `DELETE /held` | writes that are held back, and forgetting them |
-//! | `POST /held/release` | does those that fit the body, or all |
+//! | `DELETE /faults`, `/faults/<id>` | removes all rules, or one |
+//! | `GET /held`, `DELETE /held` | lists, or drops, writes that are held back |
+//! | `POST /held/release` | executes those that match the body, or all |
 //! | `GET /watches` | open watches |
-//! | `POST /watches/cut`, `/stall`, `/resume` | orders to the watches that fit the body, such as `{"resource":"secrets"}` |
+//! | `POST /watches/cut`, `/stall`, `/resume` | cuts, silences or resumes the watches that match the body, such as `{"resource":"secrets"}`
+//! |
 //! | `GET /endpoints` | endpoints and whether they run |
 //! | `POST /endpoints/<n>/stop`, `/start`, `/disconnect` | stops, starts or disconnects one |
-//! | `GET /requests`, `DELETE /requests` | the last requests, and forgetting them |
+//! | `GET /requests`, `DELETE /requests` | lists, or clears, the last requests |
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -38,7 +39,7 @@ use crate::http::Endpoint;
 const REMEMBERED: usize = 10_000;
 const BODY: usize = 64 * 1024;
 
-/// What the control endpoint works on.
+/// The state of the control endpoint.
 pub(crate) struct Control {
     faults: Faults,
     tokens: Arc<Tokens>,
@@ -46,7 +47,7 @@ pub(crate) struct Control {
     requests: Arc<Mutex<VecDeque<Record>>>,
 }
 
-type Answer = Result<Value, (u16, String)>;
+type ControlResponse = Result<Value, (u16, String)>;
 
 impl Control {
     pub(crate) fn new(faults: Faults, tokens: Arc<Tokens>, endpoints: Vec<Arc<Endpoint>>) -> Self {
@@ -85,7 +86,7 @@ impl Control {
                     let control = control.clone();
                     async move { Ok::<_, Infallible>(control.answer(request).await) }
                 });
-                // Clients may leave when they like.
+                // Clients may disconnect at any time.
                 let _ =
                     hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
             });
@@ -103,7 +104,7 @@ impl Control {
         response
     }
 
-    async fn act(&self, request: Request<Incoming>) -> Answer {
+    async fn act(&self, request: Request<Incoming>) -> ControlResponse {
         let text = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = text.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or_default();
         if !self.tokens.caller(token).is_some_and(|caller| caller.is_in("system:masters")) {
@@ -165,7 +166,7 @@ impl Control {
         json!({"rules": rules, "counts": self.faults.counts()})
     }
 
-    fn order(&self, order: &str, content: &[u8]) -> Answer {
+    fn order(&self, order: &str, content: &[u8]) -> ControlResponse {
         let wanted: Match = if content.is_empty() { Match::any() } else { read(content)? };
         let told = match order {
             "cut" => self.faults.cut_watches(&wanted),
@@ -176,7 +177,7 @@ impl Control {
         Ok(json!({"watches": told}))
     }
 
-    async fn endpoint(&self, number: &str, order: &str) -> Answer {
+    async fn endpoint(&self, number: &str, order: &str) -> ControlResponse {
         let found = self.endpoints.iter().find(|endpoint| endpoint.number().to_string() == number);
         let endpoint = found.ok_or_else(|| (404, format!("there is no endpoint {number:?}")))?;
         match order {

@@ -1,4 +1,4 @@
-//! Requests that are held back: their clients have given up, and they are done all the same, later.
+//! Requests that are held back: their clients have given up, and they are still executed later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::Ask;
+use super::RequestInfo;
 
-/// Does what a request asks for, and tells the code of the answer that nobody hears.
+/// Executes a request, and returns the status code of the response that nobody receives.
 pub(crate) type Job = Box<dyn FnOnce() -> BoxFuture<'static, u16> + Send>;
 
-/// All requests that are held back now, in the order they came.
+/// All requests that are held back now, in the order of their arrival.
 #[derive(Default)]
-pub(super) struct Late {
+pub(super) struct HeldRequests {
     next: AtomicU64,
-    held: Mutex<BTreeMap<u64, (Ask, Job)>>,
+    held: Mutex<BTreeMap<u64, (RequestInfo, Job)>>,
 }
 
-impl Late {
-    /// Holds a request back for a while, or until it is asked for.
-    pub(super) fn hold(self: &Arc<Self>, ask: Ask, job: Job, duration: Option<Duration>) {
+impl HeldRequests {
+    /// Holds a request back for a while, or until it is released.
+    pub(super) fn hold(self: &Arc<Self>, ask: RequestInfo, job: Job, duration: Option<Duration>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.held.lock().insert(number, (ask, job));
         if let Some(duration) = duration {
@@ -34,14 +34,14 @@ impl Late {
         }
     }
 
-    /// Does a request that is held back, unless that has happened already.
-    async fn release(&self, number: u64) -> Option<(Ask, u16)> {
+    /// Executes a request that is held back, unless that has already happened.
+    async fn release(&self, number: u64) -> Option<(RequestInfo, u16)> {
         let (ask, job) = self.held.lock().remove(&number)?;
         Some((ask, job().await))
     }
 
-    /// Does all that fits, one after the other.
-    pub(super) async fn release_all(&self, fits: impl Fn(&Ask) -> bool) -> Vec<(Ask, u16)> {
+    /// Executes all matching requests, one after the other.
+    pub(super) async fn release_all(&self, fits: impl Fn(&RequestInfo) -> bool) -> Vec<(RequestInfo, u16)> {
         let numbers: Vec<u64> =
             self.held.lock().iter().filter(|(_, (ask, _))| fits(ask)).map(|(number, _)| *number).collect();
         let mut done = Vec::new();
@@ -52,11 +52,11 @@ impl Late {
     }
 
     /// What is held back now.
-    pub(super) fn held(&self) -> Vec<Ask> {
+    pub(super) fn held(&self) -> Vec<RequestInfo> {
         self.held.lock().values().map(|(ask, _)| ask.clone()).collect()
     }
 
-    /// Forgets what is held back, as if it had been lost on its way.
+    /// Drops what is held back, as if it had been lost on its way.
     pub(super) fn forget(&self) {
         self.held.lock().clear();
     }

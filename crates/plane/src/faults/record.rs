@@ -1,4 +1,4 @@
-//! What was asked and answered, for tests that count requests.
+//! A record of requests and responses, for tests that count requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::{Ask, Effect};
+use super::{Effect, RequestInfo};
 
-/// One request with its answer.
+/// One request with its response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
     /// The request.
-    pub ask: Ask,
-    /// HTTP code of the answer; zero if the client got none.
+    pub ask: RequestInfo,
+    /// HTTP status code of the response; zero if the client got none.
     pub code: u16,
     /// What the fault layer did to it.
     pub effects: Vec<Effect>,
@@ -27,7 +27,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// All records so far, in the order of the answers.
+    /// All records so far, in the order of the responses.
     pub fn records(&self) -> Vec<Record> {
         self.records.lock().clone()
     }
@@ -37,7 +37,7 @@ impl Recording {
         self.records.lock().iter().filter(|record| fits(record)).count()
     }
 
-    /// How many requests of each verb came.
+    /// How many requests there were of each verb.
     pub fn by_verb(&self) -> BTreeMap<String, usize> {
         let mut verbs = BTreeMap::new();
         for record in self.records.lock().iter() {

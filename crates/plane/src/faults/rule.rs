@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// One request as rules and recordings see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Ask {
+pub struct RequestInfo {
     /// The number of the endpoint it came to; zero without shards.
     pub endpoint: usize,
     /// HTTP method.
@@ -22,11 +22,11 @@ pub struct Ask {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`; the method in lower case for
     /// requests that are not about a resource.
     pub verb: String,
-    /// What stands behind `/clusters/`: a path, a name or `*`; empty on a service cluster.
+    /// The segment after `/clusters/`: a path, a name or `*`; empty on a service cluster.
     pub cluster: String,
-    /// The logical cluster behind that, if there is one.
+    /// The logical cluster that it resolves to, if there is one.
     pub cluster_name: String,
-    /// Goes through a virtual workspace.
+    /// Whether it goes through a virtual workspace.
     pub is_virtual: bool,
     /// API group, empty for core.
     pub group: String,
@@ -44,19 +44,19 @@ pub struct Ask {
     pub user: String,
 }
 
-impl Ask {
+impl RequestInfo {
     /// Whether this request may change something.
     pub fn is_write(&self) -> bool {
-        // Reviews are questions that happen to be sent by POST.
+        // Access reviews are queries, although they are sent by POST.
         let is_question = ["authentication.k8s.io", "authorization.k8s.io"].contains(&self.group.as_str());
         !is_question && matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 }
 
-/// A question a rule asks about a request.
-pub type Predicate = Arc<dyn Fn(&Ask) -> bool + Send + Sync>;
+/// A condition on a request, in code.
+pub type Predicate = Arc<dyn Fn(&RequestInfo) -> bool + Send + Sync>;
 
-/// Which requests a rule is about; what is not set fits everything.
+/// Which requests a rule applies to; fields that are not set match everything.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Match {
@@ -170,15 +170,15 @@ impl Match {
         self
     }
 
-    /// Only requests for which a function says so.
+    /// Only requests for which a function returns true.
     #[must_use]
-    pub fn filter(mut self, predicate: impl Fn(&Ask) -> bool + Send + Sync + 'static) -> Self {
+    pub fn filter(mut self, predicate: impl Fn(&RequestInfo) -> bool + Send + Sync + 'static) -> Self {
         self.predicate = Some(Arc::new(predicate));
         self
     }
 
-    /// Whether a request is meant.
-    pub fn fits(&self, ask: &Ask) -> bool {
+    /// Whether a request matches.
+    pub fn fits(&self, ask: &RequestInfo) -> bool {
         let same = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
         let cluster =
             |wanted: &String| (!ask.cluster.is_empty() && *wanted == ask.cluster) || *wanted == ask.cluster_name;
@@ -198,7 +198,7 @@ impl Match {
     }
 }
 
-/// Which of the fitting requests are hit, counted from one.
+/// Which of the matching requests are affected, counted from one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Turn {
@@ -207,18 +207,18 @@ pub enum Turn {
     Always,
     /// Only this one.
     Nth(u64),
-    /// The first so many.
+    /// The first n.
     First(u64),
-    /// All after the first so many.
+    /// All after the first n.
     After(u64),
-    /// Every so many-th.
+    /// Every nth.
     Every(u64),
-    /// By chance, replayable: what happens to a request depends only on the seed, its verb and resource, and how many of
-    /// that verb and resource came before it.
+    /// At random, but reproducible: it depends only on the seed, the request's verb and resource, and how many requests of that verb and
+    /// resource came before.
     Chance {
-        /// Another seed, other victims.
+        /// Another seed affects other requests.
         seed: u64,
-        /// So many of a thousand.
+        /// How many of a thousand are affected.
         per_mille: u16,
     },
 }
@@ -227,7 +227,7 @@ pub enum Turn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
-    /// Nothing is done; the answer is this error.
+    /// It is not executed; the response is this error.
     #[serde(rename_all = "camelCase")]
     Refuse {
         /// HTTP code.
@@ -236,11 +236,11 @@ pub enum Effect {
         #[serde(default)]
         retry_after: Option<u64>,
     },
-    /// It is done after this many milliseconds.
+    /// It is executed after this many milliseconds.
     Delay(u64),
-    /// Nothing is done; the stream is reset (HTTP/2) or the connection closed (HTTP/1.1).
+    /// It is not executed; the stream is reset (HTTP/2) or the connection closed (HTTP/1.1).
     Cut,
-    /// It is done, and the answer is an error all the same.
+    /// It is executed, but the response is an error.
     #[serde(rename_all = "camelCase")]
     ApplyThenRefuse {
         /// HTTP code.
@@ -249,15 +249,16 @@ pub enum Effect {
         #[serde(default)]
         retry_after: Option<u64>,
     },
-    /// It is done, and the answer is lost.
+    /// It is executed, and the response is lost.
     ApplyThenCut,
-    /// Only writes: the client is sent away at once, and the request is done later, as if it had arrived then, with all that it demands.
+    /// Only writes: the client is sent away at once, and the request is executed later, as if it had arrived then, with all its
+    /// preconditions.
     #[serde(rename_all = "camelCase")]
     ApplyLate {
-        /// After so many milliseconds; if none are given, when [`Faults::release`](super::Faults::release) is called.
+        /// After this many milliseconds; if not set, when [`Faults::release`](super::Faults::release) is called.
         #[serde(default)]
         millis: Option<u64>,
-        /// HTTP code of the answer; without one there is no answer.
+        /// HTTP status code of the response; if not set, there is no response.
         #[serde(default)]
         code: Option<u16>,
     },
@@ -265,15 +266,15 @@ pub enum Effect {
     CutWatch(u64),
     /// A watch ends with an ERROR event 410 after this many events.
     ExpireWatch(u64),
-    /// A watch stays open after this many events and sends nothing more.
+    /// A watch stays open but sends nothing more after this many events.
     StallWatch(u64),
-    /// Gets, lists and the first events of a watch show the state of so many revisions ago, but never an older one than the
-    /// client asked for.
+    /// Gets, lists and the first events of a watch show the state this many revisions ago, but never an older one than the client asked
+    /// for.
     Stale(u64),
 }
 
 impl Effect {
-    /// An error code and nothing done.
+    /// Refuses with a status code, without executing the request.
     pub fn refuse(code: u16) -> Self {
         Self::Refuse { code, retry_after: None }
     }
@@ -288,27 +289,27 @@ impl Effect {
         Self::Delay(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Done, and answered with an error code.
+    /// Executes the request, and answers with an error code.
     pub fn apply_then_refuse(code: u16) -> Self {
         Self::ApplyThenRefuse { code, retry_after: None }
     }
 
-    /// Cut off, and done when it is released.
+    /// Cuts the client off, and executes the request when it is released.
     pub fn late() -> Self {
         Self::ApplyLate { millis: None, code: None }
     }
 
-    /// Whether only writes can be hit.
+    /// Whether it applies only to writes.
     pub(super) fn is_for_writes(self) -> bool {
         matches!(self, Self::ApplyLate { .. })
     }
 
-    /// Whether only watches can be hit.
+    /// Whether it applies only to watches.
     pub(super) fn is_for_watches(self) -> bool {
         matches!(self, Self::CutWatch(_) | Self::ExpireWatch(_) | Self::StallWatch(_))
     }
 
-    /// Whether only reads can be hit.
+    /// Whether it applies only to reads.
     pub(super) fn is_for_reads(self) -> bool {
         matches!(self, Self::Stale(_))
     }
@@ -329,12 +330,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The effect on every fitting request.
+    /// Applies the effect to every matching request.
     pub fn new(requests: Match, effect: Effect) -> Self {
         Self { requests, turn: Turn::Always, effect }
     }
 
-    /// Only on some of them.
+    /// Only to some of them.
     #[must_use]
     pub fn on(mut self, turn: Turn) -> Self {
         self.turn = turn;
@@ -342,18 +343,18 @@ impl Rule {
     }
 }
 
-/// How far a rule is.
+/// The counters of a rule.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct RuleCounters {
     fitting: u64,
-    /// For chance: requests per verb and resource.
+    /// For random rules: requests per verb and resource.
     seen: HashMap<String, u64>,
     pub(super) hits: u64,
 }
 
-impl Progress {
-    /// Counts a request and says whether it is hit.
-    pub(super) fn hit(&mut self, rule: &Rule, ask: &Ask) -> bool {
+impl RuleCounters {
+    /// Counts a request and returns whether it is affected.
+    pub(super) fn hit(&mut self, rule: &Rule, ask: &RequestInfo) -> bool {
         if (rule.effect.is_for_watches() && ask.verb != "watch")
             || (rule.effect.is_for_writes() && !ask.is_write())
             || (rule.effect.is_for_reads() && !matches!(ask.verb.as_str(), "get" | "list" | "watch"))
@@ -401,8 +402,8 @@ fn mix(mut state: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn ask(verb: &str, name: &str) -> Ask {
-        Ask {
+    fn ask(verb: &str, name: &str) -> RequestInfo {
+        RequestInfo {
             verb: verb.into(),
             resource: "secrets".into(),
             cluster: "root:a".into(),
@@ -411,7 +412,7 @@ mod tests {
             agent: "agent/1.0 (x)".into(),
             user: "someone".into(),
             path: format!("/clusters/root:a/api/v1/namespaces/n/secrets/{name}"),
-            ..Ask::default()
+            ..RequestInfo::default()
         }
     }
 
@@ -435,7 +436,7 @@ mod tests {
             (Match::any().path("/namespaces/n/"), true),
             (Match::any().subresource("status"), false),
             (Match::any().filter(|ask| ask.name.len() == 3), true),
-            (Match::any().filter(Ask::is_write), false),
+            (Match::any().filter(RequestInfo::is_write), false),
         ] {
             assert_eq!(wanted.fits(&ask), fits, "{wanted:?}");
         }
@@ -445,7 +446,7 @@ mod tests {
     fn turns_choose_among_fitting_requests_only() {
         let hits = |turn: Turn| -> Vec<u64> {
             let rule = Rule::new(Match::any().verbs(&["create"]), Effect::refuse(500)).on(turn);
-            let mut progress = Progress::default();
+            let mut progress = RuleCounters::default();
             let mut hits = Vec::new();
             for number in 1..=6 {
                 assert!(!progress.hit(&rule, &ask("get", "x")));
@@ -466,7 +467,7 @@ mod tests {
     fn chance_is_replayable_and_about_as_frequent_as_asked() {
         let run = |seed: u64, noise: bool| -> Vec<bool> {
             let rule = Rule::new(Match::any(), Effect::Cut).on(Turn::Chance { seed, per_mille: 200 });
-            let mut progress = Progress::default();
+            let mut progress = RuleCounters::default();
             (0..1000)
                 .map(|_| {
                     if noise {

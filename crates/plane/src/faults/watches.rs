@@ -1,4 +1,4 @@
-//! The watches that are open now, and orders to them.
+//! The watches that are open now, and commands for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{Ask, Match};
+use super::{Match, RequestInfo};
 
-/// What an open watch is to do.
+/// What an open watch should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum WatchCommand {
     /// Send events.
     Go,
     /// Send nothing, stay open.
@@ -23,19 +23,19 @@ pub(crate) enum Order {
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     next: AtomicU64,
-    open: Mutex<HashMap<u64, (Ask, watch::Sender<Order>)>>,
+    open: Mutex<HashMap<u64, (RequestInfo, watch::Sender<WatchCommand>)>>,
 }
 
 impl Watches {
-    pub(super) fn register(self: &Arc<Self>, ask: Ask) -> Ticket {
+    pub(super) fn register(self: &Arc<Self>, ask: RequestInfo) -> OpenWatch {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, orders) = watch::channel(Order::Go);
+        let (sender, orders) = watch::channel(WatchCommand::Go);
         self.open.lock().insert(number, (ask, sender));
-        Ticket { watches: self.clone(), number, orders }
+        OpenWatch { watches: self.clone(), number, orders }
     }
 
-    /// Tells all fitting watches; returns how many there are.
-    pub(super) fn tell(&self, wanted: &Match, order: Order) -> usize {
+    /// Sends a command to all matching watches; returns how many there are.
+    pub(super) fn tell(&self, wanted: &Match, order: WatchCommand) -> usize {
         let open = self.open.lock();
         let mut told = 0;
         for (_, sender) in open.values().filter(|(ask, _)| wanted.fits(ask)) {
@@ -45,27 +45,27 @@ impl Watches {
         told
     }
 
-    pub(super) fn open(&self) -> Vec<Ask> {
+    pub(super) fn open(&self) -> Vec<RequestInfo> {
         self.open.lock().values().map(|(ask, _)| ask.clone()).collect()
     }
 }
 
 /// Held by an open watch.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct OpenWatch {
     watches: Arc<Watches>,
     number: u64,
-    orders: watch::Receiver<Order>,
+    orders: watch::Receiver<WatchCommand>,
 }
 
-impl Ticket {
-    /// The order that holds now.
-    pub(crate) fn order(&self) -> Order {
+impl OpenWatch {
+    /// The current command.
+    pub(crate) fn order(&self) -> WatchCommand {
         *self.orders.borrow()
     }
 
-    /// Completes with the next order.
-    pub(crate) async fn changed(&mut self) -> Order {
+    /// Completes with the next command.
+    pub(crate) async fn changed(&mut self) -> WatchCommand {
         match self.orders.changed().await {
             Ok(()) => *self.orders.borrow_and_update(),
             // The registry outlives its tickets.
@@ -74,7 +74,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for OpenWatch {
     fn drop(&mut self) {
         self.watches.open.lock().remove(&self.number);
     }

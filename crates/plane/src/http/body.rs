@@ -11,14 +11,15 @@ use serde_json::{Map, Number, Value};
 use super::protobuf;
 use crate::status::Status;
 
-/// How deep objects may nest. Go takes 10 000 levels; so many fit into the stack of a thread here, if that is as large as [`carrick_json::STACK`].
+/// How deep objects may nest. Go accepts 10 000 levels; here this many fit on the stack of a thread, if it is as large as
+/// [`carrick_json::STACK`].
 const MAX_DEPTH: usize = 1_500;
 
 /// The body of a request, or why it could not be read.
-pub(super) type Content = Result<Bytes, Status>;
+pub(super) type BodyResult = Result<Bytes, Status>;
 
 /// Reads a whole body, or refuses it when it is longer than the limit.
-pub(super) async fn read(body: Incoming, limit: usize) -> Content {
+pub(super) async fn read(body: Incoming, limit: usize) -> BodyResult {
     match Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
@@ -39,7 +40,7 @@ pub(super) fn name(content: &[u8]) -> String {
         metadata: Metadata,
     }
     let mut reader = serde_json::Deserializer::from_slice(content);
-    // What is skipped costs no stack.
+    // Skipped values use no stack.
     reader.disable_recursion_limit();
     <Object as serde::Deserialize>::deserialize(&mut reader).map(|object| object.metadata.name).unwrap_or_default()
 }
@@ -70,18 +71,18 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
     Ok(Decoded { value, duplicates })
 }
 
-/// What Go's decoder says about a text that is no JSON.
+/// The error of Go's decoder for a text that is not JSON.
 pub(super) fn json_fault(content: &[u8]) -> Option<String> {
     carrick_go::json::fault(content, MAX_DEPTH)
 }
 
-/// The first bytes of a text, as they are added to complaints.
+/// The first bytes of a text, as they are appended to error messages.
 fn dump(content: &[u8]) -> String {
     if content.is_empty() {
         return "<empty>".to_owned();
     }
     let start = &content[..content.len().min(30)];
-    // What looks like an object is shown as it is.
+    // A text that looks like an object is shown as it is.
     let shown = match std::str::from_utf8(start) {
         Ok(text) if text.starts_with('{') => text.to_owned(),
         _ => data_encoding::HEXLOWER.encode(start),
@@ -89,28 +90,28 @@ fn dump(content: &[u8]) -> String {
     if content.len() > 30 { format!("{shown} ...") } else { shown }
 }
 
-/// Decodes JSON and notes duplicate fields, or tells what is wrong with it.
+/// Decodes JSON and records duplicate fields, or returns what is wrong with it.
 pub(super) fn json(content: &[u8], duplicates: &mut Vec<String>) -> Result<Value, String> {
     if carrick_json::depth(content) > deepest() {
         return Err("exceeded max depth".to_owned());
     }
     let told = |error: serde_json::Error| json_fault(content).unwrap_or_else(|| error.to_string());
     let mut reader = serde_json::Deserializer::from_slice(content);
-    // It was looked at above.
+    // It was validated above.
     reader.disable_recursion_limit();
     let value = Node { path: "", duplicates }.deserialize(&mut reader).map_err(told)?;
     reader.end().map_err(told)?;
     Ok(value)
 }
 
-/// How deep a body may nest on this thread. Whoever embeds the plane chooses the stack of its threads, and no request may exhaust it.
+/// How deep a body may nest on this thread. The embedding program chooses the stack size of its threads, and no request may exhaust it.
 fn deepest() -> usize {
-    /// What walking through an object takes for every level, without optimisation and with room to spare.
+    /// Stack needed per level for walking through an object, without optimisation and with room to spare.
     const LEVEL: usize = 4 << 10;
     stacker::remaining_stack().map_or(128, |left| left / LEVEL).min(MAX_DEPTH)
 }
 
-/// Builds a value like `serde_json` does, and notes duplicate keys.
+/// Builds a value like `serde_json` does, and records duplicate keys.
 struct Node<'a> {
     path: &'a str,
     duplicates: &'a mut Vec<String>,

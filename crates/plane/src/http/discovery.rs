@@ -1,4 +1,4 @@
-//! Which APIs there are: the classic discovery documents.
+//! Discovery documents: which APIs are served.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sha2::Digest;
 
-use super::route::Root;
+use super::route::ApiRoot;
 use crate::api::Api;
 use crate::plane::Mode;
 use crate::resource::{Resource, Version, api_version, version_rank};
@@ -20,7 +20,7 @@ pub(super) fn versions(api: &Api) -> Value {
     })
 }
 
-fn listed(api: &Api, root: &Root) -> Vec<Arc<Resource>> {
+fn listed(api: &Api, root: &ApiRoot) -> Vec<Arc<Resource>> {
     root.resources(api).into_iter().filter(|resource| resource.established).collect()
 }
 
@@ -49,14 +49,14 @@ fn api_group(name: &str, versions: &[String]) -> Value {
 }
 
 /// `/apis`.
-pub(super) fn groups(api: &Api, root: &Root) -> Value {
+pub(super) fn groups(api: &Api, root: &ApiRoot) -> Value {
     let groups = group_versions(&listed(api, root));
     let all: Vec<Value> = groups.iter().map(|(name, versions)| api_group(name, versions)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": all})
 }
 
 /// `/apis/<group>`.
-pub(super) fn group(api: &Api, root: &Root, name: &str) -> Result<Value, Status> {
+pub(super) fn group(api: &Api, root: &ApiRoot, name: &str) -> Result<Value, Status> {
     let groups = group_versions(&listed(api, root));
     let versions = groups.get(name).ok_or_else(Status::page_not_found)?;
     let mut value = api_group(name, versions);
@@ -66,7 +66,7 @@ pub(super) fn group(api: &Api, root: &Root, name: &str) -> Result<Value, Status>
 }
 
 /// `/api/v1` and `/apis/<group>/<version>`.
-pub(super) fn resources(api: &Api, root: &Root, group: &str, version: &str) -> Result<Value, Status> {
+pub(super) fn resources(api: &Api, root: &ApiRoot, group: &str, version: &str) -> Result<Value, Status> {
     let mut all = Vec::new();
     for resource in listed(api, root).iter().filter(|resource| *resource.group == *group) {
         if let Some(found) = resource.version(version).filter(|found| found.served) {
@@ -74,7 +74,7 @@ pub(super) fn resources(api: &Api, root: &Root, group: &str, version: &str) -> R
         }
     }
     let core = group.is_empty() && version == "v1";
-    // kcp answers with an empty list for versions it does not know, except in virtual workspaces.
+    // kcp returns an empty list for unknown versions, except in virtual workspaces.
     let tolerant = api.mode == Mode::Kcp && !root.is_virtual();
     if all.is_empty() && !core && !tolerant {
         return Err(Status::page_not_found());
@@ -94,7 +94,7 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         "kind": &*resource.kind, "verbs": resource.verbs,
     });
     if resource.is_custom() && !is_virtual {
-        // In the order of Kubernetes, for those who compare.
+        // In Kubernetes' order, so that documents can be compared.
         let rank = |verb: &&str| CUSTOM_VERBS.iter().position(|known| known == verb);
         let mut verbs = resource.verbs.clone();
         verbs.sort_by_key(rank);
@@ -139,7 +139,7 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
 }
 
 /// `/api` or `/apis` with everything below it in one document.
-pub(super) fn aggregated(api: &Api, root: &Root, core: bool) -> Value {
+pub(super) fn aggregated(api: &Api, root: &ApiRoot, core: bool) -> Value {
     let resources = listed(api, root);
     let mut groups = group_versions(&resources);
     if core {
@@ -201,7 +201,7 @@ fn aggregated_resource(resource: &Resource, version: &Version) -> Value {
 }
 
 /// Every group version served, as `api/v1` and `apis/<group>/<version>`.
-pub(super) fn group_version_paths(api: &Api, root: &Root) -> Vec<String> {
+pub(super) fn group_version_paths(api: &Api, root: &ApiRoot) -> Vec<String> {
     let mut paths = vec!["api/v1".to_owned()];
     for (group, versions) in group_versions(&listed(api, root)) {
         paths.extend(versions.iter().map(|version| format!("apis/{group}/{version}")));
@@ -210,7 +210,7 @@ pub(super) fn group_version_paths(api: &Api, root: &Root) -> Vec<String> {
 }
 
 /// The paths shown at the root.
-pub(super) fn paths(api: &Api, root: &Root) -> Vec<String> {
+pub(super) fn paths(api: &Api, root: &ApiRoot) -> Vec<String> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     paths.extend(group_version_paths(api, root).into_iter().map(|path| format!("/{path}")));
     paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));

@@ -1,4 +1,4 @@
-//! One address clients connect to; it can be stopped and started while the plane goes on.
+//! One address that clients connect to; it can be stopped and started while the plane keeps running.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 pub(super) struct Connection {
     /// Ends the connection at once, with everything on it.
     pub(super) kill: CancellationToken,
-    /// Who showed a client certificate.
+    /// The caller authenticated by a client certificate.
     pub(super) peer: Option<Caller>,
 }
 
@@ -41,17 +41,17 @@ pub struct Endpoint {
     acceptor: TlsAcceptor,
     server: Arc<Server>,
     running: Mutex<Option<Running>>,
-    /// Told whether the endpoint takes connections.
+    /// Called when the endpoint starts or stops accepting connections.
     on_change: OnChange,
 }
 
-/// Told whether an endpoint takes connections.
+/// Called when an endpoint starts or stops accepting connections.
 pub(crate) type OnChange = Box<dyn Fn(bool) + Send + Sync>;
 
 struct Running {
     /// Cancelled when the endpoint is stopped on purpose.
     kill: CancellationToken,
-    /// Cancelled and replaced to break the connections of the moment.
+    /// Cancelled and replaced to break the current connections.
     connections: Arc<parking_lot::Mutex<CancellationToken>>,
     task: JoinHandle<()>,
 }
@@ -82,22 +82,22 @@ impl Endpoint {
         &self.url
     }
 
-    /// Its number: zero is the front door.
+    /// Its number: zero is the front proxy.
     pub fn number(&self) -> usize {
         self.server.number
     }
 
-    /// The shard whose clusters it shows; none for the front door of several shards, which shows all of them.
+    /// The shard whose clusters it serves; `None` for the front proxy of several shards, which serves all of them.
     pub fn shard(&self) -> Option<usize> {
         self.server.shard
     }
 
-    /// Whether it takes connections.
+    /// Whether it accepts connections.
     pub async fn is_running(&self) -> bool {
         self.running.lock().await.is_some()
     }
 
-    /// Breaks all connections at once and refuses new ones, as a server that died. Stopping it twice is fine.
+    /// Breaks all connections at once and refuses new ones, like a server that died. Stopping it twice is fine.
     pub async fn stop(&self) {
         let running = self.running.lock().await.take();
         if let Some(running) = running {
@@ -108,7 +108,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes connections again, at the same address. Starting it twice is fine.
+    /// Accepts connections again, at the same address. Starting it twice is fine.
     pub async fn start(&self) -> io::Result<()> {
         let mut running = self.running.lock().await;
         if running.is_none() {
@@ -119,7 +119,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Breaks all connections at once; new ones are taken.
+    /// Breaks all connections at once; new ones are accepted.
     pub async fn disconnect(&self) {
         if let Some(running) = &*self.running.lock().await {
             let old = std::mem::replace(&mut *running.connections.lock(), running.kill.child_token());
@@ -179,7 +179,7 @@ async fn accept(
 }
 
 async fn connection(stream: TcpStream, acceptor: TlsAcceptor, server: Arc<Server>, kill: CancellationToken) {
-    // Small writes of watches must not wait for more to send.
+    // Small writes of watches must be sent without delay.
     let _ = stream.set_nodelay(true);
     let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream));
     let stream = tokio::select! {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// All values a path leads to.
+/// All values at a path.
 pub(crate) fn select<'a>(value: &'a Value, path: &str) -> Vec<&'a Value> {
     let trimmed = path.trim();
     let inner = trimmed.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(trimmed);
@@ -22,7 +22,7 @@ pub(crate) fn text(value: &Value) -> String {
 }
 
 #[derive(Debug, PartialEq)]
-enum Step {
+enum Segment {
     Field(String),
     Index(i64),
     All,
@@ -35,7 +35,7 @@ enum Step {
     Nothing,
 }
 
-impl Step {
+impl Segment {
     fn apply<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         match (self, value) {
             (Self::Field(name), Value::Object(map)) => map.get(name).into_iter().collect(),
@@ -63,23 +63,23 @@ fn compare(found: Option<&Value>, operator: &str, wanted: &Value) -> bool {
     }
 }
 
-fn steps(path: &str) -> Vec<Step> {
+fn steps(path: &str) -> Vec<Segment> {
     let mut steps = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix('[') {
-            let Some(end) = closing(after) else { return vec![Step::Nothing] };
+            let Some(end) = closing(after) else { return vec![Segment::Nothing] };
             steps.push(bracket(&after[..end]));
             rest = &after[end + 1..];
         } else {
             let after = rest.strip_prefix('.').unwrap_or(rest);
             let (name, left) = field(after);
             if name == "*" {
-                steps.push(Step::All);
+                steps.push(Segment::All);
             } else if !name.is_empty() {
-                steps.push(Step::Field(name));
+                steps.push(Segment::Field(name));
             } else if left.len() == rest.len() {
-                return vec![Step::Nothing];
+                return vec![Segment::Nothing];
             }
             rest = left;
         }
@@ -104,7 +104,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// A field name up to the next dot or bracket; a backslash takes the next letter as it is.
+/// A field name up to the next dot or bracket; a backslash escapes the next character.
 fn field(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut letters = text.char_indices();
@@ -118,13 +118,13 @@ fn field(text: &str) -> (String, &str) {
     (name, "")
 }
 
-fn bracket(text: &str) -> Step {
+fn bracket(text: &str) -> Segment {
     let text = text.trim();
     if text == "*" {
-        return Step::All;
+        return Segment::All;
     }
     if let Some(name) = quoted(text) {
-        return Step::Field(name);
+        return Segment::Field(name);
     }
     if let Some(inner) = text.strip_prefix("?(").and_then(|rest| rest.strip_suffix(')')) {
         let inner = inner.trim();
@@ -136,13 +136,13 @@ fn bracket(text: &str) -> Step {
                     None => serde_json::from_str(right).unwrap_or(Value::Null),
                 };
                 let path = left.trim().trim_start_matches('@').to_owned();
-                return Step::Filter { path, operator, wanted };
+                return Segment::Filter { path, operator, wanted };
             }
         }
         let path = inner.trim_start_matches('@').to_owned();
-        return Step::Filter { path, operator: "", wanted: Value::Null };
+        return Segment::Filter { path, operator: "", wanted: Value::Null };
     }
-    text.parse().map_or(Step::Nothing, Step::Index)
+    text.parse().map_or(Segment::Nothing, Segment::Index)
 }
 
 fn quoted(text: &str) -> Option<String> {

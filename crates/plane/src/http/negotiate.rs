@@ -1,10 +1,10 @@
-//! Which form of an answer the client accepts.
+//! Content negotiation: which form of a response the client accepts.
 
 use http::{HeaderMap, header};
 
 use crate::status::Status;
 
-/// The encoding of an answer.
+/// The encoding of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
@@ -13,7 +13,7 @@ pub(super) enum Format {
     Yaml,
 }
 
-/// The shape of an answer.
+/// The shape of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// The object itself.
@@ -35,7 +35,7 @@ pub(super) struct Accept {
 
 const DEFAULT: Accept = Accept { format: Format::Json, shape: Shape::Object };
 
-/// The first acceptable form in the client's order; kinds of shapes this server does not make are passed over.
+/// The first acceptable form in the client's order; shapes that this server does not produce are skipped.
 pub(super) fn accept(headers: &HeaderMap, pretty: bool) -> Result<Accept, Status> {
     let text: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     let joined = text.join(",");

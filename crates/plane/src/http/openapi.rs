@@ -1,4 +1,4 @@
-//! OpenAPI: one document of version 3 per group version, made from the schemas as written; version 2 is made of them all.
+//! OpenAPI: one version 3 document per group version, made from the schemas as written; the version 2 document is made from all of them.
 
 mod meta;
 mod v2;
@@ -14,14 +14,14 @@ use super::discovery;
 use super::negotiate::Format;
 use super::reply::{self, Reply};
 use super::request::Query;
-use super::route::Root;
+use super::route::ApiRoot;
 use crate::api::Api;
 use crate::plane::Mode;
 use crate::resource::{Origin, Resource, Version};
 use crate::status::Status;
 
 /// `/openapi/v3`.
-pub(super) fn index(api: &Api, root: &Root) -> Value {
+pub(super) fn index(api: &Api, root: &ApiRoot) -> Value {
     let resources = root.resources(api);
     let mut paths = Map::new();
     for path in discovery::group_version_paths(api, root) {
@@ -35,7 +35,7 @@ pub(super) fn index(api: &Api, root: &Root) -> Value {
 /// `/openapi/v3/<group version>`.
 pub(super) fn document(
     api: &Api,
-    root: &Root,
+    root: &ApiRoot,
     path: &str,
     query: &Query,
     headers: &HeaderMap,
@@ -73,8 +73,8 @@ pub(super) fn document(
     }
 }
 
-/// `/openapi/v2`; in kcp of built-in kinds only.
-pub(super) fn older(api: &Api, root: &Root, headers: &HeaderMap) -> Reply {
+/// `/openapi/v2`; in kcp, for built-in kinds only.
+pub(super) fn older(api: &Api, root: &ApiRoot, headers: &HeaderMap) -> Reply {
     let resources: Vec<Arc<Resource>> = root
         .resources(api)
         .into_iter()
@@ -162,7 +162,7 @@ fn object_schema(resource: &Resource, version: &Version, schemas: &mut Map<Strin
     schema
 }
 
-/// Of a kind that is stored as it comes.
+/// The schema of a kind that is stored without a schema.
 fn open_schema() -> Value {
     let any = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({"properties": {"spec": any(), "status": any()}, "x-kubernetes-preserve-unknown-fields": true})

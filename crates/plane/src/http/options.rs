@@ -6,7 +6,7 @@ use super::resource::Call;
 use crate::api::{FieldSelector, FieldValidation, LabelSelector, ListOptions, RevisionMatch, Scope, WriteOptions};
 use crate::status::{Cause, Status};
 
-/// How a revision may be meant.
+/// The valid values of `resourceVersionMatch`.
 const MATCHES: [&str; 3] = ["Exact", "NotOlderThan", ""];
 
 impl Call<'_> {
@@ -15,7 +15,7 @@ impl Call<'_> {
         let query = self.query;
         let limit = match query.get("limit") {
             None => 0,
-            // A negative one is none.
+            // A negative limit means no limit.
             Some(text) => usize::try_from(number(text)?).unwrap_or(0),
         };
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?;
@@ -47,7 +47,7 @@ impl Call<'_> {
             _ => RevisionMatch::NotOlderThan,
         };
         let legacy = query.get("resourceVersionMatch").is_none_or(str::is_empty);
-        // With a page size a revision means exactly that one, unless something else is said.
+        // With a limit, a revision means exactly that revision, unless the request says otherwise.
         let exact = legacy && limit > 0 && revision.is_some_and(|revision| revision > 0);
         let revision_match = if exact { RevisionMatch::Exact } else { revision_match };
         Ok(ListOptions {
@@ -111,7 +111,7 @@ pub(super) fn number(text: &str) -> Result<i64, Status> {
     text.parse().map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))
 }
 
-/// A refusal of list options.
+/// The error for invalid list options.
 pub(super) fn invalid_options(cause: Cause) -> Status {
     Status::invalid("meta.k8s.io", "ListOptions", "", &[cause])
 }

@@ -18,7 +18,7 @@ pub(super) use workloads::named;
 pub(super) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
 const MAGIC: &[u8] = b"k8s\0";
-/// Real objects are not nested deeper; what is deeper is an attack.
+/// Real objects are not nested deeper; anything deeper is an attack.
 const DEPTH: usize = 32;
 
 /// Decodes an enveloped object into the JSON a client could have sent instead.
@@ -138,7 +138,7 @@ fn value(wire: &Wire<'_>, form: &Form, depth: usize) -> Option<Option<Value>> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
     Some(match (form, wire) {
         (Form::Text, Wire::Bytes(bytes)) => Some(text(bytes)?).filter(|text| !text.is_empty()).map(Value::from),
-        // Lists keep their empty texts: the core API group is one.
+        // Lists keep empty strings: the core API group is one.
         (Form::ItemText, Wire::Bytes(bytes)) => Some(text(bytes)?.into()),
         (Form::Number | Form::Int32, Wire::Number(number)) => Some(i64::from_ne_bytes(number.to_ne_bytes()).into()),
         (Form::Flag, Wire::Number(number)) => Some((*number != 0).into()),
@@ -267,7 +267,7 @@ mod tests {
     fn what_cannot_be_read_is_refused() {
         let valid = envelope("ConfigMap", &field(1, &field(1, b"name")));
         for end in 0..valid.len() {
-            // A cut body is refused or lacks its end, but never does harm.
+            // A truncated body is refused or lacks its end, but never does harm.
             let _ = decode(&valid[..end]);
         }
         assert_eq!(decode(b"{}").unwrap_err().code, 400);

@@ -1,4 +1,4 @@
-//! Answers.
+//! Responses.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
@@ -10,17 +10,17 @@ use serde_json::Value;
 use super::negotiate::Format;
 use crate::status::Status;
 
-/// The client gets no answer, or no more of it, on purpose.
+/// The fault layer withholds the response, or the rest of it.
 #[derive(Debug, thiserror::Error)]
 #[error("cut on purpose")]
 pub(crate) struct Cut;
 
-/// The body of every answer.
+/// The body of every response.
 pub(super) type Body = UnsyncBoxBody<Bytes, Cut>;
-/// Every answer.
+/// Every response.
 pub(super) type Reply = Response<Body>;
 
-/// An answer with a body.
+/// A response with a body.
 pub(super) fn raw(code: u16, media: &str, content: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(Full::new(content.into()).map_err(|never| match never {}).boxed_unsync());
     *reply.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
@@ -42,14 +42,14 @@ fn set(reply: &mut Reply, media: &str) {
     }
 }
 
-/// A streamed answer.
+/// A streamed response.
 pub(super) fn stream(media: &str, body: Body) -> Reply {
     let mut reply = Response::new(body);
     set(&mut reply, media);
     reply
 }
 
-/// A plain text.
+/// A plain-text response.
 pub(super) fn text(code: u16, content: &str) -> Reply {
     raw(code, "text/plain; charset=utf-8", content.to_owned())
 }
@@ -78,7 +78,7 @@ pub(super) fn object(code: u16, value: &impl Serialize, format: Format) -> Reply
     }
 }
 
-/// A refusal.
+/// An error response.
 pub(super) fn status(status: &Status, format: Format) -> Reply {
     let mut reply = match &status.text {
         Some(content) => text(status.code, content),

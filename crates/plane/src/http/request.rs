@@ -1,7 +1,7 @@
 //! What a URL asks for.
 
 use crate::extension::Attributes;
-use crate::faults::Ask;
+use crate::faults::RequestInfo;
 
 /// The query of a URL, decoded.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ impl Query {
     }
 }
 
-/// Undoes percent encoding; what is not valid stays as it is.
+/// Decodes percent-encoding; invalid escapes stay as they are.
 pub(super) fn unescape(text: &str, plus_is_space: bool) -> String {
     let bytes = text.as_bytes();
     let mut result = Vec::with_capacity(bytes.len());
@@ -161,7 +161,7 @@ pub(super) fn attributes(method: &http::Method, target: &Target, query: &Query) 
         ("DELETE", true) => "deletecollection",
         _ => "",
     };
-    // A selection by name counts as a request for that name, so that rules with resourceNames match.
+    // A field selector for a name counts as a request for that name, so that RBAC rules with resourceNames match.
     let selected = query.get("fieldSelector").and_then(|fields| {
         fields.split(',').find_map(|part| part.strip_prefix("metadata.name==").or(part.strip_prefix("metadata.name=")))
     });
@@ -181,8 +181,8 @@ pub(super) fn attributes(method: &http::Method, target: &Target, query: &Query) 
     }
 }
 
-/// What the fault layer wants to know about a request; depends on its URL and headers alone.
-pub(super) fn ask(endpoint: usize, parts: &http::request::Parts, query: &Query) -> Ask {
+/// The description of a request for the fault layer; it depends only on URL and headers.
+pub(super) fn ask(endpoint: usize, parts: &http::request::Parts, query: &Query) -> RequestInfo {
     let whole = parts.uri.path();
     let (cluster, rest) = match whole.find("/clusters/") {
         Some(at) if at == 0 || whole.starts_with("/services/") => {
@@ -192,7 +192,7 @@ pub(super) fn ask(endpoint: usize, parts: &http::request::Parts, query: &Query) 
         _ => ("", whole),
     };
     let agent = parts.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
-    let mut ask = Ask {
+    let mut ask = RequestInfo {
         endpoint,
         method: parts.method.to_string(),
         path: whole.to_owned(),
@@ -201,7 +201,7 @@ pub(super) fn ask(endpoint: usize, parts: &http::request::Parts, query: &Query) 
         cluster: unescape(cluster, false),
         is_virtual: whole.starts_with("/services/"),
         agent: agent.unwrap_or_default().to_owned(),
-        ..Ask::default()
+        ..RequestInfo::default()
     };
     if let Path::Resource(target) = path(rest) {
         let found = attributes(&parts.method, &target, query);

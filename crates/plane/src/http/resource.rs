@@ -7,19 +7,19 @@ use http::{Request, header};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::body::{self, Content, Decoded};
+use super::body::{self, BodyResult, Decoded};
 use super::negotiate::{Accept, Shape};
 use super::options::{invalid_options, number};
 use super::reply::{self, Reply};
 use super::request::{Query, Target as PathTarget};
-use super::route::Root;
+use super::route::ApiRoot;
 use super::table::{self, Include, Partial};
 use super::{Server, protobuf, reviews, scale, token, watch};
 use crate::api::{
     Api, Caller, DeleteOptions, FieldSelector, Listed, Patch, RevisionMatch, Scope, Written, custom_patches,
 };
 use crate::extension::{Attributes, Target};
-use crate::faults::Plan;
+use crate::faults::FaultPlan;
 use crate::plane::Mode;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
@@ -27,7 +27,7 @@ use crate::status::{Cause, Status};
 /// How long a list waits for a revision that does not exist yet.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
-/// A list on its way out.
+/// A list that is being sent.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct List<'a, T> {
@@ -37,7 +37,7 @@ struct List<'a, T> {
     items: T,
 }
 
-/// The items of a list, unfolded one at a time while they are written.
+/// The items of a list, unpacked one at a time while they are written.
 struct Items<'a> {
     api: &'a Api,
     scope: &'a Scope,
@@ -61,12 +61,12 @@ impl Serialize for Items<'_> {
 /// One request about a resource, after authorization.
 pub(super) struct Call<'a> {
     pub(super) server: &'a Server,
-    pub(super) root: &'a Root,
+    pub(super) root: &'a ApiRoot,
     pub(super) caller: &'a Caller,
     pub(super) target: &'a PathTarget,
     pub(super) query: &'a Query,
     pub(super) accept: Accept,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a FaultPlan,
 }
 
 impl Call<'_> {
@@ -75,12 +75,12 @@ impl Call<'_> {
         &self.server.api
     }
 
-    /// Does what the request asks for.
-    pub(super) async fn answer(&self, attributes: Attributes, request: Request<Content>) -> Result<Reply, Status> {
+    /// Executes the request.
+    pub(super) async fn answer(&self, attributes: Attributes, request: Request<BodyResult>) -> Result<Reply, Status> {
         let api = &self.server.api;
         let target = self.target;
         let Some(resource) = self.root.find(api, &target.group, &target.version, &target.plural) else {
-            // Groups of Kubernetes itself are known, even if they have no such kind.
+            // Kubernetes' own groups exist, even if they have no such kind.
             if target.group.is_empty() && !self.root.is_virtual() {
                 let message = "the server could not find the requested resource";
                 return Err(Status::new(404, "NotFound", message).about_nothing());
@@ -113,7 +113,7 @@ impl Call<'_> {
         if deprecated.is_empty() {
             return answer;
         }
-        // Whatever the answer is, and before all other warnings.
+        // Sent with every response, before all other warnings.
         let mut reply = answer.unwrap_or_else(|status| reply::status(&status, self.accept.format));
         let others: Vec<_> = reply.headers().get_all(header::WARNING).iter().cloned().collect();
         reply.headers_mut().remove(header::WARNING);
@@ -124,8 +124,8 @@ impl Call<'_> {
         Ok(reply)
     }
 
-    /// Does it, once the kind is known.
-    async fn verb(&self, scope: Scope, attributes: Attributes, request: Request<Content>) -> Result<Reply, Status> {
+    /// Executes the request, once the kind is known.
+    async fn verb(&self, scope: Scope, attributes: Attributes, request: Request<BodyResult>) -> Result<Reply, Status> {
         let target = self.target;
         let verb = attributes.verb.as_str();
         if scope.target == Target::All {
@@ -228,7 +228,7 @@ impl Call<'_> {
         Ok(self.listed(scope, &listed))
     }
 
-    /// The past revision a read has to look at, if the fault layer says so.
+    /// The past revision that a read must use, if the fault layer says so.
     pub(super) fn stale(&self, at_least: Option<u64>) -> Option<u64> {
         let behind = self.plan.behind()?;
         self.server.faults.count(|counts| counts.stale += 1);
@@ -281,10 +281,10 @@ impl Call<'_> {
         }
     }
 
-    fn watch(&self, mut scope: Scope, request: &Request<Content>) -> Result<Reply, Status> {
+    fn watch(&self, mut scope: Scope, request: &Request<BodyResult>) -> Result<Reply, Status> {
         let mut options = self.list_options(&scope)?;
         if !self.target.name.is_empty() {
-            // The deprecated form names the object in the path.
+            // The deprecated form has the object's name in the path.
             let fields = format!("metadata.name={}", self.target.name);
             options.fields = FieldSelector::parse(&fields, &scope.resource, &scope.version)?;
         }
@@ -294,8 +294,8 @@ impl Call<'_> {
         watch::answer(self, scope, options, request.extensions().get())
     }
 
-    fn create(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
-        // Custom kinds are created at any address.
+    fn create(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
+        // Custom kinds may be created at any path.
         if !self.target.name.is_empty() && !scope.resource.is_custom() {
             return Err(Status::method_not_allowed());
         }
@@ -310,7 +310,7 @@ impl Call<'_> {
         Ok(self.written(scope, written))
     }
 
-    fn update(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
+    fn update(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
         let (sent, agent) = decoded(scope, request)?;
         let options = self.write_options("UpdateOptions", &agent, sent.duplicates)?;
         let target = self.target;
@@ -319,7 +319,7 @@ impl Call<'_> {
         Ok(self.written(scope, written))
     }
 
-    fn patch(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
+    fn patch(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
         let media = media_type(&request);
         let agent = agent(&request);
         let content = request.into_body()?;
@@ -355,7 +355,7 @@ impl Call<'_> {
         Ok(self.written(scope, written))
     }
 
-    fn delete(&self, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
+    fn delete(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
         if !self.target.subresource.is_empty() {
             return Err(Status::method_not_allowed());
         }
@@ -378,7 +378,7 @@ impl Call<'_> {
                 return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });
             }
         }
-        // Options in a body are all there are.
+        // If the body has options, those in the query are ignored.
         let query = |name: &str| self.query.get(name).filter(|_| content.is_empty());
         for key in ["propagationPolicy", "orphanDependents"] {
             if let Some(text) = query(key) {
@@ -399,7 +399,7 @@ impl Call<'_> {
             return Ok(self.listed(scope, &deleted));
         }
         let mut written = api.delete(self.caller, scope, &self.target.name, &options)?;
-        // Only this old way to ask for it tells that dependents are still to go.
+        // Only this older option makes the response show that dependents are still being deleted.
         if value["orphanDependents"] == false && written.object["kind"] != "Status" {
             written.code = 202;
         }
@@ -412,7 +412,7 @@ impl Call<'_> {
 }
 
 /// The decoded body and the client's name.
-pub(super) fn decoded(scope: &Scope, request: Request<Content>) -> Result<(Decoded, String), Status> {
+pub(super) fn decoded(scope: &Scope, request: Request<BodyResult>) -> Result<(Decoded, String), Status> {
     let media = media_type(&request);
     let agent = agent(&request);
     check_media(&media)?;
@@ -420,7 +420,7 @@ pub(super) fn decoded(scope: &Scope, request: Request<Content>) -> Result<(Decod
     Ok((body::decode(&content, &media, &scope.resource.kind)?, agent))
 }
 
-/// A list was asked for in the shape of one object.
+/// The error for requesting a list in the shape of a single object.
 fn not_one(resource: &Resource) -> Status {
     let list = if resource.is_custom() {
         "unstructured.UnstructuredList".to_owned()
@@ -452,13 +452,13 @@ fn check_wildcard(scope: &Scope, verb: &str) -> Result<(), Status> {
     )))
 }
 
-pub(super) fn media_type(request: &Request<Content>) -> String {
+pub(super) fn media_type(request: &Request<BodyResult>) -> String {
     let text = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     text.split(';').next().unwrap_or_default().trim().to_lowercase()
 }
 
-/// The client's name: its agent up to the first slash.
-pub(super) fn agent(request: &Request<Content>) -> String {
+/// The client's name: its user agent up to the first slash.
+pub(super) fn agent(request: &Request<BodyResult>) -> String {
     let text = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
     text.split('/').next().unwrap_or_default().chars().take(128).collect()
 }

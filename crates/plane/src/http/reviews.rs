@@ -1,9 +1,9 @@
-//! Reviews: questions about callers and permissions that are answered and not stored.
+//! Access and token reviews: answered, but not stored.
 
 use http::Request;
 use serde_json::{Value, json};
 
-use super::body::Content;
+use super::body::BodyResult;
 use super::reply::{self, Reply};
 use super::resource::{Call, decoded};
 use crate::api::{Caller, Scope};
@@ -14,7 +14,7 @@ use crate::status::{Cause, Status};
 use std::sync::Arc;
 
 /// Answers a review.
-pub(super) fn answer(call: &Call<'_>, resource: &Arc<Resource>, request: Request<Content>) -> Result<Reply, Status> {
+pub(super) fn answer(call: &Call<'_>, resource: &Arc<Resource>, request: Request<BodyResult>) -> Result<Reply, Status> {
     if request.method() != http::Method::POST || !call.target.name.is_empty() {
         return Err(Status::method_not_allowed());
     }

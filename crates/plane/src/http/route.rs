@@ -1,4 +1,4 @@
-//! From a request to an answer.
+//! Routing: from a request to a response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use http::{HeaderValue, Method, Request, header};
 use hyper::body::Incoming;
 use serde_json::json;
 
-use super::body::{self, Content};
+use super::body::{self, BodyResult};
 use super::endpoint::Connection;
 use super::negotiate::{self, Accept, Format, Shape};
 use super::reply::{self, Cut, Reply};
@@ -16,13 +16,13 @@ use super::{Server, discovery, openapi, resource};
 use crate::api::{Api, Caller};
 use crate::auth::{anonymous, rbac};
 use crate::extension::{Attributes, Extension, Target, ViewAdmit, ViewAuthorize, Visible};
-use crate::faults::{Effect, Plan, refusal};
+use crate::faults::{Effect, FaultPlan, refusal};
 use crate::plane::Mode;
 use crate::resource::Resource;
 use crate::status::Status;
 
 /// What a request sees of the plane: a cluster or a virtual workspace.
-pub(super) struct Root {
+pub(super) struct ApiRoot {
     pub(super) target: Target,
     pub(super) rest: String,
     view: Option<View>,
@@ -35,7 +35,7 @@ struct View {
     admit: Option<ViewAdmit>,
 }
 
-impl Root {
+impl ApiRoot {
     fn cluster(target: Target, rest: &str) -> Self {
         Self { target, rest: if rest.is_empty() { "/".into() } else { rest.into() }, view: None }
     }
@@ -85,7 +85,7 @@ impl Root {
     }
 }
 
-/// Answers one request, unless the fault layer has other plans; every refusal becomes a Status.
+/// Answers one request, unless the fault layer intervenes; every error becomes a Status.
 pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> Result<Reply, Cut> {
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
@@ -100,7 +100,8 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
     {
         ask.cluster_name = name.to_string();
     }
-    // Before anything is planned: what is to be done and then cut off must not depend on a body that may never come.
+    // The body is read before the fault layer decides: a request that is executed and then cut off must not depend on a body that may never
+    // arrive.
     let request = Request::from_parts(parts, body::read(body, server.limits.body).await);
     if ask.verb == "create" && ask.name.is_empty() {
         ask.name = request.body().as_ref().map(|body| body::name(body)).unwrap_or_default();
@@ -115,11 +116,11 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
 /// Answers one request with the faults planned for it.
 async fn planned(
     server: &Arc<Server>,
-    request: Request<Content>,
+    request: Request<BodyResult>,
     query: &Query,
     accept: Result<Accept, Status>,
     format: Format,
-    plan: &Plan,
+    plan: &FaultPlan,
 ) -> Result<Reply, Cut> {
     let faults = &server.faults;
     let delay = plan.delay();
@@ -160,13 +161,13 @@ async fn planned(
     }
 }
 
-/// Keeps a request, to be done when its time has come.
+/// Holds a request back, to be executed later.
 fn hold(
     server: &Arc<Server>,
-    request: Request<Content>,
+    request: Request<BodyResult>,
     query: &Query,
     accept: Result<Accept, Status>,
-    plan: &Plan,
+    plan: &FaultPlan,
     duration: Option<Duration>,
 ) {
     let (server, query, plan) = (server.clone(), query.clone(), plan.clone());
@@ -181,10 +182,10 @@ fn hold(
 
 async fn answer(
     server: &Server,
-    request: Request<Content>,
+    request: Request<BodyResult>,
     query: &Query,
     accept: Result<Accept, Status>,
-    plan: &Plan,
+    plan: &FaultPlan,
 ) -> Result<Reply, Status> {
     let api = &server.api;
     let path = request.uri().path().to_owned();
@@ -213,12 +214,12 @@ async fn answer(
     if method != Method::GET && method != Method::HEAD {
         return Err(Status::method_not_allowed());
     }
-    // Documents about the API have one form: wishes for other ones are ignored.
+    // Documents about the API have only one form: the Accept header is ignored.
     let format = accept.map_or(Format::Json, |accept| match accept.shape {
         Shape::Object => accept.format,
         _ => Format::Json,
     });
-    // kcp does not offer it in a form its clients could rely on.
+    // kcp does not offer it in a form that clients could rely on.
     if api.mode == Mode::Kube
         && matches!(route, Path::Versions | Path::Groups)
         && negotiate::accepts_aggregated(request.headers())
@@ -238,7 +239,7 @@ async fn answer(
     }
 }
 
-fn other(api: &Api, root: &Root, query: &Query, headers: &http::HeaderMap, format: Format) -> Result<Reply, Status> {
+fn other(api: &Api, root: &ApiRoot, query: &Query, headers: &http::HeaderMap, format: Format) -> Result<Reply, Status> {
     match root.rest.trim_end_matches('/') {
         "/version" => Ok(reply::object(200, &version(api.mode), format)),
         "" => Ok(reply::object(200, &json!({"paths": discovery::paths(api, root)}), format)),
@@ -272,7 +273,7 @@ fn is_health(api: &Api, path: &str) -> bool {
     matches!(first, Some("healthz" | "livez" | "readyz"))
 }
 
-fn authenticate(server: &Server, request: &Request<Content>) -> Result<Caller, Status> {
+fn authenticate(server: &Server, request: &Request<BodyResult>) -> Result<Caller, Status> {
     if let Some(caller) = request.extensions().get::<Connection>().and_then(|about| about.peer.clone()) {
         return Ok(caller);
     }
@@ -280,12 +281,12 @@ fn authenticate(server: &Server, request: &Request<Content>) -> Result<Caller, S
     let text = value.to_str().map_err(|_| Status::unauthorized())?;
     let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let checked = token.and_then(|(_, token)| server.check(token.trim())).ok_or_else(Status::unauthorized)?;
-    // A token for somebody else is not for us.
+    // A token for another audience is not valid here.
     let ours = checked.audiences.iter().any(|audience| *audience == server.api.accounts.issuer());
     if ours { Ok(checked.caller) } else { Err(Status::unauthorized()) }
 }
 
-/// Acts as somebody else if the caller asks for it and may.
+/// Impersonation, if the caller requests it and may.
 fn impersonate(api: &Api, caller: Caller, headers: &http::HeaderMap) -> Result<Caller, Status> {
     let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let Some(user) = headers.get("impersonate-user").map(text) else { return Ok(caller) };
@@ -294,7 +295,8 @@ fn impersonate(api: &Api, caller: Caller, headers: &http::HeaderMap) -> Result<C
     for (resource, name) in wanted {
         let attributes =
             Attributes { verb: "impersonate".into(), resource: resource.into(), name, ..Attributes::default() };
-        // In kcp only those whose rights hold everywhere: what somebody may elsewhere is not for an administrator of one workspace.
+        // In kcp only callers with rights everywhere may do this: an administrator of one workspace must not gain a user's rights in
+        // others.
         let home = if api.mode == Mode::Kube { "" } else { crate::kcp::EVERYWHERE };
         let by_rule = rbac::allowed(&api.store, &[home], &caller, &attributes);
         if !caller.is_in("system:masters") && !by_rule {
@@ -305,22 +307,22 @@ fn impersonate(api: &Api, caller: Caller, headers: &http::HeaderMap) -> Result<C
     Ok(Caller { user, groups, ..Caller::default() })
 }
 
-/// Which cluster or virtual workspace a path is about.
-fn root(server: &Server, caller: &Caller, path: &str) -> Result<Root, Status> {
+/// Which cluster or virtual workspace a path refers to.
+fn root(server: &Server, caller: &Caller, path: &str) -> Result<ApiRoot, Status> {
     let api = &server.api;
-    let Some(extension) = api.extension() else { return Ok(Root::cluster(Target::One("".into()), path)) };
+    let Some(extension) = api.extension() else { return Ok(ApiRoot::cluster(Target::One("".into()), path)) };
     if let Some(rest) = path.strip_prefix("/clusters/") {
         let (segment, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
         let segment = request::unescape(segment, false);
         if segment == "*" {
-            return Ok(Root::cluster(Target::All, rest));
+            return Ok(ApiRoot::cluster(Target::All, rest));
         }
         if !is_cluster(&segment) {
             return Err(Status::bad_request(format!("invalid cluster: {segment:?} does not match the regex")));
         }
         let cluster = extension.resolve(api, &segment)?;
         check_shard(server, &**extension, &cluster, &segment)?;
-        return Ok(Root::cluster(Target::One(cluster), rest));
+        return Ok(ApiRoot::cluster(Target::One(cluster), rest));
     }
     if path.starts_with("/services/")
         && let Some(view) = extension.virtual_workspace(api, caller, path)?
@@ -334,7 +336,7 @@ fn root(server: &Server, caller: &Caller, path: &str) -> Result<Root, Status> {
             }
             (Target::All, None) => {}
         }
-        return Ok(Root {
+        return Ok(ApiRoot {
             target: view.target,
             rest: view.rest,
             view: Some(View { resources: view.resources, visible, authorize: view.authorize, admit: view.admit }),
@@ -349,7 +351,7 @@ fn root(server: &Server, caller: &Caller, path: &str) -> Result<Root, Status> {
     Err(rbac::refusal(caller, &attributes, suffix))
 }
 
-/// A shard knows its own clusters only; the front door knows all, but not what is behind a shard that is down.
+/// A shard serves only its own clusters; the front proxy serves all, except those on a shard that is down.
 fn check_shard(server: &Server, extension: &dyn Extension, cluster: &str, asked: &str) -> Result<(), Status> {
     let home = extension.shard_of(cluster);
     match server.shard {

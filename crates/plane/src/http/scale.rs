@@ -3,7 +3,7 @@
 use http::Request;
 use serde_json::{Value, json};
 
-use super::body::{self, Content};
+use super::body::{self, BodyResult};
 use super::reply::Reply;
 use super::resource::{Call, agent, media_type};
 use super::{jsonpath, protobuf};
@@ -12,7 +12,7 @@ use crate::resource::Scale;
 use crate::status::{Cause, Status};
 
 /// Reads or writes the number of replicas.
-pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
+pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
     let Some(paths) = scope.version()?.scale.clone() else { return Err(Status::page_not_found()) };
     let name = &call.target.name;
     let api = call.api();
@@ -28,25 +28,29 @@ pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<Content>) 
     let options = call.write_options(if patching { "PatchOptions" } else { "UpdateOptions" }, &agent, Vec::new())?;
     let sent = if patching {
         let value = body::json(&content, &mut Vec::new()).unwrap_or_else(|why| Patch::unreadable(&why));
-        Sent::Patch(if media.starts_with("application/json-patch") { Patch::Json(value) } else { Patch::Merge(value) })
+        SentScale::Patch(if media.starts_with("application/json-patch") {
+            Patch::Json(value)
+        } else {
+            Patch::Merge(value)
+        })
     } else {
         let media = if media.starts_with(protobuf::MEDIA) { protobuf::MEDIA } else { "application/json" };
-        Sent::Whole(body::decode(&content, media, "Scale")?.value)
+        SentScale::Whole(body::decode(&content, media, "Scale")?.value)
     };
     let written = api.rescale(call.caller, scope, name, &options, |current| rescaled(current, &paths, &sent))?;
     Ok(call.shaped(scope, 200, shown(&written.object, &paths)?, &written.warnings))
 }
 
-enum Sent {
+enum SentScale {
     Patch(Patch),
     Whole(Value),
 }
 
 /// An object with the number of replicas that was sent.
-fn rescaled(current: &Value, paths: &Scale, sent: &Sent) -> Result<Value, Status> {
+fn rescaled(current: &Value, paths: &Scale, sent: &SentScale) -> Result<Value, Status> {
     let scale = match sent {
-        Sent::Patch(patch) => patch.apply_to(&shape(current, paths))?,
-        Sent::Whole(scale) => scale.clone(),
+        SentScale::Patch(patch) => patch.apply_to(&shape(current, paths))?,
+        SentScale::Whole(scale) => scale.clone(),
     };
     let replicas = match &scale["spec"]["replicas"] {
         Value::Null if number(current, &paths.spec).is_none() => {
@@ -55,7 +59,7 @@ fn rescaled(current: &Value, paths: &Scale, sent: &Sent) -> Result<Value, Status
         Value::Null => 0,
         number if number.is_i64() => number.as_i64().unwrap_or_default(),
         other => {
-            let Sent::Patch(_) = sent else {
+            let SentScale::Patch(_) = sent else {
                 let message = "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:110\"";
                 return Err(Status::bad_request(message));
             };
@@ -67,7 +71,7 @@ fn rescaled(current: &Value, paths: &Scale, sent: &Sent) -> Result<Value, Status
         }
     };
     let mut object = Patch::Merge(nested(&paths.spec, replicas.into())).apply_to(current)?;
-    // Whose scale it is said to be.
+    // The object that the scale claims to belong to.
     for key in ["name", "resourceVersion"] {
         match scale["metadata"][key].as_str() {
             Some(text) if !text.is_empty() => object["metadata"][key] = text.into(),
@@ -78,7 +82,7 @@ fn rescaled(current: &Value, paths: &Scale, sent: &Sent) -> Result<Value, Status
     Ok(object)
 }
 
-/// The scale of an object that has a number of replicas.
+/// The scale of an object with replicas.
 fn shown(object: &Value, paths: &Scale) -> Result<Value, Status> {
     if number(object, &paths.spec).is_none() {
         return Err(Status::internal(format!(

@@ -1,7 +1,7 @@
-//! Clients that do not read what they asked for are cut off.
+//! Clients that do not read their watch are disconnected.
 //!
-//! A watch hands out an event only when its connection can take it. As long as an event waits, the time it began to wait is
-//! noted here, and a connection on which one waits too long is closed: nothing piles up for it.
+//! A watch hands out an event only when its connection can take it. While an event waits, the time since when it waits is recorded here,
+//! and a connection on which an event waits too long is closed, so that nothing piles up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use tracing::info;
 
 /// All streams that are being sent.
 #[derive(Debug)]
-pub(crate) struct Slow {
+pub(crate) struct SlowReaders {
     limit: Duration,
     began: Instant,
     next: AtomicU64,
     streams: Mutex<HashMap<u64, (Arc<AtomicU64>, CancellationToken)>>,
 }
 
-impl Slow {
+impl SlowReaders {
     pub(crate) fn new(limit: Duration) -> Self {
         Self { limit, began: Instant::now(), next: AtomicU64::new(0), streams: Mutex::default() }
     }
 
-    /// Notes a new stream on a connection.
-    pub(super) fn stream(self: &Arc<Self>, connection: CancellationToken) -> Pulse {
+    /// Registers a new stream on a connection.
+    pub(super) fn stream(self: &Arc<Self>, connection: CancellationToken) -> StreamClock {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let waiting = Arc::new(AtomicU64::new(0));
         self.streams.lock().insert(number, (waiting.clone(), connection));
-        Pulse { slow: self.clone(), number, waiting }
+        StreamClock { slow: self.clone(), number, waiting }
     }
 
     fn now(&self) -> u64 {
@@ -62,25 +62,25 @@ impl Slow {
 
 /// Held by one stream.
 #[derive(Debug)]
-pub(super) struct Pulse {
-    slow: Arc<Slow>,
+pub(super) struct StreamClock {
+    slow: Arc<SlowReaders>,
     number: u64,
     waiting: Arc<AtomicU64>,
 }
 
-impl Pulse {
-    /// Something was handed out and may wait for the client.
+impl StreamClock {
+    /// An event was handed out and may wait for the client.
     pub(super) fn handed_out(&self) {
         self.waiting.store(self.slow.now(), Ordering::Relaxed);
     }
 
-    /// The client has taken everything so far.
+    /// The client has received everything so far.
     pub(super) fn taken(&self) {
         self.waiting.store(0, Ordering::Relaxed);
     }
 }
 
-impl Drop for Pulse {
+impl Drop for StreamClock {
     fn drop(&mut self) {
         self.slow.streams.lock().remove(&self.number);
     }

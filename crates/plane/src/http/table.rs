@@ -30,7 +30,7 @@ fn version(scope: &Scope) -> Option<&Version> {
     scope.resource.version(&scope.version)
 }
 
-/// Events have no name column first: their own order is used.
+/// Whether the name is the first column; not for events, which have an order of their own.
 fn named_first(scope: &Scope) -> bool {
     &*scope.resource.plural != "events" || scope.resource.is_custom()
 }
@@ -43,7 +43,7 @@ pub(super) fn columns(scope: &Scope) -> Value {
         all.push(json!({"name": "Name", "type": "string", "format": "name", "description": text, "priority": 0}));
     }
     for column in version(scope).into_iter().flat_map(|version| &version.columns) {
-        // Dates are sent as text that is ready to be shown.
+        // Dates are sent as text that is ready to display.
         let kind = if column.kind == "date" && !scope.resource.is_custom() { "string" } else { &column.kind };
         all.push(json!({
             "name": column.name, "type": kind, "format": column.format,
@@ -53,7 +53,7 @@ pub(super) fn columns(scope: &Scope) -> Value {
     Value::Array(all)
 }
 
-/// What a column says about itself; those of CRDs tell where their values come from.
+/// The description of a column; for CRDs it says where the values come from.
 fn description(scope: &Scope, column: &Column) -> String {
     if column.description.is_empty() && scope.resource.is_custom() && column.kind != "date" {
         return format!("Custom resource definition column (in JSONPath format): {}", column.path);
@@ -61,7 +61,7 @@ fn description(scope: &Scope, column: &Column) -> String {
     column.description.clone()
 }
 
-/// A table on its way out.
+/// A table that is being sent.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Table<'a> {

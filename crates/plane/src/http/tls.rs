@@ -16,7 +16,7 @@ use rustls::{RootCertStore, ServerConfig};
 
 use crate::plane::PlaneError;
 
-/// What the server shows to clients.
+/// The server's TLS identity.
 pub(crate) struct Identity {
     /// The authority, in PEM.
     pub(crate) ca_pem: String,

@@ -3,7 +3,7 @@
 use http::Request;
 use serde_json::{Value, json};
 
-use super::body::Content;
+use super::body::BodyResult;
 use super::reply::{self, Reply};
 use super::resource::{Call, decoded};
 use crate::api::{Scope, now};
@@ -13,11 +13,11 @@ use crate::store::{Key, Kind};
 
 const SHORTEST: i64 = 600;
 const USUAL: i64 = 3600;
-/// What Go clients can count in nanoseconds.
+/// The longest duration that Go clients can express in nanoseconds.
 const LONGEST: i64 = 1 << 32;
 
 /// Answers a TokenRequest.
-pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<Content>) -> Result<Reply, Status> {
+pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
     if request.method() != http::Method::POST {
         return Err(Status::method_not_allowed());
     }
@@ -65,7 +65,7 @@ fn strings(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Name and uid of the Secret whose end shall end the token.
+/// Name and UID of the Secret that the token is bound to.
 fn bound(call: &Call<'_>, cluster: &str, reference: &Value) -> Result<Option<Value>, Status> {
     if !reference.is_object() {
         return Ok(None);

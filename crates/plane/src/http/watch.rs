@@ -16,16 +16,16 @@ use super::endpoint::Connection;
 use super::negotiate::Shape;
 use super::reply::{self, Cut, Reply};
 use super::resource::Call;
-use super::slow::Pulse;
+use super::slow::StreamClock;
 use super::table::{self, Include, Partial};
 use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions, bookmark};
-use crate::faults::{Effect, Faults, Order, Ticket};
+use crate::faults::{Effect, Faults, OpenWatch, WatchCommand};
 use crate::status::{Cause, Status};
 use crate::store::Store;
 
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 const LONGEST: u64 = 45 * 60;
-/// How long a watch that is cut on purpose waits for its last events to arrive.
+/// How long a watch that the fault layer cuts waits for its last events to arrive.
 const BEFORE_CUT: Duration = Duration::from_millis(20);
 
 pub(super) fn answer(
@@ -75,7 +75,7 @@ pub(super) fn answer(
     };
     let mut ticks = tokio::time::interval_at(Instant::now() + BOOKMARK_EVERY, BOOKMARK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let state = State {
+    let state = WatchStream {
         events: events.boxed(),
         store: api.store.clone(),
         shape,
@@ -105,7 +105,7 @@ pub(super) fn answer(
     Ok(reply::stream("application/json", body))
 }
 
-struct State {
+struct WatchStream {
     events: Pin<Box<dyn Stream<Item = Event> + Send>>,
     store: std::sync::Arc<Store>,
     shape: Shaper,
@@ -115,25 +115,25 @@ struct State {
     stop: CancellationToken,
     over: bool,
     faults: Faults,
-    ticket: Ticket,
-    /// What the fault layer plans for this watch.
+    ticket: OpenWatch,
+    /// The fault that is planned for this watch.
     fault: Option<Effect>,
     /// Events sent, without bookmarks.
     sent: u64,
-    /// The fault layer wants nothing to be sent.
+    /// Whether the fault layer has silenced this watch.
     silent: bool,
-    pulse: Option<Pulse>,
+    pulse: Option<StreamClock>,
 }
 
 enum Wake {
-    Order(Order),
+    WatchCommand(WatchCommand),
     Event(Option<Event>),
     Tick,
     Deadline,
     Stop,
 }
 
-impl State {
+impl WatchStream {
     async fn next(&mut self) -> Option<Result<Bytes, Cut>> {
         loop {
             if self.over {
@@ -151,15 +151,15 @@ impl State {
             let wake = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => Wake::Stop,
-                order = self.ticket.changed() => Wake::Order(order),
+                order = self.ticket.changed() => Wake::WatchCommand(order),
                 event = self.events.next(), if !silent => Wake::Event(event),
                 () = tokio::time::sleep_until(self.deadline), if !silent => Wake::Deadline,
                 _ = self.ticks.tick(), if !silent => Wake::Tick,
             };
             match wake {
-                Wake::Order(order) => {
-                    self.silent = order == Order::Stall;
-                    self.faults.count(|counts| counts.watches_stalled += u64::from(order == Order::Stall));
+                Wake::WatchCommand(order) => {
+                    self.silent = order == WatchCommand::Stall;
+                    self.faults.count(|counts| counts.watches_stalled += u64::from(order == WatchCommand::Stall));
                 }
                 Wake::Event(Some(event)) => {
                     self.over = event.kind == EventKind::Error;
@@ -177,9 +177,9 @@ impl State {
         }
     }
 
-    /// The last line, if the fault layer wants this watch to end now; it may also fall silent.
+    /// The last line, if the fault layer ends this watch now; it may also silence it.
     fn planned(&mut self) -> Option<Result<Bytes, Cut>> {
-        if self.ticket.order() == Order::Cut {
+        if self.ticket.order() == WatchCommand::Cut {
             self.faults.count(|counts| counts.watches_cut += 1);
             return Some(Err(Cut));
         }
@@ -203,7 +203,7 @@ impl State {
         }
     }
 
-    /// A bookmark at a revision whose changes have all been looked at, or an event that came in between.
+    /// A bookmark at a revision up to which all changes have been processed, or an event that came in between.
     fn bookmark(&mut self) -> Bytes {
         let revision = self.store.revision();
         let event = self.events.next().now_or_never().flatten().unwrap_or_else(|| {
@@ -238,7 +238,7 @@ impl Shaper {
                 text(&table::table(&self.scope, &[], &event.object["metadata"], self.include, None))
             }
             (Shape::Table, _) => {
-                // Only the first event explains the columns.
+                // Only the first event contains the column definitions.
                 let columns = (!self.columns_sent).then(|| table::columns(&self.scope));
                 self.columns_sent = true;
                 let metadata = json!({"resourceVersion": event.object["metadata"]["resourceVersion"]});

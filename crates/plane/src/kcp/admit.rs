@@ -111,7 +111,7 @@ fn reference(object: &Value, pointer: &str) -> (String, String) {
     (field("path"), field("name"))
 }
 
-/// A missing export and a missing permission are refused alike, so that nobody can find out which exports exist.
+/// A missing export and a missing permission give the same error, so that nobody can find out which exports exist.
 fn may_bind(data: &Data, review: &Review<'_>, path: &str, name: &str, what: &str) -> Result<(), Status> {
     let unchecked = path == ROOT && data.get(&EXPORTS, ROOT, name).is_none();
     let home = if path.is_empty() { Some(review.cluster.into()) } else { data.resolve(path) };
@@ -204,7 +204,7 @@ fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
     let Some(parent) = data.read_cluster(review.cluster) else {
         return Err(refuse(review, "the workspace has no parent"));
     };
-    // What is mounted is elsewhere: it has no type.
+    // A mounted workspace is elsewhere and has no type.
     if review.object.pointer("/spec/mount").is_some() {
         annotate(review.object, OWNER_ANNOTATION, owner(review.caller));
         return Ok(());
@@ -241,7 +241,7 @@ fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
     Ok(())
 }
 
-fn may_use(data: &Data, review: &Review<'_>, kind: &types::Found) -> Result<(), Status> {
+fn may_use(data: &Data, review: &Review<'_>, kind: &types::FoundType) -> Result<(), Status> {
     let name = kind.object.metadata.name.as_str();
     let attributes = Attributes {
         verb: "use".into(),

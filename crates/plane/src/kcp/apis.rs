@@ -24,7 +24,7 @@ pub struct Apis {
     system: Vec<Arc<Resource>>,
     /// The same for the root, which alone has shards.
     system_of_root: Vec<Arc<Resource>>,
-    /// Schemas never change, so entries stay right.
+    /// Schemas never change, so entries stay valid.
     compiled: Mutex<Compiled>,
     served: Mutex<HashMap<Arc<str>, Served>>,
 }
@@ -49,7 +49,7 @@ impl Apis {
         compiled
     }
 
-    /// Everything kcp serves in a cluster: system kinds first, they win over bound ones.
+    /// Everything that kcp serves in a cluster: system kinds come first and take precedence over bound ones.
     pub fn of_cluster(&self, data: &Data, cluster: &str) -> Vec<Arc<Resource>> {
         let system = if cluster == ROOT { &self.system_of_root } else { &self.system };
         let touched = data.store.touched(&BINDINGS, cluster);

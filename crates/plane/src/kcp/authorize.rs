@@ -36,7 +36,7 @@ pub fn chain(data: &Data, caller: &Caller, cluster: &str, attributes: &Attribute
     if permits(data, caller, cluster, attributes) { Ok(()) } else { Err(denied()) }
 }
 
-/// Whether the plane itself or a master asks, whom nothing stops.
+/// Whether the caller is the plane itself or in `system:masters`, which may do everything.
 pub fn is_master(caller: &Caller) -> bool {
     caller.system || caller.is_in(MASTERS)
 }
@@ -80,7 +80,7 @@ fn home_of(caller: &Caller) -> Option<&str> {
     caller.extra.get(ACCOUNT_CLUSTER).and_then(|names| names.first()).map(String::as_str)
 }
 
-/// A service account of another cluster is nobody in particular here, but one can grant rights to its cluster.
+/// A service account of another cluster has no identity of its own here, but rights can be granted to its cluster.
 pub fn seen_from(caller: &Caller, cluster: &str) -> Caller {
     match home_of(caller) {
         Some(home) if home != cluster => Caller {
@@ -124,7 +124,7 @@ pub fn policy_allows(data: &Data, export: &Value, home: &str, caller: &Caller, a
     rbac::allowed(&data.store, &[home, SYSTEM_ADMIN], &prefixed, attributes)
 }
 
-/// The refusal, worded as kcp does.
+/// The error for a forbidden request, in kcp's wording.
 pub fn refusal(caller: &Caller, attributes: &Attributes) -> Status {
     rbac::refusal(caller, attributes, ": access denied")
 }

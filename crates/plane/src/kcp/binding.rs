@@ -1,4 +1,4 @@
-//! APIBindings: what a binding becomes, given its export, the schemas and everything else in the workspace.
+//! APIBindings: the new state of a binding, given its export, the schemas and everything else in the workspace.
 //!
 //! `read` collects the facts, `decide` is a pure function from facts to the new binding, `reconcile` joins the two.
 
@@ -25,7 +25,7 @@ use super::names::{Names, Owner, conflicts};
 use super::object::{finalizers, items, name, text, uid};
 use crate::store::{Key, Kind};
 
-/// What the outside world looks like to one binding.
+/// Everything outside a binding that matters to it.
 #[derive(Debug)]
 pub struct Facts {
     /// Canonical path of the binding's own workspace.
@@ -64,7 +64,7 @@ pub fn reconcile(data: &Data, apis: &Apis, cluster: &str, binding: &str) {
     }
     let facts = read(data, apis, cluster, &found);
     if let Offer::Apis(_, schemas) = &facts.offer {
-        // A binding goes on serving when its schema is deleted, therefore from a copy.
+        // A binding keeps serving after its schema is deleted, so it serves from a copy.
         for schema in schemas {
             let copy = Key::new(&SCHEMAS, BOUND_SCHEMAS, "", uid(schema));
             if !data.store.has(&copy) {
@@ -222,7 +222,7 @@ fn bind(binding: &mut ApiBinding, export: &ApiExport, schemas: &[Arc<Value>], no
     set(binding, Condition::holds(INITIAL_BINDING_COMPLETED), now);
 }
 
-/// Takes over the export's cluster, claims and extra annotations.
+/// Copies the export's cluster, claims and extra annotations.
 fn follow(binding: &mut ApiBinding, export: &ApiExport, home: &str, now: &str) {
     let exported = &export.spec.permission_claims;
     let verdict = claim::judge(exported, &binding.spec.permission_claims);
@@ -246,7 +246,7 @@ fn mirror_ready(binding: &mut ApiBinding, now: &str) {
     set(binding, ready, now);
 }
 
-/// Deletes all instances of the bound APIs; the binding goes when they are gone.
+/// Deletes all instances of the bound APIs; the binding is deleted when they are gone.
 fn finalize(data: &Data, cluster: &str, binding: &ApiBinding) {
     if !binding.metadata.has_finalizer(BINDING_FINALIZER) {
         return;

@@ -18,13 +18,13 @@ use super::object::name;
 use super::shards::Shards;
 use crate::store::{Key, Kind};
 
-/// The exports that every new workspace binds to, and whether those who bind are limited by a policy: workspaces, and
-/// partitions, which are only kept.
+/// The exports that every new workspace binds to, and whether a policy limits those who bind them: workspaces, and partitions, which are
+/// only stored.
 const EXPORTED: [(&str, bool); 2] = [("tenancy.kcp.io", true), ("topology.kcp.io", false)];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct BootstrapObject {
     cluster: String,
     group: String,
     resource: String,
@@ -40,7 +40,7 @@ pub fn run(data: &Data) {
     for (group, limited) in EXPORTED {
         export(data, group, limited);
     }
-    let entries: Vec<Entry> = match serde_saphyr::from_str(include_str!("bootstrap.yaml")) {
+    let entries: Vec<BootstrapObject> = match serde_saphyr::from_str(include_str!("bootstrap.yaml")) {
         Ok(entries) => entries,
         Err(error) => {
             tracing::error!(%error, "cannot read the objects to start with");
@@ -63,7 +63,7 @@ pub fn run(data: &Data) {
     }
 }
 
-/// The export behind the system kinds of a group. They are served anyway, so this is for those who look at bindings.
+/// The export of the system kinds of a group. They are served anyway; it exists so that bindings look right.
 fn export(data: &Data, group: &str, limited: bool) {
     let mut export = ApiExport::new(group);
     for schema in kinds::schemas(group) {
@@ -84,7 +84,7 @@ fn export(data: &Data, group: &str, limited: bool) {
     data.create_as(ROOT, &binding);
 }
 
-/// Says where the shards are. A plane that starts again has other addresses.
+/// Writes the addresses of the shards, which change when a plane restarts.
 fn shards(data: &Data) {
     for number in 0..data.shards.count() {
         let (name, url) = (Shards::name(number), data.shards.url(number));

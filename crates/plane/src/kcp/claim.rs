@@ -20,7 +20,7 @@ use crate::store::Kind;
 const PREFIX: &str = carrick_kcp::CLAIM_LABEL_PREFIX;
 const SHOWN: usize = 10;
 
-/// What a claim is about.
+/// The subject of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subject {
     /// API group, empty for core.
@@ -32,7 +32,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The subject of a claim; both kinds of events are one.
+    /// The subject of a claim; both event APIs count as one.
     pub fn of(claim: &Value) -> Self {
         let field = |pointer: &str| text(claim, pointer);
         let (group, resource) = (field("/group"), field("/resource"));
@@ -108,7 +108,7 @@ pub fn present(object: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Puts exactly these claim labels on an object; any other claim label goes.
+/// Puts exactly these claim labels on an object, and removes all others.
 pub fn mark(object: &mut Value, wanted: &BTreeMap<String, String>) {
     if present(object) == *wanted {
         return;
@@ -121,7 +121,7 @@ pub fn mark(object: &mut Value, wanted: &BTreeMap<String, String>) {
     }
 }
 
-/// What follows from the claims of an export and the decisions of a binding.
+/// The result of matching the claims of an export with the decisions of a binding.
 #[derive(Debug, PartialEq)]
 pub struct Verdict {
     /// The claims in force, for the binding's status.

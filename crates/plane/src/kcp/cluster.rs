@@ -64,7 +64,7 @@ fn edit(data: &Data, cluster: &str, change: impl FnMut(&mut LogicalCluster)) {
     data.edit_as(cluster, SELF, change);
 }
 
-/// The Workspace that stood for this cluster is gone, or a new one has taken its name.
+/// Whether the Workspace of this cluster is gone, or a new one has taken its name.
 fn orphaned(data: &Data, cluster: &LogicalCluster) -> bool {
     let Some(owner) = cluster.spec.owner.as_ref().filter(|owner| !owner.uid.is_empty()) else { return false };
     data.get(&WORKSPACES, &owner.cluster, &owner.name).is_none_or(|found| uid(&found) != owner.uid)
@@ -86,7 +86,7 @@ pub fn still_initializing(left: &[String]) -> Condition {
     Condition::fails(WORKSPACE_INITIALIZED, Severity::Info, "InitializerExists", message)
 }
 
-/// Works off the initializers that are ours; a workspace with none left is ready.
+/// Processes the initializers that are ours; a workspace with none left is ready.
 fn initialize(data: &Data, cluster: &str, found: &LogicalCluster) {
     let mut done = Vec::new();
     grant_owner(data, cluster, found.spec.created_by.as_ref().map_or("", |creator| &creator.username));
@@ -191,7 +191,7 @@ fn clean(data: &Data, cluster: &str, found: &LogicalCluster) {
         object.metadata.remove_finalizer(TERMINATORS_FINALIZER);
         set_phase(object, Phase::Deleting);
     });
-    // Namespaces first: nobody puts new defaults into one that is being deleted.
+    // Namespaces first: no new default objects are created in one that is being deleted.
     for (namespace, _) in data.list(&NAMESPACES, Some(cluster)) {
         begin_namespace(data, &namespace);
     }
@@ -232,7 +232,7 @@ fn begin_namespace(data: &Data, key: &Key) {
     });
 }
 
-/// Removes an object whatever holds it.
+/// Removes an object regardless of its finalizers.
 fn remove(data: &Data, key: &Key) {
     if let Err(error) = data.store.commit(key, crate::store::Expect::Any, None) {
         tracing::debug!(resource = %key.kind.resource, name = %key.name, %error, "already removed");
@@ -271,7 +271,7 @@ fn describe(data: &Data, cluster: &str, left: &[(Kind, usize)]) -> String {
     format!("{message}; Some content in the logical cluster has finalizers remaining: {}", held.join(", "))
 }
 
-/// Removes everything that was written to a cluster after its end.
+/// Removes everything that was written to a cluster after its deletion.
 fn purge(data: &Data, cluster: &str) {
     if cluster.is_empty() || cluster.starts_with("system:") {
         return;

@@ -1,5 +1,5 @@
 //! One task that keeps everything kcp up to date: it reads the change log, works out which objects a change concerns, and
-//! brings each of them up to date. Every step looks at the present state only, so a restart simply does all of them once.
+//! brings each of them up to date. Every step depends only on the current state, so a restart simply does all of them once.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use super::object::{deleting, items, label, text};
 use super::{binding, cluster, export, types, workspace};
 use crate::store::{Change, Key, Kind, Watch};
 
-/// How many pieces of work run before others get the thread.
+/// How many items are processed before the task yields.
 const TURN: usize = 32;
 
 /// Cluster and name.
-type Place = (Arc<str>, Arc<str>);
+type ClusterAndName = (Arc<str>, Arc<str>);
 
 /// One object that may need attention.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Work {
+enum QueueItem {
     Workspace(Arc<str>, Arc<str>),
     Cluster(Arc<str>),
     Type(Arc<str>, Arc<str>),
@@ -48,16 +48,16 @@ enum Work {
 pub struct Controller {
     data: Data,
     apis: Arc<Apis>,
-    queue: VecDeque<Work>,
-    queued: HashSet<Work>,
+    queue: VecDeque<QueueItem>,
+    queued: HashSet<QueueItem>,
     /// Bindings by the hash of their export; those whose export is unknown have an empty one.
-    bindings: HashMap<String, BTreeSet<Place>>,
+    bindings: HashMap<String, BTreeSet<ClusterAndName>>,
     /// Everything up to this revision has been seen.
     seen: u64,
 }
 
 impl Controller {
-    /// A controller that will look at everything once.
+    /// A controller that will process everything once.
     pub fn new(data: Data, apis: Arc<Apis>) -> Self {
         let mut new =
             Self { data, apis, queue: VecDeque::new(), queued: HashSet::new(), bindings: HashMap::new(), seen: 0 };
@@ -91,7 +91,7 @@ impl Controller {
                     next = watch.next() => next,
                 };
                 let Some(change) = next else {
-                    // The log has moved on without us.
+                    // We have fallen behind the log.
                     self.resync();
                     break;
                 };
@@ -127,24 +127,24 @@ impl Controller {
         let mut work = Vec::new();
         for (key, object) in all(&BINDINGS) {
             let hash = label(&object, EXPORT_LABEL).unwrap_or_default().to_owned();
-            work.push(Work::Binding(key.cluster.clone(), key.name.clone()));
+            work.push(QueueItem::Binding(key.cluster.clone(), key.name.clone()));
             self.bindings.entry(hash).or_default().insert((key.cluster, key.name));
         }
-        work.extend(all(&TYPES).map(|(key, _)| Work::Type(key.cluster, key.name)));
+        work.extend(all(&TYPES).map(|(key, _)| QueueItem::Type(key.cluster, key.name)));
         for (key, _) in all(&CLUSTERS) {
             let kinds = self.data.store.kinds(&key.cluster).into_iter();
-            work.extend(kinds.map(|kind| Work::Relabel(key.cluster.clone(), kind)));
-            work.push(Work::Cluster(key.cluster));
+            work.extend(kinds.map(|kind| QueueItem::Relabel(key.cluster.clone(), kind)));
+            work.push(QueueItem::Cluster(key.cluster));
         }
-        work.extend(all(&WORKSPACES).map(|(key, _)| Work::Workspace(key.cluster, key.name)));
-        work.extend(all(&EXPORTS).map(|(key, _)| Work::Export(key.cluster, key.name)));
-        work.extend(all(&SLICES).map(|(key, _)| Work::Slice(key.cluster, key.name)));
+        work.extend(all(&WORKSPACES).map(|(key, _)| QueueItem::Workspace(key.cluster, key.name)));
+        work.extend(all(&EXPORTS).map(|(key, _)| QueueItem::Export(key.cluster, key.name)));
+        work.extend(all(&SLICES).map(|(key, _)| QueueItem::Slice(key.cluster, key.name)));
         for piece in work {
             self.push(piece);
         }
     }
 
-    fn push(&mut self, work: Work) {
+    fn push(&mut self, work: QueueItem) {
         if self.queued.insert(work.clone()) {
             self.queue.push_back(work);
         }
@@ -155,21 +155,21 @@ impl Controller {
         self.queued.remove(&work);
         let data = &self.data;
         match work {
-            Work::Workspace(cluster, name) => workspace::reconcile(data, &cluster, &name),
-            Work::Cluster(name) => cluster::reconcile(data, &name),
-            Work::Type(cluster, name) => types::reconcile(data, &cluster, &name),
-            Work::Export(cluster, name) => export::reconcile(data, &cluster, &name),
-            Work::Binding(cluster, name) => binding::reconcile(data, &self.apis, &cluster, &name),
-            Work::Slice(cluster, name) => {
+            QueueItem::Workspace(cluster, name) => workspace::reconcile(data, &cluster, &name),
+            QueueItem::Cluster(name) => cluster::reconcile(data, &name),
+            QueueItem::Type(cluster, name) => types::reconcile(data, &cluster, &name),
+            QueueItem::Export(cluster, name) => export::reconcile(data, &cluster, &name),
+            QueueItem::Binding(cluster, name) => binding::reconcile(data, &self.apis, &cluster, &name),
+            QueueItem::Slice(cluster, name) => {
                 let bound = |hash: &str| -> BTreeSet<usize> {
                     let places = self.bindings.get(hash).into_iter().flatten();
                     places.map(|(cluster, _)| data.shards.of(&data.store, cluster)).collect()
                 };
                 export::reconcile_slice(data, &cluster, &name, &bound);
             }
-            Work::Copy(uid) => binding::drop_copy(data, &uid),
-            Work::Label(key) => relabel(data, &key),
-            Work::Relabel(cluster, kind) => {
+            QueueItem::Copy(uid) => binding::drop_copy(data, &uid),
+            QueueItem::Label(key) => relabel(data, &key),
+            QueueItem::Relabel(cluster, kind) => {
                 for (key, _) in data.list(&kind, Some(&cluster)) {
                     relabel(data, &key);
                 }
@@ -185,23 +185,23 @@ impl Controller {
         let object = &*object;
         let gone = change.after.is_none();
         if *kind == *WORKSPACES {
-            self.push(Work::Workspace(cluster.clone(), name.clone()));
+            self.push(QueueItem::Workspace(cluster.clone(), name.clone()));
             let inner = read::<Workspace>(object).spec.cluster;
             if gone && !inner.is_empty() {
-                self.push(Work::Cluster(inner.into()));
+                self.push(QueueItem::Cluster(inner.into()));
             }
         } else if *kind == *CLUSTERS {
             let owner = read::<LogicalCluster>(object).spec.owner.unwrap_or_default();
-            self.push(Work::Workspace(owner.cluster.into(), owner.name.into()));
-            self.push(Work::Cluster(cluster.clone()));
+            self.push(QueueItem::Workspace(owner.cluster.into(), owner.name.into()));
+            self.push(QueueItem::Cluster(cluster.clone()));
         } else if *kind == *TYPES {
-            self.push(Work::Type(cluster.clone(), name.clone()));
+            self.push(QueueItem::Type(cluster.clone(), name.clone()));
         } else if *kind == *EXPORTS {
-            self.push(Work::Export(cluster.clone(), name.clone()));
+            self.push(QueueItem::Export(cluster.clone(), name.clone()));
             self.export_changed(cluster, name);
         } else if *kind == *SLICES {
-            self.push(Work::Slice(cluster.clone(), name.clone()));
-            self.push(Work::Export(cluster.clone(), name.clone()));
+            self.push(QueueItem::Slice(cluster.clone(), name.clone()));
+            self.push(QueueItem::Export(cluster.clone(), name.clone()));
         } else if *kind == *SCHEMAS {
             for (key, export) in self.data.list(&EXPORTS, Some(cluster)) {
                 if items(&export, "/spec/resources").iter().any(|resource| resource["schema"] == **name) {
@@ -211,14 +211,14 @@ impl Controller {
         } else if *kind == *SECRETS {
             for (key, export) in self.data.list(&EXPORTS, Some(cluster)) {
                 if text(&export, "/spec/identity/secretRef/name") == &**name {
-                    self.push(Work::Export(cluster.clone(), key.name));
+                    self.push(QueueItem::Export(cluster.clone(), key.name));
                 }
             }
         } else if *kind == *BINDINGS {
             self.binding_changed(change);
         } else if *kind == *CRDS {
             self.all_bindings_of(cluster, |_| true);
-            self.push(Work::Cluster(cluster.clone()));
+            self.push(QueueItem::Cluster(cluster.clone()));
         }
         self.content_changed(change, object);
     }
@@ -226,16 +226,16 @@ impl Controller {
     fn export_changed(&mut self, cluster: &str, name: &str) {
         for hash in [export_hash(cluster, name), String::new()] {
             for (cluster, name) in self.bindings.get(&hash).cloned().unwrap_or_default() {
-                self.push(Work::Binding(cluster, name));
+                self.push(QueueItem::Binding(cluster, name));
             }
         }
         for (cluster, name) in export::slices_of(&self.data, cluster, name) {
-            self.push(Work::Slice(cluster.into(), name.into()));
+            self.push(QueueItem::Slice(cluster.into(), name.into()));
         }
         // New workspaces may wait for this export.
         for (key, found) in self.data.list(&CLUSTERS, None) {
             if text(&found, "/status/phase") == "Initializing" {
-                self.push(Work::Cluster(key.cluster));
+                self.push(QueueItem::Cluster(key.cluster));
             }
         }
     }
@@ -254,8 +254,8 @@ impl Controller {
         if let Some(after) = &after {
             self.bindings.entry(after.clone()).or_default().insert(place.clone());
         }
-        self.push(Work::Binding(cluster.clone(), name.clone()));
-        self.push(Work::Cluster(cluster.clone()));
+        self.push(QueueItem::Binding(cluster.clone(), name.clone()));
+        self.push(QueueItem::Cluster(cluster.clone()));
         if before != after {
             let ApiBinding { spec, status, .. } = new.as_ref().or(old.as_ref()).cloned().unwrap_or_default();
             let (home, export) = (status.api_export_cluster_name, spec.reference.export);
@@ -266,7 +266,7 @@ impl Controller {
             };
             if let Some(home) = home {
                 for (cluster, name) in export::slices_of(&self.data, &home, &export.name) {
-                    self.push(Work::Slice(cluster.into(), name.into()));
+                    self.push(QueueItem::Slice(cluster.into(), name.into()));
                 }
             }
         }
@@ -274,13 +274,13 @@ impl Controller {
         if before.bound_resources != after.bound_resources || gone {
             self.all_bindings_of(cluster, |_| true);
             for bound in before.bound_resources.iter().filter(|bound| gone || !after.bound_resources.contains(bound)) {
-                self.push(Work::Copy(bound.schema.uid.clone()));
+                self.push(QueueItem::Copy(bound.schema.uid.clone()));
             }
         }
         let (before, after) = (before.applied_permission_claims, after.applied_permission_claims);
         if before != after || gone {
             for claim in before.iter().chain(&after) {
-                self.push(Work::Relabel(cluster.clone(), kind_of(claim)));
+                self.push(QueueItem::Relabel(cluster.clone(), kind_of(claim)));
             }
         }
     }
@@ -288,22 +288,22 @@ impl Controller {
     fn all_bindings_of(&mut self, cluster: &str, wanted: impl Fn(&Value) -> bool) {
         for (key, binding) in self.data.list(&BINDINGS, Some(cluster)) {
             if wanted(&binding) {
-                self.push(Work::Binding(key.cluster, key.name));
+                self.push(QueueItem::Binding(key.cluster, key.name));
             }
         }
     }
 
-    /// What any change of any object may mean: labels to set, a clean-up to go on with.
+    /// What a change of any object may lead to: claim labels to set, a clean-up to continue.
     fn content_changed(&mut self, change: &Change, object: &Value) {
         let Key { kind, cluster, .. } = &change.key;
         if cluster.starts_with("system:") || cluster.is_empty() {
             return;
         }
         if self.data.cluster(cluster).is_none_or(|found| deleting(&found)) {
-            self.push(Work::Cluster(cluster.clone()));
+            self.push(QueueItem::Cluster(cluster.clone()));
         }
         if change.after.is_some() && claim::present(object) != claim::wanted(&self.data, cluster, kind, object) {
-            self.push(Work::Label(change.key.clone()));
+            self.push(QueueItem::Label(change.key.clone()));
         }
         if kind.identity.is_empty() {
             return;
@@ -311,7 +311,7 @@ impl Controller {
         if change.after.is_none() {
             self.all_bindings_of(cluster, deleting);
         } else if change.before.is_none() {
-            // A creation that was on its way when its binding went.
+            // A creation that was in progress when its binding was deleted.
             let mut bindings = self.data.list(&BINDINGS, Some(cluster));
             if !bindings.any(|(_, found)| binding::kinds(&found).contains(kind)) {
                 self.data.delete(&change.key);

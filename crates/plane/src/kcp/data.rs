@@ -45,7 +45,7 @@ kinds! {
     CLUSTER_ROLE_BINDINGS = "rbac.authorization.k8s.io" / "clusterrolebindings";
 }
 
-/// The workspace everything hangs below.
+/// The root of all workspaces.
 pub const ROOT: &str = "root";
 /// The logical cluster whose RBAC applies everywhere.
 pub const SYSTEM_ADMIN: &str = "system:admin";
@@ -136,8 +136,8 @@ impl Data {
         report(key, self.store.commit(key, Expect::Absent, Some(object)).map(|_| ()))
     }
 
-    /// Changes an object as often as needed to win; nothing is written when nothing changes. An object that is being
-    /// deleted and has lost its last finalizer goes.
+    /// Changes an object, retrying on conflicts; nothing is written if nothing changes. An object that is being deleted and has lost its
+    /// last finalizer is removed.
     pub fn edit(&self, key: &Key, mut change: impl FnMut(&mut Value)) -> Option<Arc<Value>> {
         loop {
             let found = self.store.get(key)?;
@@ -159,7 +159,7 @@ impl Data {
         }
     }
 
-    /// Begins the deletion of an object, and ends it too unless finalizers hold it.
+    /// Deletes an object, or marks it for deletion if it has finalizers.
     pub fn delete(&self, key: &Key) {
         loop {
             let Some(found) = self.store.get(key) else { return };
@@ -255,7 +255,7 @@ fn report(key: &Key, result: Result<(), StoreError>) -> bool {
             tracing::error!(resource = %kind.resource, %cluster, %namespace, %name, %error, "cannot store the object");
             false
         }
-        // Somebody else was faster; the change that made it so brings the controller back here.
+        // Somebody else was faster; their change will requeue this object.
         Err(StoreError::Exists | StoreError::Missing | StoreError::Stale(_)) => false,
     }
 }

@@ -23,7 +23,7 @@ const SECRET_NAMESPACE: &str = "kcp-system";
 /// Groups without a dot are built in, as are those of Kubernetes.
 const BUILT_IN_SUFFIX: &str = ".k8s.io";
 
-/// Why a schema is refused, if it is. The texts are those of kcp, behind `<name> is forbidden:`.
+/// Why a schema is refused, if it is. The messages are kcp's, after `<name> is forbidden:`.
 pub fn check_schema(old: Option<&Value>, object: &Value) -> Option<String> {
     let name = super::object::name(object);
     let (plural, group) = (text(object, "/spec/names/plural"), text(object, "/spec/group"));
@@ -131,7 +131,7 @@ fn failed(message: String) -> Condition {
     Condition::fails(IDENTITY_VALID, Severity::Error, "IdentityVerificationFailed", message)
 }
 
-/// An existing secret is used again, so that a recreated export keeps its identity and its data.
+/// An existing Secret is reused, so that a recreated export keeps its identity and its data.
 fn ensure_secret(data: &Data, cluster: &str, name: &str) {
     data.ensure_namespace(cluster, SECRET_NAMESPACE, &Value::Null);
     let mut bytes = [0_u8; 32];

@@ -1,4 +1,4 @@
-//! Home workspaces: everybody's own logical cluster, made when its owner first asks for `workspaces/~` in the root.
+//! Home workspaces: every user's own logical cluster, created when its owner first asks for `workspaces/~` in the root.
 
 use carrick_kcp::core::v1alpha1::{LogicalCluster, LogicalClusterPhase};
 use carrick_kcp::hash::home_cluster;
@@ -27,7 +27,7 @@ pub fn is_asked_for(cluster: &str, asked: &Attributes) -> bool {
         && asked.name == "~"
 }
 
-/// The home of a caller, as a Workspace that is stored nowhere. The first question makes it; until it is ready, callers are asked to wait.
+/// The home of a caller, as a Workspace that is not stored. The first request creates it; until it is ready, callers are asked to wait.
 pub fn of(data: &Data, caller: &Caller) -> Result<Value, Status> {
     let cluster = home_cluster(&caller.user);
     let Some(found) = data.read_cluster(&cluster) else {

@@ -1,5 +1,5 @@
-//! The virtual workspaces of initializers and terminators: who prepares new workspaces, or cleans up before old ones go,
-//! finds its workspaces there and reports when it is done.
+//! The virtual workspaces of initializers and terminators: a controller that prepares new workspaces, or cleans up before they are
+//! deleted, finds its workspaces there and reports when it is done.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl Stage {
     }
 }
 
-/// One hook and the clusters it is asked about.
+/// One hook and the clusters a request is about.
 #[derive(Clone)]
 struct Hook {
     data: Data,
@@ -173,7 +173,7 @@ impl Hook {
         Ok(())
     }
 
-    /// The only thing a hook may report is that it is done itself.
+    /// A hook may only report that it is done itself.
     fn admit(&self, review: &mut Review<'_>) -> Result<(), Status> {
         let Some(old) = review.old.filter(|_| review.resource.stored_kind() == *CLUSTERS) else { return Ok(()) };
         let read = |object: &Value| LogicalCluster::deserialize(object).unwrap_or_default().status;

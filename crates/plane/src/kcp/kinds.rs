@@ -20,7 +20,7 @@ const DOCUMENTS: [(&str, Option<Convert>); 10] = [
     (include_str!("kinds/partitionsets.yaml"), None),
 ];
 
-/// One document that cannot be read is left out with an error in the log; a test proves that all can.
+/// A document that cannot be read is left out with an error in the log; a test proves that all can be read.
 static PARSED: LazyLock<Vec<(Value, Arc<Resource>)>> = LazyLock::new(|| {
     let read = |(text, convert): (&str, Option<Convert>)| -> Result<_, String> {
         let document: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;

@@ -41,7 +41,7 @@ impl Names {
     }
 }
 
-/// How `wanted` clashes with what is taken, if it does. APIs of one group share their names.
+/// How `wanted` conflicts with `taken`, if it does. APIs of one group share their names.
 pub fn conflicts(wanted: &[Names], taken: &[Names]) -> Option<String> {
     let mut same = String::new();
     for api in wanted {

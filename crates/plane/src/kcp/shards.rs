@@ -1,4 +1,4 @@
-//! Shards: where logical clusters live. All share one store; each has an endpoint of its own that shows only its own.
+//! Shards: where logical clusters live. All share one store; each has an endpoint that serves only its own clusters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::store::{Key, Store};
 pub struct Shards {
     urls: Vec<Arc<str>>,
     up: Vec<AtomicBool>,
-    /// A cluster never moves, and watchers ask about clusters that are gone.
+    /// A cluster never moves, and watchers ask about clusters that have been deleted.
     homes: RwLock<HashMap<Arc<str>, usize>>,
 }
 
@@ -69,7 +69,7 @@ impl Shards {
         (0..self.count()).find(|shard| Self::name(*shard) == name)
     }
 
-    /// The shard for a new cluster: the one asked for, or the one with the fewest.
+    /// The shard for a new cluster: the requested one, or the one with the fewest clusters.
     pub fn choose(&self, store: &Store, wanted: Option<&str>) -> usize {
         if let Some(shard) = wanted.and_then(|name| self.named(name)) {
             return shard;
@@ -89,7 +89,7 @@ impl Shards {
         self.up.get(shard).is_none_or(|up| up.load(Ordering::Acquire))
     }
 
-    /// Notes that a shard answers or not.
+    /// Records whether a shard answers.
     pub fn set_up(&self, shard: usize, up: bool) {
         if let Some(flag) = self.up.get(shard) {
             flag.store(up, Ordering::Release);

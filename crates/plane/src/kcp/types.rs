@@ -1,4 +1,4 @@
-//! WorkspaceTypes: finding them, what they extend, and who may be whose child.
+//! WorkspaceTypes: finding them, what they extend, and which may be children of which.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::data::{Data, ROOT, now};
 
 /// A type and where it is defined.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FoundType {
     /// Logical cluster of the type.
     pub cluster: Arc<str>,
     /// Canonical path of that cluster.
@@ -21,7 +21,7 @@ pub struct Found {
     pub object: WorkspaceType,
 }
 
-impl Found {
+impl FoundType {
     fn new(data: &Data, cluster: &str, name: &str) -> Option<Self> {
         let object = data.read(cluster, name)?;
         Some(Self { cluster: cluster.into(), path: data.path_of(cluster), object })
@@ -39,13 +39,13 @@ impl Found {
 }
 
 /// Finds a type by path, or without one in this workspace, its ancestors and the root.
-pub fn find(data: &Data, here: &str, path: &str, name: &str) -> Option<Found> {
+pub fn find(data: &Data, here: &str, path: &str, name: &str) -> Option<FoundType> {
     if !path.is_empty() {
-        return Found::new(data, &data.resolve(path)?, name);
+        return FoundType::new(data, &data.resolve(path)?, name);
     }
     let mut cluster = here.to_owned();
     loop {
-        if let Some(found) = Found::new(data, &cluster, name) {
+        if let Some(found) = FoundType::new(data, &cluster, name) {
             return Some(found);
         }
         let parent = data.read_cluster(&cluster).and_then(|object| Some(object.spec.owner?.cluster));
@@ -58,13 +58,13 @@ pub fn find(data: &Data, here: &str, path: &str, name: &str) -> Option<Found> {
 }
 
 /// The type of an existing workspace, given the metadata of its LogicalCluster.
-pub fn of_cluster(data: &Data, cluster: &ObjectMeta) -> Option<Found> {
+pub fn of_cluster(data: &Data, cluster: &ObjectMeta) -> Option<FoundType> {
     let (path, name) = cluster.annotation(TYPE_ANNOTATION)?.rsplit_once(':')?;
     find(data, ROOT, path, name)
 }
 
 /// A type and everything it extends, itself first.
-pub fn closure(data: &Data, first: Found) -> Vec<Found> {
+pub fn closure(data: &Data, first: FoundType) -> Vec<FoundType> {
     let mut all = vec![first];
     let mut at = 0;
     while at < all.len() {
@@ -82,7 +82,7 @@ pub fn closure(data: &Data, first: Found) -> Vec<Found> {
 }
 
 /// The initializers of workspaces of these types.
-pub fn initializers(types: &[Found]) -> Vec<String> {
+pub fn initializers(types: &[FoundType]) -> Vec<String> {
     let mut all = hooks(types, |spec| spec.initializer);
     if types.iter().any(|kind| !kind.object.spec.default_api_bindings.is_empty()) {
         all.push(BINDINGS_INITIALIZER.to_owned());
@@ -91,27 +91,28 @@ pub fn initializers(types: &[Found]) -> Vec<String> {
 }
 
 /// The terminators of workspaces of these types.
-pub fn terminators(types: &[Found]) -> Vec<String> {
+pub fn terminators(types: &[FoundType]) -> Vec<String> {
     hooks(types, |spec| spec.terminator)
 }
 
-fn hooks(types: &[Found], has: fn(&WorkspaceTypeSpec) -> bool) -> Vec<String> {
-    types.iter().filter(|kind| has(&kind.object.spec)).map(Found::hook).collect()
+fn hooks(types: &[FoundType], has: fn(&WorkspaceTypeSpec) -> bool) -> Vec<String> {
+    types.iter().filter(|kind| has(&kind.object.spec)).map(FoundType::hook).collect()
 }
 
 /// Why a workspace of type `child` may not be created below one of type `parent`, if it may not.
-pub fn refuse_pair(parent: &[Found], child: &[Found]) -> Option<String> {
+pub fn refuse_pair(parent: &[FoundType], child: &[FoundType]) -> Option<String> {
     child
         .iter()
         .find_map(|kind| refuse(kind, kind.object.spec.limit_allowed_parents.as_ref()?, "parent", parent))
         .or_else(|| {
-            let limit = |kind: &Found| refuse(kind, kind.object.spec.limit_allowed_children.as_ref()?, "child", child);
+            let limit =
+                |kind: &FoundType| refuse(kind, kind.object.spec.limit_allowed_children.as_ref()?, "child", child);
             parent.iter().find_map(limit)
         })
 }
 
-fn refuse(kind: &Found, limit: &WorkspaceTypeSelector, role: &str, other: &[Found]) -> Option<String> {
-    let implemented: Vec<String> = other.iter().map(Found::full_name).collect();
+fn refuse(kind: &FoundType, limit: &WorkspaceTypeSelector, role: &str, other: &[FoundType]) -> Option<String> {
+    let implemented: Vec<String> = other.iter().map(FoundType::full_name).collect();
     let other_name = implemented.first().cloned().unwrap_or_default();
     if limit.none {
         let other = if role == "parent" { "parent" } else { "children" };
@@ -160,9 +161,9 @@ mod tests {
 
     use super::*;
 
-    fn kind(name: &str, spec: &Value) -> Found {
+    fn kind(name: &str, spec: &Value) -> FoundType {
         let object = serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
-        Found { cluster: ROOT.into(), path: ROOT.into(), object }
+        FoundType { cluster: ROOT.into(), path: ROOT.into(), object }
     }
 
     #[test]

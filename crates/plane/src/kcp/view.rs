@@ -22,7 +22,7 @@ use crate::store::{Key, Kind};
 const SERVICE: &str = "/services/apiexport/";
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// What an export's virtual workspace is made of.
+/// The virtual workspace of an export.
 #[derive(Clone)]
 struct View {
     data: Data,
@@ -35,13 +35,13 @@ struct View {
     /// Key of the label on claimed objects.
     claim_key: Arc<str>,
     target: Target,
-    /// How each kind that is served came to be here.
-    rules: Arc<BTreeMap<Kind, Rule>>,
+    /// Why each kind is served.
+    rules: Arc<BTreeMap<Kind, ViewRule>>,
 }
 
 /// Why a kind is part of the virtual workspace.
 #[derive(Debug, Clone, PartialEq)]
-enum Rule {
+enum ViewRule {
     /// The export offers it.
     Exported,
     /// The export claims it; claimed objects carry the hash.
@@ -104,10 +104,10 @@ fn serve(
     api: &Api,
     home: &str,
     export: &Value,
-) -> (Vec<Arc<Resource>>, BTreeMap<Kind, Rule>) {
+) -> (Vec<Arc<Resource>>, BTreeMap<Kind, ViewRule>) {
     let mut resources: Vec<Arc<Resource>> = Vec::new();
     let mut rules = BTreeMap::new();
-    let mut add = |resource: Arc<Resource>, rule: Rule| {
+    let mut add = |resource: Arc<Resource>, rule: ViewRule| {
         // Both kinds of events are stored as one; the first rule for a kind wins.
         let same = |other: &Arc<Resource>| other.group == resource.group && other.plural == resource.plural;
         if !resources.iter().any(same) {
@@ -119,25 +119,25 @@ fn serve(
     for exported in items(export, "/spec/resources") {
         let schema = data.get(&SCHEMAS, home, text(exported, "/schema"));
         if let Some(resource) = schema.and_then(|schema| apis.compile(&schema, identity).ok()) {
-            add(resource, Rule::Exported);
+            add(resource, ViewRule::Exported);
         }
     }
     let local = api.resources(home);
     for claim in items(export, "/spec/permissionClaims") {
         let subject = Subject::of(claim);
         for resource in claimable(data, apis, &local, &subject) {
-            add(resource, Rule::Claimed(subject.clone(), subject.hash()));
+            add(resource, ViewRule::Claimed(subject.clone(), subject.hash()));
         }
     }
     if let Some(bindings) = local.iter().find(|resource| resource.stored_kind() == *BINDINGS) {
         let mut bindings = Resource::clone(bindings);
         bindings.verbs = READ.to_vec();
-        add(Arc::new(bindings), Rule::Own);
+        add(Arc::new(bindings), ViewRule::Own);
     }
     (resources, rules)
 }
 
-/// The kinds a claim may mean: built-in ones, or those of the exports with the claimed identity.
+/// The kinds that a claim may refer to: built-in ones, or those of the exports with the claimed identity.
 fn claimable(data: &Data, apis: &Apis, local: &[Arc<Resource>], subject: &Subject) -> Vec<Arc<Resource>> {
     if subject.identity.is_empty() {
         let known = |resource: &&Arc<Resource>| {
@@ -174,12 +174,12 @@ fn owners(data: &Data, identity: &str) -> Vec<(Arc<str>, Arc<Value>)> {
 }
 
 impl View {
-    /// Depends on the object alone, so that a watcher sees the end of an object whose binding is gone already.
+    /// Depends only on the object, so that a watcher sees the deletion of an object whose binding is already gone.
     fn shows(&self, key: &Key, object: &Value) -> bool {
         match self.rules.get(&key.kind) {
-            Some(Rule::Exported) => true,
-            Some(Rule::Own) => label(object, EXPORT_LABEL) == Some(&self.hash),
-            Some(Rule::Claimed(_, hash)) => {
+            Some(ViewRule::Exported) => true,
+            Some(ViewRule::Own) => label(object, EXPORT_LABEL) == Some(&self.hash),
+            Some(ViewRule::Claimed(_, hash)) => {
                 label(object, &self.claim_key) == Some(hash)
                     || (key.kind == *BINDINGS && label(object, EXPORT_LABEL) == Some(&self.hash))
             }
@@ -193,7 +193,7 @@ impl View {
         all.into_iter().find(|binding| label(binding, EXPORT_LABEL) == Some(&self.hash))
     }
 
-    fn rule(&self, attributes: &Attributes) -> Option<(&Kind, &Rule)> {
+    fn rule(&self, attributes: &Attributes) -> Option<(&Kind, &ViewRule)> {
         let group = if attributes.resource == "events" { "" } else { &attributes.group };
         self.rules.iter().find(|(kind, _)| *kind.group == *group && *kind.resource == *attributes.resource)
     }
@@ -218,7 +218,7 @@ impl View {
         if !accessible(&self.data, caller, &self.home) || !permits(&self.data, caller, &self.home, &content) {
             return Err(denied());
         }
-        if let Some((_, Rule::Claimed(subject, _))) = rule
+        if let Some((_, ViewRule::Claimed(subject, _))) = rule
             && !subject.identity.is_empty()
         {
             let mut owners = owners(&self.data, &subject.identity).into_iter();
@@ -226,25 +226,25 @@ impl View {
                 return Err(denied());
             }
         }
-        if self.target == Target::All && matches!(rule, Some((_, Rule::Exported))) && !self.is_bound() {
+        if self.target == Target::All && matches!(rule, Some((_, ViewRule::Exported))) && !self.is_bound() {
             return Err(Status::no_such_resource());
         }
         Ok(())
     }
 
     /// Whether the consumer lets the provider do this.
-    fn granted(&self, binding: &Value, rule: Option<&Rule>, attributes: &Attributes) -> bool {
+    fn granted(&self, binding: &Value, rule: Option<&ViewRule>, attributes: &Attributes) -> bool {
         let verb = attributes.verb.as_str();
         let reads_own = attributes.resource == "apibindings" && READ.contains(&verb);
         match rule {
-            Some(Rule::Exported) => items(binding, "/status/boundResources")
+            Some(ViewRule::Exported) => items(binding, "/status/boundResources")
                 .iter()
                 .any(|bound| bound["group"] == attributes.group && bound["resource"] == attributes.resource),
-            Some(Rule::Claimed(subject, _)) => {
+            Some(ViewRule::Claimed(subject, _)) => {
                 let exported = items(&self.export, "/spec/permissionClaims");
                 reads_own || claim::allows(exported, items(binding, "/spec/permissionClaims"), subject, verb)
             }
-            Some(Rule::Own) => reads_own,
+            Some(ViewRule::Own) => reads_own,
             None => false,
         }
     }
@@ -254,9 +254,9 @@ impl View {
         all.any(|(_, binding)| label(&binding, EXPORT_LABEL) == Some(&self.hash))
     }
 
-    /// What a provider writes has to stay within the consumer's selector.
+    /// Objects that a provider writes must stay within the consumer's selector.
     fn admit(&self, review: &mut Review<'_>) -> Result<(), Status> {
-        let Some(Rule::Claimed(subject, _)) = self.rules.get(&review.resource.stored_kind()) else { return Ok(()) };
+        let Some(ViewRule::Claimed(subject, _)) = self.rules.get(&review.resource.stored_kind()) else { return Ok(()) };
         let Some(binding) = self.binding(review.cluster) else { return Ok(()) };
         let mut applied = items(&binding, "/status/appliedPermissionClaims").iter();
         let Some(claim) = applied.find(|claim| Subject::of(claim) == *subject) else { return Ok(()) };

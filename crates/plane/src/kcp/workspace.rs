@@ -1,4 +1,4 @@
-//! Workspaces: from creation through scheduling to Ready, and their end.
+//! Workspaces: from creation through scheduling to Ready, and their deletion.
 
 use carrick_kcp::condition::{self, Condition, Severity};
 use carrick_kcp::core::v1alpha1::{LogicalCluster, LogicalClusterOwner, LogicalClusterPhase as Phase, UserInfo};
@@ -19,7 +19,7 @@ use super::shards::Shards;
 use super::types;
 use crate::store::Key;
 
-/// Brings one Workspace up to date with the steps a client of kcp sees.
+/// Reconciles one Workspace, in the same steps that clients of kcp see.
 pub fn reconcile(data: &Data, parent: &str, workspace: &str) {
     let read = || data.read::<Workspace>(parent, workspace);
     let Some(found) = read() else { return };
@@ -119,7 +119,7 @@ fn set_phase(workspace: &mut Workspace, phase: Phase) {
     workspace.status.phase = phase;
 }
 
-/// Takes over how far the logical cluster is.
+/// Copies phase and conditions from the logical cluster.
 fn mirror(workspace: &mut Workspace, cluster: &LogicalCluster) {
     let phase = &cluster.status.phase;
     workspace.status.initializers.clone_from(&cluster.status.initializers);
@@ -138,7 +138,7 @@ fn mirror(workspace: &mut Workspace, cluster: &LogicalCluster) {
     }
 }
 
-/// Deletes the logical cluster, then lets the Workspace go.
+/// Deletes the logical cluster, then releases the Workspace.
 fn end(data: &Data, parent: &str, workspace: &Workspace) {
     let metadata = &workspace.metadata;
     let cluster = metadata.annotation(WORKSPACE_CLUSTER_ANNOTATION).unwrap_or_default();

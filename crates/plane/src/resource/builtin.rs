@@ -77,7 +77,7 @@ const COMMON: &[Row] = &[
     row(RBAC, "v1", "roles", "role", "Role", true),
 ];
 
-/// Questions that are answered and not stored.
+/// Reviews, which are answered but not stored.
 const REVIEWS: &[Row] = &[
     row("authentication.k8s.io", "v1", "selfsubjectreviews", "selfsubjectreview", "SelfSubjectReview", false),
     row("authentication.k8s.io", "v1", "tokenreviews", "tokenreview", "TokenReview", false),
@@ -131,7 +131,7 @@ fn resource(row: &Row) -> Resource {
         served: true,
         storage: true,
         deprecated: None,
-        // The shapes are constants that compile; a kind without one is stored as it comes.
+        // The schemas are constants that compile; a kind without one is stored unchecked.
         schema: shape.as_ref().and_then(|shape| Schema::compile(shape).ok()).map(Arc::new),
         openapi: Arc::new(shape.unwrap_or(Value::Null)),
         status: row.status,

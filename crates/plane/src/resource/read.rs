@@ -98,7 +98,7 @@ fn read_version(version: &Value, schema: &Value, group: &str, kind: &str) -> Res
     })
 }
 
-/// The columns of a kind; an age if it names none.
+/// The columns of a kind; the age if it has none.
 fn columns(value: &Value) -> Vec<Column> {
     let given: Vec<Column> = value
         .as_array()

@@ -1,4 +1,4 @@
-//! The fields of built-in kinds: enough to refuse what Kubernetes' own types could not hold.
+//! The fields of built-in kinds: enough to refuse what does not fit Kubernetes' own types.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn described(mut schema: Value, description: &str) -> Value {
     schema
 }
 
-/// How objects of a CRD get from one version to another.
+/// The schema of `spec.conversion` of a CRD.
 fn conversion() -> Value {
     let service = object(&json!({"namespace": text(), "name": text(), "path": text(), "port": number()}));
     let client = object(&json!({"url": text(), "service": service, "caBundle": text()}));
@@ -52,7 +52,7 @@ fn conversion() -> Value {
     object(&json!({"strategy": text(), "webhook": webhook}))
 }
 
-/// The schema of a built-in kind, or none if it is stored as it comes.
+/// The schema of a built-in kind, or `None` if it is stored unchecked.
 pub(super) fn schema(group: &str, kind: &str) -> Option<Value> {
     let reference = || {
         object(&json!({

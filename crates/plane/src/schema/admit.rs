@@ -6,33 +6,33 @@ use serde_json::{Value, json};
 use super::SchemaError;
 
 /// Where in a schema rules are.
-pub(crate) struct Place<'a> {
+pub(crate) struct RuleContext<'a> {
     /// The node.
     pub path: &'a str,
     /// Whether it is the root of a resource.
     pub root: bool,
-    /// The list around whose items cannot be told apart, so that they have no old values.
+    /// The surrounding list whose items have no identity, and therefore no old values.
     pub uncorrelated: Option<&'a str>,
 }
 
-fn entries<'a>(schema: &'a Value, path: &str) -> Vec<Entry<'a>> {
+fn entries<'a>(schema: &'a Value, path: &str) -> Vec<RuleEntry<'a>> {
     let list = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let entry = |(index, entry)| Entry { entry, field: format!("{path}.x-kubernetes-validations[{index}]") };
+    let entry = |(index, entry)| RuleEntry { entry, field: format!("{path}.x-kubernetes-validations[{index}]") };
     list.iter().enumerate().map(entry).collect()
 }
 
-fn typed(schema: &Value, place: &Place<'_>) -> carrick_cel::Schema {
+fn typed(schema: &Value, place: &RuleContext<'_>) -> carrick_cel::Schema {
     if place.root { carrick_cel::Schema::root(schema) } else { carrick_cel::Schema::node(schema) }
 }
 
 /// Compiles the rules of a node for the values it describes.
-pub(super) fn rules(schema: &Value, place: &Place<'_>) -> Result<Vec<Rule>, SchemaError> {
+pub(super) fn rules(schema: &Value, place: &RuleContext<'_>) -> Result<Vec<Rule>, SchemaError> {
     let entries = entries(schema, place.path);
     if entries.is_empty() {
         return Ok(Vec::new());
     }
     let typed = typed(schema, place);
-    let compile = |entry: Entry<'_>| {
+    let compile = |entry: RuleEntry<'_>| {
         if let Some(fault) = entry.faults(&|path| typed.has_field(path)).into_iter().next() {
             return Err(fault);
         }
@@ -48,7 +48,7 @@ pub(crate) fn entry_faults(schema: &Value, path: &str, has_field: &dyn Fn(&str) 
 }
 
 /// Everything that is wrong with the expressions of a node.
-pub(crate) fn rule_faults(schema: &Value, place: &Place<'_>) -> Vec<SchemaError> {
+pub(crate) fn rule_faults(schema: &Value, place: &RuleContext<'_>) -> Vec<SchemaError> {
     let entries = entries(schema, place.path);
     if entries.is_empty() {
         return Vec::new();
@@ -62,12 +62,12 @@ pub(crate) fn rule_faults(schema: &Value, place: &Place<'_>) -> Vec<SchemaError>
             Err(fault) => entry.also(fault, &typed, place),
         })
         .collect();
-    // A node without a type is a fault of the node, not of every rule.
+    // A node without a type is an error of the node, not of every rule.
     faults.dedup_by(|one, other| one.reason == "InternalError" && one == other);
     faults
 }
 
-/// The refusal of rules where a schema has none.
+/// Refuses rules where a schema may have none.
 pub(super) fn none(schema: &Value, path: &str) -> Result<(), SchemaError> {
     match schema["x-kubernetes-validations"].as_array() {
         Some(list) if !list.is_empty() => Err(SchemaError {
@@ -79,13 +79,13 @@ pub(super) fn none(schema: &Value, path: &str) -> Result<(), SchemaError> {
     }
 }
 
-struct Entry<'a> {
+struct RuleEntry<'a> {
     entry: &'a Value,
     /// Its place in the schema.
     field: String,
 }
 
-impl Entry<'_> {
+impl RuleEntry<'_> {
     fn text(&self, name: &str) -> &str {
         self.entry[name].as_str().unwrap_or_default()
     }
@@ -138,11 +138,11 @@ impl Entry<'_> {
         faults
     }
 
-    /// The rule, and what may be wrong with it at this place.
+    /// The compiled rule, or what is wrong with it at this place.
     fn compile(
         &self,
         typed: &carrick_cel::Schema,
-        place: &Place<'_>,
+        place: &RuleContext<'_>,
     ) -> Result<(Rule, Option<SchemaError>), SchemaError> {
         let rule = Rule::compile_typed(self.entry, typed).map_err(|error| self.refusal(&error))?;
         let fault = if rule.uses_old_self() {
@@ -157,12 +157,12 @@ impl Entry<'_> {
         Ok((rule, fault))
     }
 
-    /// A refusal, and what is wrong with `oldSelf` besides: a rule that cannot be read does not use it.
-    fn also(&self, fault: SchemaError, typed: &carrick_cel::Schema, place: &Place<'_>) -> Vec<SchemaError> {
+    /// An error, plus any misuse of `oldSelf`: a rule that cannot be parsed does not use it.
+    fn also(&self, fault: SchemaError, typed: &carrick_cel::Schema, place: &RuleContext<'_>) -> Vec<SchemaError> {
         let second = if fault.field.ends_with(".messageExpression") {
             let mut entry = self.entry.clone();
             entry["messageExpression"] = Value::Null;
-            let entry = Entry { entry: &entry, field: self.field.clone() };
+            let entry = RuleEntry { entry: &entry, field: self.field.clone() };
             entry.compile(typed, place).ok().and_then(|(_, fault)| fault)
         } else if fault.reason == "InternalError" {
             None
@@ -217,7 +217,7 @@ impl Entry<'_> {
     }
 }
 
-/// The reasons that a rule may give.
+/// The reasons that a rule may specify.
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 fn has_lines(text: &str) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use carrick_go::regex::GoRegex;
 use serde_json::Value;
 
-use super::admit::{self, Place};
+use super::admit::{self, RuleContext};
 use super::{Checks, ListType, Schema, SchemaError, Type};
 
 /// Where schemas begin.
@@ -17,7 +17,7 @@ impl Schema {
         node(schema, ROOT, true, None)
     }
 
-    /// Compiles the schema of a value somewhere inside of an object.
+    /// Compiles the schema of a value inside an object.
     pub(crate) fn part(schema: &Value) -> Result<Schema, SchemaError> {
         node(schema, "openAPIV3Schema.properties[part]", true, None)
     }
@@ -31,8 +31,8 @@ fn invalid(field: &str, message: &str) -> SchemaError {
     SchemaError { field: field.to_owned(), message: message.to_owned(), reason: "FieldValueInvalid" }
 }
 
-/// `structural` is false inside allOf, anyOf, oneOf and not, where types may be left out; `uncorrelated` is the list
-/// around whose items have no old values.
+/// `structural` is false inside allOf, anyOf, oneOf and not, where types may be left out; `uncorrelated` is the surrounding list whose
+/// items have no old values.
 fn node(schema: &Value, path: &str, structural: bool, uncorrelated: Option<&str>) -> Result<Schema, SchemaError> {
     if !schema.is_object() {
         return Err(invalid(path, "Invalid value: must be a schema object"));
@@ -67,7 +67,7 @@ fn node(schema: &Value, path: &str, structural: bool, uncorrelated: Option<&str>
         None => None,
     };
     let rules = if structural {
-        admit::rules(schema, &Place { path, root: path == ROOT, uncorrelated })?
+        admit::rules(schema, &RuleContext { path, root: path == ROOT, uncorrelated })?
     } else {
         admit::none(schema, path)?;
         Vec::new()

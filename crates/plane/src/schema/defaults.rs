@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Schema, Type};
 
 impl Schema {
-    /// Sets every absent field that has a default, also below defaults just set.
+    /// Sets every absent field that has a default, including fields inside defaults that were just set.
     pub fn apply_defaults(&self, value: &mut Value) {
         if !self.has_defaults {
             return;
@@ -16,7 +16,7 @@ impl Schema {
                     if let Some(default) = &child.default {
                         let absent = match map.get(name) {
                             None => true,
-                            // An explicit null counts as absent unless null is a value here.
+                            // An explicit null counts as absent unless null is allowed here.
                             Some(found) => found.is_null() && !child.nullable,
                         };
                         if absent {
@@ -41,7 +41,7 @@ impl Schema {
         }
     }
 
-    /// Drops nulls where null is no value: such a field counts as absent, whether it has a default or not.
+    /// Drops nulls where null is not allowed: such a field counts as absent, whether it has a default or not.
     pub fn drop_nulls(&self, value: &mut Value) {
         match value {
             Value::Object(map) if self.kind == Type::Object => {

@@ -1,4 +1,4 @@
-//! The string formats Kubernetes checks. Formats it does not know are ignored, as there.
+//! The string formats that Kubernetes checks. Unknown formats are ignored, as in Kubernetes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Comparison of rules with the API server, whose answers are recorded in `go.json`.
+//! Compares rules with the API server, whose answers are recorded in `go.json`.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn faulty_rules_are_refused_as_the_api_server_refuses_them() {
     for case in recording()["schemas"].as_array().unwrap() {
         let got = Schema::compile(&case["schema"]).err().map(|error| error.to_string());
         let want = texts(&case["want"]);
-        // of several faults the first one found is told; of several in one rule, the first
+        // of several errors the first one found is reported; of several in one rule, the first
         let fine = got.as_ref().map_or(want.is_empty(), |got| want.iter().any(|want| want.starts_with(got)));
         if !fine {
             wrong.push(format!("{}\n    got  {got:?}\n    want {want:?}", case["schema"]));

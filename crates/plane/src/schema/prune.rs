@@ -103,7 +103,7 @@ impl Schema {
     }
 }
 
-/// Drops all fields of objects in a list where no list belongs.
+/// Drops all fields of objects in a list where the schema allows no list.
 fn forget(value: &mut Value, path: &str, unknown: &mut Vec<String>) {
     match value {
         Value::Object(map) => unknown.extend(std::mem::take(map).into_iter().map(|(key, _)| join(path, &key))),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{ListType, Schema, Type};
 use crate::status::Cause;
 
-/// Faults that keep the rules from being evaluated, because rules rely on their absence.
+/// Errors that prevent the evaluation of rules, because rules rely on their absence.
 const BLOCKING: [&str; 5] =
     ["FieldValueRequired", "FieldValueTypeInvalid", "FieldValueNotSupported", "FieldValueTooLong", "FieldValueTooMany"];
 
@@ -26,24 +26,30 @@ impl Schema {
                            correct the existing errors to complete validation";
             return vec![Cause::new("FieldValueInvalid", "<nil>", message)];
         }
-        let mut check = Check { causes: Vec::new(), steps: STEPS };
-        // whether all could be evaluated is told by the last fault
-        let _ = self.walk_rules(object, old, &Spot { path: String::new(), unchanged: false }, &mut check);
+        let mut check = RuleRun { causes: Vec::new(), steps: STEPS };
+        // the last error shows whether all rules could be evaluated
+        let _ = self.walk_rules(object, old, &ValuePosition { path: String::new(), unchanged: false }, &mut check);
         check.causes
     }
 
-    fn walk_rules(&self, value: &Value, old: Option<&Value>, spot: &Spot, check: &mut Check) -> Result<(), Stopped> {
+    fn walk_rules(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        spot: &ValuePosition,
+        check: &mut RuleRun,
+    ) -> Result<(), Stopped> {
         if !self.has_rules || value.is_null() {
             return Ok(());
         }
         let old = old.filter(|old| !old.is_null());
         let unchanged = spot.unchanged || old == Some(value);
         for rule in &self.rules {
-            self.judge(rule, value, old, &Spot { path: spot.path.clone(), unchanged }, check)?;
+            self.judge(rule, value, old, &ValuePosition { path: spot.path.clone(), unchanged }, check)?;
         }
         match value {
             Value::Object(map) => {
-                // what is atomic as a whole has no old parts
+                // parts of an atomic value have no old values
                 let old = old.filter(|_| !self.atomic);
                 for (name, found) in map {
                     let (child, path) = match (self.properties.get(name), &self.additional) {
@@ -52,17 +58,22 @@ impl Schema {
                         (None, Some(child)) => (&**child, format!("{}[{name}]", spot.path)),
                         (None, None) => continue,
                     };
-                    child.walk_rules(found, old.and_then(|old| old.get(name)), &Spot { path, unchanged }, check)?;
+                    child.walk_rules(
+                        found,
+                        old.and_then(|old| old.get(name)),
+                        &ValuePosition { path, unchanged },
+                        check,
+                    )?;
                 }
             }
             Value::Array(list) => {
                 let Some(items) = &self.items else { return Ok(()) };
-                // Items of other lists have no counterpart: they have no identity.
+                // Items of other lists have no identity, and so no counterpart.
                 let old = old.and_then(Value::as_array).filter(|_| matches!(self.list, ListType::Map(_)));
                 for (index, item) in list.iter().enumerate() {
                     let before = old.and_then(|old| self.counterpart(item, index, old));
                     let path = format!("{}[{index}]", spot.path);
-                    items.walk_rules(item, before, &Spot { path, unchanged }, check)?;
+                    items.walk_rules(item, before, &ValuePosition { path, unchanged }, check)?;
                 }
             }
             _ => {}
@@ -70,14 +81,14 @@ impl Schema {
         Ok(())
     }
 
-    /// Adds what a rule has against a value.
+    /// Adds a rule's violation by a value.
     fn judge(
         &self,
         rule: &Rule,
         value: &Value,
         old: Option<&Value>,
-        spot: &Spot,
-        check: &mut Check,
+        spot: &ValuePosition,
+        check: &mut RuleRun,
     ) -> Result<(), Stopped> {
         let shown = rule.message().unwrap_or(rule.source());
         let mut refuse = |detail: String| {
@@ -92,7 +103,7 @@ impl Schema {
         }
         match rule.eval_within(value, old, &mut check.steps) {
             Ok(Verdict::Pass | Verdict::Skipped) => {}
-            // a value that was accepted before is not refused because of something else
+            // an unchanged value that was accepted before is not refused now
             Ok(Verdict::Fail { .. }) if spot.unchanged && !rule.uses_old_self() => {}
             Ok(Verdict::Fail { message }) => check.causes.push(self.fault(rule, &message, value, spot)),
             Err(EvalError::TooManySteps) => {
@@ -111,8 +122,8 @@ impl Schema {
         Ok(())
     }
 
-    /// The fault of a broken rule, at the field and with the reason that the rule gives.
-    fn fault(&self, rule: &Rule, message: &str, value: &Value, spot: &Spot) -> Cause {
+    /// The error of a violated rule, at the field and with the reason that the rule specifies.
+    fn fault(&self, rule: &Rule, message: &str, value: &Value, spot: &ValuePosition) -> Cause {
         let place = rule.field_path().map(|relative| self.place(&spot.path, relative));
         let field = place.as_deref().unwrap_or(spot.field());
         let kind = self.rule_type();
@@ -127,7 +138,7 @@ impl Schema {
         Cause { named_type: Some((kind, shown)), ..Cause::new(reason, field, text) }
     }
 
-    /// The type as faults of rules name it; values may be secret.
+    /// The type as errors of rules name it; values may be secret.
     fn rule_type(&self) -> &'static str {
         if self.kind == Type::IntOrString { "" } else { self.type_name() }
     }
@@ -157,26 +168,26 @@ impl Schema {
     }
 }
 
-/// What the rules have found so far, and the steps that are left for all of them.
-struct Check {
+/// The violations found so far, and the cost budget that is left.
+struct RuleRun {
     causes: Vec<Cause>,
     steps: u64,
 }
 
-/// The steps of all rules for one object: ten times what one rule may take.
+/// The cost budget of all rules for one object: ten times that of a single rule.
 const STEPS: u64 = 10_000_000;
 
 /// No further rules are evaluated.
 struct Stopped;
 
 /// A place in an object.
-struct Spot {
+struct ValuePosition {
     path: String,
-    /// Whether it is as it was before.
+    /// Whether it is unchanged.
     unchanged: bool,
 }
 
-impl Spot {
+impl ValuePosition {
     fn field(&self) -> &str {
         if self.path.is_empty() { "<nil>" } else { &self.path }
     }
@@ -205,7 +216,7 @@ mod tests {
         let refused = ["Invalid value: \"object\": failed rule: self.a < 5"];
         assert_eq!(faults(&rules, &after, Some(&before)), refused);
         assert_eq!(faults(&rules, &before, None), refused);
-        // a rule about the change itself is always asked
+        // a rule about the change itself is always evaluated
         assert_eq!(
             faults(&json!([{"rule": "self != oldSelf", "message": "no change"}]), &before, Some(&before)).len(),
             1

@@ -6,7 +6,7 @@ use super::{ListType, Schema, Type, format};
 use crate::status::Cause;
 
 impl Schema {
-    /// Everything that is wrong with an object. With `old`, faults in unchanged parts are tolerated.
+    /// Everything that is wrong with an object. With `old`, errors in unchanged parts are tolerated.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = Vec::new();
         self.validate_node(object, old, "", &mut causes);
@@ -15,7 +15,7 @@ impl Schema {
         causes
     }
 
-    /// Everything that is wrong with an object whose status is written: only the status is looked at, and rules.
+    /// Everything that is wrong with an object whose status is written: only the status and rules are checked.
     pub fn validate_status(&self, object: &Value, old: &Value) -> Vec<Cause> {
         let mut causes = Vec::new();
         if let (Some(schema), Some(status)) = (self.properties.get("status"), object.get("status")) {
@@ -60,7 +60,7 @@ impl Schema {
         for (name, found) in map {
             if let Some(child) = self.properties.get(name).or(self.additional.as_deref()) {
                 let before = old.and_then(|old| old.get(name));
-                // A null without a meaning was kept by the client; Kubernetes reports its type.
+                // For a null that is not allowed, Kubernetes reports its type.
                 child.validate_node(found, before, &join(path, name), causes);
             }
         }
@@ -145,7 +145,7 @@ impl Schema {
                 }
                 _ => {}
             }
-            // Whole numbers are measured with a whole factor, even if that is none.
+            // Integers are divided by an integer factor, even if that is zero.
             let whole = value.is_i64() || value.is_u64();
             let mut zero_factor = false;
             match checks.multiple_of {
@@ -166,7 +166,7 @@ impl Schema {
         let mut fault = |detail: String| causes.push(Cause::invalid(path, value, &detail));
         if let Some(text) = value.as_str() {
             let length = text.chars().count() as u64;
-            // Only the first of these is told.
+            // Only the first of these is reported.
             if let Some(limit) = checks.max_length.filter(|limit| length > *limit) {
                 causes.push(Cause::too_long(path, usize::try_from(limit).unwrap_or(usize::MAX)));
             } else if let Some(limit) = checks.min_length.filter(|limit| length < *limit) {
@@ -192,7 +192,7 @@ impl Schema {
         if let Some(values) = &self.checks.values
             && !values.contains(value)
         {
-            // All of them are told as texts.
+            // All of them are reported as strings.
             let texts = values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
             causes.push(Cause::unsupported(path, value, &texts.map(Value::from).collect::<Vec<_>>()));
         }
@@ -257,7 +257,7 @@ impl Schema {
     }
 }
 
-/// The complaints of the alternative that came closest.
+/// The errors of the alternative that came closest.
 fn best(branches: &[Schema], value: &Value, path: &str) -> Vec<Cause> {
     branches.iter().map(|schema| schema.faults(value, path)).min_by_key(Vec::len).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! The store's file: one JSON line per commit, compacted when it is opened and when it has grown.
 //!
-//! A commit is handed to the operating system before it is acknowledged, so the end of the process, however sudden, loses
-//! nothing. Against the end of the whole machine only `fsync` helps: then every commit waits for the disk.
+//! A commit is handed to the operating system before it is acknowledged, so even a killed process loses nothing. Against a power failure
+//! only `fsync` helps: then every commit waits for the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::object::unfold;
+use super::object::unpack;
 use super::{Inner, Key, Kind, Object, pack, place};
 
 const FILE: &str = "commits.jsonl";
@@ -19,7 +19,7 @@ const FILE: &str = "commits.jsonl";
 /// How a store keeps its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Durability {
-    /// Wait for the disk at every commit: survives power loss, at the speed of the disk.
+    /// Wait for the disk at every commit: slower, but survives power loss.
     pub fsync: bool,
     /// Rewrite the file without history when it is larger than this and four times as large as after the last time.
     pub compact_at: u64,
@@ -112,7 +112,7 @@ impl Disk {
             .write_all(&line)
             .and_then(|()| if self.durability.fsync { self.file.sync_data() } else { Ok(()) });
         if let Err(error) = written {
-            // Half a line would spoil those behind it.
+            // A partial line would corrupt the lines after it.
             self.file.set_len(self.length)?;
             return Err(error);
         }
@@ -136,7 +136,7 @@ impl Disk {
         Snapshot::new(&self.folder)
     }
 
-    /// Puts the new file in place, with what was written in the meantime.
+    /// Replaces the old file with the new one, including what was written in the meantime.
     pub(super) fn finish_compaction(&mut self, snapshot: &Snapshot, written: io::Result<()>) -> io::Result<()> {
         let since = self.since.take().unwrap_or_default();
         // Whatever goes wrong, the next attempt comes only after further growth.
@@ -154,7 +154,7 @@ impl Disk {
     }
 }
 
-/// A file of all objects at one revision, on its way.
+/// A file of all objects at one revision, while it is being written.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     path: PathBuf,
@@ -166,9 +166,9 @@ impl Snapshot {
         Self { path: folder.join(format!("{FILE}.{}", uuid::Uuid::new_v4().simple())) }
     }
 
-    /// Nobody wants it any more.
+    /// Removes a snapshot that is no longer needed.
     pub(super) fn discard(&self) {
-        // What stays is removed at the next start.
+        // Leftovers are removed at the next start.
         let _ = fs::remove_file(&self.path);
     }
 
@@ -222,7 +222,7 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
             return Ok(());
         }
         number += 1;
-        let line: Line<'_, Value> = unfold(&text).map_err(|error| {
+        let line: Line<'_, Value> = unpack(&text).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("line {number} of {FILE} is damaged: {error}"))
         })?;
         inner.revision = inner.revision.max(line.revision);

@@ -7,12 +7,12 @@ use tokio::sync::watch as signal;
 
 use super::{Change, Expired, Key, Kind};
 
-/// How much of the past the log keeps for watchers.
+/// How much history the log keeps for watchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLimits {
-    /// At most so many changes.
+    /// The maximum number of changes.
     pub changes: usize,
-    /// At most about so many bytes in memory, but never fewer than the last few changes.
+    /// The approximate maximum of bytes in memory; the last few changes are always kept.
     pub bytes: usize,
 }
 
@@ -22,12 +22,12 @@ impl Default for LogLimits {
     }
 }
 
-/// However large they are, so many changes are kept.
+/// This many changes are kept however large they are.
 const FEW: usize = 16;
-/// What a change takes beside the object: its key, its place in the log.
+/// Memory for a change besides the object: its key, its slot in the log.
 const OVERHEAD: usize = 300;
 
-/// What one watcher wants to see.
+/// The changes that a watcher subscribes to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Topic {
     /// Objects of this kind.
@@ -38,7 +38,7 @@ pub struct Topic {
 
 /// The part of the log that belongs to a topic with watchers.
 #[derive(Debug)]
-struct Channel {
+struct TopicLog {
     changes: VecDeque<Arc<Change>>,
     /// Revision of the newest change that was dropped.
     lost: u64,
@@ -46,7 +46,7 @@ struct Channel {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LogEntry {
     change: Arc<Change>,
     bytes: usize,
 }
@@ -54,11 +54,11 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     limits: LogLimits,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     bytes: usize,
     /// Watches may start after this revision or a newer one.
     oldest: u64,
-    channels: HashMap<Topic, Channel>,
+    channels: HashMap<Topic, TopicLog>,
 }
 
 impl Log {
@@ -66,7 +66,7 @@ impl Log {
         Self { limits, ..Self::default() }
     }
 
-    /// There is nothing before this revision.
+    /// Starts the log at this revision.
     pub(super) fn begin(&mut self, revision: u64) {
         self.oldest = revision;
     }
@@ -97,7 +97,7 @@ impl Log {
         }
         let bytes = change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.text().len()) + OVERHEAD;
         self.bytes += bytes;
-        self.entries.push_back(Entry { change, bytes });
+        self.entries.push_back(LogEntry { change, bytes });
         while self.entries.len() > self.limits.changes
             || (self.bytes > self.limits.bytes && self.entries.len() > FEW.min(self.limits.changes))
         {
@@ -106,7 +106,7 @@ impl Log {
     }
 
     fn drop_oldest(&mut self) {
-        let Some(Entry { change, bytes }) = self.entries.pop_front() else { return };
+        let Some(LogEntry { change, bytes }) = self.entries.pop_front() else { return };
         self.bytes -= bytes;
         self.oldest = change.revision;
         for topic in topics(&change.key) {
@@ -130,7 +130,7 @@ impl Log {
         let changes: VecDeque<_> =
             self.entries.iter().map(|entry| &entry.change).filter(|c| fits(c)).cloned().collect();
         let (newest, receiver) = signal::channel(changes.back().map_or(self.oldest, |change| change.revision));
-        self.channels.insert(topic.clone(), Channel { changes, lost: self.oldest, newest });
+        self.channels.insert(topic.clone(), TopicLog { changes, lost: self.oldest, newest });
         receiver
     }
 

@@ -1,4 +1,4 @@
-//! Objects at rest: JSON text, a tenth of what a tree of values takes.
+//! Packed objects: JSON text, which takes a tenth of the memory of a tree of values.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -6,22 +6,22 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// An object at rest, in its storage version. Cheap to copy; `value` unfolds it.
+/// A packed object, in its storage version. Cheap to clone; `value` unpacks it.
 #[derive(Debug, Clone)]
 pub struct Object(Arc<Packed>);
 
 #[derive(Debug)]
 struct Packed {
     revision: u64,
-    /// Without `metadata.resourceVersion`, which is put in when the object is unfolded.
+    /// Without `metadata.resourceVersion`, which is added when the object is unpacked.
     text: Box<str>,
     /// Shared while anybody holds it.
-    unfolded: Mutex<Weak<Value>>,
+    unpacked: Mutex<Weak<Value>>,
 }
 
 impl Object {
     pub(super) fn new(revision: u64, text: Box<str>) -> Self {
-        Self(Arc::new(Packed { revision, text, unfolded: Mutex::default() }))
+        Self(Arc::new(Packed { revision, text, unpacked: Mutex::default() }))
     }
 
     /// Revision of the last write to this object.
@@ -31,20 +31,20 @@ impl Object {
 
     /// The object; its `metadata.resourceVersion` is `revision`.
     pub fn value(&self) -> Arc<Value> {
-        let mut unfolded = self.0.unfolded.lock();
-        if let Some(value) = unfolded.upgrade() {
+        let mut unpacked = self.0.unpacked.lock();
+        if let Some(value) = unpacked.upgrade() {
             return value;
         }
         // The text was written from a value.
-        let value = unfold(self.0.text.as_bytes()).unwrap_or_default();
+        let value = unpack(self.0.text.as_bytes()).unwrap_or_default();
         let value = Arc::new(at_revision(value, self.0.revision));
-        *unfolded = Arc::downgrade(&value);
+        *unpacked = Arc::downgrade(&value);
         value
     }
 
-    /// The value this was made from, so that it need not be unfolded soon.
+    /// Keeps the value this was made from, so that it need not be unpacked soon.
     pub(super) fn share(&self, value: &Arc<Value>) {
-        *self.0.unfolded.lock() = Arc::downgrade(value);
+        *self.0.unpacked.lock() = Arc::downgrade(value);
     }
 
     pub(super) fn text(&self) -> &str {
@@ -52,8 +52,8 @@ impl Object {
     }
 }
 
-/// Reads what was once accepted, however deep it is.
-pub(super) fn unfold<'a, T: serde::Deserialize<'a>>(text: &'a [u8]) -> serde_json::Result<T> {
+/// Parses what was once accepted, however deep it is.
+pub(super) fn unpack<'a, T: serde::Deserialize<'a>>(text: &'a [u8]) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     reader.disable_recursion_limit();
     let value = T::deserialize(&mut reader)?;
@@ -76,10 +76,10 @@ pub(super) fn at_revision(mut object: Value, revision: u64) -> Value {
     object
 }
 
-/// So much text is kept unfolded; as values that is about ten times as much.
+/// How many bytes of text are cached unpacked; as values they take about ten times as much.
 const KEPT: usize = 2 * 1024 * 1024;
 
-/// What was written or read last, unfolded: the same few objects are asked for again and again.
+/// A cache of unpacked objects that were written or read last, because the same few objects are requested again and again.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     values: VecDeque<(usize, Arc<Value>)>,

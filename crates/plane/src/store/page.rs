@@ -1,9 +1,9 @@
-//! Parts of the sorted objects of a kind, at the present or a past revision.
+//! Pages of the sorted objects of a kind, at the current or a past revision.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::{Expired, Inner, Key, Kind, Object, Objects, Place, key_at, place};
+use super::{Expired, Inner, Key, Kind, Object, ObjectAddress, Objects, key_at, place};
 
 /// Which objects of a kind are meant.
 #[derive(Debug, Clone, Copy)]
@@ -16,21 +16,21 @@ pub struct Selection<'a> {
     pub namespace: Option<&'a str>,
 }
 
-/// Some objects in their order.
+/// One page of objects, in order.
 #[derive(Debug)]
 pub struct Page {
     /// The state this shows.
     pub revision: u64,
     /// The objects.
     pub items: Vec<(Key, Object)>,
-    /// Whether there are more behind them.
+    /// Whether more objects follow.
     pub more: bool,
-    /// How many there are behind them; known for the first page of the present state.
+    /// How many objects follow; known for the first page of the current state.
     pub rest: Option<usize>,
 }
 
 impl Selection<'_> {
-    /// What the places of all selected objects begin with.
+    /// The common prefix of the addresses of all selected objects.
     fn prefix(&self) -> String {
         match (self.cluster, self.namespace) {
             (Some(cluster), Some(namespace)) => format!("{cluster}\0{namespace}\0"),
@@ -39,7 +39,7 @@ impl Selection<'_> {
         }
     }
 
-    /// Whether a place that has the prefix is selected.
+    /// Whether an address with the prefix is selected.
     fn fits(&self, place: &str) -> bool {
         match (self.cluster, self.namespace) {
             (None, Some(wanted)) => place.split('\0').nth(1) == Some(wanted),
@@ -54,12 +54,12 @@ impl Selection<'_> {
     }
 }
 
-/// The selected objects behind a place.
+/// The selected objects after an address.
 pub(super) fn range<'a>(
     objects: &'a Objects,
     selection: &'a Selection<'a>,
     behind: Option<&str>,
-) -> impl Iterator<Item = (&'a Place, &'a Object)> {
+) -> impl Iterator<Item = (&'a ObjectAddress, &'a Object)> {
     let prefix = selection.prefix();
     let start = match behind {
         Some(behind) if *behind >= *prefix => Bound::Excluded(behind),
@@ -77,7 +77,7 @@ pub(super) fn all(inner: &Inner, selection: &Selection<'_>) -> Vec<(Key, Object)
     found.map(|(place, object)| (key_at(selection.kind, place), object.clone())).collect()
 }
 
-/// Costs what the page holds, and for a past revision also the changes since then.
+/// The cost depends only on the size of the page and, for a past revision, on the changes since then.
 pub(super) fn read(
     inner: &Inner,
     selection: &Selection<'_>,
@@ -101,7 +101,7 @@ pub(super) fn read(
     loop {
         let next = match (past.peek(), present.peek()) {
             (None, None) => break,
-            // What has changed since then is shown as it was.
+            // Objects that have changed since then are shown as they were.
             (Some((old, _)), Some((new, _))) if *old == **new => {
                 present.next();
                 past.next()
@@ -129,13 +129,17 @@ fn count(objects: &Objects, selection: &Selection<'_>) -> usize {
     }
 }
 
-/// What has changed since a revision, as it was then.
-fn past(inner: &Inner, selection: &Selection<'_>, revision: u64) -> Result<BTreeMap<Place, Option<Object>>, Expired> {
+/// The objects that have changed since a revision, as they were then.
+fn past(
+    inner: &Inner,
+    selection: &Selection<'_>,
+    revision: u64,
+) -> Result<BTreeMap<ObjectAddress, Option<Object>>, Expired> {
     if revision < inner.log.oldest() {
         return Err(Expired { asked: revision, oldest: inner.log.oldest() });
     }
     let since = inner.log.newest_first().take_while(|change| change.revision > revision);
-    // The oldest change comes last and stays.
+    // The oldest change comes last and wins.
     Ok(since
         .filter(|change| selection.selects(&change.key))
         .map(|change| (place(&change.key), change.before.clone()))

@@ -1,23 +1,23 @@
-//! How much a database takes at once: what etcd, behind real servers, refuses is refused here too.
+//! Size limits: requests that etcd, behind real servers, would refuse are refused here too.
 
 use serde_json::Value;
 
 use super::Key;
 
-/// The largest request that etcd takes unless it is told otherwise, in bytes.
+/// etcd's default limit for a request, in bytes.
 pub(super) const LARGEST: usize = 1536 * 1024;
 
 /// What a request has besides key and content: comparisons, a lease, headers. Measured, not computed.
 const FRAME: usize = 150;
 
-/// How many bytes the request has that stores an object; `text` is its JSON.
+/// The size of the request that stores an object; `text` is its JSON.
 pub(super) fn of_request(key: &Key, object: &Value, text: &str) -> usize {
     let place = key.kind.group.len() + key.kind.resource.len() + key.cluster.len() + key.namespace.len();
     let whole = FRAME + place + key.name.len() + text.len();
     if whole <= LARGEST {
         return whole;
     }
-    // Kinds of Kubernetes itself are stored in a form that has bytes as they are, not in base64.
+    // Kubernetes' own kinds are stored in a form with raw bytes instead of base64.
     let bytes = match (&*key.kind.group, &*key.kind.resource) {
         ("", "secrets") => "data",
         ("", "configmaps") => "binaryData",

@@ -98,7 +98,7 @@ fn pages_together_are_the_state_of_the_first_whatever_is_written_between_them() 
             if !page.more {
                 break;
             }
-            // Changed, gone, new: before and behind the place where the reading stands.
+            // Changed, deleted, new: before and after the current position.
             store.commit(&key(&format!("k{:02}", turn * 5)), Expect::Any, Some(object("k", 900 + turn))).unwrap();
             let gone = key(&format!("k{:02}", 49 - turn));
             store.commit(&gone, Expect::Any, None).unwrap();
@@ -116,7 +116,7 @@ fn pages_together_are_the_state_of_the_first_whatever_is_written_between_them() 
 fn an_object_read_again_is_the_one_that_was_written() {
     let store = Store::new();
     let written = store.commit(&key("a"), Expect::Absent, Some(object("a", 1))).unwrap();
-    // Push it out of what is kept unfolded.
+    // Push it out of the cache of unpacked objects.
     let text = "x".repeat(1_500_000);
     for number in 0..3 {
         let other = json!({"metadata": {"name": "b"}, "data": {"v": number.to_string(), "text": text}});
@@ -127,7 +127,7 @@ fn an_object_read_again_is_the_one_that_was_written() {
     drop(written);
     let found = store.get(&key("a")).unwrap();
     assert_eq!((found.revision, &*found.object), (1, &content));
-    assert_ne!(Arc::as_ptr(&found.object), address, "it was to be unfolded anew");
+    assert_ne!(Arc::as_ptr(&found.object), address, "it should have been unpacked again");
     assert!(Arc::ptr_eq(&found.object, &store.get(&key("a")).unwrap().object));
 }
 

@@ -70,7 +70,7 @@ async fn token_requests_are_checked() {
     world.admin.post(&format!("{ACCOUNTS}/none/token"), json!({})).await.expect(404);
     world.admin.get(&path).await.expect(405);
     world.user("bob").post(&path, json!({})).await.expect(403);
-    // A token for somebody else opens nothing here.
+    // A token for another audience is refused here.
     let other = world.admin.post(&path, json!({"spec": {"audiences": ["vault"]}})).await.expect(201);
     let other = other["status"]["token"].as_str().unwrap();
     world.with_token(Some(other)).get("/apis").await.expect(401);
@@ -125,7 +125,7 @@ async fn certificates_name_users_and_groups() {
     carol.get(MAPS).await.expect(403);
     let root = world.plane.client_certificate("root", &["system:masters"]).unwrap();
     Client::with_certificate(&world.plane, &root).get(MAPS).await.expect(200);
-    // Somebody else's authority counts only if it was named.
+    // Another authority is trusted only if it was configured.
     let other = World::start().await;
     let stranger = other.plane.client_certificate("root", &["system:masters"]).unwrap();
     let refused = Client::with_certificate(&world.plane, &stranger).try_send("GET", MAPS, &[], Vec::new()).await;
@@ -170,7 +170,7 @@ async fn nobody_grants_more_than_they_have() {
     bob.post(&bindings, bound("down", "view", user.clone())).await.expect(201);
     bob.post(&bindings, bound("nothing", "no-such-role", user.clone())).await.expect(404);
     bob.post(&format!("{RBAC}/clusterroles"), json!({"metadata": {"name": "x"}, "rules": []})).await.expect(403);
-    // With the verbs for it one may.
+    // With the verbs `escalate` and `bind` it is allowed.
     let cluster_role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "grant"},
         "rules": [

@@ -1,4 +1,4 @@
-//! Faults on purpose, as clients meet them.
+//! Injected faults, as clients see them.
 
 use std::time::{Duration, Instant};
 
@@ -107,7 +107,7 @@ async fn a_late_write_is_done_when_it_is_released_with_all_that_it_demands() {
     let rule = faults.add(Rule::new(maps(&["patch", "update", "get"]).name("a"), Effect::late()));
     let headers = [("content-type", "application/merge-patch+json")];
     let patch = async |body: Value| world.admin.try_call("PATCH", &one("a"), &headers, body.to_string().into()).await;
-    // Nobody hears an answer, and nothing happens.
+    // Nobody gets a response, and nothing happens.
     assert!(patch(json!({"data": {"n": "2"}})).await.is_none());
     let pinned = json!({"metadata": {"resourceVersion": first["metadata"]["resourceVersion"]}, "data": {"n": "3"}});
     assert!(patch(pinned).await.is_none());
@@ -115,7 +115,7 @@ async fn a_late_write_is_done_when_it_is_released_with_all_that_it_demands() {
     assert_eq!(faults.held().len(), 2);
     faults.remove(rule);
     world.admin.patch(&one("a"), "merge", json!({"data": {"n": "4"}})).await.expect(200);
-    // The first one demands nothing, and the second one a revision that is gone by now.
+    // The first one has no precondition, the second one requires a revision that is outdated by now.
     let done = faults.release(&maps(&["patch"])).await;
     assert_eq!(done.iter().map(|(_, code)| *code).collect::<Vec<_>>(), [200, 409]);
     assert_eq!(world.admin.get(&one("a")).await.expect(200)["data"]["n"], "2");

@@ -1,4 +1,4 @@
-//! What a plane does not put up with.
+//! The limits of a plane.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Everybody tries everything; who may do what is written down, and nobody else gets anywhere.
+//! Every user tries everything; only what is listed as allowed may succeed.
 
 use std::collections::BTreeMap;
 

@@ -23,7 +23,7 @@ async fn get(client: &kube::Client, path: &str) -> (u16, String) {
     (code, String::from_utf8(body.to_vec()).unwrap())
 }
 
-/// Asks as a client does that is told to come again.
+/// Asks like a client that retries when it is asked to.
 async fn home(client: &kube::Client) -> Value {
     loop {
         match get(client, HOME).await {

@@ -17,8 +17,8 @@ pub struct World {
     pub plane: Plane,
 }
 
-/// Where a client stands: a workspace, or one target of a virtual workspace.
-pub struct Place {
+/// A client's view: a workspace, or one target of a virtual workspace.
+pub struct ClientView {
     api: Arc<Api>,
     caller: Caller,
     door: Door,
@@ -46,26 +46,30 @@ impl World {
     }
 
     /// The workspace behind a path or name, for the administrator.
-    pub fn at(&self, path: &str) -> Place {
+    pub fn at(&self, path: &str) -> ClientView {
         self.enter(ADMIN, path).unwrap()
     }
 
-    pub fn enter(&self, user: &str, path: &str) -> Result<Place, Status> {
+    pub fn enter(&self, user: &str, path: &str) -> Result<ClientView, Status> {
         let cluster = self.api().extension().unwrap().resolve(self.api(), path)?;
-        Ok(Place { api: self.api().clone(), caller: caller(user), door: Door::Cluster(cluster) })
+        Ok(ClientView { api: self.api().clone(), caller: caller(user), door: Door::Cluster(cluster) })
     }
 
     /// The virtual workspace behind an endpoint URL.
-    pub fn through(&self, endpoint: &str, target: &str) -> Place {
+    pub fn through(&self, endpoint: &str, target: &str) -> ClientView {
         self.through_as(ADMIN, endpoint, target).unwrap()
     }
 
-    pub fn through_as(&self, user: &str, endpoint: &str, target: &str) -> Result<Place, Status> {
+    pub fn through_as(&self, user: &str, endpoint: &str, target: &str) -> Result<ClientView, Status> {
         let path = endpoint.strip_prefix(self.plane.url()).unwrap_or(endpoint);
         let path = format!("{path}/clusters/{target}/api");
         let caller = caller(user);
         let view = self.api().extension().unwrap().virtual_workspace(self.api(), &caller, &path)?;
-        Ok(Place { api: self.api().clone(), caller, door: Door::View(Box::new(view.expect("a virtual workspace"))) })
+        Ok(ClientView {
+            api: self.api().clone(),
+            caller,
+            door: Door::View(Box::new(view.expect("a virtual workspace"))),
+        })
     }
 
     /// Waits until the function finds something.
@@ -158,7 +162,7 @@ impl World {
     }
 }
 
-impl Place {
+impl ClientView {
     pub fn resources(&self) -> Vec<Arc<Resource>> {
         match &self.door {
             Door::Cluster(cluster) => self.api.resources(cluster),

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinition of the PublishedResource kind, made from its types.
+//! The CustomResourceDefinition of the PublishedResource kind, generated from its types.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub fn crd() -> Value {
 
 fn schema() -> Value {
     let mut schema =
-        object(&[], "An order to publish one kind of this cluster in kcp, and how its objects travel.", None);
+        object(&[], "Publishes one kind of this cluster in kcp, and says how its objects are synchronized.", None);
     schema["required"] = json!(["spec"]);
     schema["properties"] = json!({
         "apiVersion": { "type": "string", "description": "API group and version of this object." },

@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use super::schema::{Described, described};
 use super::{Mutation, RelatedResource};
 
-/// A provider's order to publish one kind of the service cluster in kcp.
+/// A provider's request to publish one kind of the service cluster in kcp.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishedResource {
-    /// The part of the metadata that matters here.
+    /// The metadata that is used here.
     pub metadata: Meta,
     /// What to publish and how.
     pub spec: PublishedResourceSpec,
-    /// What the agent says about it.
+    /// What the agent reports about it.
     pub status: PublishedResourceStatus,
 }
 
-/// Object metadata, as far as rules and controllers look at it.
+/// The part of an object's metadata that rules and controllers use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
@@ -39,12 +39,12 @@ pub struct Meta {
 }
 
 described! {
-    /// What to publish, and how its objects travel.
+    /// What to publish, and how its objects are synchronized.
     pub struct PublishedResourceSpec {
         /// The kind to publish.
         @required
         pub resource: SourceResource,
-        /// Which of the consumers' objects take part. Absent means all.
+        /// Which of the consumers' objects are synchronized. Absent means all.
         pub filter: Option<Filter>,
         /// How copies are named on the service cluster. Objects of the same name exist in many workspaces: the names must keep them apart.
         pub naming: Option<Naming>,
@@ -54,13 +54,13 @@ described! {
         pub projection: Option<Projection>,
         /// Changes to objects on their way.
         pub mutation: Option<Mutation>,
-        /// Objects that travel with the primary.
+        /// Objects that are copied along with the primary.
         pub related: Vec<RelatedResource>,
-        /// What happens to an object that is in the place of a copy already. Refuse (the default) leaves it alone, unless it is just what would be
-        /// written; TakeOver makes it the copy, with the content of the source. A single object is offered by its annotation
-        /// syncagent.kcp.io/adoption: TakeOver.
+        /// What happens to an object that already exists in the place of a copy. Refuse (the default) leaves it alone, unless it equals
+        /// what would be written; TakeOver makes it the copy, with the content of the source. A single object can be offered by its
+        /// annotation syncagent.kcp.io/adoption: TakeOver.
         pub adoption: String = json!({ "enum": ["Refuse", "TakeOver"] }),
-        /// Whether objects are synchronised. Absent means that they are.
+        /// Whether objects are synchronized. Absent means that they are.
         pub synchronization: Option<Synchronization>,
     }
 
@@ -78,7 +78,7 @@ described! {
         pub version: String,
     }
 
-    /// Which of the consumers' objects take part.
+    /// Which of the consumers' objects are synchronized.
     pub struct Filter {
         /// Selector on the labels of the namespace in kcp.
         pub namespace: Option<LabelSelector>,
@@ -119,7 +119,7 @@ described! {
     pub struct Projection {
         /// New API group.
         pub group: String,
-        /// New names of versions, by their old ones.
+        /// New names of versions, by old name.
         pub versions: BTreeMap<String, String>,
         /// Deprecated: use versions. New name of the one version.
         pub version: String,
@@ -135,23 +135,23 @@ described! {
         pub categories: Option<Vec<String>>,
     }
 
-    /// Whether objects are synchronised.
+    /// Whether objects are synchronized.
     pub struct Synchronization {
         /// False publishes the schema only.
         @required
         pub enabled: bool,
     }
 
-    /// What the agent says about a PublishedResource.
+    /// What the agent reports about a PublishedResource.
     pub struct PublishedResourceStatus {
         /// Name of the APIResourceSchema that represents this PublishedResource.
         pub resource_schema_name: String,
-        /// RulesValid, SchemaPublished, ExportUpdated, Syncing and ObjectsSynced; where one is false, its message says what to do.
+        /// RulesValid, SchemaPublished, ExportUpdated, Syncing and ObjectsSynced; if one is False, its message says what to do.
         pub conditions: Vec<Condition> = json!({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] }),
     }
 }
 
-/// A condition, kept as it is: others may have added theirs.
+/// A condition, kept as it is, because others may have added theirs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Condition(pub Value);
@@ -165,23 +165,23 @@ impl Described for Condition {
                 "type": { "type": "string", "description": "What the condition is about." },
                 "status": { "type": "string", "description": "True, False or Unknown." },
                 "reason": { "type": "string", "description": "One word for machines." },
-                "message": { "type": "string", "description": "What is wrong and how to put it right." },
-                "lastTransitionTime": { "type": "string", "format": "date-time", "description": "Since when the status is what it is." },
-                "observedGeneration": { "type": "integer", "format": "int64", "description": "Generation of the spec that this is about." },
+                "message": { "type": "string", "description": "What is wrong and how to fix it." },
+                "lastTransitionTime": { "type": "string", "format": "date-time", "description": "When the status last changed." },
+                "observedGeneration": { "type": "integer", "format": "int64", "description": "Generation of the spec that the condition refers to." },
             },
         })
     }
 }
 
 impl PublishedResource {
-    /// Whether objects are synchronized now: it is published, not switched off, and not being deleted.
+    /// Whether objects are synchronized now: it is published, enabled, and not being deleted.
     pub fn is_at_work(&self) -> bool {
         self.metadata.deletion_timestamp.is_none()
             && self.is_synchronized()
             && !self.status.resource_schema_name.is_empty()
     }
 
-    /// Whether objects of this kind are synchronised.
+    /// Whether objects of this kind should be synchronized.
     pub fn is_synchronized(&self) -> bool {
         self.spec.synchronization.as_ref().is_none_or(|s| s.enabled)
     }

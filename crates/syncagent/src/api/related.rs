@@ -38,10 +38,10 @@ described! {
         ),
     ]);
     pub struct RelatedResource {
-        /// Unique name within this PublishedResource. It becomes the value of a label if copies are cleaned up.
+        /// Unique name within this PublishedResource. If copies are cleaned up, it becomes a label value.
         @required
         pub identifier: String,
-        /// Side that holds the truth.
+        /// Side on which the original is.
         @required
         pub origin: Origin,
         /// API group on the origin side.
@@ -54,21 +54,21 @@ described! {
         pub kind: String = json!({ "enum": ["ConfigMap", "Secret"] }),
         /// Identity of the foreign export that owns the resource in kcp.
         pub identity_hash: String,
-        /// Deprecated: use cleanupPolicy, which wins. True means OnPrimaryDeletion.
+        /// Deprecated: use cleanupPolicy, which takes precedence. True means OnPrimaryDeletion.
         pub cleanup: bool,
         /// When copies are deleted: never (Orphan), with the primary (OnPrimaryDeletion), or with the primary and as soon as their original
-        /// is gone or not named any more (MatchOrigin). Originals are never deleted.
+        /// is gone or no longer selected (MatchOrigin). Originals are never deleted.
         pub cleanup_policy: Option<CleanupPolicy>,
-        /// How the resource is called on the destination side.
+        /// Name of the resource on the destination side.
         pub projection: Option<RelatedProjection>,
-        /// Which objects.
+        /// Which objects are related.
         @required
         pub object: Selection,
         /// Changes to the related objects on their way.
         pub mutation: Option<Mutation>,
         /// How a change of a related object finds its primary.
         pub watch: Option<Watch>,
-        /// Carry the status from origin to destination.
+        /// Also copy the status from origin to destination.
         pub sync_status: bool,
     }
 
@@ -148,14 +148,14 @@ described! {
     }
 }
 
-/// Side that holds the truth of a related object.
+/// The side on which the original of a related object is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// The service cluster; objects travel up.
+    /// The service cluster; objects are copied up.
     #[default]
     Service,
-    /// The consumer's workspace; objects travel down.
+    /// The consumer's workspace; objects are copied down.
     Kcp,
 }
 
@@ -167,7 +167,7 @@ pub enum CleanupPolicy {
     Orphan,
     /// Together with the primary.
     OnPrimaryDeletion,
-    /// Together with the primary, and as soon as they have no original any more.
+    /// Together with the primary, and as soon as their original is gone.
     MatchOrigin,
 }
 
@@ -178,7 +178,7 @@ impl Described for CleanupPolicy {
 }
 
 impl RelatedResource {
-    /// The policy in force: `cleanupPolicy` if it is set, else what `cleanup` says.
+    /// The effective policy: `cleanupPolicy` if it is set, otherwise the one that `cleanup` implies.
     pub fn effective_policy(&self) -> CleanupPolicy {
         match (self.cleanup_policy, self.cleanup) {
             (Some(policy), _) => policy,
@@ -194,7 +194,7 @@ impl Described for Origin {
     }
 }
 
-/// A namespace is found like a name, but has no namespace itself.
+/// A namespace is selected like a name, but has no namespace itself.
 impl Described for Box<Selection> {
     fn schema() -> Value {
         let mut fields = Selection::fields();

@@ -1,4 +1,4 @@
-//! Schemas of the API's types, made from the types themselves.
+//! Schemas of the API's types, generated from the types themselves.
 //!
 //! `described!` declares a struct and gives it [`Described`]. Doc comments become descriptions, so they are written for users of the API:
 //!
@@ -34,7 +34,7 @@ pub(crate) struct Field {
     pub(crate) extra: Option<Value>,
 }
 
-/// The schema of a struct. What is given is merged into it.
+/// The schema of a struct, with `extra` merged into it.
 pub(crate) fn object(fields: &[Field], description: &str, extra: Option<Value>) -> Value {
     let mut properties = Map::new();
     for field in fields {
@@ -63,7 +63,7 @@ fn merge(schema: &mut Value, extra: Option<Value>) {
     }
 }
 
-/// A doc comment as one line of text, without the marks of its own language.
+/// A doc comment as one line of plain text, without Markdown.
 fn sentence(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "")
 }

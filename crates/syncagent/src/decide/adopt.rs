@@ -1,4 +1,4 @@
-//! Adoption: what happens when the place of a new copy is taken.
+//! Adoption: what happens when an object already exists where a new copy should go.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::api::{ADOPTION, AGENT_NAME, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules;
 use crate::rules::metadata::{Link, annotation, label, set, strip};
 
-/// What to do with an object that is in the place of a new copy.
+/// What to do with an existing object in the place of a new copy.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Adoption {
     /// It is the copy already: an earlier attempt created it.
@@ -16,14 +16,15 @@ pub enum Adoption {
     Take(Value),
     /// It belongs to someone else and must not be touched.
     Foreign {
-        /// Who owns it, in words.
+        /// A description of its owner.
         owner: String,
     },
-    /// It belongs to nobody that is known, and nobody said that it may be taken.
+    /// It has no known owner, and nobody has allowed taking it over.
     Refused,
 }
 
-/// Decides about an object in the place of the copy of a primary. Related objects carry no link; whose they are is decided with them in sight.
+/// Decides about an existing object in the place of the copy of a primary. Related objects carry no link; their ownership is decided by
+/// `pair`, which sees them.
 pub fn adopt(existing: &Value, desired: &Value, policy: rules::Adoption, subresources: &[&str]) -> Adoption {
     let Some(wanted) = Link::source_of(desired) else { return Adoption::Ours };
     let source = Link::source_of(existing);
@@ -32,7 +33,7 @@ pub fn adopt(existing: &Value, desired: &Value, policy: rules::Adoption, subreso
     };
     let agent = label(existing, AGENT_NAME);
     let same_agent = agent == label(desired, AGENT_NAME);
-    // The owner of the object has the last word, but nobody gives away what another agent keeps.
+    // The owner's annotation decides, but an object of another agent is never taken over.
     let said = annotation(existing, ADOPTION) == Some(rules::Adoption::TAKE_OVER);
     match source {
         _ if agent.is_some() && !same_agent => {

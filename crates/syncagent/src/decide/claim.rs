@@ -1,7 +1,7 @@
-//! Claims: whose a copy is that does not tell the kind of its source.
+//! Claims: who owns a copy that does not name the kind of its source.
 //!
-//! The reference agent, and older versions of this one, leave no such mark on copies. As long as one PublishedResource alone has copies of a
-//! kind, that does no harm.
+//! The reference agent, and older versions of this one, write no such annotation. That does no harm as long as only one PublishedResource
+//! has copies of a kind.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::rules::Rules;
 use crate::rules::metadata::{SourceKey, annotation};
 use std::sync::Arc;
 
-/// Whose a copy is.
+/// Who owns a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// It belongs to this source.
@@ -21,9 +21,9 @@ pub enum Claim {
     Theirs,
 }
 
-/// Decides about a copy that leads back to the place of a source, given other sources of that place and the rules they are copied by.
+/// Decides who owns a copy whose link leads to a source, given other sources with the same cluster, namespace and name, and their rules.
 ///
-/// Names tell apart who made it: a copy keeps its name. Where they do not, nobody guesses.
+/// The name of the copy decides, because a copy keeps its name. If it does not settle the question, nobody owns the copy.
 pub fn claim(
     rules: &Rules,
     key: &SourceKey,

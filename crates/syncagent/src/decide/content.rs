@@ -1,4 +1,4 @@
-//! Content: which writes turn a copy into what the rules make of its source.
+//! Content: the writes that bring a copy in line with what the rules make of its source.
 
 use serde_json::{Map, Value};
 
@@ -11,21 +11,21 @@ use crate::rules::metadata::{Link, annotation, label, set, strip};
 /// Keys that never belong to the desired state of a copy.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Metadata that says where an object is.
+/// Metadata that identifies an object.
 const PLACE: [&str; 3] = ["name", "namespace", "generateName"];
 
 /// How the content of a copy is brought in line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Change {
-    /// It is in line already, and that is remembered.
+pub(super) enum ContentChange {
+    /// It is in line, and that is remembered.
     None,
-    /// It is in line already, but that is not remembered yet.
+    /// It is in line, but that is not remembered yet.
     Remember,
-    /// Make these changes, if nobody else has written the copy meanwhile.
+    /// Make these changes, if nobody else has written the copy in the meantime.
     Edit {
         /// What changes.
         edits: Vec<Edit>,
-        /// For which copy they were made.
+        /// The precondition: the copy they were computed for.
         guard: Guard,
         /// Whether the copy is known to be in the state that is remembered as the last one.
         certain: bool,
@@ -34,24 +34,24 @@ pub(super) enum Change {
     Apply {
         /// Top-level fields that differ.
         fields: Vec<Edit>,
-        /// Whether it may have been written otherwise before.
+        /// Whether it may have been written in another way before.
         first: bool,
     },
-    /// What was written before is not known: write the whole desired state over it.
+    /// It is not known what was written before: overwrite the copy with the whole desired state.
     Replace(Value),
-    /// More of what is remembered must be read first.
+    /// More of the state Secret must be read first.
     Unknown,
 }
 
-/// A copy and what it should be.
-pub(super) struct Content<'a> {
+/// A copy and its desired state.
+pub(super) struct CopyContent<'a> {
     /// The desired state.
     pub desired: &'a Value,
     /// The copy.
     pub copy: &'a Value,
     /// What is remembered.
     pub entry: Option<&'a Entry>,
-    /// Whether more is remembered than is known here.
+    /// Whether the state Secret holds more than has been read.
     pub partial: bool,
     /// Link and agent name, for copies that carry them.
     pub link: Option<(&'a Link, &'a str)>,
@@ -68,40 +68,40 @@ pub(super) fn remembered(source: &Value, subresources: &[&str]) -> Value {
     state
 }
 
-impl Content<'_> {
-    /// Compares what is remembered with what is desired. Fields that were changed on the copy alone are left alone.
-    pub fn compare(&self) -> Change {
+impl CopyContent<'_> {
+    /// Compares the remembered state with the desired one. Fields that were changed only on the copy are left alone.
+    pub fn compare(&self) -> ContentChange {
         let desired_sum = sum(self.desired);
         let mark = annotation(self.copy, APPLIED_STATE);
         let is_written = self.is_marked && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
         let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else {
-            // The memory was lost, but the copy tells that this was written to it.
-            return if is_written && self.repairs().is_empty() { Change::Remember } else { self.overwrite() };
+            // The state was lost, but the checksum on the copy shows that this was written to it.
+            return if is_written && self.repairs().is_empty() { ContentChange::Remember } else { self.overwrite() };
         };
         let next = self.entry.map(|entry| entry.next.as_slice()).unwrap_or_default();
-        // The mark is written together with the content: if it is that of the last state, later ones never arrived.
+        // The checksum is written together with the content: if it matches the last state, later ones never arrived.
         let certain = next.is_empty() || mark == Some(last.sum().as_str());
         let mut changes = self.repairs();
         if changes.is_empty() && certain && last.sum() == desired_sum {
-            return if next.is_empty() { Change::None } else { Change::Remember };
+            return if next.is_empty() { ContentChange::None } else { ContentChange::Remember };
         }
         let mut before = vec![last];
         if !certain {
             before.extend(next);
         }
         let Some(before) = before.into_iter().map(Applied::whole).collect::<Option<Vec<_>>>() else {
-            // The server remembered what was applied, and this is just what is wanted.
+            // The server remembers what was applied, and that is exactly what is desired.
             if is_written && changes.is_empty() && self.entry.is_some_and(Entry::is_applied) {
-                return Change::Remember;
+                return ContentChange::Remember;
             }
-            return if self.partial { Change::Unknown } else { self.overwrite() };
+            return if self.partial { ContentChange::Unknown } else { self.overwrite() };
         };
         let before: Vec<Value> = before.into_iter().map(|state| self.comparable(state)).collect();
         let mut content = edits(&before.iter().collect::<Vec<_>>(), &self.comparable(self.desired), self.copy);
         content.append(&mut changes);
         if content.is_empty() {
             let is_same = before.iter().all(|state| *state == self.comparable(self.desired));
-            return if is_same && next.is_empty() { Change::None } else { Change::Remember };
+            return if is_same && next.is_empty() { ContentChange::None } else { ContentChange::Remember };
         }
         for (key, value) in self.link.iter().flat_map(|(link, _)| &link.marks) {
             set_field(&mut content, self.copy, &["metadata", "annotations", key], value);
@@ -113,36 +113,36 @@ impl Content<'_> {
         } else {
             Guard::Version(text("resourceVersion"))
         };
-        Change::Edit { edits: content, guard, certain }
+        ContentChange::Edit { edits: content, guard, certain }
     }
 
-    /// Compares what was applied last with what is desired. The copy itself tells that, or else what is remembered. Fields that were changed on
-    /// the copy alone are left alone until something else is desired.
-    pub fn apply(&self) -> Change {
+    /// Compares what was applied last, according to the copy or else to the remembered state, with what is desired. Fields that were
+    /// changed only on the copy are left alone until something else is desired.
+    pub fn apply(&self) -> ContentChange {
         let last = self.entry.and_then(|entry| entry.last.as_ref()).map(Applied::sum);
         let next = self.entry.is_some_and(|entry| !entry.next.is_empty());
         let mark = annotation(self.copy, APPLIED_STATE).filter(|_| self.is_marked);
         let (written, applied) = mark.or(last.as_deref().filter(|_| !next)).map(read_mark).unwrap_or_default();
         if written == sum(self.desired) && self.repairs().is_empty() {
             let is_known = last.is_some() && (self.is_marked || !next);
-            return if is_known { Change::None } else { Change::Remember };
+            return if is_known { ContentChange::None } else { ContentChange::Remember };
         }
         let desired = self.comparable(self.desired);
         let changed =
             desired.as_object().into_iter().flatten().filter(|(key, value)| self.copy.get(key) != Some(value));
         let fields = changed.map(|(key, value)| Edit { path: vec![key.clone()], value: Some(value.clone()) }).collect();
-        Change::Apply { fields, first: !applied }
+        ContentChange::Apply { fields, first: !applied }
     }
 
-    /// A state as far as it is about content, with labels and annotations, be they empty: the last label that goes must not take labels along
-    /// that only the copy has, such as its link.
+    /// The part of a state that is content, always with labels and annotations, even if they are empty: removing the last label of a
+    /// source must not remove labels that only the copy has, such as its link.
     fn comparable(&self, state: &Value) -> Value {
         let mut state = state.clone();
         drop_keys(&mut state, self.subresources);
-        // A new name of the kind in kcp is not a change of the copy.
+        // Renaming the kind in kcp does not change the copy.
         drop_keys(&mut state, &["apiVersion", "kind"]);
         if let Some(metadata) = state.get_mut("metadata").and_then(Value::as_object_mut) {
-            // A copy keeps its place, whatever rules make of the name of its source.
+            // A copy keeps its namespace and name, whatever the rules make of the name of its source.
             metadata.retain(|key, _| !PLACE.contains(&key.as_str()));
             for field in ["labels", "annotations"] {
                 metadata.entry(field).or_insert_with(|| Map::new().into());
@@ -151,7 +151,7 @@ impl Content<'_> {
         state
     }
 
-    /// Edits that bring back labels and annotations of the link where the copy lacks them or leads to another source.
+    /// Edits that restore labels and annotations of the link where the copy lacks them or leads to another source.
     fn repairs(&self) -> Vec<Edit> {
         let mut edits = Vec::new();
         let Some((link, agent_name)) = self.link else { return edits };
@@ -173,28 +173,28 @@ impl Content<'_> {
         edits
     }
 
-    /// The whole desired state over the copy; nothing if that changes nothing.
-    pub fn overwrite(&self) -> Change {
+    /// Overwrites the copy with the whole desired state; nothing if that changes nothing.
+    pub fn overwrite(&self) -> ContentChange {
         match overwritten(self.desired, self.copy, self.link, self.subresources) {
             Some(mut object) => {
                 if self.is_marked {
                     set(&mut object, "annotations", APPLIED_STATE, &sum(self.desired));
                 }
-                Change::Replace(object)
+                ContentChange::Replace(object)
             }
-            None => Change::Remember,
+            None => ContentChange::Remember,
         }
     }
 }
 
-/// Marks of which a copy carries those of another source, such as an earlier one that it was handed over from. Those that are missing do not
-/// count: the reference agent leaves none.
+/// The annotations that name another source on the copy, such as an earlier one that it was handed over from. Missing ones do not count:
+/// the reference agent writes none.
 fn wrong_marks<'a>(link: &'a Link, copy: &Value) -> impl Iterator<Item = (&'static str, &'a str)> {
     let is_wrong = |(key, value): &&(&'static str, String)| annotation(copy, key).is_some_and(|there| there != value);
     link.marks.iter().filter(is_wrong).map(|(key, value)| (*key, value.as_str()))
 }
 
-/// The copy with the whole desired state; none if it has that already.
+/// The copy with the whole desired state; `None` if it has that already.
 pub(super) fn overwritten(
     desired: &Value,
     copy: &Value,
@@ -222,14 +222,14 @@ pub(super) fn overwritten(
     Some(out)
 }
 
-/// Whether a copy holds the whole desired state and no content beside it.
+/// Whether a copy has exactly the desired state and no other content.
 pub(super) fn is_exact(desired: &Value, copy: &Value, subresources: &[&str]) -> bool {
     let is_content = |key: &str| !IDENTITY.contains(&key) && !subresources.contains(&key);
     let mut content = copy.as_object().into_iter().flat_map(Map::keys).filter(|key| is_content(key));
     content.all(|key| desired.get(key).is_some()) && overwritten(desired, copy, None, subresources).is_none()
 }
 
-/// Whether the server refuses edits because the fields can never change: the type of a Secret, and the content of what is immutable.
+/// Whether the server would refuse edits because the fields are immutable: the type of a Secret, and the content of immutable objects.
 pub(super) fn is_refused(kind: &ApiKind, copy: &Value, edits: &[Edit]) -> bool {
     let changes =
         |keys: &[&str]| edits.iter().any(|edit| edit.path.first().is_some_and(|key| keys.contains(&key.as_str())));
@@ -259,14 +259,14 @@ mod tests {
         Entry { last: Some(whole(last)), next: next.iter().map(|value| whole(value)).collect(), status: None }
     }
 
-    fn compare(desired: &Value, copy: &Value, entry: Option<&Entry>, subresources: &[&str]) -> Change {
-        Content { desired, copy, entry, partial: false, link: None, is_marked: false, subresources }.compare()
+    fn compare(desired: &Value, copy: &Value, entry: Option<&Entry>, subresources: &[&str]) -> ContentChange {
+        CopyContent { desired, copy, entry, partial: false, link: None, is_marked: false, subresources }.compare()
     }
 
     /// What becomes of the copy.
     fn changed(desired: &Value, copy: &Value, entry: &Entry) -> Value {
         let mut out = copy.clone();
-        if let Change::Edit { edits, .. } = compare(desired, copy, Some(entry), &[]) {
+        if let ContentChange::Edit { edits, .. } = compare(desired, copy, Some(entry), &[]) {
             apply(&edits, &mut out);
         }
         out
@@ -278,7 +278,7 @@ mod tests {
         let desired = json!({"spec": {"a": 1, "b": 3}});
         let copy = json!({"spec": {"a": 99, "b": 2}});
         assert_eq!(changed(&desired, &copy, &entry(&last, &[])), json!({"spec": {"a": 99, "b": 3}}));
-        assert_eq!(compare(&last, &copy, Some(&entry(&last, &[])), &[]), Change::None);
+        assert_eq!(compare(&last, &copy, Some(&entry(&last, &[])), &[]), ContentChange::None);
     }
 
     #[test]
@@ -323,13 +323,15 @@ mod tests {
         let copy = json!({"metadata": {"annotations": {APPLIED_STATE: sum(&last)}}, "spec": {"a": 7}});
         assert_eq!(
             compare(&last, &copy, Some(&entry(&last, &[&next])), &[]),
-            Change::Remember,
+            ContentChange::Remember,
             "nothing to change, only to forget"
         );
-        let Change::Edit { certain, .. } = compare(&next, &copy, Some(&entry(&last, &[&next])), &[]) else { panic!() };
+        let ContentChange::Edit { certain, .. } = compare(&next, &copy, Some(&entry(&last, &[&next])), &[]) else {
+            panic!()
+        };
         assert!(certain);
         let unmarked = json!({"metadata": {}, "spec": {"a": 7}});
-        let Change::Edit { certain, .. } = compare(&last, &unmarked, Some(&entry(&last, &[&next])), &[]) else {
+        let ContentChange::Edit { certain, .. } = compare(&last, &unmarked, Some(&entry(&last, &[&next])), &[]) else {
             panic!()
         };
         assert!(!certain);
@@ -340,7 +342,7 @@ mod tests {
         let (last, desired) = (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}));
         let entry = Entry { last: Some(Applied::Sum(sum(&last))), ..Entry::default() };
         let compare = |desired: &Value, partial| {
-            Content {
+            CopyContent {
                 desired,
                 copy: &last,
                 entry: Some(&entry),
@@ -351,9 +353,9 @@ mod tests {
             }
             .compare()
         };
-        assert_eq!(compare(&last, true), Change::None);
-        assert_eq!(compare(&desired, true), Change::Unknown);
-        assert_eq!(compare(&desired, false), Change::Replace(desired.clone()));
+        assert_eq!(compare(&last, true), ContentChange::None);
+        assert_eq!(compare(&desired, true), ContentChange::Unknown);
+        assert_eq!(compare(&desired, false), ContentChange::Replace(desired.clone()));
     }
 
     #[test]
@@ -361,7 +363,7 @@ mod tests {
         let last = json!({"metadata": {"name": "a", "namespace": "x", "labels": {"l": "1"}}, "spec": {}});
         let renamed = json!({"metadata": {"name": "b", "namespace": "y", "labels": {"l": "1"}}, "spec": {}});
         let copy = json!({"metadata": {"name": "c", "labels": {"l": "1", "theirs": "2"}}, "spec": {}});
-        assert_eq!(compare(&renamed, &copy, Some(&entry(&last, &[])), &[]), Change::None);
+        assert_eq!(compare(&renamed, &copy, Some(&entry(&last, &[])), &[]), ContentChange::None);
         let relabelled = json!({"metadata": {"name": "b", "namespace": "y"}, "spec": {}});
         let labels = &changed(&relabelled, &copy, &entry(&last, &[]))["metadata"]["labels"];
         assert_eq!(*labels, json!({"theirs": "2"}), "other labels stay");
@@ -374,7 +376,7 @@ mod tests {
         let copy = json!({"metadata": {"name": "other"}, "spec": {"a": 2}, "data": 1});
         let change = compare(&desired, &copy, None, &["status"]);
         let expected = json!({"metadata": {"name": "other", "labels": {"l": "1"}}, "spec": {"a": 1}, "data": 1});
-        assert_eq!(change, Change::Replace(expected.clone()));
-        assert_eq!(compare(&desired, &expected, None, &["status"]), Change::Remember);
+        assert_eq!(change, ContentChange::Replace(expected.clone()));
+        assert_eq!(compare(&desired, &expected, None, &["status"]), ContentChange::Remember);
     }
 }

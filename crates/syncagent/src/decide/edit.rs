@@ -1,7 +1,7 @@
-//! Edits: the fields of a copy that change, so that everything else on it stays as it is.
+//! Edits: the fields of a copy that change; everything else on it stays as it is.
 //!
-//! A merge patch would nearly do, but it cannot set a field to null, and it cannot say which state it was made for. Edits become a JSON
-//! patch that tests a [`Guard`] first.
+//! A merge patch would almost do, but it cannot set a field to null, and it cannot carry a precondition. Edits become a JSON patch that
+//! tests a [`Guard`] first.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use serde_json::{Map, Value, json};
 pub struct Edit {
     /// The keys that lead to the field.
     pub path: Vec<String>,
-    /// What it becomes; none if it goes.
+    /// Its new value; `None` if it is removed.
     pub value: Option<Value>,
 }
 
-/// What must still be true of an object when an edit reaches the server, however late that is.
+/// A precondition: what must still hold for an object when an edit reaches the server, however late that is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Guard {
-    /// The annotation that tells which state was applied last has this value, or is absent. Changes of other fields, such as the status,
-    /// do no harm.
+    /// The annotation with the checksum of the last applied state has this value, or is absent. Changes to other fields, such as the
+    /// status, do no harm.
     Mark {
         /// Name of the annotation.
         key: &'static str,
@@ -41,8 +41,8 @@ enum Delta {
     Inside(BTreeMap<String, Delta>),
 }
 
-/// The edits that turn a copy into what is wanted, if it was made from one of the states before. Fields that are the same in all of those
-/// states and in what is wanted are left alone, whatever they are on the copy.
+/// The edits that turn a copy into what is wanted, given the states it may have been written from. Fields that are the same in all of
+/// those states and in what is wanted are left alone, whatever their value on the copy.
 pub fn edits(before: &[&Value], wanted: &Value, copy: &Value) -> Vec<Edit> {
     let mut edits = Vec::new();
     let maps: Vec<Option<&Map<String, Value>>> = before.iter().map(|state| state.as_object()).collect();
@@ -77,7 +77,7 @@ fn inside(before: &[Option<&Map<String, Value>>], wanted: &Map<String, Value>) -
     deltas
 }
 
-/// Turns a difference into edits of what is there. The path is the same afterwards.
+/// Turns a difference into edits of the existing object. The path is restored afterwards.
 fn render(path: &mut Vec<String>, delta: Delta, there: Option<&Value>, edits: &mut Vec<Edit>) {
     match (delta, there) {
         (Delta::Remove, None) => {}
@@ -96,7 +96,7 @@ fn render(path: &mut Vec<String>, delta: Delta, there: Option<&Value>, edits: &m
     }
 }
 
-/// The value that a difference makes of nothing.
+/// The value that a difference creates where there was none.
 fn build(delta: Delta) -> Option<Value> {
     match delta {
         Delta::Set(value) => Some(value),
@@ -119,7 +119,7 @@ pub fn set(edits: &mut Vec<Edit>, copy: &Value, path: &[&str], value: &str) {
             edits.push(Edit { path: steps(), value: Some(value.into()) });
         } else if !last && there.is_none_or(|there| !there.is_object()) {
             let inner = path[depth + 1..].iter().rev().fold(json!(value), |inner, key| json!({ *key: inner }));
-            // Whatever was to be set there already gets the field, too.
+            // If an edit already sets the parent, the field is added to its value.
             if let Some(edit) = edits.iter_mut().find(|edit| edit.path == steps())
                 && let Some(existing) = &mut edit.value
             {
@@ -132,7 +132,7 @@ pub fn set(edits: &mut Vec<Edit>, copy: &Value, path: &[&str], value: &str) {
     }
 }
 
-/// Makes the changes in memory.
+/// Applies the changes in memory.
 pub fn apply(edits: &[Edit], object: &mut Value) {
     for edit in edits {
         let Some((last, parents)) = edit.path.split_last() else { continue };
@@ -171,7 +171,7 @@ pub fn json_patch(edits: &[Edit], guard: &Guard, copy_has_annotations: bool) -> 
     match guard {
         Guard::Mark { key, value, uid } => {
             operations.push(json!({"op": "test", "path": "/metadata/uid", "value": uid}));
-            // A test below a parent that is not there would fail on its own.
+            // A test below a missing parent would always fail.
             let path = if copy_has_annotations {
                 pointer(["metadata", "annotations", key])
             } else {
@@ -179,7 +179,7 @@ pub fn json_patch(edits: &[Edit], guard: &Guard, copy_has_annotations: bool) -> 
             };
             operations.push(json!({"op": "test", "path": path, "value": value}));
         }
-        // Servers take that for a precondition, and answer with a conflict.
+        // Servers treat that as a precondition, and answer with a conflict.
         Guard::Version(version) => {
             operations.push(json!({"op": "add", "path": "/metadata/resourceVersion", "value": version}));
         }

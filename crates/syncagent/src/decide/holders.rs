@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!  finalizer   held-by             who holds the object
-//!  there       absent              whoever finds it, as before there was a list
+//!  there       absent              whoever finds it, as before the list existed
 //!  there       a, b/related        agent a, for which it is a primary, and agent b, for which it is a related object
-//!  there       *, b/related        b, and somebody who was there before and did not say who it was
+//!  there       *, b/related        b, and somebody unnamed who held it before
 //! ```
 
 use serde_json::{Value, json};
@@ -14,10 +14,10 @@ use super::step::{Place, Step};
 use crate::api::{FINALIZER, HELD_BY};
 use crate::rules::metadata::annotation;
 
-/// Somebody who held the object before there was a list.
+/// Somebody who held the object before the list existed.
 const UNNAMED: &str = "*";
 
-/// How an agent calls itself on a related object.
+/// The name by which an agent holds a related object.
 pub(super) fn of_related(agent: &str) -> String {
     format!("{agent}/related")
 }
@@ -27,7 +27,7 @@ pub fn has_finalizer(object: &Value) -> bool {
     finalizers(object).iter().any(|f| f == FINALIZER)
 }
 
-/// Whether the finalizer is there for a holder, too.
+/// Whether the finalizer is there on behalf of a holder.
 pub fn is_held_by(object: &Value, holder: &str) -> bool {
     let holders = holders(object);
     has_finalizer(object) && (holders.is_empty() || holders.iter().any(|name| name == holder || name == UNNAMED))
@@ -38,7 +38,7 @@ pub fn names(object: &Value, holder: &str) -> bool {
     has_finalizer(object) && holders(object).iter().any(|name| name == holder)
 }
 
-/// The step that holds an object, unless that is done already. `known` tells whether a finalizer that is there may be the holder's own.
+/// The step that holds an object, unless that is done already. `known` says whether an existing finalizer may be the holder's own.
 pub(super) fn hold(at: &Place, object: &Value, holder: &str, known: bool) -> Option<Step> {
     let mut finalizers = finalizers(object);
     if !has_finalizer(object) {
@@ -57,7 +57,7 @@ pub(super) fn hold(at: &Place, object: &Value, holder: &str, known: bool) -> Opt
     Some(step(at, object, finalizers, &holders))
 }
 
-/// The step by which a holder lets an object go; the last one takes the finalizer off.
+/// The step by which a holder releases an object; the last holder removes the finalizer.
 pub(super) fn release(at: &Place, object: &Value, holder: &str) -> Step {
     let (mut finalizers, mut holders) = (finalizers(object), holders(object));
     let own = holders.iter().position(|name| name == holder);
@@ -85,7 +85,7 @@ fn finalizers(object: &Value) -> Vec<String> {
     list.into_iter().flatten().filter_map(|f| f.as_str().map(str::to_owned)).collect()
 }
 
-/// The unnamed one, if there is one, comes first.
+/// All holders; the unnamed one, if any, comes first.
 fn holders(object: &Value) -> Vec<String> {
     let names = annotation(object, HELD_BY).unwrap_or_default().split(',').map(str::trim);
     let mut holders: Vec<String> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();

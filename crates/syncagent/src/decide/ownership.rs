@@ -1,13 +1,13 @@
-//! Ownership of fields: what a server notes about who wrote which field of an object.
+//! Field ownership: what a server records about who wrote which field of an object.
 //!
-//! What an apply does not name any more goes away only if nobody else owns it. Fields that were written in other ways (the copy was created,
-//! or changed before server-side apply was switched on) belong to the same writer under another title; before the first apply they are
-//! turned over to the one that applies.
+//! A field that an apply no longer names is removed only if nobody else owns it. Fields that we wrote in other ways (when the copy was
+//! created, or changed before server-side apply was enabled) belong to us under another manager; before the first apply they are
+//! transferred to the manager that applies.
 
 use serde_json::{Map, Value, json};
 
-/// The entries of `managedFields` after what some writers own by updates was turned over to a manager that applies. None if there is nothing to
-/// turn over.
+/// The entries of `managedFields` after the fields that some writers own by updates have been transferred to a manager that applies.
+/// `None` if there is nothing to transfer.
 pub fn turned_over(entries: &[Value], writers: &[&str], manager: &str) -> Option<Vec<Value>> {
     let is_update = |entry: &&Value| {
         entry["operation"] == "Update"
@@ -43,7 +43,7 @@ fn unite(all: &mut Value, more: &Value) {
     }
 }
 
-/// What a server does with an apply, for the models of tests: what is not named any more goes, everything else becomes as it says.
+/// What a server does with an apply, for test models: fields that are no longer named are removed, the others are set.
 #[cfg(test)]
 pub(super) fn applied(owned: &Value, object: &Value, live: &mut Value) {
     let metadata = |field: &str| (&live["metadata"][field], &object["metadata"][field]);

@@ -1,9 +1,9 @@
-//! One source and its copy, whichever side the truth is on.
+//! One source and its copy, whichever side the source is on.
 
 use serde_json::{Value, json};
 
 use super::DecideError;
-use super::content::{Change, Content, drop_keys, is_exact, is_refused, remembered};
+use super::content::{ContentChange, CopyContent, drop_keys, is_exact, is_refused, remembered};
 use super::holders::{hold, is_held_by, release};
 use super::state::{Applied, BY_APPLY, Entry, applied_mark, checksum, sum};
 use super::step::{Dependents, Event, Place, Side, Step};
@@ -12,42 +12,42 @@ use crate::rules::Adoption;
 use crate::rules::metadata::{Link, annotation, is_deleting, label, set, strip};
 use crate::rules::mutation::Mutation;
 
-/// Which way the status travels.
+/// In which direction the status is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatusFlow {
     /// Nowhere.
     None,
     /// From the copy to the source.
     Back,
-    /// From the copy to the source where there is no status subresource: status is a field like any other then, which the consumer may
-    /// write as well.
+    /// From the copy to the source where there is no status subresource: status is then a field like any other, which the consumer may
+    /// write too.
     BackAsField,
     /// From the source to the copy.
     Forward,
-    /// It should travel from the source to the copy, which cannot have one.
+    /// It should be copied from the source to the copy, which cannot have one.
     Blocked,
 }
 
-/// A source, its copy and what is to be observed between them.
+/// A source, its copy and what matters between them.
 #[allow(clippy::struct_excessive_bools)] // each says one thing about the copy, and they are independent
 pub(super) struct Pair<'a> {
     pub source: &'a Value,
     pub source_at: Place,
     pub copy: Option<&'a Value>,
-    /// Where the copy is; where it shall be, if there is none.
+    /// Where the copy is, or where it will be created.
     pub copy_at: Place,
-    /// Key of this pair in the remembered state.
+    /// Key of this pair in the state Secret.
     pub entry: String,
     pub remembered: Option<&'a Entry>,
-    /// Whether more is remembered than is known here.
+    /// Whether the state Secret holds more than has been read.
     pub partial: bool,
     /// UID of the copy, if it is remembered.
     pub copy_uid: Option<&'a str>,
-    /// Whether the copy is also that of another source of ours.
+    /// Whether the copy also belongs to another source of ours.
     pub shared: bool,
-    /// Whether something else than what is remembered tells that the copy is ours: memories can be lost.
+    /// Whether something other than the state shows that the copy is ours: state can be lost.
     pub vouched: bool,
-    /// As whom we hold the source by the finalizer until the copy is gone; none if it is not held.
+    /// The name under which we hold the source with the finalizer until the copy is gone; `None` if it is not held.
     pub holder: Option<&'a str>,
     /// Whether this is the consumer's order itself and not a related object.
     pub primary: bool,
@@ -56,58 +56,59 @@ pub(super) struct Pair<'a> {
     pub subresources: &'a [&'a str],
     pub status: StatusFlow,
     pub mutation: &'a Mutation,
-    /// What happens to an object of somebody else in the place of the copy.
+    /// What to do with somebody else's object in the place of the copy.
     pub adoption: Adoption,
-    /// The schema by which a status is judged.
+    /// Name of the schema that a status must fit.
     pub schema: &'a str,
     /// Whether the copy is written by server-side apply.
     pub apply: bool,
 }
 
-/// How far a pair is.
+/// How far a pair has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum PairProgress {
     /// Nothing to write.
     Settled,
     /// Steps were added.
     Wrote,
-    /// Steps were added, and a status is to follow at once.
+    /// Steps were added, and a status should follow at once.
     WroteBeforeStatus,
     /// The copy is being deleted; wait for it.
     Waiting,
-    /// More of what is remembered must be read first.
+    /// More of the state Secret must be read first.
     Unknown,
 }
 
-/// Whose an object in the place of a copy is.
+/// Who owns an object in the place of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
+enum CopyOwner {
     /// Ours.
     Us,
-    /// Ours, but that is not remembered.
+    /// Ours, but that is not in the state yet.
     UsUnnoted,
-    /// Somebody else's, who lets us take it over.
+    /// Somebody else's, who allows us to take it over.
     Willing,
     /// Somebody else's.
     Other,
-    /// More of what is remembered must be read first.
+    /// More of the state Secret must be read first.
     Unknown,
 }
 
 impl Pair<'_> {
-    /// Steps that keep the copy in line with a source that stays, and steps for the status, which may fail without any harm to the rest.
-    pub fn keep(&self, steps: &mut Vec<Step>, status: &mut Vec<Step>) -> Result<Progress, DecideError> {
+    /// Steps that keep the copy in line with a source that is not being deleted, and steps for the status, which may fail without affecting
+    /// the rest.
+    pub fn keep(&self, steps: &mut Vec<Step>, status: &mut Vec<Step>) -> Result<PairProgress, DecideError> {
         let mutated = match self.copy {
             None if !self.mutation.keeps_spec() => {
                 self.mutation.spec(self.source, Some(&draft(self.source, &self.copy_at)))?
             }
             copy => self.mutation.spec(self.source, copy)?,
         };
-        let owner = self.copy.map_or(Owner::Us, |copy| self.owner(&mutated, copy, self.vouched));
+        let owner = self.copy.map_or(CopyOwner::Us, |copy| self.owner(&mutated, copy, self.vouched));
         match owner {
-            Owner::Unknown => return Ok(Progress::Unknown),
-            Owner::Other => return Err(DecideError::Taken(self.copy_at.to_string())),
-            Owner::Us | Owner::UsUnnoted | Owner::Willing => {}
+            CopyOwner::Unknown => return Ok(PairProgress::Unknown),
+            CopyOwner::Other => return Err(DecideError::Taken(self.copy_at.to_string())),
+            CopyOwner::Us | CopyOwner::UsUnnoted | CopyOwner::Willing => {}
         }
         let before = steps.len();
         if let Some(holder) = self.holder
@@ -121,42 +122,42 @@ impl Pair<'_> {
             return Ok(self.wrote(None));
         };
         if is_deleting(copy) {
-            return Ok(Progress::Waiting);
+            return Ok(PairProgress::Waiting);
         }
         match self.content(&mutated, copy, owner, steps) {
-            Progress::Settled => {}
-            Progress::Unknown => {
+            PairProgress::Settled => {}
+            PairProgress::Unknown => {
                 steps.truncate(before);
-                return Ok(Progress::Unknown);
+                return Ok(PairProgress::Unknown);
             }
-            Progress::Waiting => return Ok(Progress::Waiting),
-            Progress::Wrote | Progress::WroteBeforeStatus => return Ok(self.wrote(Some(copy))),
+            PairProgress::Waiting => return Ok(PairProgress::Waiting),
+            PairProgress::Wrote | PairProgress::WroteBeforeStatus => return Ok(self.wrote(Some(copy))),
         }
         if steps.len() > before {
             return Ok(self.wrote(Some(copy)));
         }
-        // Only once the spec is in line: before that the status belongs to an older spec.
+        // Only once the spec is in line: until then, the status belongs to an older spec.
         self.status(&mutated, copy, status)?;
         if self.status == StatusFlow::Blocked && self.source.get("status").is_some() {
             self.report(status, Event::StatusSubresourceMissing);
         }
-        Ok(Progress::Settled)
+        Ok(PairProgress::Settled)
     }
 
-    /// Whose the object in the place of the copy is. A link tells it; without one, what is remembered does, or that it is just what would be
-    /// written.
-    fn owner(&self, mutated: &Value, copy: &Value, vouched: bool) -> Owner {
+    /// Who owns the object in the place of the copy. Its link says so; without a link, the state does, or the fact that it equals what
+    /// would be written.
+    fn owner(&self, mutated: &Value, copy: &Value, vouched: bool) -> CopyOwner {
         let is_marked =
             self.link.is_some_and(|(link, agent)| link.is_on(copy) && label(copy, AGENT_NAME) == Some(agent));
         if self.primary || is_marked {
-            return Owner::Us;
+            return CopyOwner::Us;
         }
         let is_same_object = self.copy_uid.map(|uid| copy["metadata"]["uid"] == uid);
         match is_same_object {
-            Some(true) => return Owner::Us,
-            None if self.was_written() => return Owner::Us,
-            _ if self.shared => return Owner::UsUnnoted,
-            None if vouched && self.remembered.is_none() => return Owner::UsUnnoted,
+            Some(true) => return CopyOwner::Us,
+            None if self.was_written() => return CopyOwner::Us,
+            _ if self.shared => return CopyOwner::UsUnnoted,
+            None if vouched && self.remembered.is_none() => return CopyOwner::UsUnnoted,
             _ => {}
         }
         let states: Vec<&Applied> =
@@ -165,38 +166,38 @@ impl Pair<'_> {
         if is_state(&remembered(mutated, self.subresources))
             || states.iter().filter_map(|state| state.whole()).any(is_state)
         {
-            return Owner::UsUnnoted;
+            return CopyOwner::UsUnnoted;
         }
         if self.partial && states.iter().any(|state| state.whole().is_none()) {
-            return Owner::Unknown;
+            return CopyOwner::Unknown;
         }
         let willing = self.adoption == Adoption::TakeOver || annotation(copy, ADOPTION) == Some(Adoption::TAKE_OVER);
-        if willing { Owner::Willing } else { Owner::Other }
+        if willing { CopyOwner::Willing } else { CopyOwner::Other }
     }
 
-    /// Whether a copy was written for certain.
+    /// Whether a copy is known to have been written.
     fn was_written(&self) -> bool {
         self.remembered.is_some_and(|entry| entry.last.is_some())
     }
 
-    /// Whether the object in the place of the copy is ours, so that it may be deleted; none if that is not known yet. What is gone does not come
-    /// back, so nothing but memory and content counts here.
+    /// Whether the object in the place of the copy is ours, so that it may be deleted; `None` if that is not known yet. A deletion cannot
+    /// be undone, so only the state and the content count here.
     pub fn owns_copy(&self) -> Option<bool> {
         let Some(copy) = self.copy else { return Some(false) };
         let mutated = self.mutation.spec(self.source, Some(copy));
         match mutated.map(|mutated| self.owner(&mutated, copy, false)) {
-            Ok(Owner::Unknown) => None,
-            Ok(owner) => Some(matches!(owner, Owner::Us | Owner::UsUnnoted)),
-            // Rules that fail make nothing.
-            Err(_) => Some(self.owner(&Value::Null, copy, false) == Owner::Us),
+            Ok(CopyOwner::Unknown) => None,
+            Ok(owner) => Some(matches!(owner, CopyOwner::Us | CopyOwner::UsUnnoted)),
+            // If the rules fail, there is no desired state to compare with.
+            Err(_) => Some(self.owner(&Value::Null, copy, false) == CopyOwner::Us),
         }
     }
 
-    /// How far the pair is once its content is written.
-    fn wrote(&self, copy: Option<&Value>) -> Progress {
+    /// How far the pair has come once its content is written.
+    fn wrote(&self, copy: Option<&Value>) -> PairProgress {
         let status = copy.and_then(|copy| copy.get("status"));
         let is_behind = self.status == StatusFlow::Forward && !same_status(self.source.get("status"), status);
-        if is_behind { Progress::WroteBeforeStatus } else { Progress::Wrote }
+        if is_behind { PairProgress::WroteBeforeStatus } else { PairProgress::Wrote }
     }
 
     fn status(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) -> Result<(), DecideError> {
@@ -220,7 +221,7 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// What is to be known about a status that was refused and is not sent again.
+    /// A notice about a status that was refused and is not sent again.
     pub fn notice(&self) -> Option<String> {
         let note = self.remembered?.status.as_ref()?;
         let at = if self.status == StatusFlow::Forward { &self.copy_at } else { &self.source_at };
@@ -228,7 +229,7 @@ impl Pair<'_> {
         refused.then(|| refused_status(at))
     }
 
-    /// Whether a status is what it should be, as far as its server takes it.
+    /// Whether a status is what it should be, as far as the server accepts it.
     fn is_settled_status(&self, wanted: Option<&Value>, there: Option<&Value>) -> bool {
         if same_status(wanted, there) {
             return true;
@@ -240,7 +241,7 @@ impl Pair<'_> {
         })
     }
 
-    /// A status that the copy got from somebody else than its source goes back; one that came from the source does not.
+    /// A status that somebody other than the source wrote to the copy is copied back; one that came from the source is not.
     fn status_as_field(&self, copy: &Value, seen_from_kcp: &Value, steps: &mut Vec<Step>) -> Result<(), DecideError> {
         let last = self.remembered.and_then(|entry| entry.last.as_ref()?.whole());
         let (old, new) = (&self.source["status"], &seen_from_kcp["status"]);
@@ -254,7 +255,7 @@ impl Pair<'_> {
         let patch =
             json!({"metadata": {"resourceVersion": resource_version}, "status": carrick_json::merge::diff(old, new)});
         steps.push(Step::Patch { at: self.source_at.clone(), patch });
-        // Not a change of the desired state: without this it would be sent to the copy again.
+        // Recorded so that it does not count as a change of the desired state and is not sent to the copy again.
         let mut source = self.source.clone();
         source["status"] = new.clone();
         let value = remembered(&self.mutation.spec(&source, Some(copy))?, self.subresources);
@@ -263,18 +264,18 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// Steps that remove the copy, and then the finalizer on the source.
-    pub fn remove(&self, steps: &mut Vec<Step>) -> Progress {
+    /// Steps that delete the copy, and then remove the finalizer from the source.
+    pub fn remove(&self, steps: &mut Vec<Step>) -> PairProgress {
         if let Some(copy) = self.copy {
             if !is_deleting(copy) {
                 let consumer = (self.source_at.side == Side::Kcp).then_some(self.source);
                 steps.push(delete(self.copy_at.clone(), copy, consumer));
                 self.report(steps, Event::Cleanup);
             }
-            return Progress::Waiting;
+            return PairProgress::Waiting;
         }
         let Some(holder) = self.holder.filter(|holder| is_held_by(self.source, holder)) else {
-            return Progress::Settled;
+            return PairProgress::Settled;
         };
         if self.primary {
             steps.push(Step::ConfirmNoCopy);
@@ -282,7 +283,7 @@ impl Pair<'_> {
         }
         steps.push(release(&self.source_at, self.source, holder));
         self.report(steps, Event::Deleted);
-        Progress::Wrote
+        PairProgress::Wrote
     }
 
     fn create(&self, mutated: &Value, steps: &mut Vec<Step>) {
@@ -291,7 +292,7 @@ impl Pair<'_> {
         if self.primary {
             set(&mut object, "annotations", APPLIED_STATE, &sum(&value));
         }
-        // It had a copy before, which may be somewhere else and just out of sight.
+        // It had a copy before, which may still exist elsewhere, out of sight.
         if self.primary && self.remembered.is_some() {
             steps.push(Step::ConfirmNoCopy);
         }
@@ -303,61 +304,61 @@ impl Pair<'_> {
         self.report(steps, Event::Placed);
     }
 
-    fn content(&self, mutated: &Value, copy: &Value, owner: Owner, steps: &mut Vec<Step>) -> Progress {
+    fn content(&self, mutated: &Value, copy: &Value, owner: CopyOwner, steps: &mut Vec<Step>) -> PairProgress {
         let desired = remembered(mutated, self.subresources);
         let remember = self.remember(desired.clone());
         let at = self.copy_at.clone();
         let (partial, link, subresources) = (self.partial, self.link, self.subresources);
-        // What is remembered is not about an object that somebody else put there.
-        let entry = self.remembered.filter(|_| owner == Owner::Us);
+        // The state does not apply to an object that somebody else put there.
+        let entry = self.remembered.filter(|_| owner == CopyOwner::Us);
         let (desired_ref, is_marked) = (&desired, self.primary);
-        let content = Content { desired: desired_ref, copy, entry, partial, link, is_marked, subresources };
-        // What was not ours is written as a whole, once; after that it is known whose its fields are.
+        let content = CopyContent { desired: desired_ref, copy, entry, partial, link, is_marked, subresources };
+        // An object that was not ours is written as a whole, once; from then on it is known who owns its fields.
         let is_known =
-            entry.is_some() || (self.primary && owner == Owner::Us && annotation(copy, APPLIED_STATE).is_some());
+            entry.is_some() || (self.primary && owner == CopyOwner::Us && annotation(copy, APPLIED_STATE).is_some());
         let change = if self.apply && is_known { content.apply() } else { content.compare() };
         match change {
-            Change::None => return Progress::Settled,
-            Change::Unknown => return Progress::Unknown,
-            Change::Remember => {
+            ContentChange::None => return PairProgress::Settled,
+            ContentChange::Unknown => return PairProgress::Unknown,
+            ContentChange::Remember => {
                 steps.push(remember);
-                return Progress::Wrote;
+                return PairProgress::Wrote;
             }
-            // The new one is created when the old one is gone.
-            Change::Edit { edits, .. } if !self.primary && is_refused(&at.kind, copy, &edits) => {
+            // The new copy is created when the old one is gone.
+            ContentChange::Edit { edits, .. } if !self.primary && is_refused(&at.kind, copy, &edits) => {
                 steps.push(delete(at, copy, None));
-                return Progress::Waiting;
+                return PairProgress::Waiting;
             }
-            // Only marks are missing: there is nothing new to be remembered or told.
-            Change::Edit { edits, guard, .. } if self.remembered.is_some_and(|entry| entry.is_at(&desired)) => {
+            // Only marks are missing: there is nothing new to remember or report.
+            ContentChange::Edit { edits, guard, .. } if self.remembered.is_some_and(|entry| entry.is_at(&desired)) => {
                 let annotated = copy["metadata"]["annotations"].is_object();
                 steps.push(Step::Edit { at, edits, guard, annotated });
-                return Progress::Wrote;
+                return PairProgress::Wrote;
             }
-            Change::Edit { edits, guard, certain } => {
+            ContentChange::Edit { edits, guard, certain } => {
                 steps.push(Step::RememberNext { entry: self.entry.clone(), value: desired, only: certain });
                 let annotated = copy["metadata"]["annotations"].is_object();
                 steps.push(Step::Edit { at, edits, guard, annotated });
             }
-            Change::Replace(object) => steps.push(Step::Replace { at, object }),
-            Change::Apply { fields, .. } if !self.primary && is_refused(&at.kind, copy, &fields) => {
+            ContentChange::Replace(object) => steps.push(Step::Replace { at, object }),
+            ContentChange::Apply { fields, .. } if !self.primary && is_refused(&at.kind, copy, &fields) => {
                 steps.push(delete(at, copy, None));
-                return Progress::Waiting;
+                return PairProgress::Waiting;
             }
-            Change::Apply { first, .. } => {
+            ContentChange::Apply { first, .. } => {
                 let object = self.applied(mutated, &desired, copy);
                 steps.push(Step::Apply { at, object, primary: self.primary, first });
-                // The copy itself tells what was applied to it; only that it is so must be known.
+                // The copy itself records what was applied to it; the state only notes that.
                 if !self.primary || !entry.is_some_and(Entry::is_applied) {
                     steps.push(self.remember_applied(desired));
                 }
                 self.report(steps, Event::Synced);
-                return Progress::Wrote;
+                return PairProgress::Wrote;
             }
         }
         steps.push(remember);
         self.report(steps, Event::Synced);
-        Progress::Wrote
+        PairProgress::Wrote
     }
 
     fn remember(&self, value: Value) -> Step {
@@ -372,7 +373,7 @@ impl Pair<'_> {
         Step::Remember { entry: self.entry.clone(), value, copy, instead }
     }
 
-    /// What is applied to a copy: all that should be ours on it.
+    /// What is applied to a copy: every field that should be ours.
     fn applied(&self, mutated: &Value, desired: &Value, copy: &Value) -> Value {
         let mut object = self.placed(mutated);
         drop_keys(&mut object, self.subresources);
@@ -385,7 +386,7 @@ impl Pair<'_> {
         object
     }
 
-    /// The object as it is in the place of the copy, with what links it to its source.
+    /// The object as it is written in the place of the copy, with the link to its source.
     fn placed(&self, mutated: &Value) -> Value {
         let mut object = draft(&strip(mutated), &self.copy_at);
         if let Some((link, agent_name)) = self.link {
@@ -394,19 +395,19 @@ impl Pair<'_> {
         object
     }
 
-    /// Events go to the object in kcp, whichever of the two it is.
+    /// Reports an event on the object in kcp, whichever of the two that is.
     fn report(&self, steps: &mut Vec<Step>, event: Event) {
         let at = if self.source_at.side == Side::Kcp { &self.source_at } else { &self.copy_at };
         steps.push(Step::Report { at: at.clone(), event });
     }
 }
 
-/// What is to be known about a status that was refused.
+/// A notice about a status that was refused.
 pub fn refused_status(at: &Place) -> String {
     format!("the status of {at} was refused, because it does not fit the schema; it is sent again when it changes")
 }
 
-/// The object in another place. Rules see this of a copy that does not exist yet.
+/// The object moved to another place: what rules see of a copy that does not exist yet.
 pub(super) fn draft(object: &Value, at: &Place) -> Value {
     let mut object = object.clone();
     object["apiVersion"] = at.kind.api_version().into();
@@ -423,13 +424,13 @@ pub(super) fn draft(object: &Value, at: &Place) -> Value {
     object
 }
 
-/// The step that deletes exactly this object, as the consumer's original of it wishes.
+/// The step that deletes exactly this object, with the deletion propagation that the consumer has chosen.
 pub(super) fn delete(at: Place, object: &Value, consumer: Option<&Value>) -> Step {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     Step::Delete { at, uid, dependents: consumer.map(Dependents::of).unwrap_or_default() }
 }
 
-/// An object with another status. No status is left out: servers refuse null where the schema says object.
+/// An object with another status. A missing status is left out, because servers refuse null where the schema says object.
 fn with_status(object: &Value, status: Option<&Value>) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -441,7 +442,7 @@ fn with_status(object: &Value, status: Option<&Value>) -> Value {
     object
 }
 
-/// A status that was never written equals null; everything else is compared as it is.
+/// Whether two statuses are equal; a status that was never written equals null.
 fn same_status(a: Option<&Value>, b: Option<&Value>) -> bool {
     a.unwrap_or(&Value::Null) == b.unwrap_or(&Value::Null)
 }

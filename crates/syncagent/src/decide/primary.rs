@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::DecideError;
 use super::holders::{is_held_by, names, of_related, release};
-use super::pair::{Pair, Progress, StatusFlow, draft};
-use super::related::{self, Context, RelatedView};
+use super::pair::{Pair, PairProgress, StatusFlow, draft};
+use super::related::{self, RelatedContext, RelatedView};
 use super::state::{State, entry_key};
 use super::step::{Event, Next, Place, Plan, Side, Step};
 use crate::api::{ADOPTION, REMOTE_UID};
@@ -21,35 +21,35 @@ pub enum Copies<'a> {
     None,
     /// The one copy.
     One(&'a Value),
-    /// More than one, which no agent should have made.
+    /// More than one, which no agent should have created.
     Many(&'a [String]),
 }
 
-/// Everything that is known about one consumer's object.
+/// Everything that is known about one object of a consumer.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// Where the object is in kcp.
     pub key: &'a SourceKey,
     /// Workspace path, if the rules ask for it.
     pub workspace_path: Option<&'a str>,
-    /// The object in kcp; none if it does not exist.
+    /// The object in kcp; `None` if it does not exist.
     pub source: Option<&'a Value>,
     /// Its namespace in kcp, if the rules filter by it.
     pub namespace: Option<&'a Value>,
     /// Its copies.
     pub copies: Copies<'a>,
-    /// What is remembered about it.
+    /// Its state.
     pub state: &'a State,
-    /// Its related objects, once they are needed: when the primary is in line, and when it goes.
+    /// Its related objects, once they are needed: when the primary is in line, and when it is being deleted.
     pub related: Option<&'a RelatedView>,
-    /// Other objects in kcp that are remembered with it. They matter only when it is let go.
+    /// Other objects in kcp that its state refers to. They matter only when it is released.
     pub others: &'a [(Place, Value)],
-    /// Whether it was let go before: a finalizer that is back since then was put there by somebody else.
+    /// Whether it was released before: a finalizer that has appeared since then was set by somebody else.
     pub let_go: bool,
 }
 
 impl Seen<'_> {
-    /// Whether the object is about to be let go: it does not take part any more, but we still hold it.
+    /// Whether the object must be released: it is no longer selected, but we still hold it.
     pub fn is_let_go(&self, rules: &Rules) -> bool {
         let Some(source) = self.source else { return false };
         rules.selects(source, self.namespace) == Selection::Out
@@ -57,8 +57,8 @@ impl Seen<'_> {
             && self.is_ours(source, &rules.agent_name)
     }
 
-    /// Whether there are traces of our work. Without them a finalizer may be there for another reason: that the object is a related
-    /// object of another primary.
+    /// Whether there are traces of our work. Without them, a finalizer may be there because the object is a related object of another
+    /// primary.
     fn is_ours(&self, source: &Value, agent: &str) -> bool {
         let entry = entry_key(&self.key.cluster, &self.key.namespace, &self.key.name);
         let is_known = !matches!(self.copies, Copies::None) || self.state.entry(&entry).is_some();
@@ -69,7 +69,7 @@ impl Seen<'_> {
 /// Decides what to do for one consumer's object.
 pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
     let mut plan = Plan::default();
-    // A source that is not there leaves everything as it is: it may just be out of sight.
+    // If the source is missing, everything stays as it is: it may just be out of sight.
     let Some(source) = seen.source else { return Ok(plan) };
     let source_at = Place {
         side: Side::Kcp,
@@ -90,7 +90,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         return Ok(plan);
     }
     let taking_part = rules.selects(source, seen.namespace) == Selection::In;
-    // A filter stops new work, never the end of old work: what its consumer wants to be gone goes, with its copy.
+    // A filter stops new work, but never a clean-up: an object that its consumer deletes is deleted, with its copy.
     let held = is_held_by(source, &rules.agent_name);
     let leaving = deleting && held && (taking_part || seen.is_ours(source, &rules.agent_name));
     if !leaving && (deleting || !taking_part) {
@@ -101,7 +101,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         Copies::One(copy) => Some(copy),
         Copies::Many(names) => return Err(DecideError::Ambiguous(names.to_vec())),
     };
-    // A source that was removed by force and made anew has no right to what is behind the old copy.
+    // A source that was deleted by force and created again must not get the data behind the old copy.
     let earlier = copy.is_some_and(|copy| is_of_another(copy, source));
     let copy = copy.filter(|_| !(earlier && leaving));
     if let Some(copy) = copy.filter(|_| earlier)
@@ -111,7 +111,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         return Err(DecideError::Earlier { copy: place_of_copy(rules, seen, source, Some(copy))?.to_string(), uid });
     }
 
-    let context = Context {
+    let context = RelatedContext {
         source: seen.key,
         primary: source,
         primary_at: &source_at,
@@ -139,7 +139,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         copy,
         copy_at: place_of_copy(rules, seen, source, copy)?,
         source_at: source_at.clone(),
-        // What is remembered was written for the earlier one.
+        // The state was written for the earlier object.
         remembered: seen.state.entry(&entry).filter(|_| !earlier),
         partial: seen.state.partial,
         copy_uid: None,
@@ -158,26 +158,26 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
     };
     let mut status = Vec::new();
     let progress = if leaving { pair.remove(&mut plan.steps) } else { pair.keep(&mut plan.steps, &mut status)? };
-    plan.needs_memory |= progress == Progress::Unknown;
-    if progress != Progress::Settled {
+    plan.needs_memory |= progress == PairProgress::Unknown;
+    if progress != PairProgress::Settled {
         plan.next = Next::Soon;
     }
     if !leaving && status.is_empty() {
         plan.notices.extend(pair.notice());
     }
-    plan.add(status, Progress::Settled);
-    // Names of related objects come from both primaries, which must agree.
+    plan.add(status, PairProgress::Settled);
+    // Names of related objects come from both primaries, which must be in line.
     if let Some(related) = seen.related
         && !leaving
         && copy.is_some()
-        && progress == Progress::Settled
+        && progress == PairProgress::Settled
     {
         related::keep(&context, related, &mut plan);
     }
     Ok(plan)
 }
 
-/// Whether a copy was made for another object than this one, of the same name.
+/// Whether a copy was made for a different object with the same name.
 fn is_of_another(copy: &Value, source: &Value) -> bool {
     let uid = source["metadata"]["uid"].as_str();
     annotation(copy, REMOTE_UID).is_some_and(|theirs| uid.is_some_and(|ours| ours != theirs))
@@ -187,7 +187,7 @@ fn may_inherit(rules: &Rules, copy: &Value) -> bool {
     rules.adoption == Adoption::TakeOver || annotation(copy, ADOPTION) == Some(Adoption::TAKE_OVER)
 }
 
-/// A copy stays where it is; only a new one is named, after mutations.
+/// A copy stays where it is; only a new copy is named, after mutations.
 fn place_of_copy(rules: &Rules, seen: Seen<'_>, source: &Value, copy: Option<&Value>) -> Result<Place, DecideError> {
     let place = |(namespace, name)| Place { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name };
     let name = |object: &Value| rules.naming.name_copy(seen.key, seen.workspace_path, object);

@@ -1,7 +1,7 @@
-//! Records: which related object an entry of the state is about, and where its copy is.
+//! Records: which related object a state entry belongs to, and where its copy is.
 //!
-//! An entry of the reference agent holds the original alone. The record is kept beside it, under `<key>.at`, and written before anything
-//! else is done for the object. It tells what to take back when the rules do not name the object any more, and who else uses it.
+//! The reference agent's entry holds only the original. The record is kept beside it, under `<key>.at`, and is written before anything
+//! else is done for the object. It says what to take back when the rules no longer select the object, and who else uses it.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::step::{Place, Side};
 use crate::rules::ApiKind;
 
-/// One related object that is kept in line for a primary.
+/// One related object that is served for a primary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "StoredRecord", into = "StoredRecord")]
 pub struct Record {
     /// Identifier of the entry in `spec.related`.
     pub identifier: String,
@@ -20,12 +20,12 @@ pub struct Record {
     pub origin: Place,
     /// Its copy.
     pub copy: Place,
-    /// UID of the copy, once it is known: an object that somebody else puts in its place has another one.
+    /// UID of the copy, once it is known: an object that somebody else puts in its place has a different one.
     pub uid: Option<String>,
 }
 
 impl Record {
-    /// Whether both are about the same original and the same copy, for the same entry.
+    /// Whether both refer to the same original and the same copy, for the same entry.
     pub fn is_same(&self, other: &Self) -> bool {
         self.identifier == other.identifier
             && self.origin.is_same_object(&other.origin)
@@ -34,7 +34,7 @@ impl Record {
 }
 
 impl Place {
-    /// Whether both name the same object, whichever version of its API they use.
+    /// Whether both refer to the same object, in whichever API version.
     pub fn is_same_object(&self, other: &Self) -> bool {
         self.side == other.side
             && self.kind.group == other.kind.group
@@ -44,13 +44,13 @@ impl Place {
     }
 }
 
-/// A record as it is written.
+/// A record as it is stored.
 #[derive(Clone, Serialize, Deserialize)]
-struct Stored {
+struct StoredRecord {
     identifier: String,
     origin: StoredSide,
-    source: StoredPlace,
-    copy: StoredPlace,
+    source: StoredAddress,
+    copy: StoredAddress,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uid: Option<String>,
 }
@@ -63,7 +63,7 @@ enum StoredSide {
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-struct StoredPlace {
+struct StoredAddress {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     group: String,
     version: String,
@@ -74,7 +74,7 @@ struct StoredPlace {
     name: String,
 }
 
-impl From<Record> for Stored {
+impl From<Record> for StoredRecord {
     fn from(record: Record) -> Self {
         let origin = match record.origin.side {
             Side::Kcp => StoredSide::Kcp,
@@ -90,8 +90,8 @@ impl From<Record> for Stored {
     }
 }
 
-impl From<Stored> for Record {
-    fn from(stored: Stored) -> Self {
+impl From<StoredRecord> for Record {
+    fn from(stored: StoredRecord) -> Self {
         let (origin, copy) = match stored.origin {
             StoredSide::Kcp => (Side::Kcp, Side::Service),
             StoredSide::Service => (Side::Service, Side::Kcp),
@@ -105,7 +105,7 @@ impl From<Stored> for Record {
     }
 }
 
-impl From<Place> for StoredPlace {
+impl From<Place> for StoredAddress {
     fn from(place: Place) -> Self {
         let kind = Arc::unwrap_or_clone(place.kind);
         Self {
@@ -119,7 +119,7 @@ impl From<Place> for StoredPlace {
     }
 }
 
-impl StoredPlace {
+impl StoredAddress {
     fn at(self, side: Side) -> Place {
         let kind = ApiKind {
             group: self.group,

@@ -1,10 +1,10 @@
 //! Related objects: the same decisions as for primaries, in either direction, without links and without status coming back.
 //!
 //! ```text
-//!  seen     named by the rules      ──▶ keep:    track, then finalizer, copy, content, marks, status, annotation
-//!  dropped  remembered, not named   ──▶ release: copy deleted, then finalizer off, then forgotten
-//!  strays   marked, not remembered  ──▶ prune:   copy deleted
-//!  primary being deleted            ──▶ release and prune what the rules say, before the primary goes
+//!  seen     selected by the rules   ──▶ keep:    track, then finalizer, copy, content, marks, status, annotation
+//!  dropped  remembered, not selected ─▶ release: delete the copy, remove the finalizer, forget it
+//!  strays   marked, not remembered  ──▶ prune:   delete the copy
+//!  primary being deleted            ──▶ release and prune what the rules say, before the primary is deleted
 //! ```
 //!
 //! An object that several primaries use is released by the last of them. Two originals for one copy are refused.
@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use super::content;
 use super::holders::{is_held_by, names};
-use super::pair::{Pair, Progress, StatusFlow};
+use super::pair::{Pair, PairProgress, StatusFlow};
 use super::record::Record;
 use super::state::{Applied, State, entry_key};
 use super::step::{Event, Next, Place, Plan, Side, Step};
@@ -32,10 +32,10 @@ use crate::rules::metadata::{SourceKey, is_deleting, sha1_hex};
 use crate::rules::provenance::Provenance;
 use crate::rules::related::Related;
 use crate::rules::{Adoption, ApiKind};
-use release::Held;
+use release::HeldRelated;
 pub use strays::{Stray, is_stray};
 
-/// One related object as it is seen on both sides.
+/// One related object, as it is on both sides.
 #[derive(Debug, Clone)]
 pub struct RelatedSeen {
     /// Position of the entry in `spec.related`.
@@ -56,11 +56,11 @@ pub struct RelatedSeen {
     pub destination: Option<Value>,
     /// Other primaries that use the same original or the same copy.
     pub others: Vec<Other>,
-    /// Another original that another primary has the same copy made of, in words.
+    /// Description of a different original that another primary copies to the same place.
     pub rival: Option<String>,
 }
 
-/// Another primary that uses a related object, too.
+/// Another primary that uses the same related object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other {
     /// Whether it uses the same original.
@@ -69,7 +69,7 @@ pub struct Other {
     pub copy: bool,
 }
 
-/// A related object that was kept in line before and that the rules do not name any more.
+/// A related object that was served before and that the rules no longer select.
 #[derive(Debug, Clone)]
 pub struct DroppedSeen {
     /// Key in the state Secret.
@@ -87,18 +87,18 @@ pub struct DroppedSeen {
 /// All related objects of one primary.
 #[derive(Debug, Clone, Default)]
 pub struct RelatedView {
-    /// Those that the rules name, sorted by entry and then by namespace and name on the origin side.
+    /// Those that the rules select, sorted by entry and then by namespace and name on the origin side.
     pub seen: Vec<RelatedSeen>,
-    /// Those that the rules do not name any more. Their absence was confirmed by the servers, twice.
+    /// Those that the rules no longer select. The servers have confirmed that twice.
     pub dropped: Vec<DroppedSeen>,
-    /// Copies that carry the marks of an entry without being named or remembered. That was confirmed by the servers, twice.
+    /// Copies that carry the marks of an entry but are neither selected nor remembered. The servers have confirmed that twice.
     pub strays: Vec<Stray>,
-    /// Positions of entries whose objects are not known, because reading them failed or because some may just be absent for a moment.
+    /// Positions of entries whose objects are not known, because reading them failed or because some may be absent only for a moment.
     pub unknown: HashSet<usize>,
 }
 
 impl RelatedSeen {
-    /// What is to be remembered about this object.
+    /// The record to remember for this object.
     pub fn record(&self, rules: &Related) -> Record {
         let (origin_side, destination_side) = match rules.origin {
             Origin::Kcp => (Side::Kcp, Side::Service),
@@ -125,22 +125,22 @@ impl RelatedSeen {
     }
 }
 
-/// What is remembered, but not among the objects that the rules name.
+/// What is remembered but not among the objects that the rules select.
 pub fn unnamed(state: &State, rules: &[Related], seen: &[RelatedSeen]) -> Vec<(String, Record)> {
     let named: Vec<Record> = seen.iter().filter_map(|o| Some(o.record(rules.get(o.entry)?))).collect();
     let unnamed = state.records().filter(|(_, record)| !named.iter().any(|named| named.is_same(record)));
     unnamed.map(|(key, record)| (key.to_owned(), record.clone())).collect()
 }
 
-pub(super) struct Context<'a> {
+pub(super) struct RelatedContext<'a> {
     pub source: &'a SourceKey,
     pub primary: &'a Value,
     pub primary_at: &'a Place,
     pub related: &'a [Related],
-    /// Whether these are all the rules there are.
+    /// Whether the rules are complete.
     pub complete: bool,
     pub state: &'a State,
-    /// As whom we hold originals in kcp.
+    /// The name under which we hold originals in kcp.
     pub agent: String,
     pub adoption: Adoption,
     /// Whether copies are written by server-side apply.
@@ -151,20 +151,20 @@ pub(super) struct Context<'a> {
     pub agent_name: &'a str,
 }
 
-/// A related object with what is remembered about it.
-struct Known<'a> {
+/// A related object and its state.
+struct KnownRelated<'a> {
     rules: &'a Related,
     seen: &'a RelatedSeen,
     record: Record,
     key: String,
-    /// What its copy carries, unless somebody else's marks belong there or none do.
+    /// The marks its copy should carry; `None` if another primary's marks stay there, or none belong there.
     marks: Option<Provenance>,
 }
 
-/// Keeps the destinations of all related objects in line, and takes back what the rules do not name any more.
-pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
+/// Keeps the copies of all related objects in line, and takes back those that the rules no longer select.
+pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut Plan) {
     let all = context.known(&view.seen);
-    let staying: Vec<&Known<'_>> = all.iter().filter(|known| !is_deleting(&known.seen.origin)).collect();
+    let staying: Vec<&KnownRelated<'_>> = all.iter().filter(|known| !is_deleting(&known.seen.origin)).collect();
     let refused: HashMap<&str, String> =
         staying.iter().filter_map(|known| Some((known.key.as_str(), context.rival(known, &staying)?))).collect();
     let named: Vec<&Record> = staying.iter().map(|known| &known.record).collect();
@@ -191,10 +191,10 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
             progress
         };
         match progress {
-            Ok(Progress::Unknown) => plan.needs_memory = true,
+            Ok(PairProgress::Unknown) => plan.needs_memory = true,
             Ok(progress) => {
                 let is_tracked = context.state.record(&known.key).is_some_and(|old| old.is_same(&known.record));
-                // The reference agent keeps no records. They are added with the next write, whatever that is.
+                // The reference agent writes no records. They are added with the next write, whatever that is.
                 let is_implied = strand.is_empty() && context.state.entry(&known.key).is_some();
                 match (ending || is_tracked, is_implied) {
                     (true, _) => {}
@@ -221,43 +221,43 @@ pub(super) fn keep(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) {
         plan.add(strand, progress);
     }
     for stray in view.strays.iter().filter(|stray| context.is_to_be_pruned(stray, &view.seen)) {
-        plan.add(context.prune(stray), Progress::Waiting);
+        plan.add(context.prune(stray), PairProgress::Waiting);
     }
     let stale = annotations::remove_stale(context, &annotations, &view.unknown);
-    plan.add(stale.into_iter().collect(), Progress::Settled);
+    plan.add(stale.into_iter().collect(), PairProgress::Settled);
 }
 
-/// Takes back what must go before the primary goes. Returns whether all of that is done.
-pub(super) fn clean_up(context: &Context<'_>, view: &RelatedView, plan: &mut Plan) -> bool {
+/// Takes back what must be deleted before the primary. Returns whether that is complete.
+pub(super) fn clean_up(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut Plan) -> bool {
     let goes = Related::goes_with_primary;
     let mut done = true;
-    let mut release = |held: &Held<'_>| {
+    let mut release = |held: &HeldRelated<'_>| {
         let mut strand = Vec::new();
-        done &= held.release(&mut strand) == Progress::Settled;
-        plan.add(strand, Progress::Settled);
+        done &= held.release(&mut strand) == PairProgress::Settled;
+        plan.add(strand, PairProgress::Settled);
     };
     for known in context.known(&view.seen).iter().filter(|known| goes(known.rules)) {
         release(&context.seen(known, &[]));
     }
     for dropped in &view.dropped {
         let rules = context.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
-        // Without valid rules nobody can tell whether copies of the service's objects are to stay, so they do.
+        // Without valid rules it is not known whether copies of the service's objects should be deleted, so they stay.
         if rules.map_or(context.complete || dropped.record.origin.side == Side::Kcp, goes) {
             release(&context.dropped(dropped, &[]));
         }
     }
     for stray in view.strays.iter().filter(|stray| context.is_to_be_pruned(stray, &view.seen)) {
         done = false;
-        plan.add(context.prune(stray), Progress::Settled);
+        plan.add(context.prune(stray), PairProgress::Settled);
     }
     if !done {
-        // What goes is usually gone by the next look; what lingers is looked at now and then.
+        // Deletions are usually complete by the next reconcile; slow ones are checked now and then.
         plan.next = if plan.is_settled() { Next::Soon } else { Next::Now };
     }
     done
 }
 
-/// What a strand creates, as it is remembered.
+/// The object that a strand creates, in the form in which it is remembered.
 fn created(strand: &[Step]) -> Option<Value> {
     let creates = strand.iter().any(|step| matches!(step, Step::Create { .. }));
     let mut values =
@@ -266,27 +266,27 @@ fn created(strand: &[Step]) -> Option<Value> {
 }
 
 impl Plan {
-    /// Adds a strand, and looks again as its progress demands.
-    pub(super) fn add(&mut self, strand: Vec<Step>, progress: Progress) {
+    /// Adds a strand, and requeues as its progress requires.
+    pub(super) fn add(&mut self, strand: Vec<Step>, progress: PairProgress) {
         if !strand.is_empty() {
             self.strands.push(strand);
         }
         match progress {
-            Progress::WroteBeforeStatus => self.next = Next::Now,
-            Progress::Wrote | Progress::Waiting if self.next != Next::Now => self.next = Next::Soon,
+            PairProgress::WroteBeforeStatus => self.next = Next::Now,
+            PairProgress::Wrote | PairProgress::Waiting if self.next != Next::Now => self.next = Next::Soon,
             _ => {}
         }
     }
 }
 
-impl Context<'_> {
-    /// Another original that would become the same copy, in words. Which of them is meant nobody can tell, unless one of them was there
-    /// first.
-    fn rival(&self, known: &Known<'_>, staying: &[&Known<'_>]) -> Option<String> {
+impl RelatedContext<'_> {
+    /// Description of another original that would become the same copy. The rules do not say which one is meant, unless one of them was
+    /// there first.
+    fn rival(&self, known: &KnownRelated<'_>, staying: &[&KnownRelated<'_>]) -> Option<String> {
         if known.seen.rival.is_some() {
             return known.seen.rival.clone();
         }
-        let is_first = |known: &Known<'_>| self.state.record(&known.key).is_some();
+        let is_first = |known: &KnownRelated<'_>| self.state.record(&known.key).is_some();
         let mut rivals = staying.iter().filter(|other| {
             let (ours, theirs) = (&known.record, &other.record);
             theirs.copy.is_same_object(&ours.copy) && !theirs.origin.is_same_object(&ours.origin)
@@ -295,13 +295,14 @@ impl Context<'_> {
         rival.map(|other| other.record.origin.to_string())
     }
 
-    /// The end of what the rules do not name any more: its copy goes, unless the policy says otherwise; our finalizer goes in any case.
-    fn take_back(&self, dropped: &DroppedSeen, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
+    /// Ends an object that the rules no longer select: its copy is deleted, unless the policy says otherwise; our finalizer is removed in
+    /// any case.
+    fn take_back(&self, dropped: &DroppedSeen, named: &[&Record], strand: &mut Vec<Step>) -> PairProgress {
         let mut held = self.dropped(dropped, named);
         let rules = self.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
         let matches_origin = rules.is_some_and(|rules| rules.policy == CleanupPolicy::MatchOrigin);
         if held.is_out_of_sight() && !matches_origin {
-            return Progress::Settled;
+            return PairProgress::Settled;
         }
         let stays = rules.filter(|rules| !rules.goes_with_origin());
         if stays.is_some() {
@@ -311,25 +312,33 @@ impl Context<'_> {
         if strand.iter().any(|step| matches!(step, Step::Delete { .. })) {
             strand.push(Step::Report { at: self.primary_at.clone(), event: Event::Pruned });
         }
-        // Its marks lead to a copy that goes with the primary one day. Without them it must be remembered.
+        // The marks are enough to find a copy that will be deleted with the primary. Without marks, it must stay in the state.
         let is_unmarked = |copy: &Value| stays.is_some_and(|rules| !self.provenance(rules).is_on(copy));
         let is_needed = stays.is_some_and(|rules| rules.policy == CleanupPolicy::OnPrimaryDeletion)
             && dropped.copy.as_ref().is_some_and(is_unmarked);
-        if progress != Progress::Waiting && !is_needed {
+        if progress != PairProgress::Waiting && !is_needed {
             strand.push(Step::Drop { entry: dropped.key.clone() });
         }
         progress
     }
 
-    /// The marks of copies of an entry.
+    /// The marks for copies of an entry.
     fn provenance(&self, rules: &Related) -> Provenance {
         Provenance::of(self.source, self.published, &rules.identifier, self.agent_name)
     }
 
-    /// What the copy of an object shall carry. Of several primaries that share a copy one has its marks on it, and the others leave it at
-    /// that; the same is true for several entries.
-    fn marks(&self, rules: &Related, seen: &RelatedSeen, record: &Record, before: &[Known<'_>]) -> Option<Provenance> {
-        let is_same = |known: &Known<'_>| known.marks.is_some() && known.record.copy.is_same_object(&record.copy);
+    /// The marks that the copy of an object should carry. If several primaries share a copy, it carries the marks of one of them, and the
+    /// others leave them alone;
+    /// the same is true for several entries.
+    fn marks(
+        &self,
+        rules: &Related,
+        seen: &RelatedSeen,
+        record: &Record,
+        before: &[KnownRelated<'_>],
+    ) -> Option<Provenance> {
+        let is_same =
+            |known: &KnownRelated<'_>| known.marks.is_some() && known.record.copy.is_same_object(&record.copy);
         if !rules.marks_copies() || before.iter().any(is_same) {
             return None;
         }
@@ -340,27 +349,27 @@ impl Context<'_> {
         (!seen.destination.as_ref().is_some_and(is_theirs)).then_some(marks)
     }
 
-    /// The end of an original: its copy goes, then the finalizer, then what is remembered. An agent that dies before the finalizer is gone
-    /// must still know that it is its own.
-    fn end(&self, known: &Known<'_>, named: &[&Record], strand: &mut Vec<Step>) -> Progress {
+    /// Ends an original: its copy is deleted, then the finalizer is removed, then the state. An agent that dies before the finalizer is
+    /// removed must still know that the finalizer is its own.
+    fn end(&self, known: &KnownRelated<'_>, named: &[&Record], strand: &mut Vec<Step>) -> PairProgress {
         let is_known = self.state.knows(&known.key);
         if !is_known {
-            // The memory is lost, and only our finalizer is left. Whoever remembers the original ends it.
+            // The state is lost, and only our finalizer is left. Another primary whose state has the original ends it.
             let is_ours =
                 is_held_by(&known.seen.origin, &self.agent) && !known.seen.others.iter().any(|other| other.origin);
-            return if is_ours { self.seen(known, named).release(strand) } else { Progress::Settled };
+            return if is_ours { self.seen(known, named).release(strand) } else { PairProgress::Settled };
         }
         let progress = self.seen(known, named).ending().release(strand);
-        if progress != Progress::Waiting {
+        if progress != PairProgress::Waiting {
             strand.push(Step::Drop { entry: known.key.clone() });
         }
         progress
     }
 
-    /// An object that the rules name and that is to be let go. What is in the place of its copy goes only if it is the copy: it carries
-    /// its marks, or we hold the original and the pair says so.
-    fn seen<'b>(&'b self, known: &'b Known<'_>, named: &[&Record]) -> Held<'b> {
-        let held = Held::seen(known, named, &self.agent);
+    /// An object that the rules select and that must be released. The object in the place of its copy is deleted only if it is the copy:
+    /// it carries its marks, or we hold the original and the pair says so.
+    fn seen<'b>(&'b self, known: &'b KnownRelated<'_>, named: &[&Record]) -> HeldRelated<'b> {
+        let held = HeldRelated::seen(known, named, &self.agent);
         let is_held = self.state.knows(&known.key) || is_held_by(&known.seen.origin, &self.agent);
         let is_marked = |copy: &Value| known.rules.marks_copies() && self.provenance(known.rules).is_on(copy);
         let is_copy = known.seen.destination.as_ref().is_some_and(is_marked)
@@ -368,9 +377,10 @@ impl Context<'_> {
         if is_copy { held } else { held.without_copy() }
     }
 
-    /// The same for an object that the rules do not name any more. A copy is known by its UID; without one, the reference agent wrote it.
-    fn dropped<'b>(&'b self, dropped: &'b DroppedSeen, named: &[&Record]) -> Held<'b> {
-        let held = Held::dropped(dropped, named, &self.agent);
+    /// The same for an object that the rules no longer select. A copy is identified by its UID; if none is recorded, the reference agent
+    /// wrote it.
+    fn dropped<'b>(&'b self, dropped: &'b DroppedSeen, named: &[&Record]) -> HeldRelated<'b> {
+        let held = HeldRelated::dropped(dropped, named, &self.agent);
         let entry = self.state.entry(&dropped.key);
         let uid = dropped.copy.as_ref().and_then(|copy| copy["metadata"]["uid"].as_str());
         let is_state = |copy: &Value, state: &Value| {
@@ -388,7 +398,7 @@ impl Context<'_> {
         if is_ours { held } else { held.without_copy() }
     }
 
-    fn pair<'b>(&'b self, known: &'b Known<'_>) -> Pair<'b> {
+    fn pair<'b>(&'b self, known: &'b KnownRelated<'_>) -> Pair<'b> {
         let (rules, seen) = (known.rules, known.seen);
         Pair {
             source_at: known.record.origin.clone(),
@@ -399,7 +409,7 @@ impl Context<'_> {
             partial: self.state.partial,
             copy_uid: self.state.record(&known.key).and_then(|record| record.uid.as_deref()),
             shared: seen.others.iter().any(|other| other.copy),
-            // An original is held, and a copy is announced on the primary, only once it is clear that the copy is ours.
+            // An original is held, and a copy announced on the primary, only once it is certain that the copy is ours.
             vouched: match rules.origin {
                 Origin::Kcp => names(&seen.origin, &self.agent),
                 Origin::Service => annotations::announces(self.primary, known),
@@ -423,12 +433,12 @@ impl Context<'_> {
         }
     }
 
-    /// Finds the key of each object in the state Secret. The reference's key knows no kind, so objects of the same name (the primary
-    /// included) would share one memory; whoever comes later gets a key of its own, and keeps it.
-    fn known<'b>(&'b self, seen: &'b [RelatedSeen]) -> Vec<Known<'b>> {
+    /// Finds the key of each object in the state Secret. The reference agent's key does not contain the kind, so objects of the same name
+    /// (including the primary) would share one key; a later object gets a key of its own, and keeps it.
+    fn known<'b>(&'b self, seen: &'b [RelatedSeen]) -> Vec<KnownRelated<'b>> {
         let mut taken: HashSet<String> = self.state.records().map(|(key, _)| key.to_owned()).collect();
         taken.insert(entry_key(&self.source.cluster, &self.source.namespace, &self.source.name));
-        let mut all: Vec<Known<'_>> = Vec::new();
+        let mut all: Vec<KnownRelated<'_>> = Vec::new();
         for object in seen {
             let Some(rules) = self.related.get(object.entry) else { continue };
             let record = object.record(rules);
@@ -436,7 +446,7 @@ impl Context<'_> {
             let key = known.next().map_or_else(|| self.new_key(&record, &taken), |(key, _)| key.to_owned());
             taken.insert(key.clone());
             let marks = self.marks(rules, object, &record, &all);
-            all.push(Known { rules, seen: object, record, key, marks });
+            all.push(KnownRelated { rules, seen: object, record, key, marks });
         }
         all
     }

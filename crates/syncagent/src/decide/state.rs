@@ -1,17 +1,17 @@
-//! Remembered state: which desired state was last written to a copy.
+//! State: which desired state was last written to a copy.
 //!
-//! It lives in one Secret for each primary on the service cluster, in the reference agent's format, so that either agent can take over
-//! from the other. Keys that the reference agent ignores are added:
+//! It is kept in one Secret per primary on the service cluster, in the reference agent's format, so that either agent can replace the
+//! other. The extra keys are ignored by the reference agent:
 //!
 //! ```text
-//!  <key>          the state that was written last, as the reference agent has it
-//!  <key>.z        the same, compressed, where it would not fit otherwise
-//!  <key>.sum      its checksum alone, where even that does not fit
-//!  <key>.next     states that are about to be written: noted before the copy is changed, so that after a crash it is known which
+//!  <key>          the state that was written last, in the reference agent's format
+//!  <key>.z        the same, compressed, if it would not fit otherwise
+//!  <key>.sum      only its checksum, if even that does not fit
+//!  <key>.next     states that are about to be written: recorded before the copy is changed, so that after a crash it is known which
 //!                 states the copy may be in
 //!  <key>.next.z   the same, compressed
 //!  <key>.at       for related objects: which object it is, and where its copy is
-//!  <key>.status   what a server made of a status that it did not take as it was
+//!  <key>.status   what a server did with a status that it did not store as it was sent
 //! ```
 
 use std::collections::BTreeMap;
@@ -34,13 +34,13 @@ const STATUS: &str = ".status";
 const SUM: &str = ".sum";
 const PACKED: &str = ".z";
 
-/// How many bytes a state Secret may hold. Servers take 1 MiB.
+/// How many bytes a state Secret may hold. Servers accept 1 MiB.
 const LIMIT: usize = 1_000_000;
-/// No state is larger than what an API server takes.
+/// No state is larger than what an API server accepts.
 const LARGEST: usize = 16 << 20;
-/// How many states a copy may be in before it is written as a whole: each stands for a crash in the middle of a write.
+/// How many states a copy may be in before it is written as a whole; each of them stems from a crash in the middle of a write.
 const MOST_NEXT: usize = 4;
-/// How fast compression is, between 1 and 10.
+/// Compression level, from 1 (fast) to 10 (small).
 const LEVEL: u8 = 4;
 
 /// What is remembered about a primary and its related objects.
@@ -48,7 +48,7 @@ const LEVEL: u8 = 4;
 pub struct State {
     entries: BTreeMap<String, Entry>,
     records: BTreeMap<String, Record>,
-    /// Whether the Secret knows more than is known here.
+    /// Whether the Secret holds more than has been read.
     pub partial: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Entry {
     pub last: Option<Applied>,
     /// Desired states that may have been written since; more than one if the agent died several times.
     pub next: Vec<Applied>,
-    /// A status that its server did not take as it was.
+    /// A status that the server did not store as it was sent.
     pub status: Option<StatusNote>,
 }
 
@@ -68,19 +68,19 @@ pub struct Entry {
 pub enum Applied {
     /// The state itself.
     Whole(Value),
-    /// Its checksum alone.
+    /// Only its checksum.
     Sum(String),
 }
 
-/// A status that a server did not take as it was.
+/// A status that a server did not store as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusNote {
     /// Checksum of the status that was sent.
     pub sent: String,
-    /// Checksum of what the server stored instead; none if it refused.
+    /// Checksum of what the server stored instead; `None` if it refused the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<String>,
-    /// The schema by which it did so.
+    /// Name of the schema at that time.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schema: String,
 }
@@ -117,7 +117,7 @@ impl Applied {
     }
 }
 
-/// A checksum of a desired state. The names of its kind and version do not count: a copy has names of its own for them.
+/// A checksum of a desired state. Kind and apiVersion do not count: a copy has its own.
 pub fn sum(state: &Value) -> String {
     let Some(fields) = state.as_object() else { return checksum(state) };
     let content: BTreeMap<_, _> =
@@ -130,15 +130,15 @@ pub fn checksum(value: &impl Serialize) -> String {
     sha1_hex(&go::to_string(value).unwrap_or_default())[..20].to_owned()
 }
 
-/// What is remembered of the copy of an order whose content is remembered by its server.
+/// The entry for the copy of an order whose content is remembered by its server.
 pub const BY_APPLY: &str = "server-side-apply";
 
-/// The mark of a state that was written by server-side apply.
+/// The annotation value for a state that was written by server-side apply.
 pub fn applied_mark(sum: &str) -> String {
     format!("applied-{sum}")
 }
 
-/// The checksum in a mark, and whether the state was written by server-side apply.
+/// The checksum in an annotation value, and whether the state was written by server-side apply.
 pub fn read_mark(mark: &str) -> (&str, bool) {
     mark.strip_prefix("applied-").map_or((mark, false), |sum| (sum, true))
 }
@@ -230,8 +230,8 @@ impl State {
         }
     }
 
-    /// The data of the Secret. What would not fit is compressed, the largest part first; what does not even fit then is given up, apart from
-    /// its checksum: such a copy is written as a whole the next time.
+    /// The data of the Secret. If it would not fit, parts are compressed, the largest first; if it still does not fit, content is dropped
+    /// and only its checksum kept: such a copy is written as a whole the next time.
     pub fn to_data(&self) -> BTreeMap<String, Vec<u8>> {
         let mut data = BTreeMap::new();
         for (key, entry) in &self.entries {
@@ -268,7 +268,7 @@ impl State {
             let plain = data.remove(&key).unwrap_or_default();
             data.insert(format!("{key}{PACKED}"), compress_to_vec_zlib(&plain, LEVEL));
         }
-        // First what is needed only after a crash.
+        // First the parts that are needed only after a crash.
         for is_next in [true, false] {
             while size(data) > LIMIT {
                 let is_packed =
@@ -308,7 +308,7 @@ impl State {
         self.entries.iter().map(|(key, entry)| (key.as_str(), entry))
     }
 
-    /// Notes what is about to be written. States that were noted before and are known not to be on the copy are left out.
+    /// Records what is about to be written. States that were recorded before and are known not to be on the copy are left out.
     pub fn note_next(&mut self, key: &str, value: Value, only: bool) {
         let next = &mut self.entries.entry(key.to_owned()).or_default().next;
         if only {
@@ -316,26 +316,26 @@ impl State {
         }
         let value = Applied::Whole(value);
         if next.len() >= MOST_NEXT {
-            // Nobody can tell any more what is on the copy: it is written as a whole.
+            // It is no longer known what is on the copy: it is written as a whole.
             *next = vec![Applied::Sum(value.sum())];
         } else if !next.contains(&value) {
             next.push(value);
         }
     }
 
-    /// Notes what was written.
+    /// Records what was written.
     pub fn note(&mut self, key: &str, value: Value) {
         self.note_as(key, Applied::Whole(value));
     }
 
-    /// The same in the form in which it is to be kept.
+    /// The same in the form in which it is stored.
     pub fn note_as(&mut self, key: &str, applied: Applied) {
         let entry = self.entries.entry(key.to_owned()).or_default();
         entry.last = Some(applied);
         entry.next.clear();
     }
 
-    /// Notes what a server made of a status, or that it took one as it was.
+    /// Records what a server did with a status, or that it stored one as it was sent.
     pub fn note_status(&mut self, key: &str, status: Option<StatusNote>) {
         if status.is_some() || self.entries.contains_key(key) {
             self.entries.entry(key.to_owned()).or_default().status = status;
@@ -343,20 +343,20 @@ impl State {
         self.entries.retain(|_, entry| *entry != Entry::default());
     }
 
-    /// The objects in kcp, other than the primary, whose copies are remembered without a record.
+    /// The objects in kcp, other than the primary, that have an entry but no record.
     pub fn others_in_kcp(&self, primary: &SourceKey) -> Vec<Remembered> {
         let own = entry_key(&primary.cluster, &primary.namespace, &primary.name);
         let others = self.entries.iter().filter(|(key, _)| **key != own && !self.records.contains_key(*key));
         others
             .filter_map(|(key, entry)| {
                 let object = Remembered::of(entry.last.as_ref().or(entry.next.first())?.whole()?)?;
-                // Truths on the service cluster have an empty cluster in their key.
+                // Keys of originals on the service cluster have an empty cluster.
                 (*key != entry_key("", &object.namespace, &object.name)).then_some(object)
             })
             .collect()
     }
 
-    /// The kind of the primary, as `Kind.group`, if what is remembered tells it. Labels are those of the Secret.
+    /// The kind of the primary, as `Kind.group`, if the state contains it. Labels are those of the Secret.
     pub fn kind_of_primary(&self, labels: &Value) -> Option<String> {
         let cluster = labels[crate::api::REMOTE_CLUSTER].as_str()?;
         self.entries.iter().find_map(|(key, entry)| {
@@ -370,17 +370,17 @@ impl State {
         })
     }
 
-    /// Which related objects are kept in line, by key.
+    /// The related objects that are served, by key.
     pub fn records(&self) -> impl Iterator<Item = (&str, &Record)> {
         self.records.iter().map(|(key, record)| (key.as_str(), record))
     }
 
-    /// The related object that a key is about.
+    /// The related object that a key refers to.
     pub fn record(&self, key: &str) -> Option<&Record> {
         self.records.get(key)
     }
 
-    /// Notes that a related object is being kept in line. Which object its copy is stays known.
+    /// Records that a related object is served. The UID of its copy is kept.
     pub fn track(&mut self, key: &str, mut record: Record) {
         if let Some(old) = self.records.get(key).filter(|old| old.is_same(&record)) {
             record.uid = record.uid.or_else(|| old.uid.clone());
@@ -388,8 +388,9 @@ impl State {
         self.records.insert(key.to_owned(), record);
     }
 
-    /// Notes related objects that are being kept in line, and what is about to be created for them: that is how a copy is known again if the
-    /// agent dies before it can note its UID.
+    /// Records related objects that are served, and what is about to be created for them: this identifies a copy if the agent dies before
+    /// it can record the
+    /// UID.
     pub fn track_all(&mut self, records: Vec<(String, Record, Option<Value>)>) {
         for (key, record, new) in records {
             self.track(&key, record);
@@ -399,7 +400,7 @@ impl State {
         }
     }
 
-    /// Notes what was written, and for a related object which object its copy is.
+    /// Records what was written and, for a related object, the UID of its copy.
     pub fn note_written(&mut self, key: &str, applied: Applied, uid: Option<&str>) {
         self.note_as(key, applied);
         if let Some(uid) = uid {
@@ -407,7 +408,7 @@ impl State {
         }
     }
 
-    /// Notes which object is the copy of a related object.
+    /// Records the UID of the copy of a related object.
     pub fn note_copy(&mut self, key: &str, uid: &str) {
         if let Some(record) = self.records.get_mut(key) {
             record.uid = Some(uid.to_owned());
@@ -435,7 +436,7 @@ fn text(value: &impl Serialize) -> Vec<u8> {
     go::to_string(value).unwrap_or_default().into_bytes()
 }
 
-/// Name of the Secret that remembers a primary.
+/// Name of a primary's state Secret.
 pub fn secret_name(remote: &ApiKind, source: &SourceKey) -> String {
     #[derive(Serialize)]
     struct Hashed<'a> {
@@ -455,13 +456,13 @@ pub fn secret_name(remote: &ApiKind, source: &SourceKey) -> String {
     format!("obj-state-{}-{}", source.cluster, &sha1_hex(&text)[..20])
 }
 
-/// Labels of the Secret that remembers a primary.
+/// Labels of a primary's state Secret.
 pub fn secret_labels(source: &SourceKey) -> BTreeMap<String, String> {
     let link = Link::to(source, None).labels.into_iter().map(|(k, v)| (k.to_owned(), v));
     link.chain([(OBJECT_STATE.to_owned(), "true".to_owned())]).collect()
 }
 
-/// Key of an object inside the Secret. The cluster is empty for objects whose truth is on the service cluster.
+/// Key of an object inside the Secret. The cluster is empty for originals on the service cluster.
 pub fn entry_key(cluster: &str, namespace: &str, name: &str) -> String {
     #[derive(Serialize)]
     #[serde(rename_all = "PascalCase")]
@@ -531,7 +532,7 @@ mod tests {
     #[test]
     fn whatever_its_size_a_state_fits_into_its_secret() {
         let size = |data: &BTreeMap<String, Vec<u8>>| data.values().map(Vec::len).sum::<usize>();
-        // Hard to compress, and as large as an API server takes.
+        // Hard to compress, and as large as an API server accepts.
         let mut seed = 1u64;
         let mut noise = |length: usize| -> String {
             let mut next = || {

@@ -20,7 +20,7 @@ pub enum Side {
     Service,
 }
 
-/// Where an object is, or shall be.
+/// The address of an object that exists or will be created.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Which cluster.
@@ -47,21 +47,21 @@ impl fmt::Display for Place {
     }
 }
 
-/// What becomes of the dependents of a deleted object.
+/// What happens to the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dependents {
-    /// They go afterwards.
+    /// They are deleted afterwards.
     #[default]
     Later,
-    /// They go first.
+    /// They are deleted first.
     First,
     /// They stay.
     Stay,
 }
 
 impl Dependents {
-    /// What the owner of a source says about the dependents of its copy. Whoever says nothing that is known gets what most kinds do by
-    /// themselves.
+    /// What the owner of a source has chosen for the dependents of its copy. Without a valid choice, they are deleted in the background,
+    /// the default of most kinds.
     pub fn of(source: &Value) -> Self {
         match annotation(source, DELETION_PROPAGATION) {
             Some("foreground") => Self::First,
@@ -70,7 +70,7 @@ impl Dependents {
         }
     }
 
-    /// The same in the words of Kubernetes.
+    /// The propagation policy in Kubernetes' terms.
     pub fn policy(self) -> &'static str {
         match self {
             Self::Later => "Background",
@@ -80,7 +80,7 @@ impl Dependents {
     }
 }
 
-/// One write. Steps are executed in order; the first failure ends the plan, and the object is decided anew later.
+/// One write. Steps are executed in order; the first failure ends the plan, and the object is reconciled again later.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Replace the list of finalizers, unless the object has changed since.
@@ -89,7 +89,7 @@ pub enum Step {
         at: Place,
         /// The whole list.
         finalizers: Vec<String>,
-        /// The annotation that tells who relies on ours, if that changes.
+        /// The annotation that names the holders of our finalizer, if that changes.
         held_by: Option<Value>,
         /// Precondition.
         resource_version: String,
@@ -101,7 +101,7 @@ pub enum Step {
         /// Its name.
         name: String,
     },
-    /// Create an object. If one is there already, `adopt` decides whether it may be taken over.
+    /// Create an object. If it exists already, `adopt` decides whether it may be taken over.
     Create {
         /// Where.
         at: Place,
@@ -123,11 +123,11 @@ pub enum Step {
     Apply {
         /// The object.
         at: Place,
-        /// What it shall be, with UID and resourceVersion.
+        /// The desired object, with UID and resourceVersion.
         object: Value,
-        /// Whether it is the copy of an order, and not of a related object.
+        /// Whether it is the copy of an order rather than of a related object.
         primary: bool,
-        /// Whether its fields may be ours in another way than by an apply.
+        /// Whether we may own some of its fields other than by an apply.
         first: bool,
     },
     /// Send a JSON merge patch.
@@ -141,7 +141,7 @@ pub enum Step {
     Replace {
         /// The object.
         at: Place,
-        /// What it shall be, with its resourceVersion.
+        /// The desired object, with its resourceVersion.
         object: Value,
     },
     /// Replace the status of an object, unless it has changed since.
@@ -150,9 +150,9 @@ pub enum Step {
         at: Place,
         /// The object with the new status and its resourceVersion.
         object: Value,
-        /// Key in the state Secret, for the case that the server does not take the status as it is.
+        /// Key in the state Secret, in case the server does not store the status as it was sent.
         entry: String,
-        /// The schema by which the server judges.
+        /// Name of the schema that the server validates with.
         schema: String,
     },
     /// Delete exactly this object.
@@ -164,41 +164,41 @@ pub enum Step {
         /// What becomes of its dependents.
         dependents: Dependents,
     },
-    /// Look on the server itself that no copy of the source is left; one that is found ends the plan.
+    /// Ask the server itself whether a copy of the source is left; if one is found, the plan ends.
     ConfirmNoCopy,
-    /// Note that the copy is about to become this, so that a crash after the next step is noticed.
+    /// Record what is about to be written to the copy, so that a crash after the next step is noticed.
     RememberNext {
         /// Key in the state Secret.
         entry: String,
         /// Desired state that is about to be written.
         value: Value,
-        /// Whether other states that were noted before are known not to be on the copy.
+        /// Whether other states that were recorded before are known not to be on the copy.
         only: bool,
     },
-    /// Note that the copy is now this.
+    /// Record what was written to the copy.
     Remember {
         /// Key in the state Secret.
         entry: String,
         /// Desired state that was written.
         value: Value,
-        /// Where the copy is, if it is to be known again by its UID.
+        /// Where the copy is, if its UID should be recorded.
         copy: Option<Place>,
-        /// What to note instead of the state itself, where the server remembers that.
+        /// What to record instead of the state itself, where the server remembers that.
         instead: Option<String>,
     },
-    /// Note which related objects are about to be kept in line, so that they are known whatever happens next.
+    /// Record which related objects are about to be served, so that they are known whatever happens next.
     Track {
-        /// Keys in the state Secret, what they are about, and what is about to be created.
+        /// Keys in the state Secret, the records, and what is about to be created.
         records: Vec<(String, Record, Option<Value>)>,
     },
-    /// Remove what is remembered about one related object.
+    /// Remove one related object from the state.
     Drop {
         /// Key in the state Secret.
         entry: String,
     },
-    /// Remove everything that is remembered about the source.
+    /// Remove the whole state of the source.
     Forget,
-    /// Tell the consumer. Never fails the plan.
+    /// Report an event to the consumer. Never fails the plan.
     Report {
         /// The object in kcp.
         at: Place,
@@ -208,7 +208,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The server that is written to; none if that is not one single write.
+    /// The server that is written to; `None` if it is not a single write.
     pub fn side(&self) -> Option<Side> {
         match self {
             Self::RememberNext { .. } | Self::Remember { .. } | Self::Track { .. } | Self::Drop { .. } => {
@@ -218,7 +218,7 @@ impl Step {
         }
     }
 
-    /// The object that is written, if it is one.
+    /// The object that is written, if it is a single one.
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::SetFinalizers { at, .. }
@@ -256,7 +256,7 @@ impl Step {
     }
 }
 
-/// What the consumer is told.
+/// What is reported to the consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The object got its finalizer.
@@ -269,11 +269,11 @@ pub enum Event {
     StatusSynced,
     /// The copy is being deleted.
     Cleanup,
-    /// A copy of a related object, which had no original any more, is being deleted.
+    /// The copy of a related object whose original is gone is being deleted.
     Pruned,
     /// The copy is gone.
     Deleted,
-    /// The object is not synchronized any more.
+    /// The object is no longer synchronized.
     Released,
     /// The status cannot be written to the copy.
     StatusSubresourceMissing,
@@ -310,23 +310,23 @@ impl Event {
         }
     }
 
-    /// Whether somebody has to do something about it.
+    /// Whether it needs somebody's attention.
     pub fn is_warning(self) -> bool {
         matches!(self, Self::StatusSubresourceMissing | Self::StatusAltered | Self::StatusRefused)
     }
 }
 
-/// When the object is looked at again.
+/// When the object is reconciled again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Next {
     /// When a watch reports a change.
     #[default]
     OnChange,
-    /// Also after the requeue interval: something is under way that no watch reports.
+    /// Also after the requeue interval: something is in progress that no watch reports.
     Soon,
     /// Also after a while: changes may happen that no watch reports.
     Later,
-    /// At once: what was just written opens the way for the next step.
+    /// At once: what was just written makes the next step possible.
     Now,
 }
 
@@ -335,22 +335,22 @@ pub enum Next {
 pub struct Plan {
     /// Writes, in order.
     pub steps: Vec<Step>,
-    /// Writes for related objects, after those. Each strand is on its own: one that fails does not hinder the others.
+    /// Writes for related objects, after `steps`. Strands are independent: one that fails does not stop the others.
     pub strands: Vec<Vec<Step>>,
     /// What cannot be done for some related objects.
     pub problems: Vec<String>,
-    /// What is to be known although there is nothing to do about it.
+    /// Notices to report although the agent can do nothing about them.
     pub notices: Vec<String>,
-    /// Related objects that the reference agent remembers in its own way. That is good enough until something else is written.
+    /// Related objects that have only the reference agent's entry. Their records are added with the next write.
     pub implied: Vec<(String, Record)>,
-    /// Whether more of what is remembered must be read before anything can be decided.
+    /// Whether more of the state must be read before anything can be decided.
     pub needs_memory: bool,
-    /// When to look again.
+    /// When to reconcile again.
     pub next: Next,
 }
 
 impl Plan {
-    /// Whether it ends with an object that was let go.
+    /// Whether it releases the object.
     pub fn releases(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Report { event: Event::Released, .. }))
     }

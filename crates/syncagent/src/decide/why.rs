@@ -1,4 +1,4 @@
-//! What a plan does and why, in words. Values of Secrets are never shown.
+//! Describes what a plan does and why. Values of Secrets are never shown.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,19 +14,19 @@ use crate::rules::{Duty, Rules, Selection};
 /// Longest value that is shown whole.
 const LONGEST: usize = 60;
 
-/// What the agent notes on copies for itself.
+/// Annotations that the agent writes on copies for its own use.
 const MARKS: [&str; 3] = [APPLIED_STATE, REMOTE_RESOURCE, REMOTE_UID];
 
-/// A plan in words.
+/// The description of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// How things are with the object.
+    /// The situation of the object.
     pub why: String,
     /// What is done about it, one sentence for each step.
     pub steps: Vec<String>,
 }
 
-/// Puts a plan into words.
+/// Describes a plan.
 pub fn explain(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> Explanation {
     let steps = plan.steps.iter().chain(plan.strands.iter().flatten());
     let problems = plan.problems.iter().map(|problem| format!("report a problem: {problem}"));
@@ -43,17 +43,17 @@ fn situation(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> String {
         Copies::Many(names) => return format!("it has several copies: {}", names.join(", ")),
     };
     match (is_deleting(source), has_finalizer(source), copy) {
-        (true, false, _) => "it is being deleted, and nothing here holds it".to_owned(),
+        (true, false, _) => "it is being deleted, and this agent does not hold it".to_owned(),
         (true, true, Some(copy)) if idle => format!("it is being deleted and waits until {copy} is gone"),
-        (true, true, Some(copy)) => format!("it is being deleted: {copy} goes first"),
+        (true, true, Some(copy)) => format!("it is being deleted: {copy} is deleted first"),
         (true, true, None) => "it is being deleted and has no copy any more".to_owned(),
         (false, ..) if rules.duty == Duty::End => "the rules of its PublishedResource are not valid".to_owned(),
-        (false, ..) if rules.duty != Duty::Sync => "its kind is not synchronized any more".to_owned(),
+        (false, ..) if rules.duty != Duty::Sync => "its kind is no longer synchronized".to_owned(),
         (false, ..) if rules.selects(source, seen.namespace) == Selection::Out => {
             "spec.filter of the PublishedResource does not select it".to_owned()
         }
         (false, ..) if rules.selects(source, seen.namespace) == Selection::Unknown => {
-            "spec.filter.namespace cannot be applied: its namespace is not to be seen".to_owned()
+            "spec.filter.namespace cannot be applied: its namespace is not visible".to_owned()
         }
         (false, _, None) => "it has no copy yet".to_owned(),
         (false, _, Some(copy)) if idle => format!("in line with {copy}"),
@@ -66,25 +66,25 @@ fn sentence(rules: &Rules, step: &Step) -> String {
         Step::SetFinalizers { at, finalizers, .. } if finalizers.iter().any(|it| it == FINALIZER) => {
             format!("hold {at} with the finalizer {FINALIZER}, so that it stays until its copy is gone")
         }
-        Step::SetFinalizers { at, .. } => format!("let {at} go: take off the finalizer {FINALIZER}"),
+        Step::SetFinalizers { at, .. } => format!("release {at}: remove the finalizer {FINALIZER}"),
         Step::EnsureNamespace { side, name } => format!("make sure that namespace {name} exists {}", place(*side)),
         Step::Create { at, .. } => format!("create {at}"),
         Step::Edit { at, edits, .. } => format!("change {at}: {}", edited(rules, at, edits)),
-        Step::Apply { at, .. } => format!("apply what is wanted to {at}"),
+        Step::Apply { at, .. } => format!("apply the desired state to {at}"),
         Step::Patch { at, patch } => format!("change {at}: {}", changes(rules, at, patch)),
-        Step::Replace { at, .. } => format!("write all of {at}: nothing is remembered of what was written before"),
+        Step::Replace { at, .. } => format!("write the whole of {at}: what was written before is not known"),
         Step::WriteStatus { at, .. } => format!("write the status of {at}"),
         Step::Delete { at, .. } => format!("delete {at}"),
         Step::ConfirmNoCopy => "ask the service cluster whether a copy is left".to_owned(),
-        Step::RememberNext { .. } => "note in the state Secret what is about to be written".to_owned(),
-        Step::Remember { .. } => "note in the state Secret what was written".to_owned(),
+        Step::RememberNext { .. } => "record in the state Secret what is about to be written".to_owned(),
+        Step::Remember { .. } => "record in the state Secret what was written".to_owned(),
         Step::Track { records } => {
             let names: Vec<String> = records.iter().map(|(_, record, _)| record.origin.to_string()).collect();
-            format!("note in the state Secret that these are copied: {}", names.join(", "))
+            format!("record in the state Secret that these are copied: {}", names.join(", "))
         }
         Step::Drop { .. } => "remove a related object from the state Secret".to_owned(),
         Step::Forget => "remove the state Secret".to_owned(),
-        Step::Report { at, event } => format!("tell the consumer on {at}: {}", event.texts().0),
+        Step::Report { at, event } => format!("report to the consumer on {at}: {}", event.texts().0),
     }
 }
 

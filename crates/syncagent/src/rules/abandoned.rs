@@ -1,6 +1,6 @@
-//! Kinds that the agent once published and that no valid PublishedResource publishes any more.
+//! Kinds that the agent once published and that no valid PublishedResource publishes now.
 //!
-//! Their schemas stay in the export, so consumers may still have objects of them, and those may still be held by the agent's finalizer.
+//! Their schemas stay in the export, so consumers may still have such objects, and the agent's finalizer may still hold them.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +15,7 @@ use super::naming::{Naming, NamingError};
 use super::{Adoption, ApiKind, Duty, Rules};
 use crate::api::{self, AGENT_NAME, SOURCE_KIND};
 
-/// What is read of an APIResourceSchema: everything but the schemas.
+/// The part of an APIResourceSchema that is read: everything but the schemas.
 #[derive(Debug, Deserialize)]
 pub struct Schema {
     metadata: SchemaMetadata,
@@ -47,7 +47,7 @@ struct SchemaVersion {
     storage: bool,
 }
 
-/// A kind that is not published any more.
+/// A kind that is no longer published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Abandoned {
     /// Name of its schema.
@@ -61,14 +61,14 @@ pub struct Abandoned {
 }
 
 impl Abandoned {
-    /// Names of the exported schemas whose resource (`<plural>.<group>`) nobody takes care of.
+    /// Names of the exported schemas whose resource (`<plural>.<group>`) nobody serves.
     pub fn names<'a>(schemas: impl Iterator<Item = &'a str>, export: &Value, taken: &HashSet<String>) -> Vec<&'a str> {
         let exported = ApiExport::deserialize(export).unwrap_or_default().spec.latest_resource_schemas;
         let exported: HashSet<&str> = exported.iter().map(String::as_str).collect();
         schemas.filter(|schema| exported.contains(schema) && !taken.contains(&resource_of(schema))).collect()
     }
 
-    /// The kind of a schema; none if the schema belongs to another agent, or is not served in any version.
+    /// The kind of a schema; `None` if the schema belongs to another agent, or no version is served.
     pub fn of_schema(schema: &Schema, agent_name: &str) -> Option<Self> {
         let Schema { metadata, spec } = schema;
         let mark = |marks: &Option<BTreeMap<String, String>>, key: &str| marks.as_ref()?.get(key).cloned();
@@ -82,7 +82,7 @@ impl Abandoned {
             plural: spec.names.plural.clone(),
             namespaced: spec.scope != "Cluster",
         };
-        // Schemas of other agents do not tell; most kinds keep their names.
+        // Schemas made by the reference agent do not name it; most kinds keep their name.
         let local = mark(&metadata.annotations, SOURCE_KIND);
         let local = local.as_deref().and_then(|kind| kind.split_once('.'));
         let (local_kind, local_group) = local.unwrap_or((&remote.kind, &remote.group));
@@ -90,7 +90,7 @@ impl Abandoned {
         Some(Self { schema: metadata.name.clone(), remote, local_group, local_kind })
     }
 
-    /// The rules for its objects; without a local kind their copies are out of reach.
+    /// The rules for its objects; without a local kind their copies cannot be reached.
     pub fn rules(&self, duty: Duty, local: Option<ApiKind>, agent_name: &str) -> Result<Rules, NamingError> {
         Ok(Rules {
             duty,

@@ -134,9 +134,9 @@ pub struct Subresources {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Scale {
-    /// Path of the wanted count.
+    /// Path of the desired count.
     pub spec_replicas_path: String,
-    /// Path of the real count.
+    /// Path of the actual count.
     pub status_replicas_path: String,
     /// Path of the selector.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +158,7 @@ pub struct PrinterColumn {
     /// Description.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Columns above zero show in wide output only.
+    /// Columns with a priority above zero appear only in wide output.
     #[serde(skip_serializing_if = "is_zero")]
     pub priority: i32,
     /// Path of the value.
@@ -371,7 +371,7 @@ impl Crd {
         CrdObject::deserialize(crd).map(Self::reduce).map_err(|source| CrdError::Shape { name: name.into(), source })
     }
 
-    /// The same from text, which keeps the order of keys in defaults as the hash of a schema's name needs it.
+    /// The same from text, which keeps the order of keys in defaults, as the hash in a schema's name requires.
     pub fn from_text(crd: &[u8]) -> Result<Self, CrdError> {
         serde_json::from_slice::<CrdObject>(crd).map(Self::reduce).map_err(|source| {
             let object: Value = serde_json::from_slice(crd).unwrap_or_default();
@@ -408,7 +408,7 @@ impl Crd {
         self.spec.scope != "Cluster"
     }
 
-    /// The same without schemas and all else that only users of the API are told: what rules for objects are made from.
+    /// The same without schemas and everything else that is only for users of the API: what the rules for objects are made from.
     #[must_use]
     pub fn outline(&self) -> Self {
         let versions = self.spec.versions.iter().map(|version| Version {
@@ -428,7 +428,7 @@ impl Crd {
         Self { name: self.name.clone(), generation: self.generation, approved: self.approved.clone(), spec }
     }
 
-    /// As JSON, from which [`Self::from_text`] makes the same again.
+    /// As JSON, from which [`Self::from_text`] restores the same CRD.
     pub fn to_text(&self) -> Vec<u8> {
         #[derive(Serialize)]
         struct Text<'a> {

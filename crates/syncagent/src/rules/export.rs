@@ -1,4 +1,4 @@
-//! The APIExport: which schemas and permission claims it shall carry.
+//! The APIExport: which schemas and permission claims it should list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use carrick_kcp::apis::v1alpha1::{ApiExport, PermissionClaim};
 use super::related::kcp_group_resource;
 use crate::api::{AGENT_NAME, PublishedResource};
 
-/// A PublishedResource as far as the export is concerned.
+/// What the export needs to know about a PublishedResource.
 #[derive(Debug, Clone, Copy)]
 pub struct Published<'a> {
     /// The PublishedResource.
@@ -17,26 +17,26 @@ pub struct Published<'a> {
     pub schema_name: &'a str,
     /// Whether the schema is known to exist.
     pub ready: bool,
-    /// Whether its rules are valid. If they are not, an export that lists its resource already keeps it, and no other gets it.
+    /// Whether its rules are valid. If not, an export that already lists its resource keeps it, and no other export gets it.
     pub valid: bool,
 }
 
-/// What becomes of an export.
+/// The result of updating an export.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportChange {
-    /// The export as it shall be.
+    /// The export as it should be.
     pub object: ApiExport,
     /// Whether that differs from what is there.
     pub changed: bool,
-    /// Schemas that come in.
+    /// Schemas that are added.
     pub added_schemas: Vec<String>,
-    /// Schemas that go, replaced by newer ones.
+    /// Schemas that are removed, replaced by newer ones.
     pub removed_schemas: Vec<String>,
-    /// Claims that come in, as `group/resource` (core: `resource`).
+    /// Claims that are added, as `group/resource` (core: `resource`).
     pub added_claims: Vec<String>,
-    /// Claims that are there but do not give what the rules need: one for some objects only, or of another identity.
+    /// Existing claims that do not cover what the rules need: for some objects only, or for another identity.
     pub narrow_claims: Vec<String>,
-    /// Related resources that cannot be had in kcp as they are named, by PublishedResource: what is wrong, and the way out.
+    /// Related resources that do not exist in kcp under the given name, by PublishedResource: what is wrong, and how to fix it.
     pub doubts: BTreeMap<String, Vec<String>>,
 }
 
@@ -59,7 +59,7 @@ fn needs_identity(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && !group.ends_with(".kcp.io")
 }
 
-/// Whether kcp has a kind of its own.
+/// Whether every workspace of kcp has a kind.
 fn is_built_in(group: &str, resource: &str) -> bool {
     if group.is_empty() { CORE.contains(&resource) } else { BUILT_IN.contains(&group) || group.ends_with(".kcp.io") }
 }
@@ -77,7 +77,8 @@ pub fn apply(export: &ApiExport, agent_name: &str, published: &[Published<'_>]) 
 
     let all = published.iter().map(|p| p.schema_name);
     let own: BTreeSet<(String, String)> = all.filter_map(group_resource).chain(listed).collect();
-    let Merged { claims, added, narrow } = merge_claims(&spec.permission_claims, required_claims(&published, &own));
+    let MergedClaims { claims, added, narrow } =
+        merge_claims(&spec.permission_claims, required_claims(&published, &own));
     let doubts = published.iter().map(|p| (p.pr.metadata.name.clone(), doubts(p.pr, &own, &claims)));
     let doubts = doubts.filter(|(_, doubts)| !doubts.is_empty()).collect();
 
@@ -162,13 +163,13 @@ fn doubts(pr: &PublishedResource, own: &BTreeSet<(String, String)>, claims: &[Pe
             ));
         }
         (!needs_identity(&group) && !is_built_in(&group, &resource))
-            .then(|| format!("spec.related[{at}]: workspaces of kcp have no {shown}; name a kind that they have, or set identityHash"))
+            .then(|| format!("spec.related[{at}]: kcp workspaces have no {shown}; use a kind that they have, or set identityHash"))
     });
     doubts.collect()
 }
 
-/// Claims as they shall be, and what is to be said about them.
-struct Merged {
+/// The desired claims, and what changed.
+struct MergedClaims {
     claims: Vec<PermissionClaim>,
     added: Vec<String>,
     narrow: Vec<String>,
@@ -176,14 +177,14 @@ struct Merged {
 
 /// Adds missing claims; whatever exists for a group and resource stays as it is, because kcp allows one entry for each, and it may be an
 /// administrator's decision.
-fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String), String>) -> Merged {
-    let mut merged = Merged { claims: existing.to_vec(), added: Vec::new(), narrow: Vec::new() };
+fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String), String>) -> MergedClaims {
+    let mut merged = MergedClaims { claims: existing.to_vec(), added: Vec::new(), narrow: Vec::new() };
     for ((group, resource), identity_hash) in required {
         let shown = if group.is_empty() { resource.clone() } else { format!("{group}/{resource}") };
         match existing.iter().find(|claim| claim.group == group && claim.resource == resource) {
             Some(claim) if claim.all && claim.resource_selector.is_empty() && claim.identity_hash == identity_hash => {}
             Some(_) => merged.narrow.push(shown),
-            // With such a claim kcp would refuse the export as a whole, also what others need of it.
+            // With such a claim kcp would refuse the whole export, including what others need in it.
             None if identity_hash.is_empty() && needs_identity(&group) => {}
             None => {
                 merged.added.push(shown);
@@ -292,8 +293,8 @@ mod tests {
         let doubts = &change.doubts["publish-crontabs"];
         let wanted = [
             "spec.related[0]: kcp lets nobody claim backups.x.io without the identity",
-            "spec.related[3]: workspaces of kcp have no pods",
-            "spec.related[4]: workspaces of kcp have no deployments.apps",
+            "spec.related[3]: kcp workspaces have no pods",
+            "spec.related[4]: kcp workspaces have no deployments.apps",
         ];
         assert_eq!(doubts.len(), wanted.len(), "{doubts:?}");
         assert!(doubts.iter().zip(wanted).all(|(told, wanted)| told.starts_with(wanted)), "{doubts:?}");

@@ -1,7 +1,7 @@
-//! Fields that rules name and objects cannot have: nobody would notice before the first order. Pure.
+//! Fields that rules refer to but objects cannot have: otherwise nobody would notice before the first order. Pure.
 //!
-//! Only schemas that are closed can tell, and a rule may know why it names a field (`{{ .Object.spec.old | default "x" }}`). Therefore this is told
-//! and nothing is refused.
+//! Only closed schemas can tell, and a rule may have a reason to refer to such a field (`{{ .Object.spec.old | default "x" }}`). So this is
+//! only a warning.
 
 mod lookup;
 
@@ -10,18 +10,18 @@ use carrick_template::Template;
 use super::crd::Crd;
 use super::projection::exchanged;
 use crate::api::{self, Mutation, PublishedResource, ResourceMutation, Selection};
-use lookup::{Lookup, Scope};
+use lookup::{FieldScope, Lookup};
 
-/// What is doubtful about the fields that rules name, each with the field of the PublishedResource. Rules that cannot be read are told elsewhere.
+/// Doubts about the fields that rules refer to, each with the field of the PublishedResource. Invalid rules are reported elsewhere.
 pub fn doubts(pr: &PublishedResource, crd: &Crd) -> Vec<String> {
     let Ok(version) = exchanged(pr, crd) else { return Vec::new() };
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_deref());
     let projected = pr.spec.projection.as_ref().map(|projection| projection.scope.as_str()).unwrap_or_default();
     let in_kcp = if projected.is_empty() { crd.is_namespaced() } else { projected != "Cluster" };
-    let mut check = Check {
+    let mut check = FieldCheck {
         lookup: Lookup::new(schema),
-        kcp: Scope { namespaced: in_kcp },
-        service: Scope { namespaced: crd.is_namespaced() },
+        kcp: FieldScope { namespaced: in_kcp },
+        service: FieldScope { namespaced: crd.is_namespaced() },
         paths: pr.spec.enable_workspace_paths,
         added: added(pr.spec.mutation.as_ref()),
         found: Vec::new(),
@@ -54,18 +54,18 @@ fn path_of(step: &ResourceMutation) -> &str {
     paths.into_iter().flatten().next().map(String::as_str).unwrap_or_default()
 }
 
-struct Check<'a> {
+struct FieldCheck<'a> {
     lookup: Lookup<'a>,
-    kcp: Scope,
-    service: Scope,
+    kcp: FieldScope,
+    service: FieldScope,
     paths: bool,
     added: Vec<String>,
     found: Vec<String>,
 }
 
-/// What a field of a template's data is.
+/// What a top-level field of a template's data holds.
 #[derive(Clone, Copy)]
-enum Root {
+enum TemplateRoot {
     /// An object on one side.
     Kcp,
     /// An object on the other side.
@@ -78,12 +78,13 @@ enum Root {
     Any,
 }
 
-impl Check<'_> {
+impl FieldCheck<'_> {
     fn naming(&mut self, naming: Option<&api::Naming>) {
         let Some(naming) = naming else { return };
-        let roots = [("Object", Root::Kcp), ("ClusterName", Root::Any), ("ClusterPath", Root::Path)];
+        let roots =
+            [("Object", TemplateRoot::Kcp), ("ClusterName", TemplateRoot::Any), ("ClusterPath", TemplateRoot::Path)];
         for (field, text) in [("name", &naming.name), ("namespace", &naming.namespace)] {
-            // What mutations add is there when copies are named.
+            // Copies are named after mutation, so fields that mutations add exist.
             let added = std::mem::take(&mut self.added);
             self.template(&format!("spec.naming.{field}"), text, &roots, &added);
             self.added = added;
@@ -103,8 +104,12 @@ impl Check<'_> {
                     self.found.push(format!("{at}: {path} cannot exist, because {missing}: {told}"));
                 }
                 if let Some(template) = &step.template {
-                    // Which side is called local depends on the direction, and both have the same fields.
-                    let roots = [("Value", Root::Any), ("LocalObject", Root::Either), ("RemoteObject", Root::Either)];
+                    // Which side is local depends on the direction, and both have the same fields.
+                    let roots = [
+                        ("Value", TemplateRoot::Any),
+                        ("LocalObject", TemplateRoot::Either),
+                        ("RemoteObject", TemplateRoot::Either),
+                    ];
                     self.template(&at, &template.template, &roots, &added);
                 }
             }
@@ -113,11 +118,13 @@ impl Check<'_> {
     }
 
     fn selection(&mut self, at: &str, selection: &Selection) {
-        let cluster = [("ClusterName", Root::Any), ("ClusterPath", Root::Path)];
-        let both = [("LocalObject", Root::Service), ("RemoteObject", Root::Kcp)];
+        let cluster = [("ClusterName", TemplateRoot::Any), ("ClusterPath", TemplateRoot::Path)];
+        let both = [("LocalObject", TemplateRoot::Service), ("RemoteObject", TemplateRoot::Kcp)];
         if let Some(reference) = &selection.reference {
             let path = reference.path.as_str();
-            if let Some(missing) = lookup::simple(path).and_then(|path| self.lookup.missing(&path, Scope::either())) {
+            if let Some(missing) =
+                lookup::simple(path).and_then(|path| self.lookup.missing(&path, FieldScope::either()))
+            {
                 self.found
                     .push(format!("{at}.reference.path: {path} cannot exist, because {missing}: nothing is found"));
             }
@@ -129,18 +136,19 @@ impl Check<'_> {
                 }
             }
             if let Some(template) = selector.rewrite.template.as_ref().filter(|_| selector.rewrite.regex.is_none()) {
-                let roots = [&roots[..], &[("Value", Root::Any), ("RelatedObject", Root::Any)]].concat();
+                let roots =
+                    [&roots[..], &[("Value", TemplateRoot::Any), ("RelatedObject", TemplateRoot::Any)]].concat();
                 self.template(&format!("{at}.selector.rewrite.template"), &template.template, &roots, &[]);
             }
         } else if let Some(expression) = &selection.template {
-            let roots = [&[("Side", Root::Any), ("Object", Root::Either)], &cluster[..]].concat();
+            let roots = [&[("Side", TemplateRoot::Any), ("Object", TemplateRoot::Either)], &cluster[..]].concat();
             self.template(&format!("{at}.template"), &expression.template, &roots, &[]);
         }
     }
 
-    /// Looks at the fields that a template names.
-    fn template(&mut self, at: &str, text: &str, roots: &[(&str, Root)], added: &[String]) {
-        // A template that cannot be read is told elsewhere.
+    /// Checks the fields that a template refers to.
+    fn template(&mut self, at: &str, text: &str, roots: &[(&str, TemplateRoot)], added: &[String]) {
+        // Invalid templates are reported elsewhere.
         let Some(template) = text.contains("{{").then(|| Template::compile(text).ok()).flatten() else { return };
         for field in template.fields() {
             let Some((first, rest)) = field.split_first() else { continue };
@@ -151,15 +159,15 @@ impl Check<'_> {
                 continue;
             };
             let scope = match root {
-                Root::Any => continue,
-                Root::Path if self.paths => continue,
-                Root::Path => {
+                TemplateRoot::Any => continue,
+                TemplateRoot::Path if self.paths => continue,
+                TemplateRoot::Path => {
                     self.found.push(format!("{at}: .ClusterPath is empty; set spec.enableWorkspacePaths"));
                     continue;
                 }
-                Root::Kcp => self.kcp,
-                Root::Service => self.service,
-                Root::Either => Scope::either(),
+                TemplateRoot::Kcp => self.kcp,
+                TemplateRoot::Service => self.service,
+                TemplateRoot::Either => FieldScope::either(),
             };
             let path = rest.join(".");
             let is_added = |written: &String| path.starts_with(written.as_str()) || written.starts_with(&path);

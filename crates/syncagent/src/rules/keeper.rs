@@ -1,4 +1,4 @@
-//! Who keeps an export: one entry for each agent that works on it, in an annotation of the APIExport. Pure.
+//! Who keeps an export: one entry for each agent that serves it, in an annotation of the APIExport. Pure.
 //!
 //! ```text
 //!  syncagent.kcp.io/keeper: [{agent, cluster, identity, renewed, keeps: [buckets.example.com], waits: []}, …]
@@ -6,46 +6,46 @@
 //!
 //! Two agents that serve the same resource would make two copies of every object and fight over each. So a resource belongs to the agent that
 //! has it in `keeps`, as long as it renews its entry; others wait. Agents that share an export and serve different resources do not
-//! get in each other's way. The reference agent has no entry and is not looked for.
+//! get in each other's way. The reference agent writes no entry and is not detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// One agent that works on an export.
+/// One agent that serves an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Keeper {
     /// Name of the agent.
     pub agent: String,
-    /// Which service cluster it is for: the UID of the namespace `kube-system`; empty if it may not see that.
+    /// Its service cluster: the UID of the namespace `kube-system`; empty if it may not read that.
     pub cluster: String,
     /// Where it runs, for people.
     pub identity: String,
-    /// When it last said that it works.
+    /// When it last renewed this entry.
     pub renewed: String,
     /// Resources in kcp that it keeps, as `<plural>.<group>`.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub keeps: BTreeSet<String>,
-    /// Resources that it would keep if nobody else did.
+    /// Resources that it waits for because another agent keeps them.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub waits: BTreeSet<String>,
 }
 
 impl Keeper {
-    /// Whether both are the same agent, maybe one after a restart of the other.
+    /// Whether both are the same agent, perhaps before and after a restart.
     pub fn is(&self, other: &Self) -> bool {
         let clusters = [&self.cluster, &other.cluster];
         self.agent == other.agent && (self.cluster == other.cluster || clusters.iter().any(|id| id.is_empty()))
     }
 
-    /// How long ago it was renewed, in milliseconds; for ever if it does not say.
+    /// How long ago it was renewed, in milliseconds; the maximum if that is not known.
     pub fn age(&self, now: i64) -> i64 {
         self.renewed.parse::<Timestamp>().map_or(i64::MAX, |renewed| now.saturating_sub(renewed.as_millisecond()))
     }
 
-    /// What to call it beside another one.
+    /// How to name it in a message that also names another agent.
     pub fn shown(&self, beside: &Self) -> String {
         let Self { agent, cluster, .. } = self;
         if *agent == beside.agent {
@@ -56,40 +56,40 @@ impl Keeper {
     }
 }
 
-/// How often entries are renewed, and from when on nobody believes in them any more, in milliseconds.
+/// How often entries are renewed, and when they expire, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beat {
-    /// Renewed when it is so old.
+    /// Age at which an entry is renewed.
     pub renew: i64,
-    /// Too old to count.
+    /// Age at which an entry has expired.
     pub old: i64,
 }
 
-/// All entries of an annotation. One that cannot be read has none, and is written anew.
+/// All entries of an annotation. One that cannot be read counts as empty, and is overwritten.
 pub fn read(annotation: Option<&str>) -> Vec<Keeper> {
     annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// What an agent does about an export.
+/// What an agent does with an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keeping {
-    /// The annotation to write; none if it may stay as it is.
+    /// The annotation to write; `None` if it stays as it is.
     pub write: Option<String>,
-    /// What is recorded as kept by this agent already.
+    /// Resources that are already recorded as kept by this agent.
     pub kept: BTreeSet<String>,
-    /// What another agent keeps, and which one.
+    /// Resources that another agent keeps, and which one.
     pub blocked: BTreeMap<String, Keeper>,
-    /// What this agent keeps and another one waits for.
+    /// Resources that this agent keeps and another one waits for.
     pub awaited: BTreeMap<String, Keeper>,
-    /// Names of other agents that work on the export.
+    /// Names of other agents that serve the export.
     pub others: BTreeSet<String>,
     /// Everything that others keep.
     pub elsewhere: BTreeSet<String>,
-    /// When to look again at the latest, in milliseconds from now.
+    /// When to check again at the latest, in milliseconds from now.
     pub next: Option<i64>,
 }
 
-/// Decides by what is recorded, given what the agent would serve.
+/// Decides from the recorded entries, given what the agent wants to serve.
 pub fn decide(
     recorded: &[Keeper],
     me: &Keeper,
@@ -129,7 +129,7 @@ pub fn decide(
         all.sort_by(|a, b| (&a.agent, &a.cluster).cmp(&(&b.agent, &b.cluster)));
         serde_json::to_string(&all).unwrap_or_default()
     });
-    // One that others need not believe in any more is no record.
+    // An entry that has expired does not count.
     let recorded = own.filter(is_fresh).map(|own| own.keeps.intersection(&keeps).cloned().collect());
     let renewal = (!wants.is_empty()).then(|| own.map_or(beat.renew, |own| beat.renew - own.age(now)).max(0));
     let next = others.iter().map(|keeper| beat.old - keeper.age(now)).chain(renewal).min();
@@ -144,7 +144,7 @@ pub fn decide(
     }
 }
 
-/// What both agents say about a resource that both would serve, in the same words.
+/// The message of both agents about a resource that both want to serve.
 pub fn rivalry(resource: &str, keeper: &Keeper, waiter: &Keeper) -> String {
     let (keeps, waits) = (keeper.shown(waiter), waiter.shown(keeper));
     format!(
@@ -222,7 +222,7 @@ mod tests {
             assert_eq!(keeping.next, Some(BEAT.renew));
             assert_eq!(after.iter().filter(|keeper| keeper.keeps == set(&["x"])).count(), 1);
             assert_eq!(after.iter().filter(|keeper| keeper.waits == set(&["x"])).count(), 1);
-            // The first one goes on, and knows of the other.
+            // The first one continues, and knows about the other.
             let (own, _) = decided(&after, &me("a", "1"), &["x"], false);
             assert_eq!((own.kept, own.awaited["x"].agent.as_str()), (set(&["x"]), rival.agent.as_str()));
             // Both say the same.
@@ -247,11 +247,11 @@ mod tests {
         let (keeping, _) = decided(&recorded, &me("b", "1"), &["y"], false);
         assert_eq!((keeping.write, keeping.kept, keeping.blocked.len()), (None, set(&["y"]), 0));
         assert_eq!((keeping.others, keeping.elsewhere), (set(&["a"]), set(&["x"])));
-        // Of what both want, the one who has it keeps it.
+        // If both want a resource, the one that has it keeps it.
         let (keeping, after) = decided(&recorded, &me("b", "1"), &["x", "y"], false);
         assert_eq!((keeping.kept, keeping.blocked.len()), (set(&["y"]), 1));
         assert_eq!(after[1], entry("b", "1", 0, &["y"], &["x"]));
-        // What one does not want any more, the other one may have.
+        // When one no longer wants a resource, the other one gets it.
         let (_, after) = decided(&after, &me("a", "1"), &["z"], false);
         let (_, after) = decided(&after, &me("b", "1"), &["x", "y"], false);
         assert_eq!(after, [entry("a", "1", 0, &["z"], &[]), entry("b", "1", 0, &["x", "y"], &[])]);

@@ -1,4 +1,4 @@
-//! Metadata of objects that travel: what is stripped, what never crosses, and what links a copy to its source.
+//! Metadata of synchronized objects: what is stripped, what is never copied, and what links a copy to its source.
 
 use carrick_kcp::{CLAIM_LABEL_PREFIX, CLUSTER_ANNOTATION};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use crate::api::{
     REMOTE_NAMESPACE, REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE, REMOTE_UID, REMOTE_WORKSPACE_PATH,
 };
 
-/// Set by the server or by other controllers of one cluster, without meaning in another.
+/// Fields set by the server or by controllers of one cluster, which mean nothing in another.
 const STRIPPED: [&str; 8] = [
     "creationTimestamp",
     "finalizers",
@@ -41,8 +41,8 @@ pub struct Link {
     pub labels: Vec<(&'static str, String)>,
     /// Annotations.
     pub annotations: Vec<(&'static str, String)>,
-    /// Annotations that tell sources of the same place apart. Copies of the reference agent do not have them: they are written together
-    /// with other changes, and their absence alone is no reason to write.
+    /// Annotations that distinguish sources with the same cluster, namespace and name. The reference agent's copies lack them: they are
+    /// written together with other changes, and their absence alone is no reason to write.
     pub marks: Vec<(&'static str, String)>,
 }
 
@@ -61,7 +61,7 @@ impl Link {
         Self { labels, annotations, marks: Vec::new() }
     }
 
-    /// The same for one certain object: its resource in kcp, and its UID.
+    /// The same for one particular object, with its resource in kcp and its UID.
     #[must_use]
     pub fn to_object(mut self, resource: &str, source: &Value) -> Self {
         self.marks.push((REMOTE_RESOURCE, resource.to_owned()));
@@ -84,7 +84,7 @@ impl Link {
         self.labels.iter().all(|(key, value)| label(copy, key) == Some(value))
     }
 
-    /// Writes link and agent name onto a copy.
+    /// Writes the link and the agent's name to a copy.
     pub fn write(&self, copy: &mut Value, agent_name: &str) {
         for (key, value) in &self.labels {
             set(copy, "labels", key, value);
@@ -96,7 +96,7 @@ impl Link {
     }
 }
 
-/// A copy of the object without the metadata that must not cross.
+/// The object without the metadata that must not be copied.
 pub fn strip(object: &Value) -> Value {
     let mut out = object.clone();
     if let Some(metadata) = out.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -138,7 +138,7 @@ pub fn sha1_hex(text: &str) -> String {
     hex(&Sha1::digest(text.as_bytes()))
 }
 
-/// The agent's own label never crosses either: a consumer who sets it must not detach the copy from its agent.
+/// The agent's own label is not copied either: a consumer who sets it must not detach the copy from its agent.
 fn crosses_as_label(key: &str) -> bool {
     !matches!(
         key,

@@ -48,19 +48,19 @@ pub enum MutationError {
 /// Compiled mutations for both directions.
 #[derive(Debug, Clone, Default)]
 pub struct Mutation {
-    spec: Vec<Step>,
-    status: Vec<Step>,
+    spec: Vec<MutationStep>,
+    status: Vec<MutationStep>,
 }
 
 #[derive(Debug, Clone)]
-struct Step {
+struct MutationStep {
     at: String,
     path: String,
-    action: Action,
+    action: StepAction,
 }
 
 #[derive(Debug, Clone)]
-enum Action {
+enum StepAction {
     Delete,
     Set(String),
     Regex(GoRegex, String),
@@ -72,29 +72,33 @@ impl Mutation {
     /// Compiles the rules found at the given field of a PublishedResource.
     pub fn compile(at: &str, mutation: Option<&api::Mutation>) -> Result<Self, MutationError> {
         let Some(mutation) = mutation else { return Ok(Self::default()) };
-        let compile = |direction: &str, steps: &[api::ResourceMutation]| -> Result<Vec<Step>, MutationError> {
-            steps.iter().enumerate().map(|(i, step)| Step::compile(format!("{at}.{direction}[{i}]"), step)).collect()
+        let compile = |direction: &str, steps: &[api::ResourceMutation]| -> Result<Vec<MutationStep>, MutationError> {
+            steps
+                .iter()
+                .enumerate()
+                .map(|(i, step)| MutationStep::compile(format!("{at}.{direction}[{i}]"), step))
+                .collect()
         };
         Ok(Self { spec: compile("spec", &mutation.spec)?, status: compile("status", &mutation.status)? })
     }
 
-    /// The source as its copy shall see it.
+    /// The source as it is written to its copy.
     pub fn spec(&self, source: &Value, copy: Option<&Value>) -> Result<Value, MutationError> {
         apply(&self.spec, source, copy.unwrap_or(&Value::Null))
     }
 
-    /// Whether there is nothing to change on the way to the copy.
+    /// Whether nothing changes on the way to the copy.
     pub fn keeps_spec(&self) -> bool {
         self.spec.is_empty()
     }
 
-    /// The copy as its source shall see it.
+    /// The copy as it is written to its source.
     pub fn status(&self, copy: &Value, source: &Value) -> Result<Value, MutationError> {
         apply(&self.status, copy, source)
     }
 }
 
-fn apply(steps: &[Step], object: &Value, other: &Value) -> Result<Value, MutationError> {
+fn apply(steps: &[MutationStep], object: &Value, other: &Value) -> Result<Value, MutationError> {
     let mut object = object.clone();
     for step in steps {
         step.apply(&mut object, other)?;
@@ -102,7 +106,7 @@ fn apply(steps: &[Step], object: &Value, other: &Value) -> Result<Value, Mutatio
     Ok(object)
 }
 
-impl Step {
+impl MutationStep {
     fn compile(at: String, step: &api::ResourceMutation) -> Result<Self, MutationError> {
         let set = [step.delete.is_some(), step.regex.is_some(), step.template.is_some(), step.cel.is_some()];
         if set.iter().filter(|set| **set).count() > 1 {
@@ -110,22 +114,22 @@ impl Step {
         }
         let compile_error = |reason: String| MutationError::Compile { at: at.clone(), reason };
         let (path, action) = if let Some(delete) = &step.delete {
-            (&delete.path, Action::Delete)
+            (&delete.path, StepAction::Delete)
         } else if let Some(regex) = &step.regex {
             let action = if regex.pattern.is_empty() {
-                Action::Set(regex.replacement.clone())
+                StepAction::Set(regex.replacement.clone())
             } else {
                 let pattern = GoRegex::compile(&regex.pattern).map_err(|e| compile_error(e.to_string()))?;
-                Action::Regex(pattern, regex.replacement.clone())
+                StepAction::Regex(pattern, regex.replacement.clone())
             };
             (&regex.path, action)
         } else if let Some(template) = &step.template {
             let compiled = Template::compile(&template.template).map_err(|e| compile_error(e.to_string()))?;
-            // What it prints becomes part of an object.
-            (&template.path, Action::Template(compiled.silent_about_missing()))
+            // Its output becomes part of an object.
+            (&template.path, StepAction::Template(compiled.silent_about_missing()))
         } else if let Some(cel) = &step.cel {
             let compiled = carrick_cel::Mutation::compile(&cel.expression).map_err(|e| compile_error(e.to_string()))?;
-            (&cel.path, Action::Cel(Arc::new(compiled)))
+            (&cel.path, StepAction::Cel(Arc::new(compiled)))
         } else {
             return Err(MutationError::Empty { at });
         };
@@ -145,24 +149,24 @@ impl Step {
 
     fn change(&self, object: &mut Value, other: &Value) -> Result<(), String> {
         let result = match &self.action {
-            Action::Delete => return path::delete(object, &self.path).map_err(|e| e.to_string()),
-            Action::Set(text) => Value::from(text.as_str()),
-            Action::Regex(pattern, replacement) => {
+            StepAction::Delete => return path::delete(object, &self.path).map_err(|e| e.to_string()),
+            StepAction::Set(text) => Value::from(text.as_str()),
+            StepAction::Regex(pattern, replacement) => {
                 let text = path::get(object, &self.path).text();
                 pattern.replace_all(&text, replacement).into()
             }
-            Action::Template(template) => {
+            StepAction::Template(template) => {
                 let found = path::get(object, &self.path);
                 let mut data = Map::new();
-                // The reference agent's names: the object being changed is always "local" here, whichever side it is on.
+                // As in the reference agent, the object being changed is always "local" here, whichever side it is on.
                 data.insert("LocalObject".into(), object.clone());
                 data.insert("RemoteObject".into(), other.clone());
                 let rendered = template.render_mutation(found.value().as_ref(), get, &data);
                 rendered.map_err(|e| e.to_string())?.trim().into()
             }
-            Action::Cel(program) => {
+            StepAction::Cel(program) => {
                 let value = path::get(object, &self.path).into_value();
-                // Numbers without a fraction are integers: that is how they come back from API servers and from the remembered state.
+                // Numbers without a fraction become integers, because that is how API servers and the state Secret return them.
                 program.eval(&value, object, other).map_err(|e| e.to_string())?
             }
         };
@@ -170,7 +174,7 @@ impl Step {
     }
 }
 
-/// What comes out must still have a place for a name and for labels.
+/// The result must still be an object with metadata.
 fn still_an_object(object: &Value) -> Result<(), String> {
     let is_map = |value: Option<&Value>| value.is_none_or(|value| value.is_null() || value.is_object());
     let metadata = object.get("metadata");
@@ -178,10 +182,10 @@ fn still_an_object(object: &Value) -> Result<(), String> {
     if object.is_object() && is_map(metadata) && is_map(field("labels")) && is_map(field("annotations")) {
         return Ok(());
     }
-    Err("the result is no Kubernetes object any more: metadata, labels and annotations must stay maps".into())
+    Err("the result is not a Kubernetes object any more: metadata, labels and annotations must stay maps".into())
 }
 
-/// How `.Value.Get "path"` of a template reads.
+/// Implements `.Value.Get "path"` for templates.
 fn get(value: &Value, path: &str) -> Option<Value> {
     let found = path::get(value, path);
     found.exists().then(|| found.into_value())
@@ -224,7 +228,7 @@ mod tests {
         let mutation: api::Mutation = serde_json::from_value(json!({"spec": [both], "status": [both]})).unwrap();
         let mutation = Mutation::compile("spec.mutation", Some(&mutation)).unwrap();
         let (remote, local) = (json!({"is": "kcp"}), json!({"is": "service"}));
-        // What is changed is always called local.
+        // The object being changed is always called local.
         let spec = mutation.spec(&remote, Some(&local)).unwrap();
         assert_eq!(spec["out"], "kcp & service: <> 29a095af9c65ec7c83ac");
         let status = mutation.status(&local, &remote).unwrap();

@@ -49,7 +49,7 @@ pub struct Naming {
     name: Pattern,
     /// None for kinds that are cluster-scoped on the service cluster.
     namespace: Option<Pattern>,
-    /// Whether what they yield may be a secret as long as it is no name.
+    /// Whether the result may be secret unless it is a valid name.
     discreet: bool,
 }
 
@@ -73,7 +73,7 @@ impl Naming {
         })
     }
 
-    /// The same rules for objects whose content is nobody's business: what is no valid name is not shown.
+    /// The same rules for objects with confidential content: a result that is not a valid name is not shown.
     #[must_use]
     pub fn discreet(self) -> Self {
         Self { discreet: true, ..self }
@@ -100,7 +100,7 @@ impl Naming {
         }
     }
 
-    /// What the rules yield, be it valid or not.
+    /// The result of the rules, valid or not.
     pub fn evaluate(
         &self,
         source: &SourceKey,
@@ -140,7 +140,7 @@ impl Pattern {
                 Ok(rendered.trim().to_owned())
             }
             Self::Placeholders(text) => {
-                // Like templates, they see the object as mutations have made it.
+                // Like templates, they see the object after mutation.
                 let field = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
                 let (namespace, name) = (field("namespace"), field("name"));
                 Ok(fill_placeholders(text, &SourceKey { cluster: source.cluster.clone(), namespace, name }))
@@ -152,7 +152,7 @@ impl Pattern {
 /// Replaces the deprecated placeholders in one pass from left to right.
 fn fill_placeholders(text: &str, source: &SourceKey) -> String {
     let hash = |s: &str| sha1_hex(s)[..20].to_owned();
-    // Longer names first, so that `$remoteNameHash` is not taken for `$remoteName`.
+    // Longer names first, so that `$remoteNameHash` is not mistaken for `$remoteName`.
     let values = [
         ("$remoteClusterName", source.cluster.clone()),
         ("$remoteNamespaceHash", hash(&source.namespace)),

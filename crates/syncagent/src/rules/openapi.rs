@@ -1,13 +1,14 @@
-//! Kinds without a CRD: what the API server says about them in discovery and OpenAPI becomes a CRD.
+//! Kinds without a CRD: a CRD is built from the API server's discovery and OpenAPI documents.
 //!
 //! ```text
 //!  discovery ─▶ Served ─┐
-//!                       ├─▶ crd ─▶ Crd, from here on like any other
+//!                       ├─▶ crd ─▶ Crd, treated like any other from here on
 //!  OpenAPI ─▶ Models ───┘
 //! ```
 //!
-//! The result is to the letter what other agents make of the same server, because its hash names the published schema. That is why
-//! some of what OpenAPI knows (enumerations, defaults) does not appear in it. Only what kcp would refuse is different.
+//! The result must be exactly what the reference agent makes of the same server, because its hash is the name of the published schema. That
+//! is why some of what
+//! OpenAPI has (enumerations, defaults) is left out. Only what kcp would refuse differs.
 
 mod convert;
 mod known;
@@ -28,14 +29,14 @@ pub enum OpenApiError {
     /// OpenAPI has no model of the kind.
     #[error("no models for {0}: the API server that serves it publishes no OpenAPI schema for it")]
     NoModel(String),
-    /// A model refers to one that is not there.
+    /// A model refers to one that does not exist.
     #[error("OpenAPI refers to the model {0}, which it does not have")]
     NoReference(String),
     /// A model contains itself, which schemas of custom resources cannot.
     #[error("recursive schema are not supported: {0}")]
     Recursive(String),
     /// An array without a schema for its items.
-    #[error("OpenAPI does not say what the list {0} holds")]
+    #[error("OpenAPI does not describe the items of the list {0}")]
     NoItems(String),
 }
 
@@ -75,7 +76,7 @@ impl Models {
         self.0.get(name)
     }
 
-    /// The model of a kind, by the mark that servers put on it.
+    /// The model of a kind, by its `x-kubernetes-group-version-kind`.
     fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<(&str, &Value)> {
         let is_meant = |mark: &Value| mark["group"] == group && mark["version"] == version && mark["kind"] == kind;
         self.0.iter().find_map(|(name, model)| {
@@ -121,7 +122,7 @@ pub fn crd(served: &Served, models: &BTreeMap<String, Models>) -> Result<Crd, Op
     })
 }
 
-/// What stands for the approval of kinds that come with Kubernetes.
+/// The approval annotation for kinds that come with Kubernetes.
 const APPROVAL: &str = "https://github.com/kcp-dev/kubernetes/pull/4";
 
 /// Whether a group belongs to Kubernetes, so that its definitions need an approval.

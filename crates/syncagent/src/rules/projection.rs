@@ -53,9 +53,9 @@ pub fn project(pr: &PublishedResource, crd: &Crd) -> Result<Crd, ProjectionError
     Ok(out)
 }
 
-/// The version of the CRD that objects are exchanged in: the one whose counterpart kcp stores.
+/// The version of the CRD that is used for reading and writing copies: the one whose counterpart kcp stores.
 ///
-/// Both sides then speak of the same version, and where the service cluster stores another one, its API server converts.
+/// Both sides then use the same version; if the service cluster stores another one, its API server converts.
 pub fn exchanged<'a>(pr: &PublishedResource, crd: &'a Crd) -> Result<&'a Version, ProjectionError> {
     let mut selected = crd.spec.versions.clone();
     select(&pr.spec.resource, &mut selected)?;

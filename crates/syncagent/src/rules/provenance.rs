@@ -1,7 +1,7 @@
-//! Provenance: labels and annotations on the copy of a related object that tell which primary and which entry it was made for.
+//! Provenance: labels and annotations on the copy of a related object that name the primary and the entry it was made for.
 //!
-//! Labels are for agents: with all three of them the copies of one entry of one primary are found, whoever made them and whether or not
-//! anything is remembered of them. Annotations are for people.
+//! Labels are for agents: all three together find the copies of one entry of one primary, whoever made them, even if the state is lost.
+//! Annotations are for people.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// For copies of an entry of a PublishedResource, made by an agent for a primary in kcp.
+    /// The provenance of copies that an agent makes for an entry of a PublishedResource and a primary in kcp.
     pub fn of(primary: &SourceKey, published: &str, identifier: &str, agent_name: &str) -> Self {
         let (owner, identifier) = (owner(primary, published), identifier.to_owned());
         let labels = vec![(RELATED_OWNER, owner.clone()), (RELATED_IDENTIFIER, identifier.clone())];
@@ -43,7 +43,7 @@ impl Provenance {
         self.labels().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     }
 
-    /// Primary and entry in one word, to look them up by.
+    /// Primary and entry as one text, for lookups.
     pub fn key(&self) -> String {
         key(&self.owner, &self.identifier)
     }
@@ -74,7 +74,7 @@ impl Provenance {
     }
 }
 
-/// Which primary and which PublishedResource a copy belongs to, in one word that fits into a label.
+/// The primary and the PublishedResource that a copy belongs to, as a label value.
 pub fn owner(primary: &SourceKey, published: &str) -> String {
     sha1_hex(&[&primary.cluster, published, &primary.namespace, &primary.name].map(str::to_owned).join("\0"))
 }

@@ -1,4 +1,4 @@
-//! JSON that is carried as it was written.
+//! JSON that is kept as it was written.
 
 use std::fmt::{self, Write as _};
 

@@ -1,4 +1,4 @@
-//! Related resources: which objects travel with a primary, and under which names.
+//! Related resources: which objects are copied along with a primary, and under which names.
 
 use carrick_go::regex::GoRegex;
 use carrick_json::path;
@@ -35,7 +35,7 @@ pub enum RelatedError {
         /// The identifier.
         identifier: String,
     },
-    /// The identifier cannot be the value of a label, by which copies are found when they are to be cleaned up.
+    /// The identifier is not a valid label value, which is needed to find copies for clean-up.
     #[error(
         "{at}: with cleanupPolicy the identifier {identifier:?} becomes the value of a label: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
     )]
@@ -84,7 +84,7 @@ pub enum RelatedError {
         /// How many on the destination side.
         destination: usize,
     },
-    /// A cluster-scoped primary has no namespace to take over.
+    /// A cluster-scoped primary has no namespace to use.
     #[error("{which} is cluster-scoped and no source namespace configuration was provided; set object.namespace")]
     NoNamespace {
         /// Which of the two primaries.
@@ -108,7 +108,7 @@ pub struct Gvr {
 pub struct Related {
     /// Unique name within the PublishedResource.
     pub identifier: String,
-    /// Side that holds the truth.
+    /// The side on which the original is.
     pub origin: Origin,
     /// Resource on the origin side.
     pub source: Gvr,
@@ -116,14 +116,14 @@ pub struct Related {
     pub destination: Gvr,
     /// When copies are deleted.
     pub policy: CleanupPolicy,
-    /// Whether the policy is spelled out. Where it is not, copies that are not named any more go, as they always did.
+    /// Whether the policy is set explicitly. If it is not, copies that are no longer selected are deleted, as they always were.
     pub spelled_out: bool,
-    /// Whether the status travels from origin to destination.
+    /// Whether the status is copied from origin to destination.
     pub sync_status: bool,
     /// Changes on the way.
     pub mutation: Mutation,
-    names: Way,
-    namespaces: Option<Way>,
+    names: SelectionRule,
+    namespaces: Option<SelectionRule>,
 }
 
 /// Both primaries, from the point of view of one related resource.
@@ -149,32 +149,32 @@ pub enum Found {
 }
 
 #[derive(Debug, Clone)]
-struct Way {
+struct SelectionRule {
     at: String,
-    how: How,
+    how: SelectionMethod,
 }
 
 #[derive(Debug, Clone)]
-enum How {
-    Reference { path: String, rewrite: Option<Replace> },
+enum SelectionMethod {
+    Reference { path: String, rewrite: Option<TextReplacement> },
     Template(Template),
-    Selector { labels: Vec<(Text, Text)>, rest: LabelSelector, rewrite: Rewrite },
+    Selector { labels: Vec<(CompiledText, CompiledText)>, rest: LabelSelector, rewrite: NameRewrite },
 }
 
 #[derive(Debug, Clone)]
-enum Rewrite {
-    Regex(Replace),
+enum NameRewrite {
+    Regex(TextReplacement),
     Template(Template),
 }
 
 #[derive(Debug, Clone)]
-enum Replace {
+enum TextReplacement {
     With(String),
     Regex(GoRegex, String),
 }
 
 #[derive(Debug, Clone)]
-enum Text {
+enum CompiledText {
     Plain(String),
     Template(Template),
 }
@@ -186,12 +186,12 @@ impl Related {
         let destination = destination_gvr(&source, related);
         let object = &related.object;
         let policy = related.effective_policy();
-        // Who asks only by the older field may have called the entry anything, and gets along without labels.
+        // With only the older field, the identifier may be anything, and copies get no labels if it is not a label value.
         let needs_label = related.cleanup_policy.is_some() && policy != CleanupPolicy::Orphan;
         if needs_label && !is_label_value(&related.identifier) {
             return Err(RelatedError::Identifier { at: at.into(), identifier: related.identifier.clone() });
         }
-        // Changes find their primary without a rule for it; a wrong one is refused all the same.
+        // Changes find their primary without this rule, but an invalid one is still refused.
         if let Some(api::Watch { by_selector: Some(selector), .. }) = &related.watch {
             let at = format!("{at}.watch.bySelector");
             Selector::compile(selector).map_err(|source| RelatedError::Selector { at, source })?;
@@ -205,26 +205,26 @@ impl Related {
             spelled_out: related.cleanup_policy.is_some(),
             sync_status: related.sync_status,
             mutation: Mutation::compile(&format!("{at}.mutation"), related.mutation.as_ref())?,
-            names: Way::compile(format!("{at}.object"), object)?,
+            names: SelectionRule::compile(format!("{at}.object"), object)?,
             namespaces: object
                 .namespace
                 .as_deref()
-                .map(|namespace| Way::compile(format!("{at}.object.namespace"), namespace))
+                .map(|namespace| SelectionRule::compile(format!("{at}.object.namespace"), namespace))
                 .transpose()?,
         })
     }
 
-    /// Whether copies carry labels that tell which primary and which entry they belong to.
+    /// Whether copies carry labels that name their primary and entry.
     pub fn marks_copies(&self) -> bool {
         self.policy != CleanupPolicy::Orphan && is_label_value(&self.identifier)
     }
 
-    /// Whether copies go with their primary. Those of consumers' objects always do, since the originals are held for their sake.
+    /// Whether copies are deleted with their primary. Those of consumers' objects always are, because the originals are held for that.
     pub fn goes_with_primary(&self) -> bool {
         self.origin == Origin::Kcp || self.policy != CleanupPolicy::Orphan
     }
 
-    /// Whether copies go when the rules do not name their originals any more.
+    /// Whether copies are deleted when the rules no longer select their originals.
     pub fn goes_with_origin(&self) -> bool {
         !self.spelled_out || self.policy == CleanupPolicy::MatchOrigin
     }
@@ -269,10 +269,10 @@ impl Related {
         }
     }
 
-    fn find(&self, way: &Way, what: &'static str, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
+    fn find(&self, way: &SelectionRule, what: &'static str, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
         let (origin, destination) = self.sides(primaries);
         let pairs = match &way.how {
-            How::Reference { path, rewrite } => {
+            SelectionMethod::Reference { path, rewrite } => {
                 let (from, to) = (read(origin, path, rewrite.as_ref()), read(destination, path, rewrite.as_ref()));
                 if from.is_empty() {
                     return Ok(Found::Pairs(Vec::new()));
@@ -282,7 +282,7 @@ impl Related {
                 }
                 from.into_iter().zip(to).collect()
             }
-            How::Template(template) => {
+            SelectionMethod::Template(template) => {
                 let (origin_side, destination_side) = match self.origin {
                     Origin::Kcp => ("kcp", "service"),
                     Origin::Service => ("service", "kcp"),
@@ -293,7 +293,7 @@ impl Related {
                 };
                 vec![(render(origin_side, origin)?, render(destination_side, destination)?)]
             }
-            How::Selector { labels, rest, .. } => {
+            SelectionMethod::Selector { labels, rest, .. } => {
                 let mut selector =
                     LabelSelector { match_expressions: rest.match_expressions.clone(), ..LabelSelector::default() };
                 for (key, value) in labels {
@@ -312,28 +312,35 @@ impl Related {
     }
 }
 
-impl Way {
+impl SelectionRule {
     fn compile(at: String, selection: &api::Selection) -> Result<Self, RelatedError> {
         let template = |text: &str| {
             Template::compile(text).map_err(|e| RelatedError::Compile { at: at.clone(), reason: e.to_string() })
         };
-        let replace = |rule: &api::RegexRule| -> Result<Replace, RelatedError> {
+        let replace = |rule: &api::RegexRule| -> Result<TextReplacement, RelatedError> {
             if rule.pattern.is_empty() {
-                return Ok(Replace::With(rule.replacement.clone()));
+                return Ok(TextReplacement::With(rule.replacement.clone()));
             }
             let compiled = GoRegex::compile(&rule.pattern);
             let regex = compiled.map_err(|e| RelatedError::Compile { at: at.clone(), reason: e.to_string() })?;
-            Ok(Replace::Regex(regex, rule.replacement.clone()))
+            Ok(TextReplacement::Regex(regex, rule.replacement.clone()))
         };
-        let text = |text: &String| -> Result<Text, RelatedError> {
-            if text.contains("{{") { template(text).map(Text::Template) } else { Ok(Text::Plain(text.clone())) }
+        let text = |text: &String| -> Result<CompiledText, RelatedError> {
+            if text.contains("{{") {
+                template(text).map(CompiledText::Template)
+            } else {
+                Ok(CompiledText::Plain(text.clone()))
+            }
         };
         let how = if let Some(reference) = &selection.reference {
-            How::Reference { path: reference.path.clone(), rewrite: reference.regex.as_ref().map(replace).transpose()? }
+            SelectionMethod::Reference {
+                path: reference.path.clone(),
+                rewrite: reference.regex.as_ref().map(replace).transpose()?,
+            }
         } else if let Some(selector) = &selection.selector {
             let rewrite = match (&selector.rewrite.regex, &selector.rewrite.template) {
-                (Some(rule), _) => Rewrite::Regex(replace(rule)?),
-                (None, Some(rule)) => Rewrite::Template(template(&rule.template)?),
+                (Some(rule), _) => NameRewrite::Regex(replace(rule)?),
+                (None, Some(rule)) => NameRewrite::Template(template(&rule.template)?),
                 (None, None) => {
                     return Err(RelatedError::Compile {
                         at,
@@ -344,11 +351,11 @@ impl Way {
             let labels = selector.match_labels.iter().map(|(k, v)| Ok((text(k)?, text(v)?)));
             let rest =
                 LabelSelector { match_expressions: selector.match_expressions.clone(), ..LabelSelector::default() };
-            // Refuses wrong operators now; the labels are known only with the objects.
+            // Refuses invalid operators now; labels are only known once there are objects.
             Selector::compile(&rest).map_err(|source| RelatedError::Selector { at: at.clone(), source })?;
-            How::Selector { labels: labels.collect::<Result<_, RelatedError>>()?, rest, rewrite }
+            SelectionMethod::Selector { labels: labels.collect::<Result<_, RelatedError>>()?, rest, rewrite }
         } else if let Some(expression) = &selection.template {
-            How::Template(template(&expression.template)?)
+            SelectionMethod::Template(template(&expression.template)?)
         } else {
             return Err(RelatedError::NoWay { at });
         };
@@ -356,10 +363,10 @@ impl Way {
     }
 
     fn rewrite(&self, name: &str, object: &Value, primaries: Primaries<'_>) -> Result<String, RelatedError> {
-        let How::Selector { rewrite, .. } = &self.how else { return Ok(name.to_owned()) };
+        let SelectionMethod::Selector { rewrite, .. } = &self.how else { return Ok(name.to_owned()) };
         match rewrite {
-            Rewrite::Regex(replace) => Ok(replace.apply(name)),
-            Rewrite::Template(template) => {
+            NameRewrite::Regex(replace) => Ok(replace.apply(name)),
+            NameRewrite::Template(template) => {
                 let extra = [
                     ("Value", name.into()),
                     ("RelatedObject", object.clone()),
@@ -371,10 +378,10 @@ impl Way {
         }
     }
 
-    fn text(&self, text: &Text, primaries: Primaries<'_>) -> Result<String, RelatedError> {
+    fn text(&self, text: &CompiledText, primaries: Primaries<'_>) -> Result<String, RelatedError> {
         match text {
-            Text::Plain(text) => Ok(text.clone()),
-            Text::Template(template) => {
+            CompiledText::Plain(text) => Ok(text.clone()),
+            CompiledText::Template(template) => {
                 let extra = [("LocalObject", primaries.local.clone()), ("RemoteObject", primaries.remote.clone())];
                 self.render(template, primaries, extra)
             }
@@ -396,7 +403,7 @@ impl Way {
     }
 }
 
-impl Replace {
+impl TextReplacement {
     fn apply(&self, text: &str) -> String {
         match self {
             Self::With(replacement) => replacement.clone(),
@@ -406,7 +413,7 @@ impl Replace {
 }
 
 /// Texts at a path of a primary: one for each element of an array, otherwise one.
-fn read(object: &Value, path: &str, rewrite: Option<&Replace>) -> Vec<String> {
+fn read(object: &Value, path: &str, rewrite: Option<&TextReplacement>) -> Vec<String> {
     let found = path::get(object, path);
     if !found.exists() {
         return Vec::new();
@@ -417,7 +424,7 @@ fn read(object: &Value, path: &str, rewrite: Option<&Replace>) -> Vec<String> {
     trimmed.map(|text| rewrite.map_or_else(|| text.to_owned(), |rewrite| rewrite.apply(text))).collect()
 }
 
-/// Whether Kubernetes takes a text as the value of a label.
+/// Whether a text is a valid label value in Kubernetes.
 fn is_label_value(text: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());
     let is_inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -445,7 +452,7 @@ fn destination_gvr(source: &Gvr, related: &RelatedResource) -> Gvr {
     }
 }
 
-/// Group and resource under which kcp knows the related objects; empty names when the entry is incomplete.
+/// Group and resource of the related objects in kcp; empty if the entry is incomplete.
 pub fn kcp_group_resource(related: &RelatedResource) -> (String, String) {
     let Some(source) = source_gvr(related) else { return (String::new(), String::new()) };
     match related.origin {
@@ -513,7 +520,7 @@ mod tests {
                 "cleanupPolicy": policy, "object": {"template": {"template": "x"}}}))
             .unwrap()
         };
-        // Marked, goes with the primary, goes with its original.
+        // Marked, deleted with the primary, deleted with its original.
         for (origin, cleanup, policy, expected) in [
             ("service", false, None, (false, false, true)),
             ("service", true, None, (true, true, true)),

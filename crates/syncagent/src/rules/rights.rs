@@ -4,11 +4,11 @@ use super::crd::Crd;
 use super::related::Related;
 use crate::api::{Origin, PublishedResource};
 
-/// What it takes to see objects.
+/// Verbs needed to read objects.
 pub const READ: &[&str] = &["get", "list", "watch"];
-/// What it takes to keep copies. Without `patch`, whole objects are updated.
+/// Verbs needed to maintain copies. Without `patch`, whole objects are updated.
 pub const KEEP: &[&str] = &["get", "list", "watch", "create", "update", "delete"];
-/// The part of it that may be granted for one namespace.
+/// Those of them that may be granted for a single namespace.
 const WRITE: &[&str] = &["create", "update", "delete"];
 /// The same for copies that are written by server-side apply.
 const KEEP_APPLIED: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
@@ -44,7 +44,7 @@ impl Need {
         format!("{plural}{dot}{}{subresource}", self.group)
     }
 
-    /// That some verbs are missing, what follows, and the rule that grants them, ready to be pasted.
+    /// A message that names missing verbs, the consequence, and the rule that grants them, ready to paste.
     pub fn lacks(&self, verbs: &[&str]) -> String {
         let (role, within) = match &self.namespace {
             Some(namespace) => (format!("a Role in namespace {namespace}"), format!(" in namespace {namespace}")),
@@ -68,17 +68,17 @@ impl Need {
 fn consequence(verbs: &[&str]) -> &'static str {
     let lacks = |verb: &str| verbs.contains(&verb);
     if lacks("list") || lacks("watch") || lacks("get") {
-        "nothing is seen there"
+        "objects there cannot be read"
     } else if lacks("create") {
-        "nothing is placed there"
+        "copies cannot be created there"
     } else if lacks("update") || lacks("patch") {
-        "changes do not arrive there"
+        "copies there cannot be updated"
     } else {
-        "nothing is deleted there, so that orders cannot be deleted either"
+        "copies there cannot be deleted, so orders cannot be deleted either"
     }
 }
 
-/// Everything that the rules of a PublishedResource need for copies and related objects. What cannot be compiled is told elsewhere.
+/// All rights that the rules of a PublishedResource need for copies and related objects. Invalid rules are reported elsewhere.
 pub fn needs(pr: &PublishedResource, crd: &Crd, apply: bool) -> Vec<Need> {
     let (keep, write) = if apply { (KEEP_APPLIED, WRITE_APPLIED) } else { (KEEP, WRITE) };
     let mut needs = Vec::new();
@@ -86,7 +86,7 @@ pub fn needs(pr: &PublishedResource, crd: &Crd, apply: bool) -> Vec<Need> {
     let (group, plural) = (crd.spec.group.as_str(), crd.spec.names.plural.as_str());
     let naming = pr.spec.naming.as_ref().map(|naming| naming.namespace.as_str()).unwrap_or_default();
     if crd.is_namespaced() && !naming.is_empty() && !naming.contains(['{', '$']) {
-        // All copies are in one namespace: rights in others are not needed.
+        // All copies are in one namespace: no rights are needed in others.
         push(&mut needs, Need::new(group, plural, READ, why));
         push(&mut needs, Need { namespace: Some(naming.to_owned()), ..Need::new(group, plural, write, why) });
     } else {
@@ -107,7 +107,7 @@ pub fn needs(pr: &PublishedResource, crd: &Crd, apply: bool) -> Vec<Need> {
     needs
 }
 
-/// One need for each resource; of two for the same one the greater stays.
+/// Adds a right; of two for the same resource, the larger one stays.
 pub fn push(needs: &mut Vec<Need>, need: Need) {
     let same = |other: &&mut Need| {
         (&other.group, &other.resource, &other.namespace) == (&need.group, &need.resource, &need.namespace)
@@ -145,7 +145,7 @@ mod tests {
                 ("configmaps/status".to_owned(), None, &["update"]),
             ]
         );
-        // Of two needs for one kind the greater stays, and one namespace needs no rights in others.
+        // Of two rights for one kind the larger stays, and a single namespace needs no rights in others.
         assert_eq!(
             of(
                 json!({"naming": {"namespace": "all"}, "related": [related("service", "Secret"), related("kcp", "Secret")]})
@@ -172,12 +172,15 @@ mod tests {
         let need = needs(&published(json!({})), &crontab(), false).remove(0);
         assert_eq!(
             need.lacks(&["delete"]),
-            "the agent may not delete crontabs.example.com, needed for copies: nothing is deleted there, so that orders cannot be deleted \
-             either; add to a ClusterRole of the agent: \
+            "the agent may not delete crontabs.example.com, needed for copies: copies there cannot be deleted, so orders cannot be \
+             deleted either; add to a ClusterRole of the agent: \
              - {apiGroups: [\"example.com\"], resources: [\"crontabs\"], verbs: [\"delete\"]}"
         );
         let here = Need { namespace: Some("n".to_owned()), ..need };
-        assert!(here.lacks(&["create", "update"]).contains(": nothing is placed there; add to a Role in namespace n "));
+        assert!(
+            here.lacks(&["create", "update"])
+                .contains(": copies cannot be created there; add to a Role in namespace n ")
+        );
     }
 
     #[test]

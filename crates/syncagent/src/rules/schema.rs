@@ -27,7 +27,7 @@ pub enum SchemaError {
     /// The core group cannot be published under its own name.
     #[error("the core group cannot be published as it is; set spec.projection.group of the PublishedResource")]
     CoreGroup,
-    /// The group belongs to Kubernetes, and nothing says that this kind may be in it.
+    /// The group belongs to Kubernetes, and the kind has no approval to be in it.
     #[error(
         "kcp refuses kinds of the group {0:?}, which belongs to Kubernetes, without an approval; choose another group with \
          spec.projection.group, or set the annotation api-approved.kubernetes.io of the CRD"
@@ -58,7 +58,7 @@ pub fn name(projected: &Crd) -> Result<String, SchemaError> {
     Ok(format!("v{}.{crd_name}", &hex(&Sha1::digest(text.as_bytes()))[..8]))
 }
 
-/// The APIResourceSchema of a projected CRD, to be written as JSON without a copy of its schemas.
+/// The APIResourceSchema of a projected CRD, which is serialized without copying its schemas.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSchema<'a> {
@@ -127,7 +127,8 @@ impl<'a> ResourceSchema<'a> {
 impl<'a> ResourceSchemaVersion<'a> {
     fn of(version: &'a Version) -> Self {
         let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_deref());
-        // A CRD may have several of one name, and kcp refuses them. The name of the schema comes from the CRD as it is, so nothing else changes.
+        // A CRD may have several columns of one name, which kcp refuses. The name of the schema is computed from the unchanged CRD, so
+        // nothing else changes.
         let mut names = HashSet::new();
         let columns = version.additional_printer_columns.iter().filter(|column| names.insert(column.name.as_str()));
         Self {
@@ -200,7 +201,7 @@ mod tests {
         let ars = build(&crd, "agent").unwrap();
         let columns = &ars["spec"]["versions"][0]["additionalPrinterColumns"];
         assert_eq!(*columns, json!([column("Age", ".a"), column("Phase", ".b")]));
-        // The name is that of the CRD as it is, so that the reference agent finds the schema.
+        // The name is computed from the unchanged CRD, so that the reference agent finds the schema.
         assert_eq!(ars["metadata"]["name"], name(&crd).unwrap());
         let mut once = crd.clone();
         once.spec.versions[0].additional_printer_columns.pop();

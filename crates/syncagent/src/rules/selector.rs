@@ -1,4 +1,4 @@
-//! Label selectors of specs.
+//! Label selectors in specs.
 
 use std::collections::BTreeMap;
 

@@ -62,7 +62,7 @@ impl Stage {
             .await
     }
 
-    /// Sees the copies, the finalizers and the remembered state.
+    /// Waits for the copies, the finalizers and the state.
     pub async fn see_copies(&self) -> Result<[Copy; 2], Failed> {
         let step = Step::new("waiting for the copies", "one copy per team on the service cluster, finalizers in kcp");
         self.ui
@@ -99,7 +99,7 @@ impl Stage {
         Ok(self.cluster.list(&secrets(), Some(AGENT_NAMESPACE), &options).await?.len())
     }
 
-    /// Sees the URLs arrive in the consumers' workspaces.
+    /// Waits for the URLs in the consumers' workspaces.
     pub async fn see_urls(&self) -> Result<[String; 2], Failed> {
         let step = Step::new("waiting for the URLs", "status.url and status.ready in both consumers' workspaces");
         self.ui
@@ -133,7 +133,7 @@ impl Stage {
             .await
     }
 
-    /// Sees the Secrets arrive in the consumers' workspaces, equal to the operator's.
+    /// Waits for the Secrets in the consumers' workspaces, which must equal the operator's.
     pub async fn see_secrets(&self, copies: &[Copy; 2]) -> Result<[Credentials; 2], Failed> {
         let step =
             Step::new("waiting for the Secrets", format!("Secret {NAMESPACE}/{SECRET} in both consumers' workspaces"));
@@ -183,7 +183,7 @@ impl Stage {
             .await
     }
 
-    /// Changes the first team's order and sees it arrive where it is served.
+    /// Changes the first team's order and waits until its endpoint shows the change.
     pub async fn change_region(&self, urls: &[String; 2]) -> Result<(), Failed> {
         let [team, _] = &self.teams;
         let step = Step::new(
@@ -239,8 +239,8 @@ fn login(data: &Value) -> anyhow::Result<Credentials> {
 
 fn decoded(value: &Value) -> anyhow::Result<String> {
     let bytes =
-        BASE64.decode(value.as_str().unwrap_or_default().as_bytes()).context("a value of the Secret is no base64")?;
-    String::from_utf8(bytes).context("a value of the Secret is no text")
+        BASE64.decode(value.as_str().unwrap_or_default().as_bytes()).context("a value of the Secret is not base64")?;
+    String::from_utf8(bytes).context("a value of the Secret is not text")
 }
 
 /// The start of a value, and how long it is.

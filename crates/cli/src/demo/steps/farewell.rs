@@ -1,4 +1,4 @@
-//! Deletion, and that nothing is left.
+//! Deletion, and the check that nothing is left.
 
 use anyhow::ensure;
 use carrick_client::{DeleteOptions, ListOptions};

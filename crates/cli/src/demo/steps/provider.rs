@@ -74,7 +74,7 @@ impl Stage {
             .await
     }
 
-    /// Tells the agent, which does not run yet, what to publish.
+    /// Tells the agent, which is not running yet, what to publish.
     pub async fn publish(&self) -> Result<(), Failed> {
         let step = Step::new("creating the PublishedResource", "the service cluster accepts it");
         self.ui
@@ -95,7 +95,7 @@ impl Stage {
             .await
     }
 
-    /// Starts the agent and sees it fill the export.
+    /// Starts the agent and waits until it has filled the export.
     pub async fn start_agent(&mut self) -> Result<(), Failed> {
         let step =
             Step::new("starting the agent", "the agent publishes a schema and the claims events, namespaces, secrets");

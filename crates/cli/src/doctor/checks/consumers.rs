@@ -29,7 +29,7 @@ fn judge(facts: &Facts, binding: &ApiBinding, requested: &[PermissionClaim]) -> 
     if !binding.is_ready() {
         let ready = condition::find(&binding.status.conditions, READY);
         let message = ready.map(|ready| ready.message.as_str()).filter(|message| !message.is_empty());
-        let message = message.unwrap_or("kcp has not said why");
+        let message = message.unwrap_or("kcp gives no reason");
         let text = format!("APIBinding {name} in workspace {cluster} is not ready: {message}");
         return Some(
             Finding::amber(text)
@@ -66,7 +66,7 @@ mod tests {
 
     use super::super::Severity::{Amber, Green};
     use super::*;
-    use crate::doctor::facts::Seen;
+    use crate::doctor::facts::Lookup;
 
     fn binding(export: &str, ready: &str, claims: &[(&str, &str)]) -> ApiBinding {
         let claims: Vec<_> = claims
@@ -85,7 +85,7 @@ mod tests {
         let mut export = ApiExport::new("e");
         export.spec.permission_claims =
             ["events", "secrets"].map(|resource| PermissionClaim::all("", resource, "")).to_vec();
-        let mut facts = Facts { export: Seen::There(export), bindings, ..Facts::default() };
+        let mut facts = Facts { export: Lookup::There(export), bindings, ..Facts::default() };
         facts.kcp.url = "https://h/clusters/root:p".to_owned();
         consumers(&facts)
     }

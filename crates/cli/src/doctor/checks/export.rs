@@ -8,27 +8,27 @@ use carrick_syncagent::rules::keeper::{self, Keeper};
 
 use super::Finding;
 use super::servers::{host, way_out};
-use crate::doctor::facts::{Answer, Facts, Seen, Trouble};
+use crate::doctor::facts::{Facts, FailureKind, Lookup, ServerAnswer};
 
 pub(super) fn slice(facts: &Facts) -> Vec<Finding> {
     let name = &facts.asked.slice;
     let kubectl = facts.kcp_kubectl(&facts.kcp.url);
     let found = match &facts.slice {
-        Seen::NotAsked => return Vec::new(),
-        Seen::Unreadable(trouble, problem) => {
+        Lookup::NotAsked => return Vec::new(),
+        Lookup::Unreadable(trouble, problem) => {
             Finding::red(format!("APIExportEndpointSlice {name} cannot be read: {problem}"))
                 .fix(way_out(*trouble, &host(&facts.kcp.url)))
         }
-        Seen::Missing if facts.slices.is_empty() => {
+        Lookup::Missing if facts.slices.is_empty() => {
             let text = format!("there is no APIExportEndpointSlice {name} in this workspace, nor any other");
             Finding::red(text).fix(create_export(&kubectl, name))
         }
-        Seen::Missing => {
+        Lookup::Missing => {
             let text = format!("there is no APIExportEndpointSlice {name} in this workspace");
             Finding::red(text)
-                .fix(format!("--apiexportendpointslice-ref {}    # what is there", facts.slices.join(" or ")))
+                .fix(format!("--apiexportendpointslice-ref {}    # which exists", facts.slices.join(" or ")))
         }
-        Seen::There(slice) => match slice.spec.export.name.as_str() {
+        Lookup::There(slice) => match slice.spec.export.name.as_str() {
             "" => Finding::red(format!("APIExportEndpointSlice {name} names no APIExport")).fix(format!(
                 "{kubectl} delete apiexportendpointslice {name}    # and create it with spec.export.name"
             )),
@@ -38,7 +38,7 @@ pub(super) fn slice(facts: &Facts) -> Vec<Finding> {
     vec![found]
 }
 
-/// kcp makes a slice of the same name for every export.
+/// kcp creates a slice of the same name for every export.
 fn create_export(kubectl: &str, name: &str) -> String {
     format!(
         "{kubectl} apply -f - <<'END'\napiVersion: apis.kcp.io/v1alpha1\nkind: APIExport\nmetadata:\n  name: {name}\nspec: {{}}\nEND"
@@ -50,26 +50,26 @@ pub(super) fn export(facts: &Facts) -> Vec<Finding> {
     let name = slice.spec.export.name.as_str();
     let kubectl = facts.kcp_kubectl(&facts.export_url);
     match &facts.export {
-        Seen::NotAsked => Vec::new(),
-        Seen::Missing => {
+        Lookup::NotAsked => Vec::new(),
+        Lookup::Missing => {
             let text = format!("APIExport {name} does not exist at {}", facts.export_url);
             vec![Finding::red(text).fix(create_export(&kubectl, name))]
         }
-        Seen::Unreadable(Trouble::Rights, problem) => {
+        Lookup::Unreadable(FailureKind::Rights, problem) => {
             let text = format!("APIExport {name} cannot be read, or does not exist: {problem}");
             vec![
                 Finding::red(text)
                     .fix(format!("{kubectl} get apiexport {name}    # as an administrator: is it there?")),
             ]
         }
-        Seen::Unreadable(trouble, problem) => {
+        Lookup::Unreadable(trouble, problem) => {
             let text = format!("APIExport {name} cannot be read: {problem}");
             vec![Finding::red(text).fix(way_out(*trouble, &host(&facts.export_url)))]
         }
-        Seen::There(export) => {
+        Lookup::There(export) => {
             let mut found = vec![Finding::green(format!("APIExport {name} exists at {}", facts.export_url))];
             found.extend(unmet(&export.status.conditions).map(|(kind, message)| {
-                let text = format!("APIExport {name} says that {kind} is not so: {message}");
+                let text = format!("APIExport {name} has condition {kind} False: {message}");
                 Finding::amber(text).fix(format!("{kubectl} get apiexport {name} -o yaml"))
             }));
             found
@@ -93,7 +93,7 @@ pub(super) fn endpoints(facts: &Facts) -> Vec<Finding> {
     let Some(slice) = facts.slice.object() else { return Vec::new() };
     if facts.endpoints.is_empty() {
         let mut found = Finding::amber(
-            "the slice has no endpoints: kcp lists them as soon as a consumer has bound the export, and the agent waits for that",
+            "the slice has no endpoints yet: kcp lists them once a consumer has bound the export, and the agent waits for that",
         );
         let export = &slice.spec.export.name;
         let path = carrick_kcp::url::workspace(&facts.export_url).unwrap_or("<workspace of the export>");
@@ -103,12 +103,14 @@ pub(super) fn endpoints(facts: &Facts) -> Vec<Finding> {
         return vec![found];
     }
     let each = facts.endpoints.iter().map(|endpoint| match &endpoint.answer {
-        Answer::NotAsked => Finding::amber(format!("{} was not asked", endpoint.url)),
-        Answer::Works => Finding::green(format!("{} answers", endpoint.url)),
-        Answer::Fails(Trouble::Rights, problem) => Finding::red(format!("{} refuses: {problem}", endpoint.url))
-            .fix("grant apiexports/content on the export: see the rights in kcp below"),
-        Answer::Fails(trouble, problem) => {
-            Finding::red(format!("{} cannot be used from here: {problem}", endpoint.url))
+        ServerAnswer::NotAsked => Finding::amber(format!("{} was not checked", endpoint.url)),
+        ServerAnswer::Works => Finding::green(format!("{} answers", endpoint.url)),
+        ServerAnswer::Fails(FailureKind::Rights, problem) => {
+            Finding::red(format!("{} refuses: {problem}", endpoint.url))
+                .fix("grant apiexports/content on the export: see the rights in kcp below")
+        }
+        ServerAnswer::Fails(trouble, problem) => {
+            Finding::red(format!("{} cannot be reached from here: {problem}", endpoint.url))
                 .fix(way_out(*trouble, &host(&endpoint.url)))
         }
     });
@@ -125,11 +127,11 @@ pub(super) fn others(facts: &Facts) -> Vec<Finding> {
     match keeper {
         None => found.push(Finding::green("no agent has worked on this export yet")),
         Some(keeper) if keeper == own => found.push(Finding::green(format!("the export is kept by this agent, {own}"))),
-        // Who shares it is told below.
+        // Agents that share the export are reported below.
         Some(keeper) if sharing(keeper) => {}
         Some(keeper) => found.push(
-            Finding::amber(format!("the export is kept by agent {keeper}, and this one is {own}: only one of them should be"))
-                .fix(format!("--agent-name {keeper}    # if it is the same agent; else stop the other one, or give it an export of its own")),
+            Finding::amber(format!("the export is kept by agent {keeper}, but this agent is {own}: only one of them should serve it"))
+                .fix(format!("--agent-name {keeper}    # if it is the same agent; otherwise stop the other one, or give it an export of its own")),
         ),
     }
     found.extend(keepers.iter().filter(|it| is_fresh(it, facts)).map(|it| heard_of(it, facts)));
@@ -149,12 +151,12 @@ fn age(keeper: &Keeper, facts: &Facts) -> i64 {
     keeper.age(facts.now * 1000) / 1000
 }
 
-/// Whether other agents believe that this one works.
+/// Whether an agent has renewed its entry recently enough to count as running.
 fn is_fresh(keeper: &Keeper, facts: &Facts) -> bool {
     age(keeper, facts) < i64::try_from(Timing::default().heartbeat_old.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// What one agent says that works on the export.
+/// What the entry of one agent on the export means for this one.
 fn heard_of(keeper: &Keeper, facts: &Facts) -> Finding {
     let me = Keeper { agent: facts.asked.agent_name.clone(), cluster: facts.cluster.clone(), ..Keeper::default() };
     let names = |all: &mut dyn Iterator<Item = &String>| all.map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -162,7 +164,7 @@ fn heard_of(keeper: &Keeper, facts: &Facts) -> Finding {
     let ago = age(keeper, facts).max(0);
     if keeper.is(&me) {
         return Finding::green(format!(
-            "this agent runs at {} and keeps {keeps}; it said so {ago} s ago",
+            "this agent runs at {} and keeps {keeps}; renewed {ago} s ago",
             keeper.identity
         ));
     }
@@ -170,10 +172,10 @@ fn heard_of(keeper: &Keeper, facts: &Facts) -> Finding {
     let own: Vec<String> = facts.published().iter().filter_map(|one| one.schema.as_deref().map(resource_of)).collect();
     let both = names(&mut own.iter().filter(|resource| keeper.keeps.contains(*resource)));
     if both.is_empty() {
-        return Finding::green(format!("{who} shares the export and keeps {keeps}; it said so {ago} s ago"));
+        return Finding::green(format!("{who} shares the export and keeps {keeps}; renewed {ago} s ago"));
     }
-    Finding::red(format!("{who} keeps {both} and said so {ago} s ago: this agent stays out of it")).fix(format!(
-        "--agent-name {}    # if it is the same agent; else stop it, or start this one with --take-over, or give them different PublishedResources",
+    Finding::red(format!("{who} keeps {both}, renewed {ago} s ago: this agent stays out of it")).fix(format!(
+        "--agent-name {}    # if it is the same agent; otherwise stop it, or start this one with --take-over, or give them different PublishedResources",
         keeper.agent
     ))
 }
@@ -192,9 +194,9 @@ fn lease(facts: &Facts) -> Option<Finding> {
     let renewed = spec["renewTime"].as_str()?.parse::<jiff::Timestamp>().ok()?.as_second();
     let (age, limit) = (facts.now - renewed, spec["leaseDurationSeconds"].as_i64().unwrap_or(15));
     if age <= limit {
-        return Some(Finding::green(format!("{holder} leads, and said so {age} s ago")));
+        return Some(Finding::green(format!("{holder} leads; the lease was renewed {age} s ago")));
     }
-    let text = format!("{holder} leads, but has not said so for {age} s: it has probably ended");
+    let text = format!("{holder} holds the lease, but has not renewed it for {age} s: it has probably exited");
     Some(Finding::amber(text).fix(format!(
         "{} -n {} get pods    # is the agent running?",
         facts.kubectl(),
@@ -212,17 +214,17 @@ mod tests {
     use super::*;
     use crate::doctor::facts::Endpoint;
 
-    fn facts(slice: Seen<ApiExportEndpointSlice>, export: Seen<ApiExport>) -> Facts {
+    fn facts(slice: Lookup<ApiExportEndpointSlice>, export: Lookup<ApiExport>) -> Facts {
         let mut facts = Facts { slice, export, export_url: "https://h/clusters/root:p".to_owned(), ..Facts::default() };
         facts.asked.slice = "s".to_owned();
         facts.asked.agent_name = "me".to_owned();
         facts
     }
 
-    fn good_slice() -> Seen<ApiExportEndpointSlice> {
+    fn good_slice() -> Lookup<ApiExportEndpointSlice> {
         let mut slice = ApiExportEndpointSlice::new("s");
         slice.spec.export.name = "e".to_owned();
-        Seen::There(slice)
+        Lookup::There(slice)
     }
 
     fn kept_by(name: &str) -> ApiExport {
@@ -233,33 +235,33 @@ mod tests {
 
     #[test]
     fn a_slice_is_there_or_the_fix_names_what_is() {
-        let missing = facts(Seen::Missing, Seen::NotAsked);
+        let missing = facts(Lookup::Missing, Lookup::NotAsked);
         assert!(slice(&missing)[0].fix.contains(&"  name: s".to_owned()));
         let other = Facts { slices: vec!["t".to_owned()], ..missing };
         assert!(slice(&other)[0].fix[0].starts_with("--apiexportendpointslice-ref t"));
-        assert_eq!(slice(&facts(good_slice(), Seen::NotAsked))[0].severity, Green);
-        assert_eq!(slice(&facts(Seen::There(ApiExportEndpointSlice::default()), Seen::NotAsked))[0].severity, Red);
+        assert_eq!(slice(&facts(good_slice(), Lookup::NotAsked))[0].severity, Green);
+        assert_eq!(slice(&facts(Lookup::There(ApiExportEndpointSlice::default()), Lookup::NotAsked))[0].severity, Red);
         assert_eq!(slice(&Facts::default()), []);
     }
 
     #[test]
     fn an_export_is_there_and_content() {
-        assert_eq!(export(&facts(good_slice(), Seen::Missing))[0].severity, Red);
+        assert_eq!(export(&facts(good_slice(), Lookup::Missing))[0].severity, Red);
         let mut bad = ApiExport::new("e");
         bad.status.conditions =
             vec![Condition::fails("IdentityValid", Severity::Error, "", "no"), Condition::holds("A")];
-        let found = export(&facts(good_slice(), Seen::There(bad)));
+        let found = export(&facts(good_slice(), Lookup::There(bad)));
         assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Green, Amber]);
-        assert!(found[1].text.contains("IdentityValid is not so: no"));
+        assert!(found[1].text.contains("IdentityValid False: no"));
     }
 
     #[test]
     fn endpoints_answer_or_wait_for_the_first_consumer() {
-        let mut facts = facts(good_slice(), Seen::NotAsked);
+        let mut facts = facts(good_slice(), Lookup::NotAsked);
         let none = endpoints(&facts);
         assert_eq!(none[0].severity, Amber);
         assert!(none[0].fix.contains(&"      path: root:p".to_owned()), "{none:?}");
-        facts.endpoints = [Answer::Works, Answer::Fails(Trouble::Name, "unknown".to_owned())]
+        facts.endpoints = [ServerAnswer::Works, ServerAnswer::Fails(FailureKind::Name, "unknown".to_owned())]
             .map(|answer| Endpoint { url: "https://shard:1/x".to_owned(), answer })
             .to_vec();
         let found = endpoints(&facts);
@@ -269,13 +271,13 @@ mod tests {
 
     #[test]
     fn another_agent_on_the_export_is_told() {
-        assert_eq!(others(&facts(good_slice(), Seen::There(kept_by("me"))))[0].severity, Green);
-        let found = others(&facts(good_slice(), Seen::There(kept_by("you"))));
+        assert_eq!(others(&facts(good_slice(), Lookup::There(kept_by("me"))))[0].severity, Green);
+        let found = others(&facts(good_slice(), Lookup::There(kept_by("you"))));
         assert_eq!(found[0].severity, Amber);
         assert!(found[0].fix[0].starts_with("--agent-name you"));
         let mut export = kept_by("me");
         export.spec.latest_resource_schemas = vec!["v1.a.b".to_owned()];
-        let mut facts = facts(good_slice(), Seen::There(export));
+        let mut facts = facts(good_slice(), Lookup::There(export));
         let mut schema = ApiResourceSchema::new("v1.a.b");
         schema.metadata.set_label(AGENT_NAME, "you");
         facts.schemas = vec![schema];
@@ -288,7 +290,7 @@ mod tests {
         let found = |entries: Value, owner: &str| {
             let mut export = kept_by(owner);
             export.metadata.annotate(KEEPER, entries.to_string());
-            let mut facts = facts(good_slice(), Seen::There(export));
+            let mut facts = facts(good_slice(), Lookup::There(export));
             facts.now = 1_000_000_000;
             facts.published = Some(Ok(vec![crate::doctor::facts::Published {
                 name: "buckets".to_owned(),
@@ -304,13 +306,13 @@ mod tests {
         };
         let mine = found(json!([entry("me", 30, "buckets.x")]), "me");
         assert_eq!((mine.len(), mine[1].0), (2, Green));
-        assert!(mine[1].1.ends_with("keeps buckets.x; it said so 10 s ago"), "{mine:?}");
+        assert!(mine[1].1.ends_with("keeps buckets.x; renewed 10 s ago"), "{mine:?}");
         let rival = found(json!([entry("you", 30, "buckets.x")]), "you");
         assert_eq!((rival.len(), rival[0].0), (1, Red));
         assert!(rival[0].1.starts_with("agent you at host keeps buckets.x"), "{rival:?}");
         let shared = found(json!([entry("me", 30, "buckets.x"), entry("you", 30, "queues.x")]), "you");
         assert_eq!(shared.iter().map(|it| it.0).collect::<Vec<_>>(), [Green, Green], "{shared:?}");
-        // One that is silent is not believed in.
+        // An agent that does not renew its entry does not count.
         let silent = json!([{ "agent": "you", "renewed": "2001-09-09T01:30:00Z", "keeps": ["buckets.x"] }]);
         assert_eq!(found(silent, "me").len(), 1);
     }
@@ -320,8 +322,8 @@ mod tests {
         let lease_of = |holder: &str, renewed: &str| {
             let lease =
                 json!({ "spec": { "holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15 } });
-            let mut facts = facts(good_slice(), Seen::There(ApiExport::default()));
-            facts.lease = Seen::There(lease);
+            let mut facts = facts(good_slice(), Lookup::There(ApiExport::default()));
+            facts.lease = Lookup::There(lease);
             facts.now = 1_000_000_000;
             super::lease(&facts).unwrap().severity
         };

@@ -10,7 +10,7 @@ use crate::doctor::facts::{Facts, Published};
 /// A consumer's object: workspace, namespace, name.
 type Sample = (&'static str, &'static str, &'static str);
 
-/// Objects that must have different copies, and how to call the case.
+/// Objects that must have different copies, and a description of each case.
 const CASES: [(Sample, Sample, &str); 4] = [
     (("c1", "n1", "a"), ("c2", "n1", "a"), "of the same name in two workspaces"),
     (("c1", "n1", "a"), ("c1", "n2", "a"), "of the same name in two namespaces"),
@@ -37,7 +37,7 @@ pub(super) fn naming(facts: &Facts) -> Vec<Finding> {
                 && a == b
             {
                 let text = format!(
-                    "{} and {} publish the same kind and name copies alike: {}",
+                    "{} and {} publish the same kind and give copies the same name: {}",
                     one.name,
                     other.name,
                     shown(&a)
@@ -73,14 +73,14 @@ fn of_one(one: &Published, rules: &Naming) -> Option<Finding> {
     let cases = CASES.iter().filter(|(a, b, _)| namespaced || a.1 == b.1);
     let mut collisions = cases.filter_map(|(a, b, what)| {
         let (a, b) = (place(one, rules, *a)?, place(one, rules, *b)?);
-        (a == b).then(|| format!("{what} get one and the same copy, {}", shown(&a)))
+        (a == b).then(|| format!("{what} get the same copy, {}", shown(&a)))
     });
     let collision = collisions.next()?;
     let text = format!("{}: objects {collision}; the second one is refused", one.name);
     Some(Finding::amber(text).fix(FIX))
 }
 
-/// Where the copy of an object goes; nothing if the rules look at more than a sample has.
+/// Where the copy of an object goes; `None` if the rules use fields that the sample lacks.
 fn place(one: &Published, rules: &Naming, (cluster, namespace, name): Sample) -> Option<(Option<String>, String)> {
     let namespace = if remote_namespaced(one)? { namespace } else { "" };
     let mut metadata = json!({ "name": name });

@@ -5,26 +5,26 @@ use serde::Deserialize;
 
 use super::Finding;
 use super::export::unmet;
-use crate::doctor::facts::{Facts, Published, Seen};
+use crate::doctor::facts::{Facts, Lookup, Published};
 
 pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     let kubectl = facts.kubectl();
     match &facts.crd {
-        Seen::NotAsked => {}
-        Seen::Missing => found.push(
+        Lookup::NotAsked => {}
+        Lookup::Missing => found.push(
             Finding::red("the CRD of PublishedResources is not installed")
                 .fix(format!("carrick init --agent-crd | {kubectl} apply -f -")),
         ),
-        Seen::Unreadable(_, problem) => {
+        Lookup::Unreadable(_, problem) => {
             found.push(Finding::red(format!("the CRD of PublishedResources cannot be read: {problem}")));
         }
-        Seen::There(crd) => {
+        Lookup::There(crd) => {
             let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions";
             found.push(match crd.pointer(schema) {
                 Some(_) => Finding::green("the CRD of PublishedResources is installed"),
                 None => {
-                    Finding::amber("the CRD of PublishedResources is that of the original agent: it has no conditions")
+                    Finding::amber("the CRD of PublishedResources is the reference agent's, which has no conditions")
                         .fix(format!("carrick init --agent-crd | {kubectl} apply -f -"))
                 }
             });
@@ -32,15 +32,15 @@ pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
     }
     let namespace = &facts.asked.namespace;
     match &facts.namespace {
-        Seen::NotAsked => {}
-        Seen::Missing => found.push(
+        Lookup::NotAsked => {}
+        Lookup::Missing => found.push(
             Finding::red(format!("the agent's namespace {namespace} does not exist"))
                 .fix(format!("{kubectl} create namespace {namespace}")),
         ),
-        Seen::Unreadable(_, problem) => {
+        Lookup::Unreadable(_, problem) => {
             found.push(Finding::amber(format!("the agent's namespace {namespace} cannot be read: {problem}")));
         }
-        Seen::There(_) => found.push(Finding::green(format!("the agent's namespace {namespace} exists"))),
+        Lookup::There(_) => found.push(Finding::green(format!("the agent's namespace {namespace} exists"))),
     }
     found
 }
@@ -50,8 +50,8 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
     match &facts.published {
         None => Vec::new(),
         Some(Err(problem)) => vec![
-            Finding::red(format!("what is published cannot be read: {problem}"))
-                .fix("grant the rights on the service cluster that are missing above"),
+            Finding::red(format!("PublishedResources cannot be read: {problem}"))
+                .fix("grant the rights on the service cluster that are listed as missing above"),
         ],
         Some(Ok(none)) if none.is_empty() => vec![
             Finding::amber("nothing is published: there is no PublishedResource, or the selector matches none")
@@ -64,14 +64,14 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
     }
 }
 
-/// What the agent has said about a PublishedResource.
+/// The conditions that the agent has set on a PublishedResource.
 fn conditions(one: &Published) -> Vec<Condition> {
     Vec::deserialize(&one.object["status"]["conditions"]).unwrap_or_default()
 }
 
-/// Rules that are valid, and name what cannot be there.
+/// Valid rules that refer to something that cannot exist.
 fn doubts(one: &Published, kubectl: &str) -> impl Iterator<Item = Finding> {
-    // An agent that runs has told it already.
+    // A running agent has reported it already.
     let told = unmet(&conditions(one)).any(|(condition, _)| condition == "RulesPlausible");
     one.doubts.iter().filter(move |_| !told).map(move |doubt| {
         Finding::amber(format!("{}: {doubt}", one.name)).fix(format!("{kubectl} edit publishedresource {}", one.name))
@@ -86,16 +86,16 @@ fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
     let Some(schema) = &one.schema else {
         return Finding::red(format!("{name} cannot be read")).fix(format!("{kubectl} edit publishedresource {name}"));
     };
-    let look = || format!("carrick explain {name} …    # with the flags of the agent: what it would do");
+    let look = || format!("carrick explain {name} …    # with the agent's flags: shows what it would do");
     let listed = facts.export.object().map(|export| export.spec.latest_resource_schemas.contains(schema));
     if listed == Some(false) {
         let exists = facts.schemas.iter().any(|made| made.metadata.name == *schema);
-        let made = if exists { "made but not exported" } else { "not made" };
+        let made = if exists { "created but not exported" } else { "not created" };
         let text = format!("{name}: schema {schema} is {made} yet; is the agent running?");
         return Finding::amber(text).fix(look());
     }
     if let Some((condition, message)) = unmet(&conditions(one)).next() {
-        return Finding::amber(format!("{name}: {condition} is not so: {message}")).fix(look());
+        return Finding::amber(format!("{name}: {condition} is False: {message}")).fix(look());
     }
     Finding::green(format!("{name} is published as {schema}"))
 }
@@ -111,14 +111,14 @@ mod tests {
     #[test]
     fn what_is_not_installed_is_told_with_the_command_that_does() {
         assert_eq!(installation(&Facts::default()), []);
-        let mut facts = Facts { crd: Seen::Missing, namespace: Seen::Missing, ..Facts::default() };
+        let mut facts = Facts { crd: Lookup::Missing, namespace: Lookup::Missing, ..Facts::default() };
         facts.asked.namespace = "own".to_owned();
         let found = installation(&facts);
         assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Red, Red]);
         assert_eq!(found[1].fix, ["kubectl create namespace own"]);
-        facts.crd = Seen::There(carrick_syncagent::api::crd());
+        facts.crd = Lookup::There(carrick_syncagent::api::crd());
         assert_eq!(installation(&facts)[0].severity, Green);
-        facts.crd = Seen::There(json!({}));
+        facts.crd = Lookup::There(json!({}));
         assert_eq!(installation(&facts)[0].severity, Amber);
     }
 
@@ -137,13 +137,13 @@ mod tests {
         let exported = |listed: &[&str]| {
             let mut export = ApiExport::new("e");
             export.spec.latest_resource_schemas = listed.iter().map(|name| (*name).to_owned()).collect();
-            Seen::There(export)
+            Lookup::There(export)
         };
         let unhappy = json!({ "status": { "conditions": [{ "type": "ObjectsSynced", "status": "False", "message": "one fails" }] } });
         let cases = [
             (one(None, Value::Null), exported(&[schema]), Green, "published as v1"),
-            (one(None, Value::Null), exported(&[]), Amber, "not made yet"),
-            (one(None, Value::Null), Seen::NotAsked, Green, "published as"),
+            (one(None, Value::Null), exported(&[]), Amber, "not created yet"),
+            (one(None, Value::Null), Lookup::NotAsked, Green, "published as"),
             (one(None, unhappy), exported(&[schema]), Amber, "one fails"),
             (one(Some("no such kind"), Value::Null), exported(&[]), Red, "no such kind"),
         ];

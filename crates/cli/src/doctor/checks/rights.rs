@@ -1,18 +1,18 @@
 //! What the agent may do, verb by verb.
 
 use super::{Finding, Severity};
-use crate::doctor::facts::{Facts, Right};
-use crate::doctor::needs::Place;
+use crate::doctor::facts::{CheckedRight, Facts};
+use crate::doctor::needs::RightScope;
 
 pub(super) fn service(facts: &Facts) -> Vec<Finding> {
-    judge(facts, &[Place::Service])
+    judge(facts, &[RightScope::Service])
 }
 
 pub(super) fn kcp(facts: &Facts) -> Vec<Finding> {
-    judge(facts, &[Place::Slice, Place::Export])
+    judge(facts, &[RightScope::Slice, RightScope::Export])
 }
 
-fn judge(facts: &Facts, places: &[Place]) -> Vec<Finding> {
+fn judge(facts: &Facts, places: &[RightScope]) -> Vec<Finding> {
     let rights: Vec<_> = facts.rights.iter().filter(|right| places.contains(&right.need.place)).collect();
     let (mut granted, mut found) = (0, Vec::new());
     for right in &rights {
@@ -20,7 +20,7 @@ fn judge(facts: &Facts, places: &[Place]) -> Vec<Finding> {
             Ok(denied) if denied.is_empty() => granted += right.need.verbs.len(),
             Ok(denied) => found.push(missing(facts, right, denied)),
             Err(problem) => {
-                found.push(Finding::amber(format!("rights on {} are not known: {problem}", right.need.shown())));
+                found.push(Finding::amber(format!("cannot find out the rights on {}: {problem}", right.need.shown())));
             }
         }
     }
@@ -31,12 +31,12 @@ fn judge(facts: &Facts, places: &[Place]) -> Vec<Finding> {
     found
 }
 
-fn missing(facts: &Facts, right: &Right, denied: &[&str]) -> Finding {
+fn missing(facts: &Facts, right: &CheckedRight, denied: &[&str]) -> Finding {
     let need = &right.need;
     let (kubectl, user) = match need.place {
-        Place::Service => (facts.kubectl(), &facts.service.user),
-        Place::Slice => (facts.kcp_kubectl(&facts.kcp.url), &facts.kcp.user),
-        Place::Export => (facts.kcp_kubectl(&facts.export_url), &facts.kcp.user),
+        RightScope::Service => (facts.kubectl(), &facts.service.user),
+        RightScope::Slice => (facts.kcp_kubectl(&facts.kcp.url), &facts.kcp.user),
+        RightScope::Export => (facts.kcp_kubectl(&facts.export_url), &facts.kcp.user),
     };
     let user = if user.is_empty() { "<the agent's user>" } else { user };
     let on = need.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
@@ -50,7 +50,7 @@ fn missing(facts: &Facts, right: &Right, denied: &[&str]) -> Finding {
         Some(namespace) => ("role", "rolebinding", format!(" -n {namespace}")),
         None => ("clusterrole", "clusterrolebinding", String::new()),
     };
-    // All verbs of the need, not only the missing ones: the role then says by itself what it is for.
+    // All verbs that are needed, not only the missing ones, so that the role is complete on its own.
     let verbs = need.verbs.join(",");
     Finding { severity, text, fix: Vec::new() }
         .fix("# as an administrator:")
@@ -62,16 +62,19 @@ fn missing(facts: &Facts, right: &Right, denied: &[&str]) -> Finding {
 mod tests {
     use super::super::Severity::{Amber, Green, Red};
     use super::*;
-    use crate::doctor::facts::Asked;
+    use crate::doctor::facts::AgentArguments;
     use crate::doctor::needs;
 
     fn facts(denied: impl Fn(&str) -> Result<Vec<&'static str>, String>) -> Facts {
         let mut facts = Facts { export_url: "https://h/clusters/root:p".to_owned(), ..Facts::default() };
-        facts.asked =
-            Asked { namespace: "own".to_owned(), kcp_kubeconfig: "kcp.kubeconfig".to_owned(), ..Asked::default() };
+        facts.asked = AgentArguments {
+            namespace: "own".to_owned(),
+            kcp_kubeconfig: "kcp.kubeconfig".to_owned(),
+            ..AgentArguments::default()
+        };
         facts.service.user = "agent".to_owned();
         let all = needs::on_the_service_cluster(&facts.asked, &[]).into_iter().chain(needs::in_kcp("s", "e"));
-        facts.rights = all.map(|need| Right { denied: denied(&need.resource), need }).collect();
+        facts.rights = all.map(|need| CheckedRight { denied: denied(&need.resource), need }).collect();
         facts
     }
 
@@ -89,7 +92,7 @@ mod tests {
         let facts = facts(|resource| Ok(if resource == "namespaces" { vec!["create"] } else { Vec::new() }));
         let found = service(&facts);
         assert_eq!(found[1].severity, Red);
-        assert_eq!(found[1].text, "agent may not create namespaces; needed to make namespaces for copies");
+        assert_eq!(found[1].text, "agent may not create namespaces; needed to create namespaces for copies");
         assert_eq!(
             found[1].fix[1..],
             [

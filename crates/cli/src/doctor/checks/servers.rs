@@ -1,11 +1,11 @@
 //! Kubeconfigs, the servers they lead to, and their clocks.
 
 use super::Finding;
-use crate::doctor::facts::{Access, Answer, Facts, Trouble};
+use crate::doctor::facts::{Access, Facts, FailureKind, ServerAnswer};
 
-/// More than this is worth a word, in seconds.
+/// A larger clock difference is reported, in seconds.
 const SKEW: i64 = 10;
-/// With more than this, fresh certificates and tokens are refused.
+/// With a larger clock difference, fresh certificates and tokens are refused, in seconds.
 const GREAT_SKEW: i64 = 120;
 
 pub(super) fn service(facts: &Facts) -> Vec<Finding> {
@@ -15,7 +15,7 @@ pub(super) fn service(facts: &Facts) -> Vec<Finding> {
 pub(super) fn kcp(facts: &Facts) -> Vec<Finding> {
     let kcp = &facts.kcp;
     if kcp.unusable.is_none() && carrick_kcp::url::workspace(&kcp.url).is_err() {
-        let text = format!("{} leads to {}, which is no workspace", shown(kcp), kcp.url);
+        let text = format!("{} leads to {}, which is not a workspace", shown(kcp), kcp.url);
         let fix = format!(
             "kubectl --kubeconfig {} config set-cluster <cluster> --server {}/clusters/<workspace of the slice>",
             kcp.origin,
@@ -35,39 +35,43 @@ fn shown(access: &Access) -> String {
 
 fn access(access: &Access, flag: &str) -> Finding {
     if let Some(problem) = &access.unusable {
-        return Finding::red(problem.clone()).fix(format!("name a kubeconfig that works with {flag}"));
+        return Finding::red(problem.clone()).fix(format!("pass a kubeconfig that works with {flag}"));
     }
     let (url, host) = (&access.url, host(&access.url));
     match &access.answer {
-        Answer::NotAsked => Finding::amber(format!("{} leads to {url}, which was not asked", shown(access))),
-        Answer::Works if access.user.is_empty() => Finding::green(format!("{} leads to {url}", shown(access))),
-        Answer::Works => Finding::green(format!("{} leads to {url} as {}", shown(access), access.user)),
-        Answer::Fails(trouble, problem) => {
-            let text = format!("{} leads to {url}, which does not answer well: {problem}", shown(access));
+        ServerAnswer::NotAsked => Finding::amber(format!("{} leads to {url}, which was not checked", shown(access))),
+        ServerAnswer::Works if access.user.is_empty() => Finding::green(format!("{} leads to {url}", shown(access))),
+        ServerAnswer::Works => Finding::green(format!("{} leads to {url} as {}", shown(access), access.user)),
+        ServerAnswer::Fails(trouble, problem) => {
+            let text = format!("{} leads to {url}, which cannot be used: {problem}", shown(access));
             Finding::red(text).fix(way_out(*trouble, &host))
         }
     }
 }
 
-/// What to try when a server does not answer well.
-pub(super) fn way_out(trouble: Trouble, host: &str) -> String {
+/// What to try when a server cannot be used.
+pub(super) fn way_out(trouble: FailureKind, host: &str) -> String {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     match trouble {
-        Trouble::Name => format!("getent hosts {name}    # must print an address; else correct the name or the DNS"),
-        Trouble::Connection => {
+        FailureKind::Name => {
+            format!("getent hosts {name}    # must print an address; otherwise correct the name or the DNS")
+        }
+        FailureKind::Connection => {
             format!(
-                "curl -k https://{host}/version    # must answer; else start the server, open the firewall, or correct the address"
+                "curl -k https://{host}/version    # must answer; otherwise start the server, open the firewall, or correct the address"
             )
         }
-        Trouble::Certificate => format!(
+        FailureKind::Certificate => format!(
             "openssl s_client -connect {host} -showcerts </dev/null    # its issuer must be in certificate-authority-data of the kubeconfig"
         ),
-        Trouble::Credentials => "renew the token or the client certificate in the kubeconfig".to_owned(),
-        Trouble::Rights => {
+        FailureKind::Credentials => "renew the token or the client certificate in the kubeconfig".to_owned(),
+        FailureKind::Rights => {
             "let the user of the kubeconfig into the workspace: verb access on nonResourceURLs [/], or check its path"
                 .to_owned()
         }
-        Trouble::Other => format!("curl -k https://{host}/readyz?verbose    # what does the server say about itself?"),
+        FailureKind::Other => {
+            format!("curl -k https://{host}/readyz?verbose    # shows the server's own view of its health")
+        }
     }
 }
 
@@ -84,10 +88,10 @@ pub(super) fn clocks(facts: &Facts) -> Vec<Finding> {
 
 fn clock(name: &str, ahead: i64) -> Finding {
     let direction = if ahead > 0 { "ahead of" } else { "behind" };
-    let text = format!("the clock of {name} is {} s {direction} the one here", ahead.abs());
+    let text = format!("the clock of {name} is {} s {direction} the local one", ahead.abs());
     let fix = "timedatectl status    # on both machines: NTP must be active";
     match ahead.abs() {
-        0..=SKEW => Finding::green(format!("the clock of {name} agrees with the one here")),
+        0..=SKEW => Finding::green(format!("the clock of {name} agrees with the local one")),
         11..=GREAT_SKEW => Finding::amber(text).fix(fix),
         _ => Finding::red(format!("{text}: fresh certificates and tokens are refused")).fix(fix),
     }
@@ -98,7 +102,7 @@ mod tests {
     use super::super::Severity::{Amber, Green, Red};
     use super::*;
 
-    fn access(url: &str, answer: Answer) -> Access {
+    fn access(url: &str, answer: ServerAnswer) -> Access {
         Access { origin: "f".to_owned(), context: "c".to_owned(), url: url.to_owned(), answer, ..Access::default() }
     }
 
@@ -106,20 +110,20 @@ mod tests {
     fn every_way_a_server_can_fail_has_a_way_out() {
         let url = "https://h:1/clusters/root:a";
         let cases = [
-            (Trouble::Name, "getent hosts h "),
-            (Trouble::Connection, "curl -k https://h:1/version"),
-            (Trouble::Certificate, "openssl s_client -connect h:1"),
-            (Trouble::Credentials, "renew the token"),
-            (Trouble::Rights, "verb access"),
-            (Trouble::Other, "readyz"),
+            (FailureKind::Name, "getent hosts h "),
+            (FailureKind::Connection, "curl -k https://h:1/version"),
+            (FailureKind::Certificate, "openssl s_client -connect h:1"),
+            (FailureKind::Credentials, "renew the token"),
+            (FailureKind::Rights, "verb access"),
+            (FailureKind::Other, "readyz"),
         ];
         for (trouble, wanted) in cases {
-            let kcp = access(url, Answer::Fails(trouble, "it says no".to_owned()));
+            let kcp = access(url, ServerAnswer::Fails(trouble, "it says no".to_owned()));
             let [found] = &kcp_of(kcp)[..] else { panic!("not one finding") };
             assert_eq!(found.severity, Red);
             assert!(found.text.contains("it says no") && found.fix[0].contains(wanted), "{found:?}");
         }
-        let [found] = &kcp_of(access(url, Answer::Works))[..] else { panic!("not one finding") };
+        let [found] = &kcp_of(access(url, ServerAnswer::Works))[..] else { panic!("not one finding") };
         assert_eq!((found.severity, found.fix.len()), (Green, 0));
     }
 
@@ -129,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_kcp_kubeconfig_must_lead_to_a_workspace() {
-        let [found] = &kcp_of(access("https://h:1", Answer::Works))[..] else { panic!("not one finding") };
+        let [found] = &kcp_of(access("https://h:1", ServerAnswer::Works))[..] else { panic!("not one finding") };
         assert_eq!(found.severity, Red);
         assert!(found.fix[0].contains("--server https://h:1/clusters/"), "{found:?}");
     }

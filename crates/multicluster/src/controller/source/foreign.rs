@@ -12,12 +12,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{Source, attach, related};
-use crate::controller::inlet::Inlet;
+use crate::controller::intake::Intake;
+use crate::deadline::after;
 use crate::event::FleetEvent;
-use crate::fleet::{Fleet, News};
+use crate::fleet::{ControllerEvent, Fleet};
 use crate::guard::{Callback, Panicked, caught};
 use crate::informer::{Informer, Route, WatchState};
-use crate::moment::after;
 use crate::name::{ClusterName, EndpointId};
 use crate::priority::Priority;
 use crate::queue::Reason;
@@ -28,7 +28,7 @@ type Map<O> = Box<dyn Fn(&ClusterName, &O) -> Vec<Key> + Send + Sync>;
 
 /// A kind of another fleet.
 pub(crate) struct Foreign<O: 'static> {
-    inlet: Arc<Inlet>,
+    intake: Arc<Intake>,
     fleet: Fleet,
     informer: Informer<O>,
     map: Map<O>,
@@ -45,9 +45,9 @@ struct Ledger {
 }
 
 impl<O: Send + Sync + 'static> Foreign<O> {
-    pub(crate) fn attach(inlet: Arc<Inlet>, fleet: Fleet, informer: Informer<O>, map: Map<O>) -> Arc<dyn Source> {
+    pub(crate) fn attach(intake: Arc<Intake>, fleet: Fleet, informer: Informer<O>, map: Map<O>) -> Arc<dyn Source> {
         let (ledger, listed) = (Mutex::default(), Arc::default());
-        let source = Arc::new(Self { inlet, fleet, informer, map, ledger, listed });
+        let source = Arc::new(Self { intake, fleet, informer, map, ledger, listed });
         attach(&source.informer, &source);
         // Others may have been watching already.
         for (key, _) in source.informer.store().list_all() {
@@ -60,10 +60,10 @@ impl<O: Send + Sync + 'static> Foreign<O> {
         source
     }
 
-    /// Whom an object concerns, if that can be had.
+    /// What an object concerns; `None` if the function panics.
     fn map(&self, key: &Key, object: &O) -> Option<Vec<Key>> {
         let concerned = caught(|| (self.map)(&key.cluster, object));
-        concerned.map_err(|message| self.inlet.tell_panic(Callback::Mapper, key, message)).ok()
+        concerned.map_err(|message| self.intake.notify_panic(Callback::Mapper, key, message)).ok()
     }
 }
 
@@ -96,7 +96,7 @@ impl<O: Send + Sync + 'static> Source for Foreign<O> {
     fn replay(&self, cluster: &ClusterName) {
         let concerned = self.ledger.lock().of(cluster);
         for key in concerned {
-            self.inlet.push(key, Priority::Low, Reason::Engaged);
+            self.intake.push(key, Priority::Low, Reason::Engaged);
         }
     }
 
@@ -110,14 +110,14 @@ impl<O: Send + Sync + 'static> Source for Foreign<O> {
             let (mut fleet_news, mut watch_news) = (fleet.changes(), informer.health_changes());
             let mut at_last = None;
             loop {
-                let news = listed.notified();
+                let changed = listed.notified();
                 at_last = match known(&fleet, &informer) {
                     Known::Everything => return,
                     Known::WhatLives => at_last.or_else(|| Some(after(Instant::now(), patience))),
                     Known::TooLittle => None,
                 };
                 tokio::select! {
-                    () = news => {}
+                    () = changed => {}
                     changed = fleet_news.changed() => if changed.is_err() { return },
                     changed = watch_news.changed() => if changed.is_err() { return },
                     () = tokio::time::sleep_until(at_last.unwrap_or_else(Instant::now)), if at_last.is_some() => return,
@@ -128,11 +128,11 @@ impl<O: Send + Sync + 'static> Source for Foreign<O> {
     }
 
     fn troubles(&self) -> Option<BoxFuture<'static, ()>> {
-        let (mut events, inlet) = (self.fleet.subscribe(), self.inlet.clone());
+        let (mut events, intake) = (self.fleet.subscribe(), self.intake.clone());
         let follow = async move {
             while let Some(event) = events.next().await {
                 if let FleetEvent::Failing { source, error } = event {
-                    inlet.tell(News::ProviderFails { what: source, error });
+                    intake.notify(ControllerEvent::ProviderFails { what: source, error });
                 }
             }
         };
@@ -144,7 +144,7 @@ impl<O: Send + Sync + 'static> Route<O> for Foreign<O> {
     fn update(&self, update: &Update<O>) {
         let mut ledger = self.ledger.lock();
         let now = match &update.change {
-            // If that cannot be had, it still concerns what it did before.
+            // If that is not known, it still concerns what it did before.
             Change::Added(object) | Change::Changed { new: object, .. } => {
                 self.map(&update.key, object).unwrap_or_else(|| ledger.concerned(&update.key))
             }
@@ -155,7 +155,7 @@ impl<O: Send + Sync + 'static> Route<O> for Foreign<O> {
         drop(ledger);
         let (priority, reason) = related(update.priority);
         for key in concerned {
-            self.inlet.push(key, priority, reason);
+            self.intake.push(key, priority, reason);
         }
     }
 
@@ -164,15 +164,15 @@ impl<O: Send + Sync + 'static> Route<O> for Foreign<O> {
     }
 
     fn undecodable(&self, object: &Undecodable) {
-        self.inlet.tell(News::Undecodable(object.clone()));
+        self.intake.notify(ControllerEvent::Undecodable(object.clone()));
     }
 
     fn panicked(&self, panic: &Panicked) {
-        self.inlet.tell(News::Panicked(panic.clone()));
+        self.intake.notify(ControllerEvent::Panicked(panic.clone()));
     }
 
     fn failing(&self, resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>) {
-        self.inlet.tell(News::watch_fails(resource, endpoint, error));
+        self.intake.notify(ControllerEvent::watch_fails(resource, endpoint, error));
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) enum Scope {
     Namespaced,
     /// They belong to the whole cluster.
     ClusterWide,
-    /// The type does not tell.
+    /// The type does not say.
     Unknown,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Owners<K> {
     pub(crate) scope: Scope,
     /// Every owner counts, not just the one that controls the object.
     pub(crate) every: bool,
-    /// Where owners are, to tell the scope by.
+    /// Where owners are, to find out their scope.
     pub(crate) store: FleetStore<K>,
 }
 

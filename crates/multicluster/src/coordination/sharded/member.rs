@@ -7,7 +7,7 @@ use carrick_client::{Error, Object};
 use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
-use super::view::{Dead, Living, Step, Time, Timing, View};
+use super::view::{Dead, LeaseStep, Living, Time, Timing, View};
 use crate::coordination::lease::{self, Leases};
 
 pub(super) const GROUP: &str = "carrick-multicluster/group";
@@ -70,7 +70,7 @@ impl Done {
         }
     }
 
-    pub(super) fn tell(self, view: &mut View, me: &Arc<str>, now: Time) {
+    pub(super) fn report(self, view: &mut View, me: &Arc<str>, now: Time) {
         match self {
             Self::Renewed { begun, version, living } => {
                 view.on_process(me, version, Some(living), now);
@@ -136,14 +136,14 @@ impl Seen {
         Self::of(&object.value())
     }
 
-    pub(super) fn tell(&self, view: &mut View, now: Time) {
+    pub(super) fn report(&self, view: &mut View, now: Time) {
         match &self.what {
             What::Process(id, living) => view.on_process(id, self.version, Some(*living), now),
             What::Slot(slot, holder) => view.on_slot(*slot, self.version, Some(holder), now),
         }
     }
 
-    pub(super) fn tell_gone(&self, view: &mut View, now: Time) {
+    pub(super) fn report_gone(&self, view: &mut View, now: Time) {
         match &self.what {
             What::Process(id, _) => view.on_process(id, self.version, None, now),
             What::Slot(slot, _) => view.on_slot(*slot, self.version, None, now),
@@ -178,14 +178,14 @@ impl Member {
     }
 
     /// Takes a step, within the time in which it makes sense.
-    pub(super) async fn act(&self, step: Step, life: u64, begun: Time) -> Done {
+    pub(super) async fn act(&self, step: LeaseStep, life: u64, begun: Time) -> Done {
         let limit = self.timing().deadline / 2;
         let failed = match &step {
-            Step::Take { slot, .. } | Step::Release { slot, .. } => Some(*slot),
+            LeaseStep::Take { slot, .. } | LeaseStep::Release { slot, .. } => Some(*slot),
             _ => None,
         };
         let done = match step {
-            Step::Renew => {
+            LeaseStep::Renew => {
                 let lease = tokio::time::timeout(limit, self.renew()).await;
                 return match lease {
                     Ok(Ok(lease)) => Done::Renewed { begun, version: lease::version(&lease), living: self.living() },
@@ -193,13 +193,13 @@ impl Member {
                     Err(_) => Done::NotRenewed(None),
                 };
             }
-            Step::Take { slot, version, after } => self.take(slot, version, after, life).boxed(),
-            Step::Release { slot, version } => self.let_go(slot, version).boxed(),
-            Step::Forget { process, version } => {
+            LeaseStep::Take { slot, version, after } => self.take(slot, version, after, life).boxed(),
+            LeaseStep::Release { slot, version } => self.let_go(slot, version).boxed(),
+            LeaseStep::Forget { process, version } => {
                 let forget = async move { self.leases.delete(&self.process_lease(&process), Some(version)).await };
                 forget.map(|_| Ok(Done::Nothing)).boxed()
             }
-            Step::Publish { .. } => return Done::Nothing,
+            LeaseStep::Publish { .. } => return Done::Nothing,
         };
         match (tokio::time::timeout(limit, done).await, failed) {
             (Ok(Ok(done)), _) => done,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::slots;
-use super::view::{Dead, Living, Step, Time, Timing, View};
+use super::view::{Dead, LeaseStep, Living, Time, Timing, View};
 
 const TIMING: Timing =
     Timing { duration: Duration::from_secs(15), deadline: Duration::from_secs(10), interval: Duration::from_secs(3) };
@@ -148,7 +148,7 @@ impl World {
         world
     }
 
-    /// A new process; it is told at once what there is.
+    /// A new process; it learns at once what there is.
     fn process(&mut self, speed: u64) -> Process {
         self.born += 1;
         let id: Arc<str> = format!("p{}", self.born).into();
@@ -370,14 +370,16 @@ impl Process {
     fn decide(&mut self, now: Time) {
         for step in self.view.steps(now) {
             let write = match step {
-                Step::Publish { version, working } => {
+                LeaseStep::Publish { version, working } => {
                     self.publish(version, &working);
                     continue;
                 }
-                Step::Renew => Write::Renew,
-                Step::Take { slot, version, after } => Write::Take { slot, version, after, life: self.view.life() },
-                Step::Release { slot, version } => Write::Release { slot, version },
-                Step::Forget { process, version } => Write::Forget { process, version },
+                LeaseStep::Renew => Write::Renew,
+                LeaseStep::Take { slot, version, after } => {
+                    Write::Take { slot, version, after, life: self.view.life() }
+                }
+                LeaseStep::Release { slot, version } => Write::Release { slot, version },
+                LeaseStep::Forget { process, version } => Write::Forget { process, version },
             };
             self.requests.push_back(Request { write, begun: now, given_up: false });
         }

@@ -1,4 +1,4 @@
-//! What one process knows about the Leases, and what follows from it. No client, no clock: times are given.
+//! What one process knows about the Leases, and what follows from it. No client and no clock: times are handed in.
 //!
 //! Two kinds of Leases: that of a process says that it lives, and is renewed; that of a slot says who has it, and is written only when
 //! it changes hands. A process that could not renew its own Lease until the deadline has nothing any more; only later, when others have
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::slots;
 
-/// Time since any moment, the same for all calls.
+/// Time since the process started.
 pub(super) type Time = Duration;
 
 /// How long things take.
@@ -25,9 +25,9 @@ pub(super) struct Timing {
     pub(super) interval: Duration,
 }
 
-/// What to do next. Every step but [`Step::Publish`] ends with a call that tells how it went.
+/// What to do next. Every step but [`LeaseStep::Publish`] ends with a call that reports how it went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum LeaseStep {
     /// Work on these slots, and on no others, from now on.
     Publish { version: u64, working: Vec<bool> },
     /// Write the Lease of this process.
@@ -249,12 +249,12 @@ impl View {
     }
 
     /// What to do now.
-    pub(super) fn steps(&mut self, now: Time) -> Vec<Step> {
+    pub(super) fn steps(&mut self, now: Time) -> Vec<LeaseStep> {
         let mut steps = Vec::new();
         self.lapse(now);
         if self.renew_at.is_some_and(|at| at <= now) {
             self.renew_at = None;
-            steps.push(Step::Renew);
+            steps.push(LeaseStep::Renew);
         }
         if self.synced && self.lives(now) {
             let misfit = self.misfit(now).is_some();
@@ -266,12 +266,12 @@ impl View {
         if std::mem::take(&mut self.dirty) {
             self.version += 1;
             let working = self.slots.iter().map(|slot| slot.hold == Hold::Working).collect();
-            steps.insert(0, Step::Publish { version: self.version, working });
+            steps.insert(0, LeaseStep::Publish { version: self.version, working });
         }
         steps
     }
 
-    fn step_for(&mut self, slot: usize, misfit: bool, now: Time) -> Option<Step> {
+    fn step_for(&mut self, slot: usize, misfit: bool, now: Time) -> Option<LeaseStep> {
         let mine = self.owner(slot, now) == Some(&*self.me);
         let state = &self.slots[slot];
         if state.busy || now < state.not_before {
@@ -281,14 +281,14 @@ impl View {
         let (step, hold) = match (state.hold, mine) {
             (Hold::Working, false) => (None, Hold::Stopping(self.version + 1)),
             (Hold::Stopping(_) | Hold::Drained, true) => (None, Hold::Working),
-            (Hold::Drained, false) => (Some(Step::Release { slot, version: state.version? }), Hold::Drained),
-            (Hold::Not, false) if is_named => (Some(Step::Release { slot, version: state.version? }), Hold::Not),
+            (Hold::Drained, false) => (Some(LeaseStep::Release { slot, version: state.version? }), Hold::Drained),
+            (Hold::Not, false) if is_named => (Some(LeaseStep::Release { slot, version: state.version? }), Hold::Not),
             (Hold::Not, true) if !misfit => {
                 let after = match state.holder.clone().filter(|_| !is_named) {
                     None => None,
                     Some(holder) => Some(self.dead(holder, now)?),
                 };
-                (Some(Step::Take { slot, version: state.version, after }), Hold::Not)
+                (Some(LeaseStep::Take { slot, version: state.version, after }), Hold::Not)
             }
             (hold, _) => (None, hold),
         };
@@ -351,7 +351,7 @@ impl View {
     }
 
     /// Leases of the long dead that have nothing any more are deleted by the first of the living.
-    fn forget(&mut self, now: Time) -> Vec<Step> {
+    fn forget(&mut self, now: Time) -> Vec<LeaseStep> {
         let alive = |process: &Process| process.version.is_some() && Self::seems_alive(process, now);
         if self.processes.iter().find(|(_, process)| alive(process)).is_none_or(|(id, _)| *id != self.me) {
             return Vec::new();
@@ -363,7 +363,7 @@ impl View {
         let mut steps = Vec::new();
         for (process, version) in gone {
             self.processes.remove(&process);
-            steps.extend(version.map(|version| Step::Forget { process, version }));
+            steps.extend(version.map(|version| LeaseStep::Forget { process, version }));
         }
         steps
     }

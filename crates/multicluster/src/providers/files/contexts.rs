@@ -1,10 +1,12 @@
 //! The contexts of kubeconfig files, and how they change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kube::config::Kubeconfig;
+
+use crate::name::ClusterName;
 
 /// The kubeconfigs of all contexts of a file, each with that context as its current and only one.
 pub(super) type File = BTreeMap<String, Arc<str>>;
@@ -12,17 +14,17 @@ pub(super) type File = BTreeMap<String, Arc<str>>;
 /// All files, with their contexts or what is wrong with them.
 pub(super) type Found = BTreeMap<PathBuf, Result<File, String>>;
 
-/// What to tell.
+/// What has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ContextChange {
     /// A context appeared, or leads somewhere else now.
     Engage { path: PathBuf, context: String, kubeconfig: Arc<str> },
     /// A context is gone.
     Disengage { path: PathBuf, context: String },
     /// A file cannot be used.
-    Broken { path: PathBuf, problem: String },
+    Failing { path: PathBuf, problem: String },
     /// A file can be used again, or is gone.
-    Mended { path: PathBuf },
+    Recovered { path: PathBuf },
     /// All files of the start have been read.
     Synced,
 }
@@ -30,64 +32,80 @@ pub(super) enum Step {
 /// What was found last.
 #[derive(Default)]
 pub(super) struct Contexts {
-    files: BTreeMap<PathBuf, State>,
-    told_synced: bool,
+    files: BTreeMap<PathBuf, KnownFile>,
+    reported_synced: bool,
 }
 
+/// What is known of a file.
 #[derive(Default)]
-struct State {
-    file: File,
-    broken: Option<String>,
+struct KnownFile {
+    contexts: File,
+    /// Why it cannot be used.
+    problem: Option<String>,
 }
 
 impl Contexts {
-    /// Compares with what was found before.
-    pub(super) fn on_found(&mut self, found: Found) -> Vec<Step> {
-        let mut steps = Vec::new();
+    /// Compares with what was found before. Contexts go before others come: one that has moved to another file is not lost.
+    pub(super) fn on_found(&mut self, found: Found) -> Vec<ContextChange> {
         let gone: Vec<PathBuf> = self.files.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
+        let mut changes = Vec::new();
+        let mut engaged = Vec::new();
+        for (path, file) in gone.iter().map(|path| (path.clone(), Ok(File::new()))).chain(found) {
+            self.on_file(&path, file, &mut changes, &mut engaged);
+        }
         for path in gone {
-            steps.extend(self.on_file(&path, Ok(File::new())));
             self.files.remove(&path);
         }
-        for (path, file) in found {
-            steps.extend(self.on_file(&path, file));
+        changes.append(&mut engaged);
+        if !std::mem::replace(&mut self.reported_synced, true) {
+            changes.push(ContextChange::Synced);
         }
-        if !std::mem::replace(&mut self.told_synced, true) {
-            steps.push(Step::Synced);
-        }
-        steps
+        changes
     }
 
-    fn on_file(&mut self, path: &Path, found: Result<File, String>) -> Vec<Step> {
+    fn on_file(
+        &mut self,
+        path: &Path,
+        found: Result<File, String>,
+        changes: &mut Vec<ContextChange>,
+        engaged: &mut Vec<ContextChange>,
+    ) {
         let path = path.to_owned();
-        let state = self.files.entry(path.clone()).or_default();
+        let known = self.files.entry(path.clone()).or_default();
         let file = match found {
             Ok(file) => file,
             Err(problem) => {
                 // It may be half written: what it held before stays.
-                let known = state.broken.replace(problem.clone());
-                return if known.as_ref() == Some(&problem) {
-                    Vec::new()
-                } else {
-                    vec![Step::Broken { path, problem }]
-                };
+                let before = known.problem.replace(problem.clone());
+                if before.as_ref() != Some(&problem) {
+                    changes.push(ContextChange::Failing { path, problem });
+                }
+                return;
             }
         };
-        let mut steps = Vec::new();
-        if state.broken.take().is_some() {
-            steps.push(Step::Mended { path: path.clone() });
+        if known.problem.take().is_some() {
+            changes.push(ContextChange::Recovered { path: path.clone() });
         }
-        for context in state.file.keys().filter(|context| !file.contains_key(*context)) {
-            steps.push(Step::Disengage { path: path.clone(), context: context.clone() });
+        for context in known.contexts.keys().filter(|context| !file.contains_key(*context)) {
+            changes.push(ContextChange::Disengage { path: path.clone(), context: context.clone() });
         }
         for (context, kubeconfig) in &file {
-            if state.file.get(context) != Some(kubeconfig) {
+            if known.contexts.get(context) != Some(kubeconfig) {
                 let (context, kubeconfig) = (context.clone(), kubeconfig.clone());
-                steps.push(Step::Engage { path: path.clone(), context, kubeconfig });
+                engaged.push(ContextChange::Engage { path: path.clone(), context, kubeconfig });
             }
         }
-        state.file = file;
-        steps
+        known.contexts = file;
+    }
+}
+
+/// Leaves out contexts that have no cluster name, and all but the first context of each name.
+pub(super) fn keep_named(found: &mut Found, name: impl Fn(&Path, &str) -> Option<ClusterName>) {
+    let mut taken = HashSet::new();
+    for (path, file) in found.iter_mut() {
+        if let Ok(file) = file {
+            file.retain(|context, _| name(path, context).is_some_and(|name| taken.insert(name)));
+        }
     }
 }
 
@@ -118,7 +136,7 @@ fn is_kubeconfig(path: &Path) -> bool {
 }
 
 fn read_file(path: &Path) -> Result<File, String> {
-    // Parse errors quote the lines around the mistake, and those may hold a token: only their first line is told.
+    // Parse errors quote the lines around the mistake, and those may hold a token: only their first line is reported.
     let first_line = |error: &dyn std::error::Error| {
         error.to_string().lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
     };
@@ -147,18 +165,20 @@ mod tests {
 
     fn run(script: Vec<Vec<(&str, Result<File, String>)>>) -> Vec<String> {
         let mut contexts = Contexts::default();
-        let mut told = Vec::new();
+        let mut changes = Vec::new();
         for found in script {
             let found = found.into_iter().map(|(path, file)| (path.into(), file)).collect();
-            told.extend(contexts.on_found(found).into_iter().map(|step| match step {
-                Step::Engage { path, context, kubeconfig } => format!("+{}+{context}={kubeconfig}", path.display()),
-                Step::Disengage { path, context } => format!("-{}+{context}", path.display()),
-                Step::Broken { path, problem } => format!("broken {} {problem}", path.display()),
-                Step::Mended { path } => format!("mended {}", path.display()),
-                Step::Synced => "synced".to_owned(),
+            changes.extend(contexts.on_found(found).into_iter().map(|change| match change {
+                ContextChange::Engage { path, context, kubeconfig } => {
+                    format!("+{}+{context}={kubeconfig}", path.display())
+                }
+                ContextChange::Disengage { path, context } => format!("-{}+{context}", path.display()),
+                ContextChange::Failing { path, problem } => format!("failing {} {problem}", path.display()),
+                ContextChange::Recovered { path } => format!("recovered {}", path.display()),
+                ContextChange::Synced => "synced".to_owned(),
             }));
         }
-        told
+        changes
     }
 
     #[test]
@@ -173,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_keeps_what_it_had_until_it_is_mended_or_gone() {
+    fn a_broken_file_keeps_what_it_had_until_it_can_be_read_or_is_gone() {
         let broken = || Err("bad".to_owned());
         let script = vec![
             vec![("a", Ok(file(&[("x", "1")]))), ("b", broken())],
@@ -183,19 +203,41 @@ mod tests {
             vec![],
         ];
         let wanted = [
+            "failing b bad",
             "+a+x=1",
-            "broken b bad",
             "synced",
-            "broken a bad",
-            "mended b",
-            "mended a",
+            "failing a bad",
+            "recovered b",
+            "recovered a",
             "+a+x=2",
-            "broken a bad",
-            "mended a",
+            "failing a bad",
+            "recovered a",
             "-a+x",
         ];
-        let told = run(script);
-        assert_eq!(told, wanted, "{told:#?}");
+        assert_eq!(run(script), wanted);
+    }
+
+    #[test]
+    fn a_context_that_moves_to_an_earlier_file_is_not_lost() {
+        let script =
+            vec![vec![("b", Ok(file(&[("x", "1")])))], vec![("a", Ok(file(&[("x", "1")]))), ("b", Ok(file(&[])))]];
+        assert_eq!(run(script), ["+b+x=1", "synced", "-b+x", "+a+x=1"]);
+    }
+
+    #[test]
+    fn of_contexts_with_one_name_the_first_counts() {
+        let mut found: Found = [("a", vec!["kind-x", "prod"]), ("b", vec!["kind-x", "kind-y"])]
+            .into_iter()
+            .map(|(path, contexts)| {
+                (path.into(), Ok(contexts.into_iter().map(|it| (it.to_owned(), "".into())).collect()))
+            })
+            .collect();
+        keep_named(&mut found, |_, context| context.strip_prefix("kind-").and_then(|name| ClusterName::new(name).ok()));
+        let kept = found.iter().flat_map(|(path, file)| {
+            let contexts = file.as_ref().unwrap().keys();
+            contexts.map(|context| format!("{}+{context}", path.display())).collect::<Vec<_>>()
+        });
+        assert_eq!(kept.collect::<Vec<_>>(), ["a+kind-x", "b+kind-y"]);
     }
 
     #[test]

@@ -1,59 +1,60 @@
-//! How far each object has come on its way to being an engaged cluster. No client, no clock: times are given.
+//! How far each object is on its way to an engaged cluster. No client and no clock: times are handed in.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::roll::{Entry, Id, id};
+use super::super::known_objects::{ObjectChange, ObjectId, object_id};
 use carrick_client::Object;
 
-/// Time since any moment, the same for all calls.
+/// Time since the provider started.
 pub(super) type Time = Duration;
 
-/// A kubeconfig that could not be had is asked for again after this long.
+/// A kubeconfig that could not be fetched is fetched again after this long.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// What to do or to tell.
+/// What the shell has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Ask for the kubeconfig of an object; the answer is to be given with this number.
-    Ask { id: Id, number: u64, object: Object },
-    /// A cluster takes part with this kubeconfig, from now on or anew.
-    Engage { id: Id, kubeconfig: Arc<str> },
-    /// A cluster takes part no more.
-    Disengage { id: Id },
-    /// The kubeconfig of an object cannot be had.
-    Broken { id: Id, problem: String },
-    /// Nothing is wrong with the object any more.
-    Mended { id: Id },
-    /// All objects of the start have been looked at.
-    Synced,
+pub(super) enum Command {
+    /// Fetch the kubeconfig of an object. The answer is to be handed in with this number.
+    FetchKubeconfig { id: ObjectId, number: u64, object: Object },
+    /// Engage a cluster with this kubeconfig, or engage it again.
+    Engage { id: ObjectId, kubeconfig: Arc<str> },
+    /// Disengage a cluster.
+    Disengage { id: ObjectId },
+    /// Report that the kubeconfig of an object cannot be fetched or used.
+    ReportFailing { id: ObjectId, problem: String },
+    /// Report that nothing is wrong with the object any more.
+    ReportRecovered { id: ObjectId },
+    /// Report that all objects of the first list have been looked at.
+    ReportSynced,
 }
 
-/// All objects.
+/// The progress of all objects.
 #[derive(Default)]
 pub(super) struct Progress {
-    objects: BTreeMap<Id, State>,
-    /// Engaged clusters ask again after this long: what an object refers to may change without it.
+    objects: BTreeMap<ObjectId, ObjectProgress>,
+    /// Kubeconfigs of engaged clusters are fetched again after this long: what an object refers to may change without it.
     refresh: Option<Duration>,
     next: u64,
     listed: bool,
-    /// Objects of the first list that have not been answered.
-    awaited: HashSet<Id>,
-    told_synced: bool,
+    /// Objects of the first list whose kubeconfigs have not been fetched yet.
+    awaited: HashSet<ObjectId>,
+    reported_synced: bool,
 }
 
-struct State {
+struct ObjectProgress {
     object: Object,
-    /// The question that is open, by number.
-    asking: Option<u64>,
-    /// When to ask again.
-    ask_at: Option<Time>,
+    /// The number of the fetch that is under way.
+    fetching: Option<u64>,
+    /// When to fetch again.
+    fetch_at: Option<Time>,
     /// Whether the cluster is engaged.
     engaged: bool,
-    /// What it is engaged with, if that is what was had last.
+    /// The kubeconfig it is engaged with, if that is the one fetched last.
     kubeconfig: Option<Arc<str>>,
-    broken: Option<String>,
+    /// What is wrong, as it was reported.
+    problem: Option<String>,
 }
 
 impl Progress {
@@ -61,11 +62,11 @@ impl Progress {
         Self { refresh, ..Self::default() }
     }
 
-    /// An object appeared, changed, or is gone. An object that was ready once stays, whatever becomes of its readiness.
-    pub(super) fn on_entry(&mut self, entry: Entry, ready: impl Fn(&Object) -> bool) -> Vec<Step> {
-        match entry {
-            Entry::Present(object) => {
-                let id = id(&object);
+    /// An object appeared, changed, or is gone. One that was ready once stays engaged even if it is not ready any more.
+    pub(super) fn on_change(&mut self, change: ObjectChange, ready: impl Fn(&Object) -> bool) -> Vec<Command> {
+        match change {
+            ObjectChange::Present(object) => {
+                let id = object_id(&object);
                 if !self.objects.contains_key(&id) && !ready(&object) {
                     return Vec::new();
                 }
@@ -74,105 +75,115 @@ impl Progress {
                 }
                 self.next += 1;
                 let number = self.next;
-                let state = self.objects.entry(id.clone()).or_insert_with(|| State {
+                let state = self.objects.entry(id.clone()).or_insert_with(|| ObjectProgress {
                     object: object.clone(),
-                    asking: None,
-                    ask_at: None,
+                    fetching: None,
+                    fetch_at: None,
                     engaged: false,
                     kubeconfig: None,
-                    broken: None,
+                    problem: None,
                 });
                 state.object = object.clone();
-                state.asking = Some(number);
-                vec![Step::Ask { id, number, object }]
+                state.fetching = Some(number);
+                vec![Command::FetchKubeconfig { id, number, object }]
             }
-            Entry::Gone(id) => {
+            ObjectChange::Gone(id) => {
                 let Some(state) = self.objects.remove(&id) else { return Vec::new() };
-                let mut steps = Vec::new();
+                let mut commands = Vec::new();
                 if state.engaged {
-                    steps.push(Step::Disengage { id: id.clone() });
+                    commands.push(Command::Disengage { id: id.clone() });
                 }
-                if state.broken.is_some() {
-                    steps.push(Step::Mended { id: id.clone() });
+                if state.problem.is_some() {
+                    commands.push(Command::ReportRecovered { id: id.clone() });
                 }
-                steps.extend(self.answered(&id));
-                steps
+                commands.extend(self.looked_at(&id));
+                commands
             }
-            Entry::Complete => {
+            ObjectChange::Complete => {
                 self.listed = true;
                 self.synced().into_iter().collect()
             }
         }
     }
 
-    /// The answer to a question: the kubeconfig, or why there is none.
-    pub(super) fn on_answer(&mut self, id: &Id, number: u64, answer: Result<Arc<str>, String>, now: Time) -> Vec<Step> {
-        let Some(state) = self.objects.get_mut(id).filter(|state| state.asking == Some(number)) else {
+    /// A fetch has ended: with the kubeconfig, or with why there is none.
+    pub(super) fn on_fetched(
+        &mut self,
+        id: &ObjectId,
+        number: u64,
+        fetched: Result<Arc<str>, String>,
+        now: Time,
+    ) -> Vec<Command> {
+        let Some(state) = self.objects.get_mut(id).filter(|state| state.fetching == Some(number)) else {
             return Vec::new();
         };
-        state.asking = None;
-        let mut steps = Vec::new();
-        match answer {
+        state.fetching = None;
+        let mut commands = Vec::new();
+        match fetched {
             Ok(kubeconfig) => {
-                state.ask_at = self.refresh.map(|refresh| now.saturating_add(refresh));
-                if state.broken.take().is_some() {
-                    steps.push(Step::Mended { id: id.clone() });
+                state.fetch_at = self.refresh.map(|refresh| now.saturating_add(refresh));
+                if state.problem.take().is_some() {
+                    commands.push(Command::ReportRecovered { id: id.clone() });
                 }
                 if state.kubeconfig.as_ref() != Some(&kubeconfig) {
                     state.engaged = true;
                     state.kubeconfig = Some(kubeconfig.clone());
-                    steps.push(Step::Engage { id: id.clone(), kubeconfig });
+                    commands.push(Command::Engage { id: id.clone(), kubeconfig });
                 }
             }
-            Err(problem) => steps.extend(state.fails(id, problem, now)),
+            Err(problem) => commands.extend(state.fails(id, problem, now)),
         }
-        steps.extend(self.answered(id));
-        steps
+        commands.extend(self.looked_at(id));
+        commands
     }
 
-    /// A kubeconfig that was told to engage a cluster with cannot be used after all.
-    pub(super) fn on_unusable(&mut self, id: &Id, problem: String, now: Time) -> Option<Step> {
+    /// A kubeconfig that a cluster was to be engaged with cannot be used after all.
+    pub(super) fn on_unusable(&mut self, id: &ObjectId, problem: String, now: Time) -> Option<Command> {
         let state = self.objects.get_mut(id)?;
         state.kubeconfig = None;
         state.fails(id, problem, now)
     }
 
-    /// What is due.
-    pub(super) fn on_time(&mut self, now: Time) -> Vec<Step> {
-        let mut steps = Vec::new();
+    /// Fetches what is due.
+    pub(super) fn on_time(&mut self, now: Time) -> Vec<Command> {
+        let mut commands = Vec::new();
         for (id, state) in &mut self.objects {
-            if state.ask_at.is_some_and(|at| at <= now) {
+            if state.fetch_at.is_some_and(|at| at <= now) {
                 self.next += 1;
-                state.asking = Some(self.next);
-                state.ask_at = None;
-                steps.push(Step::Ask { id: id.clone(), number: self.next, object: state.object.clone() });
+                state.fetching = Some(self.next);
+                state.fetch_at = None;
+                commands.push(Command::FetchKubeconfig {
+                    id: id.clone(),
+                    number: self.next,
+                    object: state.object.clone(),
+                });
             }
         }
-        steps
+        commands
     }
 
     /// When something is due next.
-    pub(super) fn next_look(&self) -> Option<Time> {
-        self.objects.values().filter_map(|state| state.ask_at).min()
+    pub(super) fn next_due(&self) -> Option<Time> {
+        self.objects.values().filter_map(|state| state.fetch_at).min()
     }
 
-    fn answered(&mut self, id: &Id) -> Option<Step> {
+    fn looked_at(&mut self, id: &ObjectId) -> Option<Command> {
         self.awaited.remove(id);
         self.synced()
     }
 
-    fn synced(&mut self) -> Option<Step> {
+    fn synced(&mut self) -> Option<Command> {
         let complete = self.listed && self.awaited.is_empty();
-        (complete && !std::mem::replace(&mut self.told_synced, true)).then_some(Step::Synced)
+        (complete && !std::mem::replace(&mut self.reported_synced, true)).then_some(Command::ReportSynced)
     }
 }
 
-impl State {
-    fn fails(&mut self, id: &Id, problem: String, now: Time) -> Option<Step> {
-        self.ask_at = Some(now.saturating_add(RETRY));
-        let is_new = self.broken.as_ref() != Some(&problem);
-        self.broken = Some(problem.clone());
-        is_new.then(|| Step::Broken { id: id.clone(), problem })
+impl ObjectProgress {
+    fn fails(&mut self, id: &ObjectId, problem: String, now: Time) -> Option<Command> {
+        self.fetch_at = Some(now.saturating_add(RETRY));
+        let is_new = self.problem.as_ref() != Some(&problem);
+        self.problem = Some(problem.clone());
+        is_new.then(|| Command::ReportFailing { id: id.clone(), problem })
     }
 }
 
@@ -181,21 +192,21 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn present(name: &str, ready: bool) -> Entry {
+    fn present(name: &str, ready: bool) -> ObjectChange {
         let object = json!({"metadata": {"name": name}, "ready": ready});
-        Entry::Present(Object::from_value(&object).unwrap())
+        ObjectChange::Present(Object::from_value(&object).unwrap())
     }
 
-    fn gone(name: &str) -> Entry {
-        Entry::Gone(("".into(), name.into()))
+    fn gone(name: &str) -> ObjectChange {
+        ObjectChange::Gone(("".into(), name.into()))
     }
 
     /// What happens to the objects.
     enum Do {
-        See(Entry),
-        /// The answer to the latest question about an object.
+        See(ObjectChange),
+        /// The latest fetch of an object ends.
         Answer(&'static str, Result<&'static str, &'static str>),
-        /// The answer to the question before that.
+        /// The fetch before that ends.
         LateAnswer(&'static str, &'static str),
         /// What an object was engaged with cannot be used.
         Unusable(&'static str, &'static str),
@@ -204,18 +215,18 @@ mod tests {
 
     fn run(refresh: Option<u64>, script: Vec<Do>) -> Vec<String> {
         let mut progress = Progress::new(refresh.map(Duration::from_secs));
-        let mut asked: BTreeMap<Id, Vec<u64>> = BTreeMap::new();
+        let mut fetched: BTreeMap<ObjectId, Vec<u64>> = BTreeMap::new();
         let mut now = Time::ZERO;
-        let mut told = Vec::new();
+        let mut done = Vec::new();
         for step in script {
             let answer = |progress: &mut Progress, name: &str, back: usize, answer: Result<&str, &str>, now| {
                 let id = ("".into(), name.into());
-                let numbers = &asked[&id];
+                let numbers = &fetched[&id];
                 let number = numbers[numbers.len() - 1 - back];
-                progress.on_answer(&id, number, answer.map(Into::into).map_err(Into::into), now)
+                progress.on_fetched(&id, number, answer.map(Into::into).map_err(Into::into), now)
             };
-            let steps = match step {
-                Do::See(entry) => progress.on_entry(entry, |object| object.value()["ready"] == true),
+            let commands = match step {
+                Do::See(change) => progress.on_change(change, |object| object.value()["ready"] == true),
                 Do::Answer(name, text) => answer(&mut progress, name, 0, text, now),
                 Do::LateAnswer(name, text) => answer(&mut progress, name, 1, Ok(text), now),
                 Do::Unusable(name, problem) => {
@@ -227,31 +238,31 @@ mod tests {
                     progress.on_time(now)
                 }
             };
-            for step in steps {
-                told.push(match step {
-                    Step::Ask { id, number, .. } => {
-                        let text = format!("ask {}", id.1);
-                        asked.entry(id).or_default().push(number);
+            for command in commands {
+                done.push(match command {
+                    Command::FetchKubeconfig { id, number, .. } => {
+                        let text = format!("fetch {}", id.1);
+                        fetched.entry(id).or_default().push(number);
                         text
                     }
-                    Step::Engage { id, kubeconfig } => format!("engage {} {kubeconfig}", id.1),
-                    Step::Disengage { id } => format!("disengage {}", id.1),
-                    Step::Broken { id, problem } => format!("broken {} {problem}", id.1),
-                    Step::Mended { id } => format!("mended {}", id.1),
-                    Step::Synced => "synced".to_owned(),
+                    Command::Engage { id, kubeconfig } => format!("engage {} {kubeconfig}", id.1),
+                    Command::Disengage { id } => format!("disengage {}", id.1),
+                    Command::ReportFailing { id, problem } => format!("failing {} {problem}", id.1),
+                    Command::ReportRecovered { id } => format!("recovered {}", id.1),
+                    Command::ReportSynced => "synced".to_owned(),
                 });
             }
         }
-        told
+        done
     }
 
     #[test]
-    fn what_is_ready_is_engaged_and_the_start_is_over_when_all_have_answered() {
+    fn ready_objects_are_engaged_and_synced_is_reported_after_all_answers() {
         let script = vec![
             Do::See(present("a", true)),
             Do::See(present("b", true)),
             Do::See(present("later", false)),
-            Do::See(Entry::Complete),
+            Do::See(ObjectChange::Complete),
             Do::Answer("a", Ok("1")),
             Do::Answer("b", Err("bad")),
             Do::See(present("later", true)),
@@ -261,14 +272,14 @@ mod tests {
             Do::See(gone("later")),
         ];
         let wanted = [
-            "ask a",
-            "ask b",
+            "fetch a",
+            "fetch b",
             "engage a 1",
-            "broken b bad",
+            "failing b bad",
             "synced",
-            "ask later",
+            "fetch later",
             "engage later 1",
-            "ask later",
+            "fetch later",
             "disengage later",
         ];
         assert_eq!(run(None, script), wanted);
@@ -277,7 +288,7 @@ mod tests {
     #[test]
     fn another_content_engages_anew_and_the_same_does_not() {
         let script = vec![
-            Do::See(Entry::Complete),
+            Do::See(ObjectChange::Complete),
             Do::See(present("a", true)),
             Do::Answer("a", Ok("1")),
             Do::See(present("a", true)),
@@ -285,13 +296,13 @@ mod tests {
             Do::See(present("a", true)),
             Do::Answer("a", Ok("2")),
         ];
-        assert_eq!(run(None, script), ["synced", "ask a", "engage a 1", "ask a", "ask a", "engage a 2"]);
+        assert_eq!(run(None, script), ["synced", "fetch a", "engage a 1", "fetch a", "fetch a", "engage a 2"]);
     }
 
     #[test]
-    fn what_broke_stays_engaged_is_told_once_and_is_tried_again() {
+    fn a_failing_cluster_stays_engaged_is_reported_once_and_tried_again() {
         let script = vec![
-            Do::See(Entry::Complete),
+            Do::See(ObjectChange::Complete),
             Do::See(present("a", true)),
             Do::Answer("a", Ok("1")),
             Do::See(present("a", true)),
@@ -303,13 +314,22 @@ mod tests {
             Do::Answer("a", Ok("2")),
             Do::Time(100),
         ];
-        let wanted =
-            ["synced", "ask a", "engage a 1", "ask a", "broken a bad", "ask a", "ask a", "mended a", "engage a 2"];
+        let wanted = [
+            "synced",
+            "fetch a",
+            "engage a 1",
+            "fetch a",
+            "failing a bad",
+            "fetch a",
+            "fetch a",
+            "recovered a",
+            "engage a 2",
+        ];
         assert_eq!(run(None, script), wanted);
     }
 
     #[test]
-    fn late_answers_and_answers_about_the_gone_do_not_count() {
+    fn late_answers_and_answers_for_deleted_objects_do_not_count() {
         let script = vec![
             Do::See(present("a", true)),
             Do::See(present("a", true)),
@@ -317,28 +337,28 @@ mod tests {
             Do::Answer("a", Ok("new")),
             Do::See(present("b", true)),
             Do::See(gone("b")),
-            Do::See(Entry::Complete),
+            Do::See(ObjectChange::Complete),
             Do::Answer("b", Ok("1")),
         ];
-        assert_eq!(run(None, script), ["ask a", "ask a", "engage a new", "ask b", "synced"]);
+        assert_eq!(run(None, script), ["fetch a", "fetch a", "engage a new", "fetch b", "synced"]);
     }
 
     #[test]
-    fn what_is_engaged_is_looked_at_again_if_asked_to() {
+    fn kubeconfigs_of_engaged_clusters_are_fetched_again_if_wanted() {
         let script = vec![
-            Do::See(Entry::Complete),
+            Do::See(ObjectChange::Complete),
             Do::See(present("a", true)),
             Do::Answer("a", Ok("1")),
             Do::Time(60),
             Do::Answer("a", Ok("2")),
         ];
-        assert_eq!(run(Some(60), script), ["synced", "ask a", "engage a 1", "ask a", "engage a 2"]);
+        assert_eq!(run(Some(60), script), ["synced", "fetch a", "engage a 1", "fetch a", "engage a 2"]);
     }
 
     #[test]
-    fn what_could_not_be_used_after_all_is_tried_again() {
+    fn a_kubeconfig_that_cannot_be_used_after_all_is_tried_again() {
         let script = vec![
-            Do::See(Entry::Complete),
+            Do::See(ObjectChange::Complete),
             Do::See(present("a", true)),
             Do::Answer("a", Ok("1")),
             Do::Unusable("a", "no such file"),
@@ -348,11 +368,11 @@ mod tests {
         ];
         let wanted = [
             "synced",
-            "ask a",
+            "fetch a",
             "engage a 1",
-            "broken a no such file",
-            "ask a",
-            "mended a",
+            "failing a no such file",
+            "fetch a",
+            "recovered a",
             "engage a 1",
             "disengage a",
         ];
@@ -360,8 +380,9 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_after_all_eternity_is_none() {
-        let script = vec![Do::See(Entry::Complete), Do::See(present("a", true)), Do::Time(5), Do::Answer("a", Ok("1"))];
-        assert_eq!(run(Some(u64::MAX), script), ["synced", "ask a", "engage a 1"]);
+    fn a_refresh_after_a_very_long_time_never_comes() {
+        let script =
+            vec![Do::See(ObjectChange::Complete), Do::See(present("a", true)), Do::Time(5), Do::Answer("a", Ok("1"))];
+        assert_eq!(run(Some(u64::MAX), script), ["synced", "fetch a", "engage a 1"]);
     }
 }

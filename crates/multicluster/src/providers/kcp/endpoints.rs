@@ -27,10 +27,10 @@ use tokio::time::Instant;
 
 use super::engagement::{Engagement, Rules, Stage, Told};
 use crate::cluster::Cluster;
+use crate::deadline::after;
 use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::{FleetEvent, Gone};
-use crate::guard::{caught, words};
-use crate::moment::after;
+use crate::guard::{caught, panic_message};
 use crate::name::{ClusterName, EndpointId};
 use crate::provider::Provider;
 
@@ -231,7 +231,7 @@ impl Hooks {
                 // Called inside, so that a panic before its first await is caught as well.
                 let call = AssertUnwindSafe(async { hook(cluster, object, stage).await });
                 if let Err(panic) = call.catch_unwind().await {
-                    tracing::warn!(cluster = %name, message = words(&*panic), "A hook panicked.");
+                    tracing::warn!(cluster = %name, message = panic_message(&*panic), "A hook panicked.");
                 }
             }
         });

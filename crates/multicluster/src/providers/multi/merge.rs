@@ -8,7 +8,7 @@ use crate::endpoint::{ClusterKey, Endpoint};
 use crate::event::{FleetEvent, Gone};
 use crate::name::{ClusterName, EndpointId};
 
-/// What all providers have told so far.
+/// What all providers have reported so far.
 #[derive(Default)]
 pub(super) struct Merge {
     parts: HashMap<u64, Part>,
@@ -16,7 +16,7 @@ pub(super) struct Merge {
     told_synced: bool,
 }
 
-/// What one provider has told.
+/// What one provider has reported.
 struct Part {
     name: Arc<str>,
     endpoints: BTreeSet<EndpointId>,
@@ -134,17 +134,18 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::teller::{idle_client, words};
+    use super::super::super::engagements::describe;
     use super::*;
+    use crate::testing::unreachable_client;
     use carrick_client::{Error, Object};
     use serde_json::json;
 
     fn cluster(name: &str) -> Cluster {
-        Cluster::new(name.parse().unwrap(), "e".into(), idle_client())
+        Cluster::new(name.parse().unwrap(), "e".into(), unreachable_client())
     }
 
     fn run(merge: &mut Merge, id: u64, event: FleetEvent) -> Vec<String> {
-        merge.on_event(id, event).iter().map(words).collect()
+        merge.on_event(id, event).iter().map(describe).collect()
     }
 
     #[test]
@@ -155,7 +156,7 @@ mod tests {
         assert!(merge.begin().is_none());
         merge.add(3, "late");
         assert_eq!(run(&mut merge, 1, FleetEvent::Synced), Vec::<String>::new());
-        assert_eq!(merge.remove(2).iter().map(words).collect::<Vec<_>>(), ["synced"]);
+        assert_eq!(merge.remove(2).iter().map(describe).collect::<Vec<_>>(), ["synced"]);
         assert_eq!(run(&mut merge, 3, FleetEvent::Synced), Vec::<String>::new());
     }
 
@@ -185,7 +186,7 @@ mod tests {
     async fn keys_paths_and_outages_are_prefixed_and_end_with_their_provider() {
         let mut merge = Merge::default();
         merge.add(1, "a");
-        let endpoint = Endpoint::new("e", idle_client(), ClusterKey::KCP);
+        let endpoint = Endpoint::new("e", unreachable_client(), ClusterKey::KCP);
         let FleetEvent::EndpointUp(up) = &merge.on_event(1, FleetEvent::EndpointUp(endpoint))[0] else {
             panic!("not up");
         };
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(told, ["engage a#x at a#e path a#root:x"]);
         let error = Error::Transport { request: "r".into(), problem: "p".into() };
         assert_eq!(run(&mut merge, 1, FleetEvent::Failing { source: "s".into(), error }), ["failing a#s"]);
-        let told: Vec<String> = merge.remove(1).iter().map(words).collect();
+        let told: Vec<String> = merge.remove(1).iter().map(describe).collect();
         assert_eq!(told, ["disengage a#x", "down a#e", "recovered a#s"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Names a CRD claims, and who has them already.
+//! The names that a CRD claims, and conflicts with existing ones.
 
 use serde_json::Value;
 

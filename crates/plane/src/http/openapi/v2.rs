@@ -1,12 +1,12 @@
-//! OpenAPI v2: the version 3 documents in one, as old clients want it; in JSON, or in the protobuf form Go clients ask for.
+//! OpenAPI v2: the version 3 documents merged into one, for old clients; in JSON, or in the protobuf form that Go clients ask for.
 
 use serde_json::{Map, Value, json};
 
 /// What Go clients ask for.
 pub(super) const MEDIA: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// The same in an answer, where an at sign is not allowed.
+/// The same in a response, where an at sign is not allowed.
 pub(super) const ANSWER_MEDIA: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// What old clients ask for; the answer is the same.
+/// What old clients ask for; the response is the same.
 pub(super) const OLD_MEDIA: &str = "application/com.github.googleapis.gnostic.OpenAPIv2+protobuf";
 
 /// One document of several of version 3.
@@ -26,7 +26,7 @@ pub(super) fn merge(documents: impl Iterator<Item = Value>) -> Value {
     })
 }
 
-/// A schema without what version 2 does not know.
+/// A schema without the keywords that version 2 lacks.
 fn older(schema: Value) -> Value {
     let Value::Object(mut map) = schema else { return schema };
     for key in ["oneOf", "anyOf", "not", "nullable"] {

@@ -44,7 +44,7 @@ fn form(form: &Form, schemas: &mut Map<String, Value>) -> Value {
         Form::Named(message) => {
             let name = name(message);
             if !schemas.contains_key(&name) {
-                // Known before it is complete, in case it refers to itself.
+                // Inserted before it is complete, in case it refers to itself.
                 schemas.insert(name.clone(), Value::Null);
                 let schema = schema(message, schemas).unwrap_or_else(|| json!({"type": "object"}));
                 schemas.insert(name.clone(), schema);

@@ -40,7 +40,7 @@ pub(in crate::http) struct Field {
     pub(in crate::http) name: &'static str,
     pub(in crate::http) form: Form,
     pub(in crate::http) repeated: bool,
-    /// Its own fields belong to the message around it.
+    /// Its fields belong to the enclosing message.
     pub(in crate::http) inline: bool,
     /// Go sends zero for "unset".
     pub(super) zero_is_absent: bool,

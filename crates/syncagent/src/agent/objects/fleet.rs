@@ -72,7 +72,8 @@ async fn tell(consumers: Fleet, health: Arc<Health>, stop: CancellationToken) {
                     part.works();
                 }
             }
-            Some(FleetEvent::Synced | FleetEvent::Path { .. }) => {}
+            // Synced, paths, and whatever a later version reports.
+            Some(_) => {}
             None => return,
         }
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::api::PublishedResource;
 
-/// `cargo run -p carrick-syncagent --example crd` prints what belongs into the file.
+/// `cargo run -p carrick-syncagent --example crd` prints the content of the file.
 #[test]
 fn the_chart_installs_this_very_crd() {
     let chart = include_str!("../../../../../charts/api-syncagent/files/publishedresources.yaml");
@@ -19,7 +19,7 @@ fn the_committed_document_is_what_the_types_say() {
     );
 }
 
-/// The shape of a schema without words: names of fields, types, what is required, and everything that checks.
+/// The shape of a schema without descriptions: names and types of fields, what is required, and all validation.
 fn shape(schema: &Value, path: &str, out: &mut Vec<String>) {
     let keys =
         ["type", "format", "enum", "x-kubernetes-map-type", "x-kubernetes-list-type", "x-kubernetes-list-map-keys"];
@@ -95,7 +95,7 @@ fn every_field_is_described() {
     check(&schema(), "");
 }
 
-/// Walks the schema and makes an object with every field set, which the types must read and write back unchanged.
+/// Walks the schema and builds an object with every field set, which the types must read and write back unchanged.
 #[test]
 fn every_field_of_the_schema_has_a_place_in_the_types() {
     fn sample(schema: &Value) -> Value {

@@ -20,7 +20,7 @@ use crate::rules::ApiKind;
 use crate::rules::crd::Crd;
 use crate::rules::tests::{crontab, published};
 
-/// One consumer's object, its copy, one related Secret on each side and the remembered state.
+/// One object of a consumer, its copy, one related Secret on each side, and the state.
 #[derive(Default)]
 struct Model {
     source: Option<Value>,
@@ -32,7 +32,7 @@ struct Model {
     let_go: bool,
     events: Vec<Event>,
     revision: u64,
-    /// What the agent has written to objects, as their server knows it.
+    /// Which fields the agent owns, as the servers record it.
     owned: BTreeMap<String, Value>,
 }
 
@@ -201,7 +201,7 @@ impl Model {
             Step::ConfirmNoCopy => assert!(self.copy.is_none()),
             Step::EnsureNamespace { .. } => {}
         }
-        // What is remembered must survive a restart.
+        // The state must survive a restart.
         let data = self.state.to_data();
         self.state = State::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_slice())));
     }
@@ -290,7 +290,7 @@ fn without_a_status_subresource_a_status_comes_back_as_a_field() {
             assert_eq!(model.copy.as_ref().unwrap()["status"], status);
         }
     }
-    // What the consumer writes there is an order like any other.
+    // What the consumer writes there is content like any other.
     model.source.as_mut().unwrap()["status"] = json!({"mine": 1});
     model.settle(&rules);
     assert_eq!(model.copy.as_ref().unwrap()["status"], json!({"mine": 1}));
@@ -441,14 +441,14 @@ fn without_valid_rules_everything_stays_as_it_is() {
     assert_eq!(model.plan(&broken), Plan::default(), "nothing is begun");
     model.settle(&rules(json!({})));
     model.set_spec(json!({"replicas": 2}));
-    assert_eq!(model.plan(&broken), Plan::default(), "nothing is changed or let go");
+    assert_eq!(model.plan(&broken), Plan::default(), "nothing is changed or released");
 }
 
 #[test]
 fn objects_that_do_not_take_part_any_more_are_let_go_and_may_come_back() {
     for without in [filtered(), to_let_go(json!({}))] {
         let mut model = Model::with_source(json!({"replicas": 1}));
-        assert_eq!(model.plan(&without), Plan::default(), "what never took part is left alone");
+        assert_eq!(model.plan(&without), Plan::default(), "what was never selected is left alone");
         model.settle(&rules(json!({})));
         let (copy, state) = (model.copy.clone(), model.state.clone());
         model.settle(&without);
@@ -481,13 +481,13 @@ fn what_is_being_deleted_when_it_is_let_go_takes_its_copy_along() {
 #[test]
 fn a_finalizer_that_others_need_is_left_to_them() {
     for without in [filtered(), to_let_go(json!({}))] {
-        // Held as a related object of another primary: there is neither a copy nor a memory of ours.
+        // Held as a related object of another primary: we have neither a copy nor state.
         let mut model = Model::with_source(json!({}));
         model.source.as_mut().unwrap()["metadata"]["finalizers"] = json!([FINALIZER]);
         assert_eq!(model.plan(&without), Plan::default());
         model.delete_source();
         assert_eq!(model.plan(&without), Plan::default());
-        // Let go, and held again by somebody else since.
+        // Released, and held again by somebody else since.
         let mut model = Model::with_source(json!({}));
         model.settle(&rules(json!({})));
         model.let_go = true;
@@ -596,7 +596,7 @@ fn a_related_object_named_like_its_primary_has_a_memory_of_its_own() {
     let rules = rules(json!({"related": [{"identifier": "twin", "origin": "kcp", "kind": "Secret",
         "object": {"template": {"template": "my-cron"}}}]}));
     let mut model = Model::with_source(json!({"replicas": 1}));
-    // The truth of this one is in kcp.
+    // The original of this one is in kcp.
     model.destination =
         Some(json!({"metadata": {"name": "my-cron", "namespace": "default", "uid": "o"}, "data": {"k": "v"}}));
     model.settle(&rules);
@@ -617,7 +617,7 @@ fn a_source_that_was_made_anew_does_not_inherit_the_copy() {
     model.source = Some(anew.clone());
     let error = model.try_plan(&rules(json!({}))).unwrap_err().to_string();
     assert!(error.contains("earlier object of the same name (UID s)"), "{error}");
-    // It may go, without what is behind the copy.
+    // It can be deleted, but the data behind the copy stays.
     model.source.as_mut().unwrap()["metadata"]["finalizers"] = json!([FINALIZER]);
     model.delete_source();
     let verbs: Vec<_> = model.plan(&rules(json!({}))).steps.iter().map(Step::verb).collect();
@@ -688,7 +688,7 @@ fn several_copies_are_an_error_that_names_them() {
     assert!(decide(&rules(json!({})), seen).unwrap_err().to_string().contains("a/x, b/y"));
 }
 
-/// The rules of an agent that writes by server-side apply.
+/// The rules of an agent that uses server-side apply.
 fn applying(spec: Value) -> Rules {
     Rules { apply: true, ..rules(spec) }
 }

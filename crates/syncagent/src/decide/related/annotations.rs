@@ -1,22 +1,22 @@
-//! Annotations on the primary in kcp that tell the consumer where related objects of the service are.
+//! Annotations on the primary in kcp that tell the consumer where the service's related objects are.
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{Context, Known};
+use super::{KnownRelated, RelatedContext};
 use crate::api::{Origin, RELATED_PREFIX};
 use crate::decide::step::Step;
 use crate::rules::metadata::{annotation, is_deleting};
 
-/// The value of an annotation, and the object it is about.
+/// The value of an annotation, and the object it refers to.
 pub(super) struct Annotation {
     pub key: String,
     pub text: String,
 }
 
-/// All annotations that the primary shall have, by name. The number in it is the position among the objects of an entry.
-pub(super) fn wanted(all: &[Known<'_>]) -> BTreeMap<String, Annotation> {
+/// All annotations that the primary should have, by name. The number in a name is the position among the objects of an entry.
+pub(super) fn wanted(all: &[KnownRelated<'_>]) -> BTreeMap<String, Annotation> {
     let mut wanted = BTreeMap::new();
     let mut index = 0;
     let mut last_entry = None;
@@ -32,14 +32,14 @@ pub(super) fn wanted(all: &[Known<'_>]) -> BTreeMap<String, Annotation> {
 }
 
 /// Whether the primary announces the copy of an object, at whatever position.
-pub(super) fn announces(primary: &Value, known: &Known<'_>) -> bool {
+pub(super) fn announces(primary: &Value, known: &KnownRelated<'_>) -> bool {
     let (text, prefix) = (text(known), format!("{RELATED_PREFIX}{}.", known.rules.identifier));
     let annotations = primary["metadata"]["annotations"].as_object();
     annotations.into_iter().flatten().any(|(name, value)| name.starts_with(&prefix) && *value == text.as_str())
 }
 
-/// Writes one annotation, unless it is there.
-pub(super) fn write(context: &Context<'_>, name: &str, text: &str) -> Option<Step> {
+/// Writes one annotation, unless it exists already.
+pub(super) fn write(context: &RelatedContext<'_>, name: &str, text: &str) -> Option<Step> {
     if annotation(context.primary, name) == Some(text) {
         return None;
     }
@@ -47,9 +47,9 @@ pub(super) fn write(context: &Context<'_>, name: &str, text: &str) -> Option<Ste
     Some(Step::Patch { at: context.primary_at.clone(), patch })
 }
 
-/// Removes annotations that stand for no object any more; those of entries about which nothing is known stay.
+/// Removes annotations whose object no longer exists; those of entries whose objects are not known stay.
 pub(super) fn remove_stale(
-    context: &Context<'_>,
+    context: &RelatedContext<'_>,
     wanted: &BTreeMap<String, Annotation>,
     unknown: &HashSet<usize>,
 ) -> Option<Step> {
@@ -79,7 +79,7 @@ fn identifier<'a>(name: &'a str, text: &Value) -> Option<&'a str> {
     ours.then_some(identifier)
 }
 
-fn text(known: &Known<'_>) -> String {
+fn text(known: &KnownRelated<'_>) -> String {
     let (copy, kind) = (&known.record.copy, &known.record.origin.kind);
     let mut parts = Vec::new();
     if let Some(namespace) = &copy.namespace {

@@ -1,28 +1,28 @@
-//! Letting go of a related object.
+//! Releasing a related object.
 
 use serde_json::Value;
 
-use super::{DroppedSeen, Known, Other};
+use super::{DroppedSeen, KnownRelated, Other};
 use crate::decide::holders::{is_held_by, release};
-use crate::decide::pair::{Progress, delete};
+use crate::decide::pair::{PairProgress, delete};
 use crate::decide::record::Record;
 use crate::decide::step::{Event, Side, Step};
 use crate::rules::metadata::is_deleting;
 
-/// A related object that is to be let go.
-pub(super) struct Held<'a> {
+/// A related object that must be released.
+pub(super) struct HeldRelated<'a> {
     record: &'a Record,
     origin: Option<&'a Value>,
     copy: Option<&'a Value>,
     /// Who else uses the original or the copy.
     others: Vec<Other>,
-    /// As whom we hold the original.
+    /// The name under which we hold the original.
     holder: &'a str,
 }
 
-impl<'a> Held<'a> {
-    /// An object that the rules name, and what else they name.
-    pub fn seen(known: &'a Known<'_>, named: &[&Record], holder: &'a str) -> Self {
+impl<'a> HeldRelated<'a> {
+    /// An object that the rules select, given everything else they select.
+    pub fn seen(known: &'a KnownRelated<'_>, named: &[&Record], holder: &'a str) -> Self {
         Self {
             record: &known.record,
             origin: Some(&known.seen.origin),
@@ -38,7 +38,7 @@ impl<'a> Held<'a> {
         self
     }
 
-    /// An object that the rules do not name any more, and what they name instead.
+    /// An object that the rules no longer select, given what they select instead.
     pub fn dropped(dropped: &'a DroppedSeen, named: &[&Record], holder: &'a str) -> Self {
         Self {
             record: &dropped.record,
@@ -49,7 +49,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// The original itself goes: whoever else uses it loses it too.
+    /// The original itself is being deleted: whoever else uses it loses it too.
     pub fn ending(mut self) -> Self {
         self.others.retain(|other| !other.origin);
         self
@@ -60,8 +60,8 @@ impl<'a> Held<'a> {
         self.record.origin.side == Side::Kcp && self.origin.is_none() && self.copy.is_some()
     }
 
-    /// Steps that remove the copy, and then our finalizer; neither while somebody else needs it.
-    pub fn release(&self, steps: &mut Vec<Step>) -> Progress {
+    /// Steps that delete the copy, and then remove our finalizer; neither while somebody else needs it.
+    pub fn release(&self, steps: &mut Vec<Step>) -> PairProgress {
         if let Some(copy) = self.copy
             && !self.others.iter().any(|other| other.copy)
         {
@@ -70,7 +70,7 @@ impl<'a> Held<'a> {
                 steps.push(delete(self.record.copy.clone(), copy, consumer));
                 self.report(steps, Event::Cleanup);
             }
-            return Progress::Waiting;
+            return PairProgress::Waiting;
         }
         match self.origin {
             Some(origin)
@@ -80,20 +80,20 @@ impl<'a> Held<'a> {
             {
                 steps.push(release(&self.record.origin, origin, self.holder));
                 self.report(steps, Event::Deleted);
-                Progress::Wrote
+                PairProgress::Wrote
             }
-            _ => Progress::Settled,
+            _ => PairProgress::Settled,
         }
     }
 
-    /// Events go to the object in kcp, whichever of the two it is.
+    /// Reports an event on the object in kcp, whichever of the two that is.
     fn report(&self, steps: &mut Vec<Step>, event: Event) {
         let at = if self.record.origin.side == Side::Kcp { &self.record.origin } else { &self.record.copy };
         steps.push(Step::Report { at: at.clone(), event });
     }
 }
 
-/// Other primaries, and the own one by what else it uses.
+/// Other primaries that use the object, and the own one if it uses the object in another way.
 fn others(record: &Record, others: &[Other], named: &[&Record]) -> Vec<Other> {
     let own = named.iter().map(|named| Other {
         origin: named.origin.is_same_object(&record.origin),

@@ -1,9 +1,9 @@
-//! Strays: copies that carry the marks of an entry of a primary although neither its rules name them nor its memory knows them. Another
-//! agent made them, or the memory was lost.
+//! Strays: copies that carry the marks of an entry of a primary although neither the rules select them nor the state knows them. Another
+//! agent made them, or the state was lost.
 
 use serde_json::Value;
 
-use super::{Context, Other, RelatedSeen};
+use super::{Other, RelatedContext, RelatedSeen};
 use crate::api::CleanupPolicy;
 use crate::decide::pair::delete;
 use crate::decide::state::State;
@@ -11,7 +11,7 @@ use crate::decide::step::{Event, Place, Step};
 use crate::rules::metadata::is_deleting;
 use crate::rules::related::Related;
 
-/// A copy that carries the marks of an entry and that nobody knows.
+/// A copy that carries the marks of an entry but is not known.
 #[derive(Debug, Clone)]
 pub struct Stray {
     /// Position of the entry in `spec.related`.
@@ -20,11 +20,11 @@ pub struct Stray {
     pub at: Place,
     /// The object.
     pub object: Value,
-    /// Primaries that use it all the same, as a copy or as an original.
+    /// Primaries that use it nevertheless, as a copy or as an original.
     pub others: Vec<Other>,
 }
 
-/// Whether a marked object is neither an original nor a copy of anything that is named or remembered.
+/// Whether a marked object is neither an original nor a copy of anything that is selected or remembered.
 pub fn is_stray(at: &Place, state: &State, rules: &[Related], seen: &[RelatedSeen]) -> bool {
     let mut named = seen.iter().filter_map(|object| Some(object.record(rules.get(object.entry)?)));
     let is_it = |place: &Place| place.is_same_object(at);
@@ -32,8 +32,8 @@ pub fn is_stray(at: &Place, state: &State, rules: &[Related], seen: &[RelatedSee
         && !state.records().any(|(_, record)| is_it(&record.copy) || is_it(&record.origin))
 }
 
-impl Context<'_> {
-    /// Whether a stray has to go: it is really ours, nobody needs it, and the policy says so.
+impl RelatedContext<'_> {
+    /// Whether a stray must be deleted: it is really ours, nobody needs it, and the policy says so.
     pub(super) fn is_to_be_pruned(&self, stray: &Stray, seen: &[RelatedSeen]) -> bool {
         let Some(rules) = self.related.get(stray.entry) else { return false };
         let now = match rules.policy {
@@ -47,7 +47,7 @@ impl Context<'_> {
             && is_stray(&stray.at, self.state, self.related, seen)
     }
 
-    /// Deletes a stray, and tells the owner of the primary. One that is being deleted already is waited for.
+    /// Deletes a stray, and reports that on the primary. If it is already being deleted, waits for that.
     pub(super) fn prune(&self, stray: &Stray) -> Vec<Step> {
         if is_deleting(&stray.object) {
             return Vec::new();

@@ -19,16 +19,16 @@ use crate::rules::tests::{crontab, published};
 
 const CLUSTER: &str = "c1";
 
-/// Everything in one workspace and on the service cluster, by place; and what is remembered of each primary.
+/// Everything in one workspace and on the service cluster, by address; and the state of each primary.
 #[derive(Default)]
 struct World {
     objects: BTreeMap<String, Value>,
     states: BTreeMap<String, State>,
     events: Vec<Event>,
-    /// What was deleted, and what becomes of its dependents.
+    /// What was deleted, and with which propagation policy.
     deleted: Vec<(String, Dependents)>,
     revision: u64,
-    /// What the agent has written to objects, as their server knows it.
+    /// Which fields the agent owns, as the servers record it.
     owned: BTreeMap<String, Value>,
     /// Whether the kinds of copies have a status subresource.
     status: bool,
@@ -117,7 +117,7 @@ impl World {
         SourceKey { cluster: CLUSTER.into(), namespace: "default".into(), name: primary.into() }
     }
 
-    /// The copy of a primary: in this model there is but one object of its kind for each uid.
+    /// The copy of a primary: this model has only one object of its kind for each UID.
     fn copy(&self, primary: &str) -> Option<&Value> {
         let copies = self.objects.iter().filter(|(name, _)| name.starts_with("service CronTab"));
         copies
@@ -191,7 +191,7 @@ impl World {
         view
     }
 
-    /// Everything that could be a stray: which of it is one is for the decision to tell.
+    /// Everything that could be a stray; the decision under test says which ones are.
     fn strays(&self, rules: &Rules, primary: &str) -> Vec<Stray> {
         let mut strays = Vec::new();
         for (entry, related) in rules.related.iter().enumerate() {
@@ -325,7 +325,7 @@ impl World {
     }
 }
 
-/// A Secret that the primary names in its spec, and when its copy goes.
+/// A Secret that the primary names in its spec, and when its copy is deleted.
 fn governed(origin: &str, policy: Option<&str>) -> Value {
     let mut entry = referred(origin);
     entry["cleanupPolicy"] = json!(policy);
@@ -344,7 +344,7 @@ fn marks(object: &Value) -> Vec<String> {
     keys.filter(|key| key.starts_with("syncagent.kcp.io/")).collect()
 }
 
-/// What a plan writes, without what it tells.
+/// What a plan writes, without its reports.
 fn writes(plan: &Plan) -> Vec<&Step> {
     let steps = plan.steps.iter().chain(plan.strands.iter().flatten());
     steps.filter(|step| !matches!(step, Step::Report { .. })).collect()
@@ -501,7 +501,7 @@ fn a_copy_that_goes_with_its_primary_is_remembered_where_its_marks_are_lost() {
 #[test]
 fn marked_copies_of_which_nothing_is_remembered_are_pruned() {
     for origin in ["kcp", "service"] {
-        // Whether they go while the primary stays, and with it.
+        // Whether they are deleted while the primary stays, and with it.
         for (policy, goes) in [("OnPrimaryDeletion", (false, true)), ("MatchOrigin", (true, true))] {
             for copy_of_primary in [true, false] {
                 let rules = rules(json!([governed(origin, Some(policy))]));
@@ -1072,7 +1072,7 @@ fn a_related_object_that_is_another_agents_primary_keeps_that_agents_finalizer()
     let rules = rules(json!([referred("kcp")]));
     let mut world = World::with(&rules, &[("a", "s")]);
     world.secret("kcp", "s");
-    // Held by an agent that does not say who it is, and by one that does.
+    // Held by an unnamed agent and by a named one.
     for held_by in [json!(null), json!("other")] {
         let held = json!({"finalizers": [FINALIZER], "annotations": {HELD_BY: held_by}});
         world.edit("kcp", "Secret", "s", json!({ "metadata": held }));
@@ -1122,7 +1122,7 @@ fn what_the_reference_agent_remembers_costs_no_write() {
 }
 
 proptest! {
-    /// Names change and the agent dies after any number of steps: in the end exactly what is named is held and copied.
+    /// Names change and the agent dies after any number of steps: in the end exactly the selected objects are held and copied.
     #[test]
     fn nothing_is_left_behind_whatever_happens(
         names in prop::collection::vec("[stu]", 1..4),

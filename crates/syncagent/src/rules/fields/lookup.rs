@@ -1,4 +1,4 @@
-//! Whether an object can have a field, as far as its schema tells.
+//! Whether an object can have a field, as far as its schema can tell.
 
 use crate::rules::crd::{Schema, SchemaOrBool, SchemaOrMany};
 
@@ -21,15 +21,15 @@ const METADATA: [&str; 15] = [
     "managedFields",
 ];
 
-/// Where an object is, as far as its fields depend on it.
+/// The side of an object, as far as its fields depend on it.
 #[derive(Clone, Copy)]
-pub(super) struct Scope {
+pub(super) struct FieldScope {
     /// Whether it has a namespace there.
     pub namespaced: bool,
 }
 
-impl Scope {
-    /// On either side, so that nothing can be excluded.
+impl FieldScope {
+    /// On either side, so that nothing can be ruled out.
     pub(super) fn either() -> Self {
         Self { namespaced: true }
     }
@@ -40,7 +40,7 @@ pub(super) struct Lookup<'a> {
     schema: Option<&'a Schema>,
 }
 
-/// The segments of a path that is nothing but names and positions; none if it is more than that, and can be anything.
+/// The segments of a path that consists only of names and positions; `None` for any other path, which may lead anywhere.
 pub(super) fn simple(path: &str) -> Option<Vec<&str>> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ['.', '-', '_', '#'].contains(&c);
     let segments: Vec<&str> = path.split('.').collect();
@@ -54,8 +54,8 @@ impl<'a> Lookup<'a> {
         Self { schema }
     }
 
-    /// Why no object can have this field; nothing if some can, or nobody knows.
-    pub(super) fn missing(&self, path: &[&str], scope: Scope) -> Option<String> {
+    /// Why no object can have this field; `None` if some can, or if it is not known.
+    pub(super) fn missing(&self, path: &[&str], scope: FieldScope) -> Option<String> {
         match path {
             [] | ["apiVersion" | "kind" | "metadata"] => None,
             ["apiVersion" | "kind", ..] => Some(format!("{} is a string", path[0])),
@@ -69,7 +69,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// Follows a path from the segment at a position on.
+/// Follows a path, starting with the segment at a position.
 fn missing(schema: &Schema, path: &[&str], at: usize) -> Option<String> {
     let segment = path.get(at)?;
     if schema.x_preserve_unknown_fields == Some(true) || schema.x_embedded_resource || schema.x_int_or_string {
@@ -126,9 +126,9 @@ mod tests {
             ("metadata.labels.x", None),
         ] {
             let segments = simple(path).unwrap();
-            assert_eq!(lookup.missing(&segments, Scope::either()).as_deref(), wanted, "{path}");
+            assert_eq!(lookup.missing(&segments, FieldScope::either()).as_deref(), wanted, "{path}");
         }
-        assert_eq!(Lookup::new(None).missing(&["spec", "x"], Scope::either()), None);
+        assert_eq!(Lookup::new(None).missing(&["spec", "x"], FieldScope::either()), None);
         for path in ["a.*", "a|b", "a.#(b==1)", "a\\.b", "", "a..b", "@this", "{a,b}"] {
             assert!(simple(path).is_none(), "{path}");
         }

@@ -10,7 +10,7 @@ use crate::rules::crd::{Schema, SchemaOrBool, SchemaOrMany};
 /// Converts one kind; models it refers to become part of its schema.
 pub(super) struct Converter<'a> {
     models: &'a Models,
-    /// Path of the kind's own metadata, which every kind has and no schema describes.
+    /// Path of the kind's own metadata, which every kind has and schemas leave out.
     metadata: String,
     /// References that are being followed.
     following: Vec<&'a str>,
@@ -56,7 +56,7 @@ impl<'a> Converter<'a> {
         schema
     }
 
-    /// The schema of something that is no reference. `given` is the description of the place that holds it.
+    /// The schema of a model that is not a reference. `given` is the description of the field that holds it.
     fn model(&mut self, model: &'a Value, path: &str, given: &str) -> Result<Schema, OpenApiError> {
         let mut schema = match model["type"].as_str() {
             None if model.get("properties").is_none() => arbitrary(model),
@@ -71,7 +71,7 @@ impl<'a> Converter<'a> {
                 ..Schema::default()
             },
         };
-        // Of lists and maps, what they hold is described before they are.
+        // Items of lists and values of maps are converted before the list or map itself.
         let held = match schema.type_.as_str() {
             "array" => text(&model["items"], "description"),
             "object" => text(&model["additionalProperties"], "description"),
@@ -131,7 +131,7 @@ impl<'a> Converter<'a> {
         }
         let mut held = self.part(items, path)?;
         if !held.properties.is_empty() && !schema.x_list_map_keys.is_empty() {
-            // Keys must be there, unless they have a default.
+            // Keys are required, unless they have a default.
             let mut required: BTreeSet<String> = held.required.iter().chain(&schema.x_list_map_keys).cloned().collect();
             required.retain(|key| held.properties.get(key).is_none_or(|field| field.default.is_none()));
             held.required = required.into_iter().collect();
@@ -150,7 +150,7 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// Something OpenAPI says nothing about.
+/// The schema of something that OpenAPI does not describe.
 fn arbitrary(model: &Value) -> Schema {
     Schema {
         x_embedded_resource: true,

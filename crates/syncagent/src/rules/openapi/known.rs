@@ -1,4 +1,4 @@
-//! Types whose schema is known better than OpenAPI tells it.
+//! Types for which a better schema is known than OpenAPI has.
 
 use crate::rules::crd::{Schema, SchemaOrBool};
 use crate::rules::raw_json::RawJson;

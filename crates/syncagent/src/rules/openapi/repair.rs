@@ -1,17 +1,17 @@
-//! What kcp refuses in schemas made from OpenAPI is put right.
+//! Repairs what kcp refuses in schemas made from OpenAPI.
 //!
-//! Schemas that kcp takes as they are stay as they are, because their names are known to other agents. The others could never be published, so
-//! nothing depends on theirs.
+//! Schemas that kcp accepts stay as they are, because other agents use the same names. The others could never be published, so nothing
+//! depends on their names.
 
 use crate::rules::crd::{Schema, SchemaOrBool, SchemaOrMany};
 
-/// Puts a schema and everything in it right.
+/// Repairs a schema and everything in it.
 pub(super) fn repair(schema: &mut Schema) {
-    // Keys belong to lists that are maps; some lists of Kubernetes have them for patches only.
+    // Only lists of type map may have keys; some lists in Kubernetes have them for patches only.
     if schema.x_list_type.as_deref() != Some("map") {
         schema.x_list_map_keys.clear();
     }
-    // Whatever OpenAPI says nothing about may be anything, not only an object with metadata.
+    // Something that OpenAPI does not describe may be anything, not only an object with metadata.
     let says_nothing = schema.type_.is_empty() && !schema.x_int_or_string;
     if says_nothing {
         schema.x_embedded_resource = false;

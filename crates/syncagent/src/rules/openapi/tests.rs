@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The schema that becomes of a model, with other models beside it.
+/// The schema made from a model, given other models.
 fn schema_of(model: Value, others: &Value) -> Result<Value, OpenApiError> {
     let mut definitions = others.clone();
     definitions["x.v1.Thing"] = model;
@@ -51,7 +51,7 @@ fn every_shape_becomes_what_other_agents_make_of_it() {
         ),
         (reference.clone(), part.clone()),
         (json!({"$ref": "#/definitions/x.v1.Part", "description": "own"}), own("own")),
-        // OpenAPI v3 writes the same like this.
+        // The same in OpenAPI v3.
         (
             json!({"allOf": [{"$ref": "#/components/schemas/x.v1.Part"}], "default": {}, "description": "own"}),
             own("own"),

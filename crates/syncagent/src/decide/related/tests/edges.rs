@@ -84,7 +84,7 @@ fn whose_an_object_is_waits_for_all_that_is_remembered() {
     let mut world = World::with(&rules, &[("a", "s")]);
     world.secret("kcp", "s");
     let plan = world.plan(&rules, "a");
-    // The agent died after it had created the copy, and its Secret is not in memory.
+    // The agent died after it had created the copy, and the state Secret has not been read.
     let tracked = plan.steps.into_iter().find(|step| matches!(step, Step::Track { .. })).unwrap();
     world.execute("a", tracked);
     let all = world.states["a"].clone();

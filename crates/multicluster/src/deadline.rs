@@ -1,4 +1,4 @@
-//! Moments that may be as far away as a user likes.
+//! Deadlines that may be as far away as a user likes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// Whatever is further away than this never comes.
 const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
 
-/// The moment after a delay of any length.
+/// The deadline after a delay of any length, even [`Duration::MAX`].
 pub(crate) fn after(now: Instant, delay: Duration) -> Instant {
     now + delay.min(NEVER)
 }

@@ -1,4 +1,4 @@
-//! A provider whose panics end nothing.
+//! A provider whose panics end nothing but its current stream.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -11,56 +11,56 @@ use futures::stream::BoxStream;
 
 use super::Provider;
 use crate::event::{FleetEvent, Gone};
-use crate::guard::{caught, words};
+use crate::guard::{caught, panic_message};
 use crate::name::{ClusterName, EndpointId};
 
-/// Pauses before a provider that panicked is asked anew: the first one, doubled from try to try up to the longest.
+/// Pauses before a provider that panicked is asked for another stream: the first one, doubled each time up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// What fails then.
 const SOURCE: &str = "the provider";
 
-/// The events of a provider. One that panics is told as failing and asked anew: its next stream tells the whole fleet, and what that leaves
-/// out has left meanwhile.
-pub(crate) fn steady(provider: Arc<dyn Provider>) -> BoxStream<'static, FleetEvent> {
-    let mut steady = Steady {
+/// The events of a provider. If its stream panics, that is reported as an outage and another stream is asked for, which reports the whole fleet;
+/// what it leaves out has left meanwhile.
+pub(crate) fn guarded(provider: Arc<dyn Provider>) -> BoxStream<'static, FleetEvent> {
+    let mut guarded = Guarded {
         provider,
         events: None,
         pause: Duration::ZERO,
-        ready: VecDeque::new(),
-        told: Told::default(),
+        pending: VecDeque::new(),
+        known: KnownFleet::default(),
         before: None,
     };
-    steady.ask();
-    futures::stream::unfold(steady, |mut steady| async move {
-        let event = steady.next().await?;
-        Some((event, steady))
+    guarded.ask();
+    futures::stream::unfold(guarded, |mut guarded| async move {
+        let event = guarded.next().await?;
+        Some((event, guarded))
     })
     .boxed()
 }
 
-struct Steady {
+struct Guarded {
     provider: Arc<dyn Provider>,
     events: Option<BoxStream<'static, Result<FleetEvent, String>>>,
-    /// Before the next question.
+    /// Before the next stream is asked for.
     pause: Duration,
-    ready: VecDeque<FleetEvent>,
-    told: Told,
-    /// What was told before a panic and has not been told again.
-    before: Option<Told>,
+    pending: VecDeque<FleetEvent>,
+    known: KnownFleet,
+    /// What was reported before a panic and has not been reported again.
+    before: Option<KnownFleet>,
 }
 
-/// Who takes part, as far as was told.
+/// The clusters and endpoints that a stream has reported.
 #[derive(Default)]
-struct Told {
+struct KnownFleet {
     clusters: HashMap<ClusterName, u64>,
     endpoints: HashSet<EndpointId>,
 }
 
-impl Steady {
+impl Guarded {
     async fn next(&mut self) -> Option<FleetEvent> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
             let Some(events) = &mut self.events else {
@@ -79,7 +79,7 @@ impl Steady {
         match caught(|| self.provider.events()) {
             Ok(events) => {
                 let events = AssertUnwindSafe(events).catch_unwind();
-                self.events = Some(events.map(|event| event.map_err(|panic| words(&*panic))).boxed());
+                self.events = Some(events.map(|event| event.map_err(|panic| panic_message(&*panic))).boxed());
             }
             Err(message) => self.panicked(&message),
         }
@@ -88,42 +88,42 @@ impl Steady {
     fn panicked(&mut self, message: &str) {
         self.events = None;
         self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
-        let Told { clusters, endpoints } = std::mem::take(&mut self.told);
+        let KnownFleet { clusters, endpoints } = std::mem::take(&mut self.known);
         let before = self.before.get_or_insert_default();
         before.clusters.extend(clusters);
         before.endpoints.extend(endpoints);
         let error = Error::Request { request: SOURCE.to_owned(), problem: format!("it panicked: {message}") };
-        self.ready.push_back(FleetEvent::Failing { source: SOURCE.into(), error });
+        self.pending.push_back(FleetEvent::Failing { source: SOURCE.into(), error });
     }
 
     fn take_in(&mut self, event: FleetEvent) {
         match &event {
             FleetEvent::EndpointUp(endpoint) => {
-                self.told.endpoints.insert(endpoint.id.clone());
+                self.known.endpoints.insert(endpoint.id.clone());
             }
             FleetEvent::EndpointDown(id) => {
-                self.told.endpoints.remove(id);
+                self.known.endpoints.remove(id);
             }
             FleetEvent::Engage(cluster) => {
-                self.told.clusters.insert(cluster.name().clone(), cluster.epoch());
+                self.known.clusters.insert(cluster.name().clone(), cluster.epoch());
             }
             FleetEvent::Disengage { name, .. } => {
-                self.told.clusters.remove(name);
+                self.known.clusters.remove(name);
             }
             FleetEvent::Synced => self.catch_up(),
             _ => {}
         }
-        self.ready.push_back(event);
+        self.pending.push_back(event);
     }
 
-    /// Everything has been told again: what has not is gone.
+    /// Everything has been known again: what has not is gone.
     fn catch_up(&mut self) {
-        let Some(Told { clusters, endpoints }) = self.before.take() else { return };
-        let gone = clusters.into_iter().filter(|(name, _)| !self.told.clusters.contains_key(name));
-        self.ready.extend(gone.map(|(name, epoch)| FleetEvent::Disengage { name, epoch, why: Gone::Removed }));
-        let gone = endpoints.into_iter().filter(|id| !self.told.endpoints.contains(id));
-        self.ready.extend(gone.map(FleetEvent::EndpointDown));
-        self.ready.push_back(FleetEvent::Recovered { source: SOURCE.into() });
+        let Some(KnownFleet { clusters, endpoints }) = self.before.take() else { return };
+        let gone = clusters.into_iter().filter(|(name, _)| !self.known.clusters.contains_key(name));
+        self.pending.extend(gone.map(|(name, epoch)| FleetEvent::Disengage { name, epoch, why: Gone::Removed }));
+        let gone = endpoints.into_iter().filter(|id| !self.known.endpoints.contains(id));
+        self.pending.extend(gone.map(FleetEvent::EndpointDown));
+        self.pending.push_back(FleetEvent::Recovered { source: SOURCE.into() });
         self.pause = Duration::ZERO;
     }
 }

@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::backoff::{Backoff, random_fraction};
+use super::backoff::Backoff;
+use super::event::Event;
 use super::lines::Lines;
-use super::{Event, WatchOptions};
+use super::options::WatchOptions;
 use crate::client::Client;
 use crate::error::{Error, Status};
 use crate::object::Object;
@@ -19,9 +20,9 @@ use crate::resource::{Resource, push_query};
 use crate::transport::Host;
 
 /// How long a watch must live, or else deliver something, before an outage is over. Servers that list well but cannot
-/// watch are thus asked at growing intervals, not at once again and again.
+/// watch are therefore asked at growing intervals instead of without a pause.
 const PROBATION: Duration = Duration::from_secs(1);
-/// How far apart watches come back that hear of a server's return at once.
+/// Over which time watches spread that learn of a server's return together.
 const SPREAD: Duration = Duration::from_millis(300);
 /// The annotation on the bookmark that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -32,12 +33,12 @@ pub(super) struct Watch {
     options: WatchOptions,
     /// Events not handed out yet.
     ready: VecDeque<Event>,
-    step: Step,
+    step: WatchStep,
     /// Whether the server is still believed to know streaming lists.
     streaming: bool,
-    /// Whether the next paged list shall come in one piece, because pages expired.
+    /// Whether the next list is to come in one piece, because pages expired.
     unpaged: bool,
-    /// Whether an outage was told and its end was not.
+    /// Whether an outage was reported whose end was not.
     failing: bool,
     backoff: Backoff,
     /// The server, and what changes whenever something that failed may work now.
@@ -45,7 +46,7 @@ pub(super) struct Watch {
 }
 
 /// What to do next.
-enum Step {
+enum WatchStep {
     /// Get a complete list.
     List,
     /// Get the next page of a list.
@@ -55,7 +56,7 @@ enum Step {
     /// Read events.
     Read(Box<Reading>),
     /// Wait, then go on.
-    Pause { until: Instant, why: Why, then: Box<Step> },
+    Pause { until: Instant, why: Why, then: Box<WatchStep> },
 }
 
 /// An open watch request.
@@ -72,7 +73,7 @@ struct Reading {
 /// Why to wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
-    /// The server is at fault, or does not know who asks: the first watch that works is a sign for all others.
+    /// The server is at fault, or does not accept the credentials: when one watch works again, the others should try too.
     Server,
     /// This watch is refused.
     Refused,
@@ -104,8 +105,8 @@ enum End {
 impl Watch {
     pub(super) fn new(client: Client, resource: Resource, options: WatchOptions) -> Self {
         let host = client.host().map(|host| {
-            let hopes = host.hopes();
-            (host, hopes)
+            let retries = host.retries();
+            (host, retries)
         });
         Self {
             host,
@@ -114,7 +115,7 @@ impl Watch {
             streaming: options.streaming_lists,
             options,
             ready: VecDeque::new(),
-            step: Step::List,
+            step: WatchStep::List,
             unpaged: false,
             failing: false,
             backoff: Backoff::default(),
@@ -126,23 +127,23 @@ impl Watch {
             if let Some(event) = self.ready.pop_front() {
                 return event;
             }
-            if let Some((_, hopes)) = &mut self.host
-                && !matches!(self.step, Step::Pause { .. })
+            if let Some((_, retries)) = &mut self.host
+                && !matches!(self.step, WatchStep::Pause { .. })
             {
-                // What gives hope from now on counts, should this attempt fail.
-                hopes.mark_unchanged();
+                // Only reasons to retry from now on count, should this attempt fail.
+                retries.mark_unchanged();
             }
             // Whoever drops the future of `next` drops the whole watch, so the step need not survive that.
-            self.step = match std::mem::replace(&mut self.step, Step::List) {
-                Step::List if self.streaming => self.open_list().await,
-                Step::List => {
+            self.step = match std::mem::replace(&mut self.step, WatchStep::List) {
+                WatchStep::List if self.streaming => self.open_list().await,
+                WatchStep::List => {
                     self.ready.push_back(Event::Begin);
                     self.list_page(None).await
                 }
-                Step::NextPage { token } => self.list_page(Some(&token)).await,
-                Step::Resume { version } => self.resume(version).await,
-                Step::Read(reading) => self.read(reading).await,
-                Step::Pause { until, why, then } => {
+                WatchStep::NextPage { token } => self.list_page(Some(&token)).await,
+                WatchStep::Resume { version } => self.resume(version).await,
+                WatchStep::Read(reading) => self.read(reading).await,
+                WatchStep::Pause { until, why, then } => {
                     self.wait(until, why).await;
                     *then
                 }
@@ -150,9 +151,9 @@ impl Watch {
         }
     }
 
-    /// Waits until an instant, then for a turn among all that fail; but no longer than until there is hope.
+    /// Waits until an instant, then for a turn among all that fail; but no longer than until there is a reason to retry.
     async fn wait(&mut self, until: Instant, why: Why) {
-        let Some((host, hopes)) = &mut self.host else { return tokio::time::sleep_until(until).await };
+        let Some((host, retries)) = &mut self.host else { return tokio::time::sleep_until(until).await };
         let turn = async {
             tokio::time::sleep_until(until).await;
             if why != Why::Other {
@@ -161,14 +162,14 @@ impl Watch {
         };
         tokio::select! {
             () = turn => return,
-            Ok(()) = hopes.changed() => {}
+            Ok(()) = retries.changed() => {}
         }
         self.backoff.shorten();
-        // All who wait hear of it at once, and shall not come at once.
-        tokio::time::sleep(SPREAD.mul_f64(random_fraction())).await;
+        // All who wait learn of it together, and should not come back together.
+        tokio::time::sleep(SPREAD.mul_f64(fastrand::f64())).await;
     }
 
-    async fn list_page(&mut self, token: Option<&str>) -> Step {
+    async fn list_page(&mut self, token: Option<&str>) -> WatchStep {
         let limit = (!self.unpaged).then_some(self.options.page_size);
         let namespace = self.options.namespace.as_deref();
         let page = self.client.list_page(&self.resource, namespace, &self.options.select, limit, token).await;
@@ -176,47 +177,47 @@ impl Watch {
             Ok(page) => {
                 self.ready.extend(page.items.into_iter().map(Event::Listed));
                 if let Some(token) = page.next {
-                    return Step::NextPage { token };
+                    return WatchStep::NextPage { token };
                 }
                 self.unpaged = false;
                 self.ready.push_back(Event::Synced);
-                Step::Resume { version: page.resource_version }
+                WatchStep::Resume { version: page.resource_version }
             }
             Err(error) if error.is_gone() && token.is_some() => {
                 self.unpaged = true;
-                Step::List
+                WatchStep::List
             }
-            Err(error) => self.fail(error, Step::List),
+            Err(error) => self.fail(error, WatchStep::List),
         }
     }
 
     /// Starts a streaming list: a watch whose first events are the list.
-    async fn open_list(&mut self) -> Step {
+    async fn open_list(&mut self) -> WatchStep {
         match self.open(None).await {
             Ok(reading) => {
                 self.ready.push_back(Event::Begin);
-                Step::Read(reading)
+                WatchStep::Read(reading)
             }
             Err(error) if refuses_streaming(&error) => {
                 tracing::debug!(resource = %self.resource, %error, "no streaming lists here, listing page by page");
                 self.streaming = false;
-                Step::List
+                WatchStep::List
             }
-            Err(error) => self.fail(error, Step::List),
+            Err(error) => self.fail(error, WatchStep::List),
         }
     }
 
-    async fn resume(&mut self, version: String) -> Step {
+    async fn resume(&mut self, version: String) -> WatchStep {
         match self.open(Some(version.clone())).await {
-            Ok(reading) => Step::Read(reading),
-            Err(error) if is_lost(&error) => self.pause(Step::List),
-            Err(error) => self.fail(error, Step::Resume { version }),
+            Ok(reading) => WatchStep::Read(reading),
+            Err(error) if is_lost(&error) => self.pause(WatchStep::List),
+            Err(error) => self.fail(error, WatchStep::Resume { version }),
         }
     }
 
     async fn open(&mut self, version: Option<String>) -> Result<Box<Reading>, Error> {
         // Spread out, so that watches opened together do not end together.
-        let timeout = self.options.timeout.mul_f64(1.0 + 0.2 * random_fraction());
+        let timeout = self.options.timeout.mul_f64(1.0 + 0.2 * fastrand::f64());
         let mut query = self.options.select.query();
         push_query(&mut query, "watch", "true");
         push_query(&mut query, "allowWatchBookmarks", "true");
@@ -234,7 +235,7 @@ impl Watch {
         Ok(Box::new(Reading { lines, version, opened: Instant::now(), silence, delivered: false }))
     }
 
-    async fn read(&mut self, mut reading: Box<Reading>) -> Step {
+    async fn read(&mut self, mut reading: Box<Reading>) -> WatchStep {
         let on_probation = reading.version.is_some() && self.backoff.is_raised();
         let silence = if on_probation { PROBATION } else { reading.silence };
         let line = match tokio::time::timeout(silence, reading.lines.next()).await {
@@ -253,13 +254,13 @@ impl Watch {
             }
             Err(_) if on_probation => {
                 self.recovered();
-                return Step::Read(reading);
+                return WatchStep::Read(reading);
             }
             Err(_) if reading.version.is_none() => {
                 // The server took the request for an ordinary watch, so the end of the list will never be marked.
                 tracing::debug!(resource = %self.resource, "streaming list does not end, listing page by page");
                 self.streaming = false;
-                return Step::List;
+                return WatchStep::List;
             }
             Err(_) => {
                 tracing::debug!(resource = %self.resource, "watch is silent, opening a new one");
@@ -271,7 +272,7 @@ impl Watch {
                 if on_probation {
                     self.recovered();
                 }
-                Step::Read(reading)
+                WatchStep::Read(reading)
             }
             Err(end) => self.ended(*reading, end),
         }
@@ -326,38 +327,38 @@ impl Watch {
     }
 
     /// Decides how to go on after an open watch request ended.
-    fn ended(&mut self, reading: Reading, end: End) -> Step {
+    fn ended(&mut self, reading: Reading, end: End) -> WatchStep {
         let next = match reading.version {
-            Some(version) => Step::Resume { version },
-            None => Step::List,
+            Some(version) => WatchStep::Resume { version },
+            None => WatchStep::List,
         };
         let in_trouble = self.backoff.is_raised();
         match end {
-            End::Error(error) if is_lost(&error) => self.pause(Step::List),
+            End::Error(error) if is_lost(&error) => self.pause(WatchStep::List),
             // Servers that shut down, or lose the server behind them, end watches like this; the version is still good.
             End::Error(error) if !in_trouble => self.fail(error, next),
             // It may be the version that the server cannot cope with.
-            End::Error(error) | End::Garbage(error) => self.fail(error, Step::List),
+            End::Error(error) | End::Garbage(error) => self.fail(error, WatchStep::List),
             End::Closed if reading.delivered || reading.opened.elapsed() >= PROBATION => next,
-            // Not worth telling, but a server that hangs up at once must not be asked without a pause.
+            // Not worth reporting, but a server that hangs up at once must not be asked again without a pause.
             End::Closed => self.pause(next),
         }
     }
 
     /// Tells an outage once, and pauses.
-    fn fail(&mut self, error: Error, then: Step) -> Step {
+    fn fail(&mut self, error: Error, then: WatchStep) -> WatchStep {
         let (wish, why) = (error.retry_after(), Why::of(&error));
         let pause = if error.is_not_found() { self.backoff.next_unserved(wish) } else { self.backoff.next(wish) };
         tracing::debug!(resource = %self.resource, %error, ?pause, "watch fails");
         if !std::mem::replace(&mut self.failing, true) {
             self.ready.push_back(Event::Failing(error));
         }
-        Step::Pause { until: Instant::now() + pause, why, then: Box::new(then) }
+        WatchStep::Pause { until: Instant::now() + pause, why, then: Box::new(then) }
     }
 
     /// Pauses for something that is no outage, but must not repeat quickly.
-    fn pause(&mut self, then: Step) -> Step {
-        Step::Pause { until: Instant::now() + self.backoff.next(None), why: Why::Other, then: Box::new(then) }
+    fn pause(&mut self, then: WatchStep) -> WatchStep {
+        WatchStep::Pause { until: Instant::now() + self.backoff.next(None), why: Why::Other, then: Box::new(then) }
     }
 
     fn recovered(&mut self) {
@@ -365,7 +366,7 @@ impl Watch {
         if std::mem::take(&mut self.failing) {
             self.ready.push_back(Event::Recovered);
             if let Some((host, _)) = &self.host {
-                host.give_a_sign();
+                host.signal_success();
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Where requests enter a controller.
+//! The intake: where requests enter a controller.
 
 mod deletions;
 
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::mpsc;
 
-use crate::fleet::News;
+use crate::fleet::ControllerEvent;
 use crate::guard::{Callback, Panicked};
 use crate::name::ClusterName;
 use crate::priority::Priority;
@@ -16,28 +16,32 @@ use crate::request::Key;
 use deletions::Deletions;
 
 /// Lets requests of open clusters into the queue and drops the others: when a cluster opens, everything in its stores is
-/// looked at anyway. What is in no store any more is remembered until then.
-pub(crate) struct Inlet {
+/// queued anyway. Deletions, which are in no store any more, are remembered until then.
+pub(crate) struct Intake {
     queue: Queue<Key>,
-    clusters: RwLock<HashMap<ClusterName, Standing>>,
+    clusters: RwLock<HashMap<ClusterName, Admission>>,
     /// Deletions that this process has not reconciled, of clusters that it may work on later; none if nobody cares for deletions.
     deletions: Option<Mutex<Deletions>>,
-    news: mpsc::UnboundedSender<News>,
+    events: mpsc::UnboundedSender<ControllerEvent>,
 }
 
 /// What becomes of the requests of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum Admission {
     /// They pass.
     Open,
     /// They are dropped: another process works on the cluster, or nothing is known of it yet.
     Closed,
 }
 
-impl Inlet {
-    pub(crate) fn new(queue: Queue<Key>, news: mpsc::UnboundedSender<News>, remembers_deletions: bool) -> Self {
+impl Intake {
+    pub(crate) fn new(
+        queue: Queue<Key>,
+        events: mpsc::UnboundedSender<ControllerEvent>,
+        remembers_deletions: bool,
+    ) -> Self {
         let deletions = remembers_deletions.then(Mutex::default);
-        Self { queue, clusters: RwLock::default(), deletions, news }
+        Self { queue, clusters: RwLock::default(), deletions, events }
     }
 
     /// Queues a request, if its cluster is open.
@@ -45,16 +49,16 @@ impl Inlet {
         // Held while queueing, so that no request slips in after its cluster was purged, and no deletion slips through when it opens.
         let clusters = self.clusters.read();
         match (clusters.get(&key.cluster), &self.deletions) {
-            (Some(Standing::Open), _) => self.queue.add_with(key, priority, reason),
-            (Some(Standing::Closed), Some(deletions)) if reason == Reason::Deleted => deletions.lock().remember(key),
-            (Some(Standing::Closed), Some(deletions)) => deletions.lock().forget(&key),
+            (Some(Admission::Open), _) => self.queue.add_with(key, priority, reason),
+            (Some(Admission::Closed), Some(deletions)) if reason == Reason::Deleted => deletions.lock().remember(key),
+            (Some(Admission::Closed), Some(deletions)) => deletions.lock().forget(&key),
             _ => {}
         }
     }
 
-    /// A cluster takes part: it may open one day.
+    /// A cluster has joined the fleet: it may open later.
     pub(crate) fn expect(&self, cluster: ClusterName) {
-        self.clusters.write().entry(cluster).or_insert(Standing::Closed);
+        self.clusters.write().entry(cluster).or_insert(Admission::Closed);
     }
 
     /// Opens a cluster; from now on its requests pass. What was deleted while it was closed is queued.
@@ -64,14 +68,14 @@ impl Inlet {
         for key in deleted {
             self.queue.add_with(key, Priority::Normal, Reason::Deleted);
         }
-        clusters.insert(cluster, Standing::Open);
+        clusters.insert(cluster, Admission::Open);
     }
 
     /// Closes a cluster for a while and drops its waiting requests, except for those about objects that do not exist any more: nobody could
     /// find them later.
     pub(crate) fn close(&self, cluster: &ClusterName, exists: impl Fn(&Key) -> bool) {
         let mut clusters = self.clusters.write();
-        clusters.insert(cluster.clone(), Standing::Closed);
+        clusters.insert(cluster.clone(), Admission::Closed);
         let dropped = self.queue.purge(cluster);
         if let Some(deletions) = &self.deletions {
             let mut deletions = deletions.lock();
@@ -81,7 +85,7 @@ impl Inlet {
         }
     }
 
-    /// A cluster takes part no more: drops its requests.
+    /// A cluster has left the fleet: drops its requests.
     pub(crate) fn forget(&self, cluster: &ClusterName) {
         let mut clusters = self.clusters.write();
         clusters.remove(cluster);
@@ -91,14 +95,14 @@ impl Inlet {
         }
     }
 
-    /// Tells the controller something.
-    pub(crate) fn tell(&self, news: News) {
+    /// Sends the controller an event.
+    pub(crate) fn notify(&self, event: ControllerEvent) {
         // Nobody listens any more when the controller has ended.
-        let _ = self.news.send(news);
+        let _ = self.events.send(event);
     }
 
-    /// Tells the controller that a function of its user panicked over an object.
-    pub(crate) fn tell_panic(&self, callback: Callback, over: &Key, message: String) {
-        self.tell(News::Panicked(Panicked { callback, over: Some(over.to_string()), message }));
+    /// Reports to the controller that a function of its user panicked for an object.
+    pub(crate) fn notify_panic(&self, callback: Callback, over: &Key, message: String) {
+        self.notify(ControllerEvent::Panicked(Panicked { callback, over: Some(over.to_string()), message }));
     }
 }

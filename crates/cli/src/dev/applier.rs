@@ -5,28 +5,28 @@ use carrick_client::{Client, DeleteOptions, Error, Resource};
 use serde_json::{Value, json};
 
 use super::documents::Document;
-use super::ledger::Trouble;
+use super::ledger::ApplyError;
 use super::sources::Side;
 
-/// By whom fields are said to be written.
+/// The field manager.
 const MANAGER: &str = "carrick-dev";
-/// Marks the PublishedResources of a run, so that its agent takes no others.
+/// Marks the PublishedResources of a run, so that its agent serves no others.
 pub const LABEL: &str = "dev.carrick.io/run";
 
 /// Where an object is.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct ObjectLocation {
     /// What its kind is called.
     pub resource: Resource,
     /// Its namespace.
     pub namespace: Option<String>,
-    /// Whether it was not there before.
+    /// Whether we created it.
     pub ours: bool,
 }
 
-/// The two places where objects are applied.
+/// Applies objects to the two places where they belong.
 #[derive(Debug, Clone)]
-pub struct Hands {
+pub struct Applier {
     /// The service cluster.
     pub service: Client,
     /// The consumer's workspace.
@@ -35,9 +35,9 @@ pub struct Hands {
     pub run: String,
 }
 
-impl Hands {
-    /// Where an object belongs, and whether it is there already. Nothing is changed.
-    pub async fn find(&self, document: &Document) -> Result<Place, Trouble> {
+impl Applier {
+    /// Finds out where an object belongs and whether it exists already. Changes nothing.
+    pub async fn find(&self, document: &Document) -> Result<ObjectLocation, ApplyError> {
         let Document { id, version, .. } = document;
         let client = self.client(id.side);
         let found = find_kind(client, &id.group, &id.kind).await.map_err(|error| refused(&error))?;
@@ -47,7 +47,7 @@ impl Hands {
                 Side::Consumer => "the consumer's workspace",
             };
             let kind = if id.group.is_empty() { version.clone() } else { format!("{}/{version}", id.group) };
-            return Err(Trouble { text: format!("{place} does not serve {} of {kind}", id.kind), passes: true });
+            return Err(ApplyError { text: format!("{place} does not serve {} of {kind}", id.kind), passes: true });
         };
         let named = if id.namespace.is_empty() { "default" } else { &id.namespace };
         let namespace = resource.namespaced.then(|| named.to_owned());
@@ -56,23 +56,23 @@ impl Hands {
             && id.kind == "PublishedResource"
             && existing["metadata"]["labels"][LABEL] != self.run.as_str()
         {
-            let text = "it exists already, and another agent may work for it; give yours another name".to_owned();
-            return Err(Trouble { text, passes: false });
+            let text = "it exists already, and another agent may serve it; give yours another name".to_owned();
+            return Err(ApplyError { text, passes: false });
         }
-        Ok(Place { resource, namespace, ours: existing.is_none() })
+        Ok(ObjectLocation { resource, namespace, ours: existing.is_none() })
     }
 
     /// Applies an object.
-    pub async fn apply(&self, document: &Document, place: &Place) -> Result<(), Trouble> {
+    pub async fn apply(&self, document: &Document, place: &ObjectLocation) -> Result<(), ApplyError> {
         let mut object = document.object.clone();
         let labels = &document.object["metadata"]["labels"];
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            // What a server wrote into a file that it gave out is not for it.
+            // Fields that a server sets and that were saved with the file must not be sent back.
             for field in ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"] {
                 metadata.remove(field);
             }
         }
-        // Labels that are none are for the server to refuse.
+        // If labels is not a map, the server will say so.
         if document.id.kind == "PublishedResource" && (labels.is_null() || labels.is_object()) {
             object["metadata"]["labels"][LABEL] = json!(self.run);
         }
@@ -80,14 +80,14 @@ impl Hands {
         let applied = client.apply(&place.resource, place.namespace.as_deref(), &object, MANAGER).await;
         match applied.map_err(|error| refused(&error))? {
             left if left["metadata"]["deletionTimestamp"] != Value::Null => {
-                Err(Trouble { text: "it is still being deleted".to_owned(), passes: true })
+                Err(ApplyError { text: "it is still being deleted".to_owned(), passes: true })
             }
             _ => Ok(()),
         }
     }
 
-    /// Removes an object; it may be gone already.
-    pub async fn remove(&self, side: Side, place: &Place, name: &str) -> Result<(), Error> {
+    /// Deletes an object; it may be gone already.
+    pub async fn remove(&self, side: Side, place: &ObjectLocation, name: &str) -> Result<(), Error> {
         let namespace = place.namespace.as_deref();
         match self.client(side).delete(&place.resource, namespace, name, &DeleteOptions::default()).await {
             Err(error) if !error.is_not_found() => Err(error),
@@ -103,9 +103,9 @@ impl Hands {
     }
 }
 
-/// The server's words, shortened to what the author of a file needs.
-fn refused(error: &Error) -> Trouble {
-    let Error::Api(status) = error else { return Trouble { text: error.to_string(), passes: false } };
+/// The server's message, shortened to what the author of a file needs.
+fn refused(error: &Error) -> ApplyError {
+    let Error::Api(status) = error else { return ApplyError { text: error.to_string(), passes: false } };
     let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
     let causes: Vec<String> =
         causes
@@ -120,6 +120,6 @@ fn refused(error: &Error) -> Trouble {
             })
             .collect();
     let text = if causes.is_empty() { status.to_string() } else { causes.join("; ") };
-    // A namespace or a kind that is not there yet comes with a 404.
-    Trouble { text, passes: status.code == 404 }
+    // A namespace or kind that does not exist yet gives a 404.
+    ApplyError { text, passes: status.code == 404 }
 }

@@ -8,10 +8,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
 use parking_lot::Mutex;
 
-use super::{Body, Object};
+use crate::object::{Body, Object, Packed};
 
 /// Smaller objects stay as they are.
 const SMALLEST: usize = 256;
@@ -22,9 +21,9 @@ const TRIAL: u64 = 32;
 
 /// Packs objects of one kind.
 #[derive(Default)]
-pub struct Packer(Mutex<State>);
+pub struct Packer(Mutex<PackerState>);
 
-struct State {
+struct PackerState {
     dictionary: Option<Arc<Vec<u8>>>,
     /// Another dictionary, which the next object is packed with as well.
     candidate: Option<Arc<Vec<u8>>>,
@@ -38,35 +37,10 @@ struct State {
     sweep_at: usize,
 }
 
-impl Default for State {
+impl Default for PackerState {
     fn default() -> Self {
         let (names, sweep_at) = (HashSet::new(), 1024);
         Self { dictionary: None, candidate: None, count: 0, trial_at: TRIAL, names, sweep_at }
-    }
-}
-
-/// A packed body.
-#[derive(Clone)]
-pub(super) struct Packed {
-    bytes: Box<[u8]>,
-    dictionary: Arc<Vec<u8>>,
-}
-
-impl Packed {
-    fn new(plain: &[u8], dictionary: Arc<Vec<u8>>) -> Self {
-        let bytes = compress_prepend_size_with_dict(plain, &dictionary).into_boxed_slice();
-        Self { bytes, dictionary }
-    }
-
-    /// The body as it was.
-    pub(super) fn unpack(&self) -> Bytes {
-        // The bytes were packed with this very dictionary, so this cannot fail.
-        decompress_size_prepended_with_dict(&self.bytes, &self.dictionary).unwrap_or_default().into()
-    }
-
-    #[cfg(test)]
-    pub(super) fn room(&self) -> usize {
-        self.bytes.len()
     }
 }
 
@@ -77,7 +51,7 @@ impl Packer {
             let mut state = self.0.lock();
             (state.name(&object.cluster), state.name(&object.namespace))
         };
-        Object { cluster, namespace, body: self.body(&object.body), ..object.clone() }
+        object.kept_as(cluster, namespace, self.body(object.body()))
     }
 
     fn body(&self, body: &Body) -> Body {
@@ -90,16 +64,16 @@ impl Packer {
         if let Some(candidate) = candidate {
             let other = Packed::new(plain, candidate);
             // Worth it only if it makes a difference: the old one stays in memory as long as objects need it.
-            if other.bytes.len() * 5 < packed.bytes.len() * 4 {
-                self.0.lock().dictionary = Some(other.dictionary.clone());
+            if other.len() * 5 < packed.len() * 4 {
+                self.0.lock().dictionary = Some(other.dictionary());
                 packed = other;
             }
         }
-        if packed.bytes.len() < plain.len() { Body::Packed(packed) } else { body.clone() }
+        if packed.len() < plain.len() { Body::Packed(packed) } else { body.clone() }
     }
 }
 
-impl State {
+impl PackerState {
     /// The dictionary for an object, and another one to try.
     fn dictionaries(&mut self, plain: &Bytes) -> (Arc<Vec<u8>>, Option<Arc<Vec<u8>>>) {
         let own = || Arc::new(plain[..plain.len().min(DICTIONARY)].to_vec());
@@ -140,6 +114,13 @@ mod tests {
 
     use super::*;
 
+    fn size(object: &Object) -> usize {
+        match object.body() {
+            Body::Plain(bytes) => bytes.len(),
+            Body::Packed(packed) => packed.len(),
+        }
+    }
+
     fn object(number: usize) -> Value {
         let metadata = json!({
             "name": format!("object-{number}"), "namespace": "default", "uid": format!("{number:036}"),
@@ -160,7 +141,7 @@ mod tests {
             assert_eq!(packed.value(), object(number));
             assert_eq!(packed.label("number"), Some(number.to_string()));
             if number > 0 {
-                assert!(packed.room() * 2 < plain.room(), "{} of {}", packed.room(), plain.room());
+                assert!(size(&packed) * 2 < size(&plain), "{} of {}", size(&packed), size(&plain));
             }
         }
         let [one, other] = [2, 4].map(|number| packer.pack(&Object::from_value(&object(number)).unwrap()));
@@ -171,7 +152,7 @@ mod tests {
     fn small_objects_and_what_does_not_pack_stay_as_they_are() {
         let packer = Packer::default();
         let small = Object::from_value(&json!({ "metadata": { "name": "a" } })).unwrap();
-        assert_eq!(packer.pack(&small).room(), small.room());
+        assert_eq!(size(&packer.pack(&small)), size(&small));
         // Every text is another one, and none has anything in common with another.
         let mut seed: u64 = 7;
         let mut random = || {
@@ -188,7 +169,7 @@ mod tests {
             let plain = Object::from_value(&value).unwrap();
             let packed = packer.pack(&plain);
             assert_eq!(packed.value(), value);
-            assert!(packed.room() <= plain.room());
+            assert!(size(&packed) <= size(&plain));
         }
     }
 
@@ -199,7 +180,7 @@ mod tests {
         packer.pack(&Object::from_value(&first).unwrap());
         let plain: Vec<Object> = (0..200).map(|number| Object::from_value(&object(number)).unwrap()).collect();
         let packed: Vec<Object> = plain.iter().map(|plain| packer.pack(plain)).collect();
-        assert!(packed[199].room() * 2 < plain[199].room(), "{} of {}", packed[199].room(), plain[199].room());
+        assert!(size(&packed[199]) * 2 < size(&plain[199]), "{} of {}", size(&packed[199]), size(&plain[199]));
         assert!(plain.iter().zip(&packed).all(|(plain, packed)| plain == packed));
     }
 }

@@ -1,9 +1,9 @@
-//! From names to events: each stream of a provider engages clusters of its own, under epochs of their own.
+//! The clusters that one stream of a provider has engaged. Each stream engages its clusters under epochs of their own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use carrick_client::{Client, ConnectError, Error, Server};
+use carrick_client::Client;
 
 use crate::cluster::Cluster;
 use crate::event::{FleetEvent, Gone};
@@ -11,11 +11,12 @@ use crate::name::{ClusterName, EndpointId};
 
 /// Remembers the epoch under which each cluster is engaged.
 #[derive(Debug, Default)]
-pub(super) struct Teller {
+pub(super) struct Engagements {
     epochs: HashMap<ClusterName, u64>,
 }
 
-impl Teller {
+impl Engagements {
+    /// The event that engages a cluster.
     pub(super) fn engage(
         &mut self,
         name: ClusterName,
@@ -29,7 +30,7 @@ impl Teller {
         FleetEvent::Engage(cluster)
     }
 
-    /// Nothing if the cluster is not engaged.
+    /// The event that disengages a cluster; none if it is not engaged.
     pub(super) fn disengage(&mut self, name: &ClusterName, why: Gone) -> Option<FleetEvent> {
         let epoch = self.epochs.remove(name)?;
         Some(FleetEvent::Disengage { name: name.clone(), epoch, why })
@@ -40,37 +41,9 @@ impl Teller {
     }
 }
 
-/// The servers that clusters were engaged with, by kubeconfigs.
-#[derive(Default)]
-pub(super) struct Servers(HashMap<ClusterName, Server>);
-
-impl Servers {
-    /// The server of a cluster's kubeconfig. Nothing if it is the one that is known: it has got the new credentials, and nobody needs to
-    /// connect anew. Some kubeconfigs have a new token at every look.
-    pub(super) fn open(&mut self, name: &ClusterName, kubeconfig: &str) -> Result<Option<Server>, ConnectError> {
-        if let Some(known) = self.0.get(name)
-            && known.renew_from_kubeconfig_yaml(kubeconfig)?
-        {
-            return Ok(None);
-        }
-        let server = Server::from_kubeconfig_yaml(kubeconfig)?;
-        self.0.insert(name.clone(), server.clone());
-        Ok(Some(server))
-    }
-
-    pub(super) fn forget(&mut self, name: &ClusterName) {
-        self.0.remove(name);
-    }
-}
-
-/// Something that stands for a cluster cannot be used.
-pub(super) fn unusable(what: &str, problem: &dyn std::fmt::Display) -> Error {
-    Error::Request { request: format!("requests to the cluster of {what}"), problem: problem.to_string() }
-}
-
-/// Events in words, for tests.
+/// An event in a few words, for tests.
 #[cfg(test)]
-pub(super) fn words(event: &FleetEvent) -> String {
+pub(super) fn describe(event: &FleetEvent) -> String {
     match event {
         FleetEvent::EndpointUp(endpoint) => format!("up {}", endpoint.id),
         FleetEvent::EndpointDown(id) => format!("down {id}"),
@@ -85,11 +58,4 @@ pub(super) fn words(event: &FleetEvent) -> String {
         FleetEvent::Failing { source, .. } => format!("failing {source}"),
         FleetEvent::Recovered { source } => format!("recovered {source}"),
     }
-}
-
-/// A client that nobody sends anything with.
-#[cfg(test)]
-pub(super) fn idle_client() -> Client {
-    let config = kube::Config::new("https://127.0.0.1:1".parse().unwrap());
-    Client::try_from(config).unwrap()
 }

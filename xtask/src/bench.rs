@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use crate::tools;
+use crate::{release, tools};
 
 /// Run agents one after the other over the same work and print what they cost; `-- --help` tells more.
 #[derive(Debug, clap::Args)]
@@ -94,10 +94,9 @@ fn ours() -> anyhow::Result<[OsString; 2]> {
 
 /// The agent as it is shipped, and the benchmark.
 fn build() -> anyhow::Result<()> {
-    for arguments in [["--profile", "dist", "--bin", "api-syncagent"], BENCH] {
-        tools::run(cargo().args(["build", "--quiet"]).args(arguments))?;
-    }
-    Ok(())
+    let agent = ["--profile", "dist", "--bin", "api-syncagent", "--features", release::FEATURES];
+    tools::run(cargo().args(["build", "--quiet"]).args(agent))?;
+    tools::run(cargo().args(["build", "--quiet"]).args(BENCH))
 }
 
 fn measure(what: &str, arguments: &[OsString]) -> anyhow::Result<()> {

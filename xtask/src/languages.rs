@@ -136,10 +136,10 @@ fn templates(inputs: &Value) -> anyhow::Result<()> {
     }
     let mutation = fields(json!({"LocalObject": object, "RemoteObject": object}));
     let (text, value) = (text_of(inputs, "mutation")?, Some(&inputs["value"]));
-    let compiled = Template::compile_html(text)?;
+    let compiled = Template::compile(text)?;
     compiled.render_mutation(value, get, &mutation)?;
     measure("template: compile and render a mutation", || {
-        let template = Template::compile_html(black_box(text));
+        let template = Template::compile(black_box(text));
         black_box(template.map(|template| template.render_mutation(value, get, &mutation)).is_ok());
     });
     measure("template: render a mutation", || {

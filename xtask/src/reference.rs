@@ -9,7 +9,7 @@ use carrick_json::path::reference as paths;
 use crate::tools;
 
 /// One row of a page.
-struct Entry {
+struct TableRow {
     group: &'static str,
     usage: &'static str,
     summary: &'static str,
@@ -21,8 +21,8 @@ macro_rules! rows {
     ($entries:expr, $usage:ident) => {
         $entries
             .into_iter()
-            .map(|e| Entry { group: e.group, usage: e.$usage, summary: e.summary, example: e.example })
-            .collect::<Vec<Entry>>()
+            .map(|e| TableRow { group: e.group, usage: e.$usage, summary: e.summary, example: e.example })
+            .collect::<Vec<TableRow>>()
     };
 }
 
@@ -60,8 +60,7 @@ const TEMPLATES: &str = "\
 # Functions of templates
 
 Templates are Go's [text/template](https://pkg.go.dev/text/template), with the functions below: Go's own, those of
-[sprig](https://masterminds.github.io/sprig/), and three for hashes. Templates of mutations are Go's
-[html/template](https://pkg.go.dev/html/template): values are escaped for HTML, and the three for hashes are missing.
+[sprig](https://masterminds.github.io/sprig/), and three for hashes. In mutations a missing value prints nothing instead of `<no value>`.
 
 | rule of a PublishedResource | fields of the data |
 | --- | --- |
@@ -148,7 +147,7 @@ fn metrics() -> String {
 }
 
 /// An introduction and a table for each group, in the order in which the groups begin.
-fn page(introduction: &str, entries: &[Entry]) -> String {
+fn page(introduction: &str, entries: &[TableRow]) -> String {
     let mut groups: Vec<&str> = Vec::new();
     for entry in entries {
         if !groups.contains(&entry.group) {

@@ -2,10 +2,8 @@
 
 use std::cell::Cell;
 
-use crate::expression::EvalError;
-
-/// Steps that one evaluation may take: the limit the API server has for a rule, and a few milliseconds of work.
-pub(crate) const STEPS: u64 = 1_000_000;
+use crate::error::EvalError;
+use crate::limits::STEPS;
 
 /// How many bytes of text are handled in one step.
 const BYTES_PER_STEP: u64 = 10;
@@ -21,7 +19,7 @@ impl Budget {
         Self::of(STEPS)
     }
 
-    /// So many steps.
+    /// A budget of this many steps.
     pub fn of(steps: u64) -> Self {
         Self { left: Cell::new(steps) }
     }
@@ -31,7 +29,7 @@ impl Budget {
         self.left.get()
     }
 
-    /// Takes so many steps.
+    /// Takes this many steps.
     pub fn charge(&self, steps: u64) -> Result<(), EvalError> {
         let left = self.left.get().checked_sub(steps);
         self.left.set(left.unwrap_or_default());
@@ -43,7 +41,7 @@ impl Budget {
         self.charge(1)
     }
 
-    /// Takes the steps for reading or writing so many bytes.
+    /// Takes the steps for reading or writing this many bytes.
     pub fn bytes(&self, bytes: usize) -> Result<(), EvalError> {
         self.charge(bytes as u64 / BYTES_PER_STEP)
     }

@@ -4,14 +4,14 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, Select
 
 use crate::budget::Budget;
 use crate::environment::Environment;
+use crate::error::{CompileError, Position};
 use crate::escape;
-use crate::eval::overload;
-use crate::expression::{CompileError, MAX_DEPTH, Position};
 use crate::functions::{format, regex};
-use crate::node::{Access, Call, Entry, Index, Item, Node, Select};
+use crate::limits::MAX_DEPTH;
+use crate::node::{Access, Call, Index, Item, MapEntry, Node, Select};
 use crate::signature::Overload;
 use crate::types::{Bindings, Type};
-use crate::value::Value;
+use crate::value::{Value, overload};
 
 /// A node and the type of what it gives.
 pub(crate) type Typed = (Node, Type);
@@ -21,7 +21,7 @@ pub(crate) struct Checker<'s> {
     pub environment: &'static Environment,
     pub source: &'s str,
     pub info: &'s SourceInfo,
-    /// Variables that can be seen: those of the environment, then those of the comprehensions around.
+    /// Variables in scope: those of the environment, then those of the enclosing comprehensions.
     pub scope: Vec<(String, Type)>,
     /// Which variables of the environment were met.
     pub used: Vec<bool>,
@@ -32,18 +32,18 @@ pub(crate) struct Checker<'s> {
     /// Whether numbers of different types can be ordered: always in rules, in mutations once a comprehension was met.
     /// That is how the reference does it.
     pub crossing: bool,
-    /// How many calls are around that take lists of mixed types.
+    /// How many enclosing calls take lists of mixed types.
     pub mixed: usize,
     /// The elements of the list literal that was visited last: their types and places.
     pub elements: Vec<(Type, u64)>,
-    /// What was found so far in a rule, of which all faults are told.
+    /// Errors found so far; of a rule, all are reported.
     pub faults: Vec<CompileError>,
-    /// Faults that are told if there are no others.
+    /// Errors that are reported if there are no others.
     pub later: Vec<CompileError>,
 }
 
 impl Checker<'_> {
-    /// Compiles one part. What is faulty in a rule is noted, and could be of any type.
+    /// Compiles one part. An error in a rule is noted, and the part then counts as being of any type.
     pub fn visit(&mut self, node: &IdedExpr, depth: usize) -> Result<Typed, CompileError> {
         match self.part(node, depth) {
             Err(fault) => self.note(fault).map(|()| (Node::Constant(Value::Null), Type::Dyn)),
@@ -51,7 +51,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Keeps a fault for later, if it is not the only one to be told.
+    /// Keeps an error for later, unless it is the only one to be reported.
     pub fn note(&mut self, fault: CompileError) -> Result<(), CompileError> {
         if !self.environment.kubernetes || fault.position().is_none() {
             return Err(fault);
@@ -104,7 +104,7 @@ impl Checker<'_> {
                     let found = if pair.optional { self.unwrapped(found, pair.value.id)? } else { found };
                     self.same_as_before(&mut values, found, pair.value.id)
                         .or_else(|fault| self.note_for_later(fault))?;
-                    entries.push(Entry { key, value, optional: pair.optional });
+                    entries.push(MapEntry { key, value, optional: pair.optional });
                 }
                 Ok((Node::Map(entries), Type::map(keys.unwrap_or(Type::Free), values.unwrap_or(Type::Free))))
             }

@@ -3,9 +3,9 @@
 use carrick_go::duration;
 use serde_json::{Number, Value};
 
-use crate::expression::EvalError;
-use crate::key::{Key, Map};
-use crate::value::Value as Cel;
+use crate::error::EvalError;
+use crate::value::key::Key;
+use crate::value::{Map, Value as Cel};
 
 /// What numbers without fraction become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

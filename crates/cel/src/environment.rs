@@ -1,4 +1,4 @@
-//! The two worlds that expressions live in: that of mutations and that of validation rules.
+//! The two environments of expressions: that of mutations and that of validation rules.
 
 use std::sync::LazyLock;
 

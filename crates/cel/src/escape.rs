@@ -1,4 +1,4 @@
-//! Names of fields in Kubernetes rules, where some characters and words are no CEL identifiers.
+//! Names of fields in Kubernetes rules, where some characters and words are not valid CEL identifiers.
 
 use std::borrow::Cow;
 
@@ -31,6 +31,11 @@ const SEQUENCES: [(&str, &str); 4] =
     [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
 
 /// The name of a field as rules write it; none when no rule can name the field.
+///
+/// ```
+/// assert_eq!(carrick_cel::escape("my-field").as_deref(), Some("my__dash__field"));
+/// assert_eq!(carrick_cel::unescape("my__dash__field"), "my-field");
+/// ```
 pub fn escape(field: &str) -> Option<String> {
     if RESERVED.contains(&field) {
         return Some(format!("__{field}__"));

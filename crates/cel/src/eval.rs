@@ -3,22 +3,19 @@
 use std::sync::Arc;
 
 use crate::budget::Budget;
-use crate::expression::EvalError;
+use crate::error::EvalError;
 use crate::input::{Converted, Input};
-use crate::key::{Key, Map};
-use crate::node::{Access, Call, Entry, Index, Item, Node, Select};
-use crate::value::Value;
+use crate::node::{Access, Call, Index, Item, MapEntry, Node, Select};
+use crate::value::key::Key;
+use crate::value::{Map, Outcome, Value, overload};
 
 /// The state of one evaluation.
 pub(crate) struct Evaluator<'j> {
     pub budget: Budget,
-    /// Variables of the environment, then those of the comprehensions around.
+    /// Variables of the environment, then those of the enclosing comprehensions.
     pub stack: Vec<Input<'j>>,
     pub converted: Converted,
 }
-
-/// A value or why there is none.
-pub(crate) type Outcome = Result<Value, EvalError>;
 
 impl<'j> Evaluator<'j> {
     pub fn eval(&mut self, node: &Node) -> Outcome {
@@ -26,7 +23,7 @@ impl<'j> Evaluator<'j> {
         Ok(self.converted.value(found))
     }
 
-    /// Evaluates a part, but leaves JSON what is only a step on the way.
+    /// Evaluates a part, but converts no JSON that is only passed through.
     fn read(&mut self, node: &Node) -> Result<Input<'j>, EvalError> {
         self.budget.step()?;
         let value = match node {
@@ -65,7 +62,7 @@ impl<'j> Evaluator<'j> {
         };
         let usable = usable.ok_or_else(|| overload("_[_]", &[operand.hollow(), key]))?;
         self.access(&operand, &usable, index.mode).map_err(|error| match error {
-            // A key that is part of the expression may be told, one that was computed may be a secret.
+            // A key that is part of the expression may be shown; one that was computed may be a secret.
             EvalError::NoSuchKey(_) if !matches!(index.key, Node::Constant(_)) => EvalError::NoComputedKey,
             other => other,
         })
@@ -123,7 +120,7 @@ impl<'j> Evaluator<'j> {
         Ok(Value::list(list))
     }
 
-    fn map(&mut self, entries: &[Entry]) -> Outcome {
+    fn map(&mut self, entries: &[MapEntry]) -> Outcome {
         let mut map = Map::new();
         for entry in entries {
             let key = self.eval(&entry.key)?;
@@ -143,7 +140,7 @@ impl<'j> Evaluator<'j> {
         for argument in &call.arguments {
             arguments.push(self.eval(argument)?);
         }
-        // operators look at values themselves: what was not told apart before may still fit together
+        // operators check the values themselves: types that were unknown before may still fit
         match call.overloads.iter().find(|candidate| candidate.is_operator() || candidate.takes(&arguments)) {
             Some(found) => (found.run)(&arguments, &self.budget),
             None => Err(overload(&call.name, &arguments)),
@@ -206,10 +203,4 @@ fn access(operand: &Value, key: &Key, mode: Access) -> Outcome {
         (Access::Plain, None) if matches!(operand, Value::List(_)) => Err(EvalError::IndexOutOfBounds),
         (Access::Plain, None) => Err(EvalError::NoSuchKey(key.text())),
     }
-}
-
-/// The error for arguments of the wrong types; it names the types, never the values.
-pub(crate) fn overload(name: &str, arguments: &[Value]) -> EvalError {
-    let kinds: Vec<String> = arguments.iter().map(|argument| argument.kind().name().to_owned()).collect();
-    EvalError::NoSuchOverload(format!("{name}({})", kinds.join(", ")))
 }

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::eval::{Evaluator, Outcome, overload};
-use crate::expression::EvalError;
+use crate::error::EvalError;
+use crate::eval::Evaluator;
 use crate::functions::lists::sort_by_keys;
 use crate::input::Input;
-use crate::key::Map;
 use crate::node::{Fold, FoldKind};
-use crate::value::Value;
+use crate::value::{Map, Outcome, Value, overload};
 
 /// What a macro has found so far.
 #[derive(Default)]
-struct Found {
+struct Accumulator {
     list: Vec<Value>,
     map: Map,
     keys: Vec<Value>,
@@ -29,7 +28,7 @@ impl Evaluator<'_> {
         if matches!(fold.kind, FoldKind::OptMap | FoldKind::OptFlatMap) {
             return self.fold_optional(fold, range);
         }
-        let mut found = Found::default();
+        let mut found = Accumulator::default();
         match &range {
             Value::List(list) => {
                 for (index, item) in list.items.iter().enumerate() {
@@ -72,7 +71,7 @@ impl Evaluator<'_> {
         fold: &Fold,
         first: Option<Value>,
         last: Value,
-        found: &mut Found,
+        found: &mut Accumulator,
     ) -> Result<bool, EvalError> {
         self.budget.step()?;
         let height = self.stack.len();
@@ -84,7 +83,13 @@ impl Evaluator<'_> {
         result
     }
 
-    fn step(&mut self, fold: &Fold, key: Option<Value>, item: Value, found: &mut Found) -> Result<bool, EvalError> {
+    fn step(
+        &mut self,
+        fold: &Fold,
+        key: Option<Value>,
+        item: Value,
+        found: &mut Accumulator,
+    ) -> Result<bool, EvalError> {
         if let Some(filter) = &fold.filter
             && !self.truth("_?_:_", filter)?
         {
@@ -134,7 +139,7 @@ impl Evaluator<'_> {
         Ok(false)
     }
 
-    fn finish(&self, kind: FoldKind, found: Found) -> Outcome {
+    fn finish(&self, kind: FoldKind, found: Accumulator) -> Outcome {
         Ok(match kind {
             FoldKind::All | FoldKind::Exists if found.decided => Value::Bool(kind == FoldKind::Exists),
             FoldKind::All | FoldKind::Exists => match found.error {

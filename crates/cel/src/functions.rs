@@ -8,18 +8,14 @@ mod net;
 mod operators;
 mod optional;
 mod quantity;
+mod quote;
 pub(crate) mod regex;
 mod semver;
 mod sets;
 mod strings;
-pub(crate) mod time;
+mod time;
 mod url;
 
-pub(crate) use formats::Format;
-pub(crate) use net::{Cidr, Ip};
-pub(crate) use quantity::Quantity;
-
-use crate::expression::EvalError;
 use crate::signature::Row;
 
 /// Functions that belong together, and who has them.
@@ -55,8 +51,3 @@ pub(crate) const LIBRARIES: &[Library] = &[
     library("formats (rules only)", formats::ROWS, false, true),
     library("versions (rules only)", semver::ROWS, false, true),
 ];
-
-/// The error of a function that cannot handle its arguments.
-pub(crate) fn failed(function: &str) -> EvalError {
-    EvalError::Function(function.to_owned())
-}

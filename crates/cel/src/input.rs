@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::convert::{Integers, to_cel};
-use crate::key::{Key, Map};
-use crate::value::Value;
+use crate::value::key::Key;
+use crate::value::{Map, Value};
 
-/// Text up to this length is copied faster than it is looked up.
+/// Copying text up to this length is faster than looking it up.
 const SHORT: usize = 64;
 
 /// A variable, or a part of one.
 #[derive(Debug, Clone)]
 pub(crate) enum Input<'j> {
-    /// JSON that nobody has needed as a value so far.
+    /// JSON that has not been needed as a value so far.
     Json(&'j Json, Integers),
     Value(Value),
 }
@@ -45,7 +45,7 @@ impl Input<'_> {
 /// What was converted in this evaluation: loops that read the same large part again and again pay for it once.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
-    /// By the place in memory, which stays while the JSON is borrowed.
+    /// By the address in memory, which does not change while the JSON is borrowed.
     known: BTreeMap<(*const Json, Integers), Value>,
 }
 

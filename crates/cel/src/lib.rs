@@ -15,7 +15,7 @@
 //! run on a thread with a stack that fits (`stack`). An evaluation that takes more than a million steps is stopped:
 //! parts, elements, comparisons and handled text all count, so time and memory are bounded whatever the data.
 //!
-//! # Differences from the reference agent (cel-go), for mutations
+//! # Differences from cel-go as kcp's api-syncagent uses it, for mutations
 //!
 //! Of the 95 recorded cases 72 agree. The other 23 differ on purpose, and are listed in `tests/vectors.rs`:
 //!
@@ -31,7 +31,7 @@
 //!   so that `value + 1` works as well as `value + 1.0`.
 //! - Maps are iterated in the order of their keys, so the same input always gives the same output.
 //! - Messages of failed evaluations name types and functions, never values: those may be secret.
-//! - Of several errors in one expression, the first is told; of a rule, all are.
+//! - Of several errors in one expression, the first is reported; of a rule, all are.
 //!
 //! # Differences from the API server, for rules
 //!
@@ -40,7 +40,7 @@
 //!
 //! - The budget counts other steps than the API server's cost, with the same limit. Costs are not estimated when a rule
 //!   is created: a rule that is refused there for its estimated cost is accepted here, and stopped when it takes too long.
-//! - Lists, maps and values of libraries are no keys of maps: the API server takes them, and never finds them again.
+//! - Lists, maps and values of libraries cannot be keys of maps: the API server accepts them, and never finds them again.
 //! - `{?'a': x}` and `[?x]` work where the type of `x` is not known; the API server's planner panics.
 //! - Sums of quantities can be compared with `==`; the API server fails for some of them. Beyond 10^29, quantities are
 //!   all the same.
@@ -51,11 +51,11 @@
 //! - A value that breaks its format (`date-time`, `duration`, `byte`) fails the whole rule, used or not.
 //! - There is no `authorizer`.
 
-mod answer;
 mod budget;
 mod check;
 mod convert;
 mod environment;
+mod error;
 mod escape;
 mod eval;
 mod expression;
@@ -64,7 +64,7 @@ mod functions;
 #[cfg(test)]
 mod go;
 mod input;
-mod key;
+mod limits;
 mod macros;
 mod mutation;
 mod node;
@@ -76,9 +76,13 @@ mod stack;
 mod types;
 mod value;
 
-pub use answer::answer;
+pub use error::{CompileError, EvalError, Position};
 pub use escape::{escape, unescape};
-pub use expression::{CompileError, EvalError, Position};
 pub use mutation::Mutation;
 pub use rule::{Rule, Verdict};
 pub use schema::Schema;
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,14 +1,14 @@
-//! The macros: calls that bind variables or test for fields, and therefore are no functions.
+//! The macros: calls that bind variables or test for fields, and therefore cannot be functions.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr};
 
 use crate::check::{Checker, Typed};
-use crate::expression::CompileError;
+use crate::error::CompileError;
 use crate::node::{Access, Fold, FoldKind, Node};
 use crate::types::Type;
 
 /// A macro call: what it does, how many variables it binds, and whether it filters.
-pub(crate) struct Shape {
+pub(crate) struct MacroShape {
     pub name: &'static str,
     pub kind: FoldKind,
     pub variables: usize,
@@ -17,12 +17,12 @@ pub(crate) struct Shape {
     pub rules: bool,
 }
 
-const fn shape(name: &'static str, kind: FoldKind, variables: usize, filtered: bool, rules: bool) -> Shape {
-    Shape { name, kind, variables, filtered, rules }
+const fn shape(name: &'static str, kind: FoldKind, variables: usize, filtered: bool, rules: bool) -> MacroShape {
+    MacroShape { name, kind, variables, filtered, rules }
 }
 
 /// All macros but `has`, which binds nothing.
-pub(crate) const SHAPES: &[Shape] = &[
+pub(crate) const MACROS: &[MacroShape] = &[
     shape("all", FoldKind::All, 1, false, false),
     shape("exists", FoldKind::Exists, 1, false, false),
     shape("exists_one", FoldKind::ExistsOne, 1, false, false),
@@ -44,16 +44,16 @@ pub(crate) const SHAPES: &[Shape] = &[
     shape("optFlatMap", FoldKind::OptFlatMap, 1, false, true),
 ];
 
-impl Shape {
+impl MacroShape {
     /// How many arguments the call has.
     pub fn arguments(&self) -> usize {
         self.variables + 1 + usize::from(self.filtered)
     }
 }
 
-/// What a call of this name with so many arguments is.
-fn known(name: &str, arguments: usize, kubernetes: bool) -> Option<&'static Shape> {
-    SHAPES.iter().find(|shape| shape.name == name && shape.arguments() == arguments && (kubernetes || !shape.rules))
+/// The macro of this name with this many arguments.
+fn known(name: &str, arguments: usize, kubernetes: bool) -> Option<&'static MacroShape> {
+    MACROS.iter().find(|shape| shape.name == name && shape.arguments() == arguments && (kubernetes || !shape.rules))
 }
 
 impl Checker<'_> {
@@ -100,7 +100,7 @@ impl Checker<'_> {
     }
 
     /// The types of the variables.
-    fn bound_types(&self, shape: &Shape, range: &Type, id: u64) -> Result<Vec<Type>, CompileError> {
+    fn bound_types(&self, shape: &MacroShape, range: &Type, id: u64) -> Result<Vec<Type>, CompileError> {
         let optional = matches!(shape.kind, FoldKind::OptMap | FoldKind::OptFlatMap);
         let types = match range {
             Type::Optional(value) if optional => vec![(**value).clone()],
@@ -121,7 +121,7 @@ impl Checker<'_> {
 
     fn parts(
         &mut self,
-        shape: &Shape,
+        shape: &MacroShape,
         rest: &[IdedExpr],
         id: u64,
         depth: usize,
@@ -149,7 +149,7 @@ impl Checker<'_> {
         Err(self.mismatch(format!("expected type 'bool' but found '{found}'"), id))
     }
 
-    fn result(&self, shape: &Shape, range: &Type, body: Type, id: u64) -> Result<Type, CompileError> {
+    fn result(&self, shape: &MacroShape, range: &Type, body: Type, id: u64) -> Result<Type, CompileError> {
         Ok(match (shape.kind, range, body) {
             (FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne, ..) => Type::Bool,
             (FoldKind::Map, _, body) => Type::list(body),
@@ -158,7 +158,7 @@ impl Checker<'_> {
             }
             (FoldKind::Filter | FoldKind::SortBy, Type::List(_), _) => range.clone(),
             (FoldKind::Filter, Type::Map(key, _), _) => Type::List(key.clone()),
-            // the type of the keys decides between functions of which all give some list
+            // the type of the keys decides which function is meant; each of them gives a list
             (FoldKind::SortBy, _, Type::Dyn | Type::Free) => Type::Dyn,
             (FoldKind::Filter | FoldKind::SortBy, ..) => Type::list(Type::Dyn),
             (FoldKind::Values, Type::Map(key, _), body) => Type::map((**key).clone(), body),

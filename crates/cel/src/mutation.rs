@@ -4,10 +4,21 @@ use serde_json::Value;
 
 use crate::convert::{Integers, exact_as_doubles, to_json};
 use crate::environment;
-use crate::expression::{CompileError, EvalError, Expression};
+use crate::error::{CompileError, EvalError};
+use crate::expression::Expression;
 use crate::input::Input;
 
 /// An expression over `value`, `self` and `other` that gives a JSON value.
+///
+/// ```
+/// use carrick_cel::Mutation;
+/// use serde_json::json;
+///
+/// let mutation = Mutation::compile("value + self.step")?;
+/// assert_eq!(mutation.eval(&json!(1), &json!({"step": 2}), &json!(null))?, json!(3));
+/// assert!(Mutation::compile("value + nope").is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Mutation {
     expression: Expression,

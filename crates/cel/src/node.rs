@@ -17,7 +17,7 @@ pub(crate) enum Node {
     Or(Box<[Node; 2]>),
     Conditional(Box<[Node; 3]>),
     List(Vec<Item>),
-    Map(Vec<Entry>),
+    Map(Vec<MapEntry>),
     Call(Box<Call>),
     /// The left one if it has a value, else the right one, which is not evaluated before.
     OrElse(Box<[Node; 2]>),
@@ -62,7 +62,7 @@ pub(crate) struct Item {
 
 /// An entry of a map literal.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct MapEntry {
     pub key: Node,
     pub value: Node,
     pub optional: bool,

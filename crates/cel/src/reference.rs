@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::functions::LIBRARIES;
-use crate::macros::SHAPES;
+use crate::macros::MACROS;
 use crate::signature::overloads;
 use texts::TEXTS;
 
 /// A function, operator or macro.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+#[non_exhaustive]
+pub struct FunctionDoc {
     /// Its name; operators have `_` where their operands are.
     pub name: &'static str,
     /// The library, and who has it if not everyone does.
@@ -26,17 +27,17 @@ pub struct Entry {
 }
 
 /// All of them, by library.
-pub fn entries() -> Vec<Entry> {
+pub fn entries() -> Vec<FunctionDoc> {
     ENTRIES.clone()
 }
 
-static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+static ENTRIES: LazyLock<Vec<FunctionDoc>> = LazyLock::new(|| {
     let mut usages = usages();
     let mut entries = Vec::new();
     for &(group, name, summary, input, output) in TEXTS {
         let usage = usages.remove(&(group, name.to_owned())).unwrap_or_default().join("\n");
         // made once and kept
-        entries.push(Entry { name, group, usage: usage.leak(), summary, example: Some((input, output)) });
+        entries.push(FunctionDoc { name, group, usage: usage.leak(), summary, example: Some((input, output)) });
     }
     entries
 });
@@ -58,7 +59,7 @@ fn usages() -> BTreeMap<(&'static str, String), Vec<String>> {
         }
     }
     usages.entry(("macros", "has".to_owned())).or_default().push("has(value.field): bool".to_owned());
-    for shape in SHAPES {
+    for shape in MACROS {
         let variables = if shape.variables == 2 { "key, value" } else { "item" };
         let filter = if shape.filtered { ", condition" } else { "" };
         let group = if shape.rules { "macros (rules only)" } else { "macros" };

@@ -2,16 +2,29 @@
 
 use serde_json::Value;
 
-use crate::budget::STEPS;
 use crate::convert::{Integers, to_cel};
 use crate::environment;
-use crate::expression::{CompileError, EvalError, Expression};
+use crate::error::{CompileError, EvalError};
+use crate::expression::Expression;
 use crate::input::Input;
+use crate::limits::STEPS;
 use crate::schema::Schema;
 use crate::types::Type;
 use crate::value::Value as Cel;
 
 /// One `x-kubernetes-validations` entry, compiled.
+///
+/// ```
+/// use carrick_cel::{Rule, Verdict};
+/// use serde_json::json;
+///
+/// // A transition rule: it compares with the old value, and is skipped where there is none.
+/// let rule = Rule::compile(&json!({"rule": "self == oldSelf", "message": "the size cannot be changed"}))?;
+/// assert_eq!(rule.eval(&json!("large"), None)?, Verdict::Skipped);
+/// let verdict = rule.eval(&json!("large"), Some(&json!("small")))?;
+/// assert_eq!(verdict, Verdict::Fail { message: "the size cannot be changed".into() });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Rule {
     source: String,
@@ -31,7 +44,7 @@ pub enum Verdict {
     Pass,
     /// The value breaks the rule.
     Fail {
-        /// What to tell the user.
+        /// The message for the user.
         message: String,
     },
     /// The rule compares with an old value and there is none.
@@ -115,12 +128,12 @@ impl Rule {
         self.field_path.as_deref()
     }
 
-    /// The text of the rule, without white space around.
+    /// The text of the rule, without surrounding white space.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The `message` of the entry, without white space around.
+    /// The `message` of the entry, without surrounding white space.
     pub fn message(&self) -> Option<&str> {
         self.message.as_deref()
     }
@@ -131,7 +144,7 @@ impl Rule {
         self.eval_within(this, old, &mut steps)
     }
 
-    /// Judges a value with at most so many steps, from which those that were taken are subtracted: many rules can share
+    /// Judges a value with at most `steps` steps, and subtracts those it took: many rules can share
     /// them.
     pub fn eval_within(&self, this: &Value, old: Option<&Value>, steps: &mut u64) -> Result<Verdict, EvalError> {
         if self.uses_old_self() && old.is_none() && !self.optional_old_self {

@@ -7,23 +7,32 @@ use carrick_go::duration;
 use serde_json::Value;
 
 use crate::convert::{Integers, entries, to_cel};
+use crate::error::EvalError;
 use crate::escape::escape;
-use crate::expression::EvalError;
-use crate::functions::time::{self, Time};
 use crate::types::{Fields, Type};
+use crate::value::time::{self, Time};
 use crate::value::{List, ListKind, Value as Cel};
 
 /// A node of a structural schema, prepared for the rules at this node. Copying it is cheap.
+///
+/// ```
+/// use carrick_cel::{Rule, Schema};
+/// use serde_json::json;
+///
+/// let schema = Schema::node(&json!({"type": "string", "format": "date-time"}));
+/// assert!(Rule::compile_typed(&json!({"rule": "self.getFullYear() > 2000"}), &schema).is_ok());
+/// assert!(Rule::compile_typed(&json!({"rule": "self.startsWith('2')"}), &schema).is_err());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Schema {
     /// None when values of this node cannot be used in rules.
     kind: Option<Type>,
-    shape: Arc<Shape>,
+    shape: Arc<JsonShape>,
 }
 
 /// How JSON is read.
 #[derive(Debug)]
-enum Shape {
+enum JsonShape {
     /// Whatever it is: no schema, or one that says nothing rules can use.
     Plain,
     Double,
@@ -31,9 +40,9 @@ enum Shape {
     Duration,
     Date,
     DateTime,
-    List(Box<Shape>, ListKind),
-    Map(Box<Shape>),
-    Object(BTreeMap<String, Shape>),
+    List(Box<JsonShape>, ListKind),
+    Map(Box<JsonShape>),
+    Object(BTreeMap<String, JsonShape>),
 }
 
 impl Schema {
@@ -55,7 +64,7 @@ impl Schema {
 
     /// Whether a path such as `.spec.size` or `.labels['a']` leads to a field of the schema.
     pub fn has_field(&self, path: &str) -> bool {
-        let mut here: &Shape = &self.shape;
+        let mut here: &JsonShape = &self.shape;
         let mut rest = path;
         while !rest.is_empty() {
             let (name, after) = if let Some(after) = rest.strip_prefix("['") {
@@ -67,8 +76,8 @@ impl Schema {
                 return false;
             };
             here = match here {
-                Shape::Map(values) => values,
-                Shape::Object(fields) if fields.contains_key(name) => &fields[name],
+                JsonShape::Map(values) => values,
+                JsonShape::Object(fields) if fields.contains_key(name) => &fields[name],
                 _ => return false,
             };
             rest = after;
@@ -92,39 +101,39 @@ fn is_set(schema: &Value, name: &str) -> bool {
 }
 
 /// The type and shape of a schema; `path` names objects in messages.
-fn read(schema: &Value, resource: bool, path: &str) -> (Option<Type>, Shape) {
+fn read(schema: &Value, resource: bool, path: &str) -> (Option<Type>, JsonShape) {
     if is_set(schema, "x-kubernetes-int-or-string") {
-        return (Some(Type::Dyn), Shape::Plain);
+        return (Some(Type::Dyn), JsonShape::Plain);
     }
     let below = |schema: &Value, name: &str| {
         read(schema, is_set(schema, "x-kubernetes-embedded-resource"), &format!("{path}.{name}"))
     };
     match schema.get("type").and_then(Value::as_str) {
-        Some("boolean") => (Some(Type::Bool), Shape::Plain),
-        Some("integer") => (Some(Type::Int), Shape::Plain),
-        Some("number") => (Some(Type::Double), Shape::Double),
+        Some("boolean") => (Some(Type::Bool), JsonShape::Plain),
+        Some("integer") => (Some(Type::Int), JsonShape::Plain),
+        Some("number") => (Some(Type::Double), JsonShape::Double),
         Some("string") => match schema.get("format").and_then(Value::as_str) {
-            Some("byte") => (Some(Type::Bytes), Shape::Bytes),
-            Some("duration") => (Some(Type::Duration), Shape::Duration),
-            Some("date") => (Some(Type::Timestamp), Shape::Date),
-            Some("date-time") => (Some(Type::Timestamp), Shape::DateTime),
-            _ => (Some(Type::String), Shape::Plain),
+            Some("byte") => (Some(Type::Bytes), JsonShape::Bytes),
+            Some("duration") => (Some(Type::Duration), JsonShape::Duration),
+            Some("date") => (Some(Type::Timestamp), JsonShape::Date),
+            Some("date-time") => (Some(Type::Timestamp), JsonShape::DateTime),
+            _ => (Some(Type::String), JsonShape::Plain),
         },
         Some("array") => match schema.get("items").filter(|items| items.is_object()) {
             Some(items) => {
                 let (item, shape) = below(items, "@idx");
-                (item.map(Type::list), Shape::List(Box::new(shape), list_kind(schema)))
+                (item.map(Type::list), JsonShape::List(Box::new(shape), list_kind(schema)))
             }
-            None => (None, Shape::Plain),
+            None => (None, JsonShape::Plain),
         },
         Some("object") => match schema.get("additionalProperties").filter(|values| values.is_object()) {
             Some(values) if !resource => {
                 let (value, shape) = below(values, "@elem");
-                (value.map(|value| Type::map(Type::String, value)), Shape::Map(Box::new(shape)))
+                (value.map(|value| Type::map(Type::String, value)), JsonShape::Map(Box::new(shape)))
             }
             _ => object(schema, resource, path, below),
         },
-        _ => (None, Shape::Plain),
+        _ => (None, JsonShape::Plain),
     }
 }
 
@@ -132,8 +141,8 @@ fn object(
     schema: &Value,
     resource: bool,
     path: &str,
-    below: impl Fn(&Value, &str) -> (Option<Type>, Shape),
-) -> (Option<Type>, Shape) {
+    below: impl Fn(&Value, &str) -> (Option<Type>, JsonShape),
+) -> (Option<Type>, JsonShape) {
     let mut properties: BTreeMap<String, Value> = BTreeMap::new();
     if let Some(found) = schema.get("properties").and_then(Value::as_object) {
         properties.extend(found.iter().map(|(name, property)| (name.clone(), property.clone())));
@@ -153,7 +162,7 @@ fn object(
         }
         shapes.insert(name, shape);
     }
-    (Some(Type::Object(Arc::new(Fields { path: path.to_owned(), fields }))), Shape::Object(shapes))
+    (Some(Type::Object(Arc::new(Fields { path: path.to_owned(), fields }))), JsonShape::Object(shapes))
 }
 
 fn list_kind(schema: &Value) -> ListKind {
@@ -168,7 +177,7 @@ fn list_kind(schema: &Value) -> ListKind {
     }
 }
 
-impl Shape {
+impl JsonShape {
     fn value(&self, json: &Value) -> Result<Cel, EvalError> {
         Ok(match (self, json) {
             (_, Value::Null) => Cel::Null,
@@ -208,7 +217,7 @@ impl Shape {
     }
 }
 
-/// The fields that have a value: null is as good as absent.
+/// The fields that have a value; null counts as absent.
 fn present(map: &serde_json::Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     map.iter().filter(|(_, value)| !value.is_null())
 }

@@ -1,7 +1,7 @@
 //! Functions, declared by their signatures: `string.charAt(int): string`, `list(T).indexOf(T): int`.
 
 use crate::budget::Budget;
-use crate::expression::EvalError;
+use crate::error::EvalError;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -39,7 +39,7 @@ impl Overload {
         orders && self.parameters.first() != self.parameters.last()
     }
 
-    /// Whether the values have the types of the parameters, as far as the outside of a value shows it.
+    /// Whether the values have the types of the parameters, apart from what they contain.
     pub fn takes(&self, arguments: &[Value]) -> bool {
         self.parameters.len() == arguments.len()
             && self.parameters.iter().zip(arguments).all(|(wanted, given)| {
@@ -67,7 +67,7 @@ fn parse(line: &str, run: Run) -> Overload {
     Overload { name: name.to_owned(), member: receiver.is_some(), parameters, result: named(result), run }
 }
 
-/// Where the parenthesis opens that closes at the end.
+/// The opening parenthesis that matches the last one.
 fn opening(call: &str) -> usize {
     let mut depth = 0;
     for (at, c) in call.char_indices().rev() {

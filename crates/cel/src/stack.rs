@@ -18,7 +18,7 @@ pub(crate) fn for_depth<T: Send>(depth: usize, work: impl FnOnce() -> T + Send) 
     if depth <= SHALLOW { Some(work()) } else { with_stack((depth + SHALLOW) * LEVEL, work) }
 }
 
-/// Runs `work` with a stack of so many bytes; none when no thread can be started or it panics.
+/// Runs `work` with a stack of this many bytes; none when no thread can be started or it panics.
 pub(crate) fn with_stack<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().name("cel".to_owned()).stack_size(bytes).spawn_scoped(scope, work);

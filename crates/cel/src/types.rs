@@ -1,4 +1,4 @@
-//! The types of expressions, as far as they can be told before there is data.
+//! The types of expressions, as far as they are known before there is data.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,6 +1,14 @@
 //! The values that expressions compute with. Copying one is cheap: everything large is shared.
 
+pub(crate) mod cidr;
+pub(crate) mod format;
+pub(crate) mod key;
+pub(crate) mod quantity;
+pub(crate) mod time;
+
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use carrick_go::regex::GoRegex;
@@ -8,11 +16,13 @@ use carrick_go::semver::Version;
 use carrick_go::url::Url;
 
 use crate::budget::Budget;
-use crate::expression::EvalError;
-use crate::functions::time::Time;
-use crate::functions::{Cidr, Format, Ip, Quantity};
-use crate::key::{Key, Map};
+use crate::error::EvalError;
 use crate::types::Type;
+use cidr::Cidr;
+use format::Format;
+use key::Key;
+use quantity::Quantity;
+use time::Time;
 
 /// A value.
 #[derive(Debug, Clone)]
@@ -34,13 +44,19 @@ pub(crate) enum Value {
     Type(Arc<str>),
     Url(Arc<Url>),
     Quantity(Arc<Quantity>),
-    Ip(Ip),
+    Ip(IpAddr),
     Cidr(Cidr),
     Semver(Arc<Version>),
     Format(&'static Format),
     /// Text that was compiled to a pattern, because it is a literal.
     Pattern(Arc<GoRegex>),
 }
+
+/// A value or why there is none.
+pub(crate) type Outcome = Result<Value, EvalError>;
+
+/// A map, in the order of its keys, so that the same input always gives the same output.
+pub(crate) type Map = BTreeMap<Key, Value>;
 
 /// A list and how it is compared and added to.
 #[derive(Debug, Default)]
@@ -55,7 +71,7 @@ pub(crate) enum ListKind {
     #[default]
     Atomic,
     Set,
-    /// Items are told apart by these fields.
+    /// These fields identify an item.
     Map(Arc<[String]>),
 }
 
@@ -313,4 +329,26 @@ fn find(items: &[Value], wanted: &Value, keys: &[String], budget: &Budget) -> Re
         return Ok(Some(at));
     }
     Ok(None)
+}
+
+impl From<&Key> for Value {
+    fn from(key: &Key) -> Self {
+        match key {
+            Key::Null => Self::Null,
+            Key::Bool(value) => Self::Bool(*value),
+            Key::Int(value) => Self::Int(*value),
+            Key::Uint(value) => Self::Uint(*value),
+            Key::Double(value) => Self::Double(*value),
+            Key::String(text) => Self::String(Arc::clone(text)),
+            Key::Duration(nanos) => Self::Duration(*nanos),
+            Key::Timestamp(time) => Self::Timestamp(*time),
+            Key::Type(name) => Self::Type(Arc::clone(name)),
+        }
+    }
+}
+
+/// The error for arguments of the wrong types; it names the types, never the values.
+pub(crate) fn overload(name: &str, arguments: &[Value]) -> EvalError {
+    let kinds: Vec<String> = arguments.iter().map(|argument| argument.kind().name().to_owned()).collect();
+    EvalError::NoSuchOverload(format!("{name}({})", kinds.join(", ")))
 }

@@ -175,23 +175,6 @@ fn the_same_json_may_be_several_variables() {
 }
 
 #[test]
-fn one_question_gets_one_answer() {
-    for (question, answer) in [
-        (json!({"expression": "value + '!'", "value": "hi"}), json!({"result": "hi!"})),
-        (json!({"expression": "self.a + other.b", "self": {"a": 1}, "other": {"b": 2}}), json!({"result": 3})),
-        (json!({"expression": "value"}), json!({"result": null})),
-        (json!({"expression": "1 / 0"}), json!({"error": "division by zero"})),
-        (
-            json!({"expression": "true &&\nnope"}),
-            json!({"error": "2:1: undeclared reference to 'nope'", "line": 2, "column": 1}),
-        ),
-        (json!({"self": {}}), json!({"error": "the question lacks an expression"})),
-    ] {
-        assert_eq!(carrick_cel::answer(&question), answer, "{question}");
-    }
-}
-
-#[test]
 fn failures_name_no_values() {
     for (expression, want) in [
         ("self.spec.nope", EvalError::NoSuchKey("nope".into())),

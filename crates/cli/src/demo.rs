@@ -44,7 +44,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  carrick demo                              the whole story; exit code 0 if every step was seen
+  carrick demo                              the whole story; exit code 0 if every step succeeded
   carrick demo --verbose                    with the logs of servers and agent on stderr
   carrick demo --keep                       leaves it running and prints kubectl commands to paste
   carrick demo --keep --data-dir ./demo     with the kubeconfigs in ./demo";

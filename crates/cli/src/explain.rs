@@ -49,7 +49,7 @@ Examples:
     --apiexportendpointslice-ref example.com --namespace kcp-system
       everything: schemas, the APIExport, every object
   carrick explain buckets --workspace root:orgs:acme --object default/my-bucket --kcp-kubeconfig …
-      why does this object of a consumer not arrive?";
+      why has this object of a consumer not arrived?";
 
 /// Prints the report.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {

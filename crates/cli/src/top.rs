@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_screen_tells_state_problems_and_counts() {
+    fn a_screen_shows_state_problems_and_counts() {
         let state = json!({
             "agent": { "name": "a", "version": "1", "export": "e", "workspace": "root:p", "leading": null, "ready": false, "uptimeSeconds": 3 },
             "problems": ["connection to kcp: refused"],

@@ -35,7 +35,7 @@ fn done(output: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_step_is_seen_and_told_in_plain_text() {
+fn every_step_is_observed_and_printed_as_plain_text() {
     let output = carrick(&["demo"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{told}");
@@ -52,7 +52,7 @@ fn every_step_is_seen_and_told_in_plain_text() {
 }
 
 #[test]
-fn kept_servers_answer_kubectl_until_told_to_stop() {
+fn kept_servers_answer_kubectl_until_stopped() {
     let folder = Folder::new("demo-keep");
     let mut demo = Running::start(&["demo", "--keep", "--data-dir", &folder.path("")]);
     demo.until("Running until Ctrl-C");
@@ -94,7 +94,7 @@ fn a_step_that_fails_says_what_was_expected_and_what_to_try() {
 }
 
 #[test]
-fn a_bad_folder_is_told_before_anything_starts() {
+fn a_bad_folder_is_reported_before_anything_starts() {
     let output = carrick(&["demo", "--keep", "--data-dir", "/dev/null"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());

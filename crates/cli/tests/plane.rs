@@ -46,7 +46,7 @@ fn every_command_it_suggests_works() {
 }
 
 #[tokio::test]
-async fn a_restart_goes_on_with_data_and_tokens() {
+async fn a_restart_continues_with_data_and_tokens() {
     let folder = Folder::new("plane-restart");
     let data = folder.path("data");
     let secrets = carrick_client::Resource::namespaced("", "v1", "Secret", "secrets");
@@ -77,7 +77,7 @@ async fn a_restart_goes_on_with_data_and_tokens() {
 }
 
 #[test]
-fn shards_and_fault_endpoints_are_told_and_answer() {
+fn shards_and_fault_endpoints_are_printed_and_answer() {
     let folder = Folder::new("plane-options");
     let data = folder.path("data");
     let mut plane = Running::start(

@@ -25,7 +25,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) enum Channel {
     /// Our own pool; requests have absolute URLs.
     Pool(Transport),
-    /// The same, for looking only: whatever might change something is refused.
+    /// The same, read-only: whatever might change something is refused.
     ReadOnly(Transport),
     /// A kube client, which knows its server; requests have no host.
     Kube(kube::Client),
@@ -34,7 +34,7 @@ pub(crate) enum Channel {
 impl Channel {
     /// Sends one request and waits for the head of its answer.
     ///
-    /// Boxed, because this is inside of every future that asks something of a server.
+    /// Boxed, because it is part of every future that sends a request.
     pub(crate) fn send(&self, request: Request<Body>) -> BoxFuture<'_, Result<Response<AnswerBody>, BoxError>> {
         self.send_inline(request).boxed()
     }
@@ -54,7 +54,7 @@ impl Channel {
         }
     }
 
-    /// What is known about the server of a URL. Of a kube client's server nothing is.
+    /// What is known about the server of a URL; nothing about the server of a kube client.
     pub(crate) fn host(&self, url: &str) -> Option<Arc<Host>> {
         Some(self.transport()?.host(&url.parse().ok()?))
     }
@@ -66,7 +66,7 @@ impl Channel {
         }
     }
 
-    /// Which set of credentials is in use; a kube client sees to its own.
+    /// Which set of credentials is in use; a kube client manages its own.
     pub(crate) fn credentials(&self) -> u64 {
         self.transport().map_or(0, Transport::credentials)
     }

@@ -41,7 +41,7 @@ struct Inner {
     url: Arc<str>,
     default_namespace: Arc<str>,
     form: Form,
-    /// Who writes, as servers note it with each field.
+    /// The field manager of writes.
     manager: Option<Arc<str>>,
     kube: Mutex<Option<Kept>>,
 }
@@ -94,7 +94,7 @@ impl Client {
         Self { inner: Arc::new(Inner { channel, url, default_namespace, form, manager, kube: Mutex::default() }) }
     }
 
-    /// The same client, whose writes are noted in objects under this name. Otherwise that is the program's, as with other clients.
+    /// The same client with this field manager, under which servers record its writes. The default is the name of the program, as with other clients.
     #[must_use]
     pub fn writing_as(&self, manager: &str) -> Self {
         let Inner { channel, url, default_namespace, form, .. } = &*self.inner;
@@ -133,7 +133,7 @@ impl Client {
         Self::on(self.inner.channel.clone(), self.inner.url.clone(), namespace.into())
     }
 
-    /// The namespace that typed users get when they name none.
+    /// The namespace of typed requests that name none.
     pub fn default_namespace(&self) -> &str {
         &self.inner.default_namespace
     }

@@ -39,11 +39,11 @@ pub(crate) struct Transport {
 
 struct Shared {
     pool: RwLock<Arc<Pool>>,
-    /// What is known about servers, by where clients think they are.
+    /// What is known about servers, by the address that clients use.
     hosts: Mutex<HashMap<Authority, Arc<Host>>>,
-    /// One looks at the files, the others wait for what it finds.
+    /// Held by the one that reads the files; the others wait for the result.
     looking: tokio::sync::Mutex<()>,
-    /// Where the server was in the beginning. Clients keep this address for ever.
+    /// The first address of the server, which clients keep using.
     first: Uri,
     /// Where requests go, and whom they trust there.
     destination: Destination,
@@ -100,7 +100,7 @@ impl Transport {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Sends one request and waits for the head of its answer. A server that is away is not asked.
+    /// Sends one request and waits for the head of its answer. Nothing is sent to a server that is known to be away.
     pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
         self.reopen_if_changed(LOOK_INTERVAL).await;
         let (host, pool) = (self.host(request.uri()), self.pool());
@@ -198,7 +198,7 @@ impl Transport {
         }
     }
 
-    /// Goes over to the credentials of another source, if it leads to the same place; false if it does not. Running watches stay on the old
+    /// Uses the credentials of another source from now on, if it leads to the same server; false if it does not. Running watches stay on the old
     /// pool until they end.
     pub(crate) fn renew_from(&self, source: Source) -> Result<bool, ConnectError> {
         let loaded = source.load()?;
@@ -246,7 +246,7 @@ impl Probed for Transport {
 }
 
 impl Shared {
-    /// Goes over to other credentials.
+    /// Uses other credentials from now on.
     fn reopen(&self, loaded: &Loaded) -> Result<(), ConnectError> {
         let number = self.pool.read().unwrap_or_else(PoisonError::into_inner).number + 1;
         // This may run a plugin, so nobody waits for it.
@@ -353,7 +353,7 @@ fn moved(url: &Uri, old: &Uri, new: &Uri) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// A server that hangs accepts connections all the same: without a limit, the handshake would wait for ever.
+/// A server that hangs may still accept connections: without a limit, the handshake would wait for ever.
 async fn in_time<T>(connecting: impl Future<Output = Result<T, BoxError>>) -> Result<T, BoxError> {
     let problem = || format!("not connected within {} s", CONNECT_TIMEOUT.as_secs());
     tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(problem().into()))

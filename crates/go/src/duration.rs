@@ -197,7 +197,7 @@ mod tests {
             ("12\u{b5}s", 12_000),
             ("12\u{3bc}s", 12_000),
             ("-2m3.4s", -123_400_000_000),
-            // Go calculates with floats: these are no nanosecond less.
+            // Go calculates with floats: these are not a nanosecond less.
             ("0.3333333333333333333h", 1_200_000_000_000),
             ("0.9223372036854775807h", 3_320_413_933_267),
             ("0.100000000000000000000h", 360_000_000_000),

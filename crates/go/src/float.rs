@@ -14,7 +14,7 @@ const MOST_DIGITS: usize = 1100;
 pub struct Digits {
     /// ASCII digits, the first of which is zero for zero only.
     pub digits: Vec<u8>,
-    /// How many of the digits are before the decimal point; negative for zeros behind it.
+    /// How many of the digits are before the decimal point; negative for zeros after it.
     pub point: i32,
 }
 
@@ -165,7 +165,7 @@ fn hexadecimal(magnitude: f64, precision: Option<usize>) -> String {
     if mantissa == 0 {
         exponent = 0;
     } else {
-        // One bit before the point, sixty behind it.
+        // One bit before the point, sixty after it.
         let shift = mantissa.leading_zeros().saturating_sub(3);
         mantissa <<= shift;
         exponent += 60 - i32::try_from(shift).unwrap_or(0);

@@ -1,11 +1,11 @@
-//! What Go's `encoding/json` says about a text that is no JSON.
+//! What Go's `encoding/json` says about a text that is not JSON.
 
 use crate::quote::{Charset, quote_char};
 
 /// How deep Go lets arrays and objects nest.
 pub const MAX_DEPTH: usize = 10_000;
 
-/// What is wrong with a text, or nothing if it is JSON that nests no deeper than so many levels (for Go, [`MAX_DEPTH`]).
+/// What is wrong with a text, or nothing if it is JSON that is nested at most `deepest` levels deep (for Go, [`MAX_DEPTH`]).
 ///
 /// ```
 /// use carrick_go::json::{MAX_DEPTH, fault};
@@ -42,7 +42,7 @@ impl Scanner<'_> {
         self.rest.next().copied().ok_or(None)
     }
 
-    /// The next byte that is no white space.
+    /// The next byte that is not white space.
     fn next_token(&mut self) -> Result<u8, Fault> {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         self.rest.find(|byte| !blank(byte)).copied().ok_or(None)
@@ -57,7 +57,7 @@ impl Scanner<'_> {
                         return Err(wrong(first, "exceeded max depth"));
                     }
                     let token = self.next_token()?;
-                    // Both closing brackets are two behind the opening ones.
+                    // Both closing brackets are two code points after the opening ones.
                     if token != first + 2 {
                         self.open.push(first);
                         first = if first == b'{' { self.key(token)? } else { token };

@@ -4,7 +4,7 @@ mod parse;
 
 use crate::names;
 
-/// Why a text is no label selector, in the words of Kubernetes.
+/// Why a text is not a label selector, in the words of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(String);
@@ -23,7 +23,7 @@ pub struct Selector {
     requirements: Vec<Requirement>,
 }
 
-/// What a selector demands of one label.
+/// What a selector requires of one label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     /// The key of the label.

@@ -1,7 +1,7 @@
-//! What Go programs do and Rust crates do not, once. No I/O.
+//! What Go programs do and Rust crates do not, in one place. No I/O.
 //!
 //! Kubernetes and the tools around it are written in Go, and what their users write (patterns, URLs, durations, versions, selectors)
-//! is read by Go's libraries. Whoever checks, evaluates or prints the same things has to do it in the same way, to the last message.
+//! is read by Go's libraries. A program that checks, evaluates or prints the same things has to do it the same way, down to the messages.
 //!
 //! ```text
 //!            ┌── regex      ^(.*):latest$            ──▶ GoRegex, or what Go says about it
@@ -15,7 +15,7 @@
 //!   below all: quote (Go's %q), runes (characters of bytes)
 //! ```
 //!
-//! Errors have Go's words, because people look for those. Where they quote what was given, they can also be told without: it may be a
+//! Errors have Go's words, because people look for those. Those that quote what was given have a form without it, which may be a
 //! secret.
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub mod runes;
 pub mod semver;
 pub mod url;
 
-/// The examples there are run.
+/// Runs the examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

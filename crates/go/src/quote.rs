@@ -45,7 +45,7 @@ pub fn quote_char(c: char, charset: Charset) -> String {
     text
 }
 
-/// Whether the string can stand between back quotes.
+/// Whether the string can be written between back quotes.
 pub fn can_backquote(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     !text.chars().any(|c| c < ' ' && c != '\t' || c == '`' || c == '\x7f' || c == '\u{feff}')

@@ -1,4 +1,4 @@
-//! Regular expressions as Go programs write them: RE2 syntax, its complaints, and `$1` in replacements.
+//! Regular expressions as Go programs write them: RE2 syntax, its error messages, and `$1` in replacements.
 //!
 //! ```text
 //!   pattern ──▶ syntax::translate ──┬─▶ class    [a-z[:digit:]]
@@ -18,6 +18,7 @@ mod class;
 mod escape;
 mod expand;
 mod syntax;
+mod text;
 mod unicode;
 
 use std::ops::Range;
@@ -30,12 +31,13 @@ pub use expand::{Piece, pieces};
 /// Memory that a compiled pattern may take: three times what is usual, because Go takes long repetitions of `\pL`.
 const SIZE_LIMIT: usize = 32 << 20;
 
-/// Memory that matching may take besides.
+/// Memory that matching may take in addition.
 const CACHE_LIMIT: usize = 2 << 20;
 
 /// Why a pattern is refused, in the words of Go.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {reason}: `{fragment}`")]
+#[non_exhaustive]
 pub struct RegexError {
     /// The pattern as it was given.
     pub pattern: String,
@@ -47,7 +49,7 @@ pub struct RegexError {
     pub position: Option<usize>,
 }
 
-/// A pattern that Go takes, not compiled yet.
+/// A pattern that Go accepts, not compiled yet.
 ///
 /// ```
 /// use carrick_go::regex::Pattern;
@@ -81,7 +83,7 @@ impl Pattern {
         self.states
     }
 
-    /// Compiles it, if that takes no more than so many bytes of memory.
+    /// Compiles it, if that takes at most `size_limit` bytes of memory.
     pub fn compile(self, size_limit: usize) -> Result<GoRegex, RegexError> {
         // What the translation lets through can only be too large or too deep.
         let too_large = |error: regex::Error| RegexError {

@@ -6,8 +6,9 @@ use std::{cmp::Ordering, fmt};
 
 pub use constraint::{ConstraintError, Constraints};
 
-/// Why a text is no version, in the words of Go.
+/// Why a text is not a version, in Go's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum VersionError {
     /// The text is not made as versions are.
     #[error("Invalid Semantic Version")]

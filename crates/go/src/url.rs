@@ -1,67 +1,15 @@
 //! URLs as Go's `net/url` takes them apart and puts them together.
 //!
-//! All parts are bytes, as in Go: `%ff` in a path is one byte that is no UTF-8.
+//! All parts are bytes, as in Go: `%ff` in a path is one byte that is not UTF-8.
 
+mod error;
 mod escape;
 
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::quote::{self, Charset};
+pub use error::UrlError;
+use error::{Fault, quoted};
 use escape::{Part, escape, is_plain_encoding, unescape};
-
-/// Why a text is no URL, in the words of Go: `parse "a b://": first path segment in URL cannot contain colon`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UrlError {
-    text: String,
-    fault: Fault,
-}
-
-/// What is wrong, the part of the text that is wrong, and where that is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Fault {
-    what: &'static str,
-    shown: Option<String>,
-    place: &'static str,
-}
-
-impl UrlError {
-    /// What is wrong without any part of the text, which may be a secret.
-    pub fn plain(&self) -> String {
-        [self.fault.what, self.fault.place].join(" ").trim_end().trim_end_matches(':').to_owned()
-    }
-}
-
-impl fmt::Display for UrlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { what, shown, place } = &self.fault;
-        write!(f, "parse {}: {what}", self.text)?;
-        shown.iter().try_for_each(|shown| write!(f, " {shown}"))?;
-        if place.is_empty() { Ok(()) } else { write!(f, " {place}") }
-    }
-}
-
-impl std::error::Error for UrlError {}
-
-impl From<&'static str> for Fault {
-    fn from(what: &'static str) -> Self {
-        Fault { what, shown: None, place: "" }
-    }
-}
-
-impl Fault {
-    fn about(what: &'static str, part: &[u8], place: &'static str) -> Self {
-        Fault { what, shown: Some(quoted(part)), place }
-    }
-
-    fn of(self, text: &[u8]) -> UrlError {
-        UrlError { text: quoted(text), fault: self }
-    }
-}
-
-fn quoted(text: &[u8]) -> String {
-    quote::quote(text, Charset::Printable)
-}
 
 /// The parts of a URL: Go's `url.URL`.
 ///
@@ -78,7 +26,7 @@ fn quoted(text: &[u8]) -> String {
 pub struct Url {
     /// In lower case.
     pub scheme: Vec<u8>,
-    /// What follows the scheme if that is no path, as in `mailto:me@example.com`.
+    /// What follows the scheme if that is not a path, as in `mailto:me@example.com`.
     pub opaque: Vec<u8>,
     /// Name and password.
     pub user: Option<User>,

@@ -91,12 +91,6 @@ fn diff_values(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench]
-fn diff_texts(bencher: Bencher<'_, '_>) {
-    let (from, to) = (object().to_string(), changed().to_string());
-    bencher.bench(|| merge::text::diff(black_box(&from), black_box(&to)));
-}
-
-#[divan::bench]
 fn encode_as_go(bencher: Bencher<'_, '_>) {
     let object = object();
     bencher.bench(|| go::to_string(black_box(&object)));

@@ -6,12 +6,17 @@ use carrick_go::float;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-/// A value that cannot be written as JSON, such as a map whose keys are no strings.
+/// A value that cannot be written as JSON, such as a map whose keys are not strings.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot encode as JSON: {0}")]
 pub struct EncodeError(#[from] serde_json::Error);
 
 /// Compact JSON as `json.Marshal` gives it.
+///
+/// ```
+/// let value = serde_json::json!({"b": 1e-7, "a": "<é>"});
+/// assert_eq!(carrick_json::go::to_string(&value).unwrap(), r#"{"a":"\u003cé\u003e","b":1e-7}"#);
+/// ```
 ///
 /// Fields come in the order they are serialized; maps should be sorted, as those of `serde_json` are. `<`, `>`, `&`,
 /// U+2028 and U+2029 are escaped, floats use the shortest form with an exponent only below 1e-6 and from 1e21, and raw

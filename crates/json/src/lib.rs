@@ -8,7 +8,7 @@
 //!                 reference   what the path language has, with examples that are run
 //! ```
 //!
-//! [`path::text`] and [`merge::text`] work on JSON text and keep all that a path or patch does not address byte for byte:
+//! [`path::text`] works on JSON text and keeps all that a path does not address byte for byte:
 //! integers beyond 2^53, long decimals, the order of keys. [`path::get`], [`path::set`], [`path::delete`], [`merge::diff`]
 //! and [`merge::apply`] are for [`serde_json::Value`], which has sorted keys and 64-bit numbers.
 //!
@@ -31,11 +31,11 @@
 //!
 //! * Numbers are never rounded. Go reads the value to set as a float; here a number that no float holds, such as
 //!   9007199254740993, is set as it is written. Others get Go's form (`1.50` is set as `1.5`).
-//! * sjson finds out where results are by comparing memory addresses, and loses track behind pipes, multipaths,
+//! * sjson finds out where results are by comparing memory addresses, and loses track after pipes, multipaths,
 //!   modifiers and in nested `#`: it then overwrites other parts of the document. Here `a|#.b`, `a.#(q).b.#.c`,
 //!   `a.#.b.#.c` and `a.#.@this` write to the right places, and what was computed is left alone.
-//! * sjson looks for brackets inside of strings when a path leads through one: setting `s.0` in `{"s":"[1,2]"}` changes
-//!   the text. Here a string gives way to an object or array like any other scalar, and deleting does nothing.
+//! * sjson looks for brackets inside strings when a path leads through one: setting `s.0` in `{"s":"[1,2]"}` changes
+//!   the text. Here an object or array replaces a string like any other scalar, and deleting does nothing.
 //! * Some paths make sjson panic; none does here.
 //!
 //! Paths, to bound what they cost:
@@ -46,7 +46,7 @@
 //! * Wildcards always find out whether they match. gjson gives up after 10 000 steps per character.
 //! * [`path::set`] and [`path::delete`] refuse documents that nest deeper than [`DEEPEST`] levels, as [`from_slice`] does.
 //!
-//! Paths, otherwise: results for text that is no JSON may differ; text is UTF-8, where Go has bytes.
+//! Paths, otherwise: results for text that is not JSON may differ; text is UTF-8, where Go has bytes.
 //!
 //! Merge patches: none known; an explicit `null` cannot be expressed in a patch, by the design of RFC 7386.
 //!
@@ -60,3 +60,8 @@ mod read;
 
 pub use path::reference;
 pub use read::{DEEPEST, STACK, TooDeep, depth, from_slice, from_str};
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,14 +1,12 @@
 //! JSON merge patches (RFC 7386): make one from two documents, apply one to a document.
 
-pub mod text;
-
 use serde_json::{Map, Value};
 
 /// The merge patch that turns `from` into `to`; `{}` when they are equal.
 ///
 /// Arrays are replaced whole, keys that vanished become `null`, numbers are compared by their literal, so `1` and
 /// `1.0` differ. An explicit `null` in `to` becomes a `null` in the patch, which removes the key when applied: merge
-/// patches cannot express it. When either side is no object, the patch is `to` itself.
+/// patches cannot express it. When either side is not an object, the patch is `to` itself.
 pub fn diff(from: &Value, to: &Value) -> Value {
     match (from, to) {
         (Value::Object(from), Value::Object(to)) => Value::Object(diff_maps(from, to)),
@@ -40,6 +38,19 @@ fn diff_maps(from: &Map<String, Value>, to: &Map<String, Value>) -> Map<String, 
 }
 
 /// Applies a merge patch in place.
+///
+/// ```
+/// use carrick_json::merge;
+/// use serde_json::json;
+///
+/// let (old, new) = (json!({"a": 1, "b": {"c": 2}}), json!({"b": {"c": 3}}));
+/// let patch = merge::diff(&old, &new);
+/// assert_eq!(patch, json!({"a": null, "b": {"c": 3}}));
+///
+/// let mut document = old;
+/// merge::apply(&mut document, &patch);
+/// assert_eq!(document, new);
+/// ```
 pub fn apply(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
@@ -57,11 +68,6 @@ pub fn apply(target: &mut Value, patch: &Value) {
             }
         }
     }
-}
-
-/// True for `{}`, the patch between equal documents.
-pub fn is_empty(patch: &Value) -> bool {
-    patch.as_object().is_some_and(Map::is_empty)
 }
 
 #[cfg(test)]
@@ -143,12 +149,12 @@ mod tests {
 
         #[test]
         fn equal_documents_have_an_empty_difference(document in without_nulls()) {
-            prop_assert!(is_empty(&diff(&document, &document)));
+            prop_assert_eq!(diff(&document, &document), json!({}));
         }
 
         #[test]
         fn the_difference_is_empty_only_for_equal_documents(from in without_nulls(), to in without_nulls()) {
-            prop_assert_eq!(is_empty(&diff(&from, &to)), from == to);
+            prop_assert_eq!(diff(&from, &to) == json!({}), from == to);
         }
     }
 }

@@ -14,9 +14,11 @@
 
 mod answer;
 mod component;
+mod encode;
 mod error;
 mod find;
 mod found;
+mod kind;
 mod limits;
 mod modifier;
 mod multipath;
@@ -32,27 +34,61 @@ use serde_json::Value;
 
 pub use answer::answer;
 pub use error::{PathError, Problem};
-pub use found::{Found, Kind};
+pub use found::Found;
+pub use kind::Kind;
 
 use crate::go;
 
 /// What is at `path`, with gjson's syntax: keys and indexes joined by dots, `\` escapes, `*` and `?`, `#`, `#.x`,
 /// `#(query)`, `#(query)#`, `|`, `@modifiers`, `{a,b}` and `[a,b]` multipaths, `!` literals.
+///
+/// ```
+/// use carrick_json::path;
+/// use serde_json::json;
+///
+/// let pod = json!({"containers": [{"name": "web", "ports": [80, 443]}, {"name": "db", "ports": [5432]}]});
+/// assert_eq!(path::get(&pod, "containers.#").int(), 2);
+/// assert_eq!(path::get(&pod, r#"containers.#(name=="web").ports.1"#).int(), 443);
+/// assert_eq!(path::get(&pod, "containers.#.ports|@flatten").into_value(), json!([80, 443, 5432]));
+/// ```
 pub fn get(json: &Value, path: &str) -> Found<'static> {
     text::get(&go::to_text(json), path).into_owned()
 }
 
 /// Sets the value at `path`, see [`text::set`].
+///
+/// ```
+/// use carrick_json::path;
+/// use serde_json::json;
+///
+/// let mut object = json!({"list": [1]});
+/// path::set(&mut object, "list.-1", json!(2))?;
+/// path::set(&mut object, "a.b", json!("new"))?;
+/// assert_eq!(object, json!({"a": {"b": "new"}, "list": [1, 2]}));
+/// # Ok::<(), path::PathError>(())
+/// ```
 #[allow(clippy::needless_pass_by_value)] // callers have no more use for it
 pub fn set(json: &mut Value, path: &str, value: Value) -> Result<(), PathError> {
     let raw = match &value {
-        Value::String(text) => text::quoted(text),
+        Value::String(text) => encode::quoted(text),
         other => go::to_text(other),
     };
     replace(json, &text::set(&go::to_text(json), path, &raw)?)
 }
 
 /// Deletes the value at `path`, see [`text::delete`].
+///
+/// ```
+/// use carrick_json::path;
+/// use serde_json::json;
+///
+/// let mut object = json!({"a": {"b": 1, "c": 2}});
+/// path::delete(&mut object, "a.b")?;
+/// assert_eq!(object, json!({"a": {"c": 2}}));
+/// let error = path::delete(&mut object, "a.*").unwrap_err();
+/// assert_eq!(error.to_string(), "cannot delete value from a complex path");
+/// # Ok::<(), path::PathError>(())
+/// ```
 pub fn delete(json: &mut Value, path: &str) -> Result<(), PathError> {
     replace(json, &text::delete(&go::to_text(json), path)?)
 }

@@ -1,4 +1,4 @@
-//! Reading JSON that nests deeper than serde_json likes.
+//! Reading JSON that is nested deeper than serde_json allows.
 //!
 //! serde_json gives up at 128 levels, Go at 10 000. Whatever walks through a document takes some stack for every level (reading, cloning,
 //! comparing and dropping a [`serde_json::Value`] each up to 0.6 KiB, without optimisation 2 KiB), so there is a limit here as well: one that
@@ -9,17 +9,17 @@ use serde::de::{DeserializeOwned, Error as _};
 /// How many levels objects may nest.
 pub const DEEPEST: usize = 1_000;
 
-/// The stack of threads that carry such objects, which have code of their own to run for each level. Memory is used only as far as it is
+/// The stack size for threads that handle such objects, which run code of their own for each level. Memory is used only as far as it is
 /// written to.
 pub const STACK: usize = 16 << 20;
 
-/// How many levels are read: an object comes wrapped into others, and its `managedFields` nest deeper than itself.
+/// How many levels are read: an object comes wrapped in others, and its `managedFields` nest deeper than itself.
 const WRAPPED: usize = DEEPEST + 24;
 
-/// Up to so many levels serde_json reads by itself.
+/// serde_json reads this many levels by itself.
 const SHALLOW: usize = 127;
 
-/// Reads JSON of up to [`DEEPEST`] levels, and a few more for what it is wrapped into.
+/// Reads JSON of up to [`DEEPEST`] levels, and a few more for what it is wrapped in.
 ///
 /// ```
 /// let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
@@ -50,7 +50,7 @@ pub fn from_str<T: DeserializeOwned>(json: &str) -> Result<T, serde_json::Error>
     from_slice(json.as_bytes())
 }
 
-/// How many arrays and objects are inside of each other, at most. What is no JSON gets some number.
+/// How deeply arrays and objects are nested. Text that is not JSON gives some number.
 ///
 /// ```
 /// assert_eq!(carrick_json::depth(br#"{"a": [1, "[[["], "b": 2}"#), 2);
@@ -80,9 +80,9 @@ pub fn depth(json: &[u8]) -> usize {
     most
 }
 
-/// A document nests too deep to be read.
+/// A document is nested too deeply to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it nests {levels} levels deep, and at most {DEEPEST} can be carried")]
+#[error("it is nested {levels} levels deep; at most {DEEPEST} are supported")]
 pub struct TooDeep {
     /// How deep it nests.
     pub levels: usize,

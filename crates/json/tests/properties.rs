@@ -1,7 +1,7 @@
 //! What holds for any path, document and number.
 
+use carrick_json::go;
 use carrick_json::path::{self, text};
-use carrick_json::{go, merge};
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -31,8 +31,8 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-/// JSON without null and without duplicate keys, which merge patches can express.
-fn mergeable() -> impl Strategy<Value = String> {
+/// Objects without null and without duplicate keys.
+fn object() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![number(), Just("true".to_owned()), "[ab]?".prop_map(|text| format!("\"{text}\""))];
     let value = leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn setting_a_new_key_and_deleting_it_changes_nothing(document in mergeable(), new in json()) {
+    fn setting_a_new_key_and_deleting_it_changes_nothing(document in object(), new in json()) {
         let changed = text::set(&document, "new", &new).expect("objects take any key");
         prop_assert_eq!(text::delete(&changed, "new").expect("plain paths delete"), document);
     }
@@ -109,22 +109,6 @@ proptest! {
             let _ = path::set(&mut value, &wanted, Value::Null);
             let _ = path::delete(&mut value, &wanted);
         }
-    }
-
-    #[test]
-    fn applying_the_difference_gives_the_goal(from in mergeable(), to in mergeable()) {
-        let patch = merge::text::diff(&from, &to).expect("both are JSON");
-        let got = merge::text::apply(&from, &patch).expect("both are JSON");
-        prop_assert_eq!(merge::text::diff(&got, &to).expect("both are JSON"), "{}");
-        prop_assert_eq!(patch == "{}", merge::text::diff(&to, &from).expect("both are JSON") == "{}");
-    }
-
-    #[test]
-    fn patches_never_panic(a in json(), b in json(), noise in any::<String>()) {
-        let patch = merge::text::diff(&a, &b).expect("both are JSON");
-        prop_assert!(merge::text::apply(&a, &patch).is_ok());
-        let _ = merge::text::apply(&a, &noise);
-        let _ = merge::text::diff(&noise, &a);
     }
 
     #[test]

@@ -75,12 +75,12 @@ impl Cluster {
         &self.0.name
     }
 
-    /// Tells engagements of one name apart; later ones have higher numbers.
+    /// Distinguishes engagements of one name; later ones have higher numbers.
     pub fn epoch(&self) -> u64 {
         self.0.epoch
     }
 
-    /// A kube client for this cluster. It is built on first use, let go when nobody has asked for it for a while, and shares the
+    /// A kube client for this cluster. It is built on first use, dropped when it was not used for a while, and shares the
     /// connections of the endpoint.
     pub fn client(&self) -> kube::Client {
         self.0.client.kube()
@@ -101,7 +101,7 @@ impl Cluster {
         &self.0.endpoint
     }
 
-    /// A recorder of events in this cluster, kept per reporter so that repeated events are counted and not repeated.
+    /// A recorder of events in this cluster, kept per reporter so that repeated events are counted instead of written again.
     pub fn recorder(&self, reporter: &Reporter) -> Recorder {
         let (client, mut recorders) = (self.client(), self.0.recorders.lock());
         recorders.entry(reporter.clone()).or_insert_with(|| Recorder::new(client, reporter.clone())).clone()
@@ -112,7 +112,7 @@ impl Cluster {
         self.0.gone.clone()
     }
 
-    /// Lets go of the kube client and what uses it, if nobody has asked for them for a while.
+    /// Drops the kube client and the recorders, if they were not used for this long.
     pub(crate) fn drop_idle(&self, idle: Duration) {
         if self.0.client.drop_idle_kube(idle) {
             self.0.recorders.lock().clear();

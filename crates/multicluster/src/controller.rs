@@ -146,7 +146,7 @@ where
         }
     }
 
-    /// Names the controller in logs and metrics; without a name it is called like its kind.
+    /// Names the controller in logs and metrics; its kind if not set.
     #[must_use]
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
@@ -305,7 +305,7 @@ where
         self.source(move |_, intake| Foreign::attach(intake.clone(), fleet, informer, Box::new(map)))
     }
 
-    /// Reconciles whatever a stream says. Requests of clusters that the controller does not work on are dropped.
+    /// Reconciles what a stream yields. Requests of clusters that the controller does not work on are dropped.
     #[must_use]
     pub fn trigger(mut self, requests: impl Stream<Item = Request<K>> + Send + 'static) -> Self {
         let requests = AssertUnwindSafe(requests).catch_unwind();
@@ -321,7 +321,7 @@ where
         self
     }
 
-    /// Works only on some clusters. The function is asked once per engagement; the path may not be known by then.
+    /// Works only on some clusters. The function is called once per engagement; the path may not be known by then.
     #[must_use]
     pub fn clusters(mut self, filter: impl Fn(&Cluster) -> bool + Send + Sync + 'static) -> Self {
         self.filters.push(Box::new(filter));
@@ -338,7 +338,7 @@ where
         self
     }
 
-    /// Stops when the process is asked to end: by Ctrl-C, or by SIGTERM. Asked again, it aborts what runs.
+    /// Stops on Ctrl-C or SIGTERM. A second signal aborts what runs.
     #[must_use]
     pub fn shutdown_on_signal(mut self) -> Self {
         self.force = Some(asked_to_end().boxed());

@@ -39,12 +39,12 @@ pub trait Coordinator: Send + Sync + 'static {
         let _ = version;
     }
 
-    /// Whatever must go on meanwhile, such as renewing Leases. The fleet runs this as a task for as long as it lives.
+    /// What has to be done all the time, such as renewing Leases. The fleet runs this as a task for as long as it lives.
     fn run(self: Arc<Self>) -> BoxFuture<'static, ()> {
         futures::future::pending().boxed()
     }
 
-    /// Gives everything up, after all work has ended in a graceful shutdown.
+    /// Releases everything, after all work has ended in a graceful shutdown.
     fn release(&self) -> BoxFuture<'static, ()> {
         futures::future::ready(()).boxed()
     }
@@ -98,7 +98,7 @@ impl Ownership {
         self
     }
 
-    /// Watches everything, whether it is owned or not: whoever stands by can begin at once, and has seen every deletion.
+    /// Watches everything, whether it is owned or not: a process on standby can begin at once, and has seen every deletion.
     #[must_use]
     pub fn watching_all(mut self) -> Self {
         self.watches = Watches::All;
@@ -115,7 +115,7 @@ impl Ownership {
         self.version
     }
 
-    /// Whether a cluster is owned. It is not if that cannot be said because the function panics.
+    /// Whether a cluster is owned. If the function panics, it is not.
     pub fn owns(&self, cluster: &ClusterName) -> bool {
         caught(|| (self.owns)(cluster)).unwrap_or(false)
     }

@@ -16,9 +16,9 @@ use crate::store::Undecodable;
 /// Why there is no such cluster.
 ///
 /// A reconciler may just pass it on: the runtime finds it among the sources of any error. [`ClusterError::Unknown`] and
-/// [`ClusterError::NotSynced`] are tried again after a short while and count as no failure. [`ClusterError::Gone`] ends a request
-/// quietly if it is the request's own cluster that has left; the end of another cluster is a failure like any other, which the error
-/// policy decides on.
+/// [`ClusterError::NotSynced`] are retried after a short while and do not count as failures. [`ClusterError::Gone`] ends a request
+/// quietly if it is the request's own cluster that has left; if another cluster has left, that is a failure like any other, for the
+/// error policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
@@ -60,23 +60,23 @@ pub enum Error<K: Lookup, E: StdError + 'static> {
     Panic {
         /// Which object.
         request: Request<K>,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
     /// An object cannot be read as its kind; it is left out until it changes.
     #[error(transparent)]
     Undecodable(Undecodable),
-    /// A function that the user has handed in panicked; all but the object at hand goes on.
+    /// A function of the user panicked; everything but the object at hand goes on.
     #[error(transparent)]
     Callback(Panicked),
-    /// A reconcile did not end in the time that a controller has to stop, and was aborted. What it wrote last may arrive yet.
+    /// A reconcile did not end in the time that a controller has to stop, and was aborted. Its last write may still arrive.
     #[error("the reconcile of {request} was aborted: it did not end in the time the controller has to stop")]
     Aborted {
         /// Which object.
         request: Request<K>,
     },
     /// A watch fails; reported once per outage. What was known is kept, and the watch goes on trying.
-    #[error("cannot watch {resource} at endpoint {endpoint}: {error}; trying on")]
+    #[error("cannot watch {resource} at endpoint {endpoint}: {error}; retrying")]
     Watch {
         /// Where.
         endpoint: EndpointId,
@@ -88,7 +88,7 @@ pub enum Error<K: Lookup, E: StdError + 'static> {
     },
     /// The provider cannot see changes of its fleet; reported once per outage of each thing it follows. What was known is kept, and the provider
     /// goes on trying.
-    #[error("cannot follow {what}: {error}; trying on")]
+    #[error("cannot see changes of {what}: {error}; retrying")]
     Provider {
         /// What fails: a URL, a file, an endpoint.
         what: Arc<str>,
@@ -111,7 +111,7 @@ pub(crate) enum Verdict {
     Gone,
     /// A cluster may still come: to be tried again soon.
     Later,
-    /// The server said no; clusters that have just left say that too.
+    /// The server refused; servers also refuse when the cluster has just left.
     Forbidden,
     /// A failure like any other.
     Failure,

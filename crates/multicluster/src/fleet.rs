@@ -93,7 +93,7 @@ struct FleetState {
     next_controller: u64,
     /// The version that was last reported to the coordinator as drained.
     drained: u64,
-    /// Whether a reconcile was cut off when its controller ended.
+    /// Whether a reconcile was aborted when its controller ended.
     cut_off: bool,
 }
 
@@ -106,7 +106,7 @@ struct Controller {
     drained: u64,
 }
 
-/// What is read as what, and how.
+/// An informer: its Rust type, its kind and its watch configuration.
 type InformerKey = (TypeId, Resource, WatchConfig);
 
 /// What a fleet and its watches report to a controller.
@@ -217,7 +217,7 @@ impl Fleet {
     }
 
     /// The objects of a kind that is watched, by a controller or through [`Fleet::informer`]. If it is watched in several
-    /// ways, with selectors say, any of them is meant.
+    /// ways, with different selectors for example, it is any one of them.
     pub fn store<K: Send + Sync + 'static>(&self) -> Option<FleetStore<K>> {
         let state = self.inner.state.lock();
         let mut informers = state.informers.iter().filter(|((kind, ..), _)| *kind == TypeId::of::<K>());
@@ -262,19 +262,19 @@ impl Fleet {
         !self.inner.state.lock().roster.failing().is_empty()
     }
 
-    /// Gives up everything this process owns, after its controllers have ended, so that others can take over at once.
+    /// Releases everything this process owns, after its controllers have ended, so that others can take over at once.
     ///
-    /// If a reconcile had to be cut off, nothing is given up: what it was writing may arrive yet. Others take over when the Leases have
+    /// If a reconcile had to be aborted, nothing is released: its last write may still arrive. Others take over when the Leases have
     /// expired, after the end of this process.
     pub async fn release(&self) {
         if self.inner.state.lock().cut_off {
-            tracing::warn!("A reconcile was cut off, so nothing is released: what it wrote may still arrive.");
+            tracing::warn!("A reconcile was aborted, so nothing is released: its last write may still arrive.");
             return;
         }
         self.inner.coordinator.release().await;
     }
 
-    /// Numbers about the controllers on this fleet.
+    /// Statistics of the controllers on this fleet.
     #[cfg(feature = "metrics")]
     pub(crate) fn stats(&self) -> Vec<Arc<ControllerStats>> {
         let state = self.inner.state.lock();
@@ -344,14 +344,14 @@ impl fmt::Debug for Fleet {
     }
 }
 
-/// A controller's place in the fleet; given up when dropped.
+/// The registration of a controller; it ends when dropped.
 pub(crate) struct Registration {
     inner: Arc<Inner>,
     id: u64,
 }
 
 impl Registration {
-    /// Says that nothing is worked on any more that this version does not own.
+    /// Reports that nothing is worked on any more that this version does not own.
     pub(crate) fn drained(&self, version: u64) {
         let mut state = self.inner.state.lock();
         if let Some(controller) = state.controllers.get_mut(&self.id) {
@@ -360,7 +360,7 @@ impl Registration {
         self.inner.report_drained(&mut state);
     }
 
-    /// Says that a reconcile was cut off, whose writes may take effect yet.
+    /// Reports that a reconcile was aborted, whose writes may still take effect.
     pub(crate) fn cut_off(&self) {
         self.inner.state.lock().cut_off = true;
     }
@@ -429,7 +429,7 @@ impl Inner {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Tells the coordinator what all controllers have drained.
+    /// Reports to the coordinator what all controllers have drained.
     fn report_drained(&self, state: &mut FleetState) {
         let current = state.ownership.version();
         let drained = state.controllers.values().map(|controller| controller.drained).min().unwrap_or(current);
@@ -448,7 +448,7 @@ impl FleetState {
     /// Whether an endpoint concerns this process.
     fn is_wanted(&self, id: &EndpointId) -> bool {
         let ownership = &self.ownership;
-        // Whoever owns one of many clusters has to watch all of them, and whoever takes over another one then knows it, and its deletions.
+        // To work on one cluster of such an endpoint, all of them have to be watched; when another one is taken over, its objects and deletions are known.
         let is_shared = |endpoint: &Endpoint| !matches!(endpoint.key, ClusterKey::Fixed(_));
         ownership.watches_all()
             || self.roster.endpoint(id).is_some_and(is_shared)

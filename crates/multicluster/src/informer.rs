@@ -73,7 +73,7 @@ impl From<Config> for WatchConfig {
     }
 }
 
-/// Who wants to know about changes. Called by the watch itself, so it must be quick and must not wait.
+/// A receiver of changes. Called by the watch itself, so it must be quick and must not block.
 pub(crate) trait Route<K>: Send + Sync {
     /// An object changed.
     fn update(&self, update: &Update<K>);
@@ -87,7 +87,7 @@ pub(crate) trait Route<K>: Send + Sync {
     fn failing(&self, resource: &Resource, endpoint: &EndpointId, error: &Arc<Error>);
 }
 
-/// What a fleet does with an informer of any kind.
+/// An informer without its type, as a fleet uses it.
 pub(crate) trait AnyInformer: Any + Send + Sync {
     /// Begins to watch an endpoint, or watches it again with another client.
     fn endpoint_up(&self, endpoint: &Endpoint);
@@ -278,15 +278,15 @@ impl<K: Send + Sync + 'static> AnyInformer for Inner<K> {
 }
 
 impl<K: Send + Sync> Shared<K> {
-    /// Takes in one event of one watch, whatever it leads to: the watch goes on.
+    /// Applies one event of one watch. The watch goes on, whatever happens.
     fn take(&self, endpoint: &Endpoint, progress: &Mutex<Progress>, event: Event) {
-        // Functions of users are called one by one and caught where they are; this is for what nobody has thought of.
+        // Panics of users' functions are caught where these are called; this is for everything else.
         if let Err(message) = caught(|| self.take_in(endpoint, progress, event)) {
             tracing::error!(endpoint = %endpoint.id, resource = %self.resource, message, "An event could not be taken in.");
         }
     }
 
-    /// Takes in one event of one watch, unless that has ended.
+    /// Applies one event of one watch, unless that has ended.
     fn take_in(&self, endpoint: &Endpoint, progress: &Mutex<Progress>, event: Event) {
         let mut progress = progress.lock();
         if progress.ended {
@@ -337,10 +337,10 @@ impl<K: Send + Sync> Shared<K> {
         let (endpoint, resource) = (&endpoint.id, &self.resource);
         match state {
             WatchState::Failing { error, .. } if self.quiet => {
-                tracing::debug!(%endpoint, %resource, %error, "watch fails, trying on");
+                tracing::debug!(%endpoint, %resource, %error, "watch fails, retrying");
             }
             WatchState::Failing { error, .. } => {
-                tracing::warn!(%endpoint, %resource, %error, "A watch fails; trying on.");
+                tracing::warn!(%endpoint, %resource, %error, "A watch fails; retrying.");
             }
             WatchState::Live if failed && !self.quiet => {
                 tracing::info!(%endpoint, %resource, "A watch works again.");
@@ -354,9 +354,9 @@ impl<K: Send + Sync> Shared<K> {
     }
 }
 
-/// How the client calls a kind of kube.
+/// The client's name for a kind of kube.
 pub(crate) fn resource_of<K: Lookup>(dyntype: &K::DynamicType) -> Resource {
     let (group, version) = (K::group(dyntype), K::version(dyntype));
-    // The scope matters only for paths with a namespace, which wide watches do not have.
+    // The scope matters only for paths with a namespace, which watches of all namespaces do not have.
     Resource::namespaced(&group, &version, &K::kind(dyntype), &K::plural(dyntype))
 }

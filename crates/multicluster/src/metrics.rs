@@ -10,8 +10,9 @@
 //! }
 //! ```
 
+mod page;
+
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::fleet::Fleet;
@@ -20,6 +21,7 @@ use crate::queue::QueueStats;
 use crate::stats::Ended;
 
 pub use crate::stats::{Durations, Stopwatch};
+pub use page::{Family, Page};
 
 /// How to render metrics.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,22 +31,31 @@ pub struct MetricsOptions {
     pub busiest_clusters: usize,
 }
 
-/// What [`render`] shows: names, types and meanings.
-pub const FAMILIES: [(&str, &str, &str); 11] = [
-    ("carrick_fleet_clusters", "gauge", "Engaged clusters."),
-    ("carrick_fleet_watch_state", "gauge", "State of each watch."),
-    ("carrick_fleet_watch_restarts_total", "counter", "How often a watch listed everything again."),
-    ("carrick_fleet_provider_failing", "gauge", "Sources of the provider that cannot be followed."),
-    ("carrick_controller_queue_depth", "gauge", "Objects in the queue."),
-    ("carrick_controller_clusters", "gauge", "Clusters the controller works on."),
-    ("carrick_controller_cluster_queue_depth", "gauge", "Objects that wait, of the clusters with the longest queues."),
-    ("carrick_controller_reconcile_total", "counter", "Reconciles by result."),
-    ("carrick_controller_undecodable_total", "counter", "Objects that could not be understood."),
-    ("carrick_controller_queue_wait_seconds", "histogram", "How long objects waited."),
-    ("carrick_controller_reconcile_seconds", "histogram", "How long reconciles took."),
-];
+macro_rules! families {
+    ($($constant:ident = $kind:literal $name:literal $labels:tt $help:literal;)*) => {
+        $(const $constant: Family = Family { name: $name, kind: $kind, labels: &$labels, help: $help };)*
+        /// What [`render`] shows, in that order.
+        pub const FAMILIES: &[Family] = &[$($constant),*];
+    };
+}
 
-/// Numbers about all controllers of one name.
+families! {
+    CLUSTERS = "gauge" "carrick_fleet_clusters" [] "Engaged clusters.";
+    WATCH_STATE = "gauge" "carrick_fleet_watch_state" ["endpoint", "resource", "state"] "State of each watch.";
+    WATCH_RESTARTS = "counter" "carrick_fleet_watch_restarts_total" ["endpoint", "resource"]
+        "How often a watch listed everything again.";
+    PROVIDER_FAILING = "gauge" "carrick_fleet_provider_failing" [] "Sources of the provider that cannot be followed.";
+    QUEUE_DEPTH = "gauge" "carrick_controller_queue_depth" ["controller", "state"] "Objects in the queue.";
+    OPEN_CLUSTERS = "gauge" "carrick_controller_clusters" ["controller"] "Clusters the controller works on.";
+    CLUSTER_QUEUE_DEPTH = "gauge" "carrick_controller_cluster_queue_depth" ["controller", "cluster"]
+        "Objects that wait, of the clusters with the longest queues.";
+    RECONCILES = "counter" "carrick_controller_reconcile_total" ["controller", "result"] "Reconciles by result.";
+    UNDECODABLE = "counter" "carrick_controller_undecodable_total" ["controller"] "Objects that could not be understood.";
+    QUEUE_WAIT = "histogram" "carrick_controller_queue_wait_seconds" ["controller"] "How long objects waited.";
+    RECONCILE_SECONDS = "histogram" "carrick_controller_reconcile_seconds" ["controller"] "How long reconciles took.";
+}
+
+/// Statistics of all controllers of one name.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerNumbers {
     /// What their queues hold.
@@ -66,7 +77,7 @@ pub struct ControllerNumbers {
     longest: BTreeMap<ClusterName, usize>,
 }
 
-/// The numbers of all controllers on a fleet, by name.
+/// Statistics of all controllers on a fleet, by name.
 pub fn controllers(fleet: &Fleet, options: MetricsOptions) -> BTreeMap<String, ControllerNumbers> {
     let mut all: BTreeMap<String, ControllerNumbers> = BTreeMap::new();
     for stats in fleet.stats() {
@@ -91,105 +102,74 @@ pub fn controllers(fleet: &Fleet, options: MetricsOptions) -> BTreeMap<String, C
     all
 }
 
-/// The numbers of a fleet and of all controllers on it, as text for `/metrics`.
+/// Metrics of a fleet and of all controllers on it, as text for `/metrics`.
 pub fn render(fleet: &Fleet, options: MetricsOptions) -> String {
-    let mut text = String::new();
+    let mut page = Page::default();
+    show(&mut page, fleet, options);
+    page.text(FAMILIES)
+}
+
+/// Adds the numbers of a fleet and of all controllers on it to a page, which shows more than that.
+pub fn show(page: &mut Page, fleet: &Fleet, options: MetricsOptions) {
     let health = fleet.health();
-    let gauge = |value: usize| vec![(String::new(), value.to_string())];
-    family(&mut text, "carrick_fleet_clusters", &gauge(health.clusters));
-    let mut states = Vec::new();
-    let mut restarts = Vec::new();
+    page.sample(&CLUSTERS, &[], health.clusters);
     for (id, endpoint) in &health.endpoints {
         for watch in &endpoint.watches {
-            let labels = format!("endpoint=\"{}\",resource=\"{}\"", escape(id), escape(&watch.resource.to_string()));
-            states.push((format!("{{{labels},state=\"{}\"}}", watch.state.as_str()), "1".to_owned()));
-            restarts.push((format!("{{{labels}}}"), watch.restarts.to_string()));
+            let resource = watch.resource.to_string();
+            page.sample(&WATCH_STATE, &[id.as_str(), &resource, watch.state.as_str()], 1);
+            page.sample(&WATCH_RESTARTS, &[id.as_str(), &resource], watch.restarts);
         }
     }
-    family(&mut text, "carrick_fleet_watch_state", &states);
-    family(&mut text, "carrick_fleet_watch_restarts_total", &restarts);
-    let failing = gauge(health.failing.len());
-    family(&mut text, "carrick_fleet_provider_failing", &failing);
-    show(&mut text, &controllers(fleet, options));
-    text
+    page.sample(&PROVIDER_FAILING, &[], health.failing.len());
+    show_controllers(page, &controllers(fleet, options));
 }
 
-fn show(text: &mut String, all: &BTreeMap<String, ControllerNumbers>) {
-    let each = |value: &dyn Fn(&ControllerNumbers) -> Vec<(String, String)>| -> Vec<(String, String)> {
-        let labelled = |(name, numbers): (&String, &ControllerNumbers)| {
-            let controller = escape(name);
-            let label = move |(more, value): (String, String)| {
-                let comma = if more.is_empty() { "" } else { "," };
-                (format!("{{controller=\"{controller}\"{comma}{more}}}"), value)
-            };
-            value(numbers).into_iter().map(label).collect::<Vec<_>>()
-        };
-        all.iter().flat_map(labelled).collect()
-    };
-    let queue = each(&|numbers| {
+fn show_controllers(page: &mut Page, all: &BTreeMap<String, ControllerNumbers>) {
+    for (name, numbers) in all {
         let queue = numbers.queue;
-        let states = [("queued", queue.queued), ("running", queue.running), ("delayed", queue.delayed)];
-        states.into_iter().map(|(state, count)| (format!("state=\"{state}\""), count.to_string())).collect()
-    });
-    family(text, "carrick_controller_queue_depth", &queue);
-    let open = each(&|numbers| vec![(String::new(), numbers.clusters.to_string())]);
-    family(text, "carrick_controller_clusters", &open);
-    let busiest = each(&|numbers| {
-        let longest = numbers.longest.iter();
-        longest.map(|(cluster, count)| (format!("cluster=\"{}\"", escape(cluster)), count.to_string())).collect()
-    });
-    family(text, "carrick_controller_cluster_queue_depth", &busiest);
-    let ended = each(&|numbers| {
-        let count = |(result, count): (&&str, &u64)| (format!("result=\"{result}\""), count.to_string());
-        numbers.ended.iter().map(count).collect()
-    });
-    family(text, "carrick_controller_reconcile_total", &ended);
-    let undecodable = each(&|numbers| vec![(String::new(), numbers.undecodable.to_string())]);
-    family(text, "carrick_controller_undecodable_total", &undecodable);
-    histogram(text, "carrick_controller_queue_wait_seconds", all, |numbers| &numbers.waited);
-    histogram(text, "carrick_controller_reconcile_seconds", all, |numbers| &numbers.took);
-}
-
-fn histogram(
-    text: &mut String,
-    name: &str,
-    all: &BTreeMap<String, ControllerNumbers>,
-    of: impl Fn(&ControllerNumbers) -> &Durations,
-) {
-    if all.is_empty() {
-        return;
-    }
-    head(text, name);
-    for (controller, numbers) in all {
-        let (controller, durations) = (escape(controller), of(numbers));
-        for (bound, count) in durations.cumulative() {
-            let _ = writeln!(text, "{name}_bucket{{controller=\"{controller}\",le=\"{bound}\"}} {count}");
+        for (state, count) in [("queued", queue.queued), ("running", queue.running), ("delayed", queue.delayed)] {
+            page.sample(&QUEUE_DEPTH, &[name, state], count);
         }
-        let (count, sum) = (durations.count, durations.sum.as_secs_f64());
-        let _ = writeln!(text, "{name}_bucket{{controller=\"{controller}\",le=\"+Inf\"}} {count}");
-        let _ = writeln!(text, "{name}_sum{{controller=\"{controller}\"}} {sum}");
-        let _ = writeln!(text, "{name}_count{{controller=\"{controller}\"}} {count}");
+        page.sample(&OPEN_CLUSTERS, &[name], numbers.clusters);
+        for (cluster, count) in &numbers.longest {
+            page.sample(&CLUSTER_QUEUE_DEPTH, &[name, cluster.as_str()], count);
+        }
+        for (result, count) in &numbers.ended {
+            page.sample(&RECONCILES, &[name, result], count);
+        }
+        page.sample(&UNDECODABLE, &[name], numbers.undecodable);
+        page.histogram(&QUEUE_WAIT, &[name], &numbers.waited);
+        page.histogram(&RECONCILE_SECONDS, &[name], &numbers.took);
     }
 }
 
-/// Appends one metric with its help text and samples (labels, value); nothing if there are none.
-fn family(text: &mut String, name: &str, samples: &[(String, String)]) {
-    if samples.is_empty() {
-        return;
-    }
-    head(text, name);
-    for (labels, value) in samples {
-        let _ = writeln!(text, "{name}{labels} {value}");
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn head(text: &mut String, name: &str) {
-    if let Some((_, kind, help)) = FAMILIES.iter().find(|(family, ..)| *family == name) {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    /// Names, labels, types and help texts are what dashboards and alerts rely on.
+    #[test]
+    fn the_numbers_of_controllers_look_as_they_always_did() {
+        let (waited, took) = (Stopwatch::default(), Stopwatch::default());
+        for millis in [2, 1_000, 2_500, 400_000] {
+            waited.record(Duration::from_millis(millis));
+        }
+        let numbers = |longest: &[(&str, usize)]| ControllerNumbers {
+            queue: QueueStats { queued: 3, running: 2, delayed: 1 },
+            clusters: 4,
+            ended: Ended::ALL.into_iter().zip(5..).map(|(ended, count)| (ended.as_str(), count)).collect(),
+            undecodable: 6,
+            waited: waited.read(),
+            took: took.read(),
+            longest: longest.iter().map(|(name, count)| (name.parse().unwrap(), *count)).collect(),
+            ..ControllerNumbers::default()
+        };
+        let all = BTreeMap::from([
+            ("a".to_owned(), numbers(&[("c1", 7), ("c\"2", 8)])),
+            ("quote\"d\\\n".to_owned(), numbers(&[])),
+        ]);
+        let mut page = Page::default();
+        show_controllers(&mut page, &all);
+        assert_eq!(page.text(FAMILIES), include_str!("metrics/golden.txt"));
     }
-}
-
-/// A label value between quotes.
-fn escape(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,4 +1,4 @@
-//! How much may go on at once, found by trying.
+//! How many reconciles may run at once, found by measuring how fast servers answer.
 
 use std::future::pending;
 use std::hash::Hash;
@@ -13,28 +13,27 @@ use crate::priority::Priority;
 use crate::queue::{Lease, Queue};
 use crate::request::HasCluster;
 
-/// What is tried first: little, so that servers show how fast they are at rest.
+/// The first limit: small, so that the answer times of idle servers are measured.
 const FIRST: f64 = 4.0;
-/// How much longer than at rest, and how much longer at all, an answer may take before there is too much going on.
+/// How many times longer than on an idle server, and how much longer in total, an answer may take before the limit is too high.
 const TOLERATED: f64 = 6.0;
 const TOLERATED_ANYWAY: f64 = 0.002;
-/// How much one answer counts in an average.
+/// The weight of one answer in the moving average.
 const WEIGHT: f64 = 0.1;
-/// With so many running, servers are at rest.
+/// With at most this many running, servers count as idle.
 const AT_REST: usize = 2;
 /// Which part of the limit urgent requests may use, so that servers answer them soon.
 const URGENT: usize = 4;
-/// Which part of it is left to those that nobody waits for, while somebody waits for others.
+/// Which part of that is left to requests of low priority meanwhile.
 const BACKGROUND: usize = 32;
 /// For how long after an urgent request another one is expected.
 const EXPECTED: Duration = Duration::from_secs(1);
 
-/// How many reconciles may run at once: as many as get more done.
+/// How many reconciles may run at once: as many as servers can bear.
 ///
-/// What servers bear is learned from how long they take to answer, which is what [`Pace::answered`] and [`Pace::refused`]
-/// are for. With that many in flight most gets done, but every single answer takes long. So whatever is less urgent than
-/// a change ([`Priority::Low`]: first lists, relists) makes room as soon as somebody creates, changes or deletes an object, and
-/// fewer run until nobody does any more; a little is always left to it. Controllers with the same pace share its limit. Cloning is cheap.
+/// The limit is learned from how long servers take to answer: report that with [`Pace::answered`] and [`Pace::refused`]. At the limit the
+/// throughput is best, but every single answer takes long. So as soon as somebody creates, changes or deletes an object, work of
+/// [`Priority::Low`] (first lists, relists) makes room and fewer reconciles run until the changes end; a small share is always left to it. Controllers with the same pace share its limit. Cloning is cheap.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,7 +57,7 @@ struct Inner {
 }
 
 impl Pace {
-    /// A pace that never allows fewer or more at once than this.
+    /// A pace whose limit stays between these numbers.
     pub fn between(fewest: usize, most: usize) -> Self {
         let course = Mutex::new(Course::between(fewest, most));
         Self { inner: Arc::new(Inner { course, room: Notify::new() }) }
@@ -76,12 +75,12 @@ impl Pace {
         }
     }
 
-    /// A server has said that it has too much to do, or did not answer in time.
+    /// A server has answered that it is overloaded, or has not answered in time.
     pub fn refused(&self) {
         self.inner.course.lock().refused();
     }
 
-    /// Waits until not more than half of what may run does: the time for whatever can wait.
+    /// Waits until at most half of the limit is in use: the right time for work that is not urgent.
     pub async fn calm(&self) {
         self.until(|course| course.running * 2 <= course.limit()).await;
     }
@@ -121,7 +120,7 @@ impl Pace {
         }
     }
 
-    /// Counts one that runs, until dropped.
+    /// Counts a reconcile as running until the guard is dropped.
     pub(crate) fn begin(&self, priority: Priority) -> PaceGuard {
         self.inner.course.lock().begin(priority, Instant::now());
         // Others that wait for anything may have to wait for something urgent from now on.
@@ -130,7 +129,7 @@ impl Pace {
     }
 }
 
-/// One that runs.
+/// A running reconcile.
 #[derive(Debug)]
 pub(crate) struct PaceGuard {
     pace: Pace,
@@ -144,7 +143,7 @@ impl Drop for PaceGuard {
     }
 }
 
-/// The pace without waiting.
+/// The pace without locks and timers.
 #[derive(Debug)]
 struct Course {
     fewest: f64,

@@ -8,7 +8,7 @@ pub enum Priority {
     /// Anything else changed: a status, a label, another object it depends on.
     #[default]
     Normal,
-    /// Nothing is known to have changed: first lists, relists, periodic looks.
+    /// Nothing is known to have changed: first lists, relists, periodic requeues.
     Low,
 }
 

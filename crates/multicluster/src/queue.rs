@@ -5,12 +5,12 @@
 //!              ▲                 │ add
 //!   add_after  │                 ▼
 //!   retry ─▶ timer        running, dirty ──drop──▶ queued
-//!   wait_for ─▶ group: one of all that wait for the same thing is tried, the others follow
+//!   wait_for ─▶ group: one of all keys that wait for the same thing is tried, the others follow
 //! ```
 //!
 //! Three priorities are served 8 : 2 : 1. Inside each, clusters take turns: a cluster with ten thousand waiting keys delays
 //! a key of another cluster by one key, and one that was idle comes before those that are busy. A cluster that runs as many
-//! keys as it may is passed over. A key that waits is not queued twice, and a key that runs is not handed out a second time
+//! keys as it may is skipped. A key that waits is not queued twice, and a key that runs is not handed out a second time
 //! before its lease ends.
 
 mod state;
@@ -159,7 +159,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
         self.shared.wake.notify_one();
     }
 
-    /// Queues a key after a delay. It may well run before, for another reason; the timer then stays, unless that run
+    /// Queues a key after a delay. It may run earlier for another reason; the timer then stays, unless that run
     /// ends with [`Lease::done`].
     pub fn add_after(&self, key: K, delay: Duration) {
         if delay.is_zero() {
@@ -170,7 +170,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
     }
 
     /// Queues a key after a delay that doubles with every retry since the last success, and returns the delay. A retry
-    /// that was pending is replaced: however often a key fails, it comes again once.
+    /// that was pending is replaced: however often a key fails, it has one retry.
     pub fn retry(&self, key: K) -> Duration {
         let mut state = self.shared.state.lock();
         let delay = state.count_failure(&key);
@@ -196,7 +196,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
         self.next_above(Priority::Low).await
     }
 
-    /// The next key that is at least so urgent, as soon as there is one; `None` after [`Queue::close`].
+    /// The next key of at least this priority, as soon as there is one; `None` after [`Queue::close`].
     pub async fn next_above(&self, lowest: Priority) -> Option<Lease<K>> {
         // Whoever waits for a timer is the only one who knows about it: if it leaves, another must take over.
         let mut baton = Baton { wake: &self.shared.wake, held: true };
@@ -208,7 +208,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
                     return None;
                 }
                 if let Some(run) = state.next(Instant::now(), lowest) {
-                    // Wake-ups do not add up, so the one who takes a key passes the word on while there are more.
+                    // Wake-ups do not add up, so whoever takes a key wakes the next one while there are more.
                     baton.held = state.has_more();
                     return Some(Lease { shared: self.shared.clone(), run, end: End::Open });
                 }
@@ -223,7 +223,7 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
         }
     }
 
-    /// Ends the queue: [`Queue::next`] returns `None` from now on, for all who wait too.
+    /// Closes the queue: [`Queue::next`] returns `None` from now on, also where it is being awaited.
     pub fn close(&self) {
         self.shared.state.lock().close();
         self.shared.wake.notify_waiters();
@@ -234,12 +234,12 @@ impl<K: HasCluster + Eq + Hash + Clone> Queue<K> {
         self.shared.state.lock().stats()
     }
 
-    /// How often a key was queued, keys that waited already aside.
+    /// How often a key was queued, not counting keys that were waiting already.
     pub fn added(&self) -> u64 {
         self.shared.state.lock().added()
     }
 
-    /// How long the key has waited that waits longest; zero if none does.
+    /// How long the oldest waiting key has waited; zero if none waits.
     pub fn oldest(&self) -> Duration {
         let oldest = self.shared.state.lock().oldest();
         oldest.map(|since| since.elapsed()).unwrap_or_default()
@@ -279,11 +279,11 @@ pub struct Lease<K: HasCluster + Eq + Hash + Clone> {
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Nobody says: timers stay.
+    /// Unknown: timers stay.
     Open,
     /// With success: retries are forgotten, older timers dropped.
     Done,
-    /// The key comes again by itself: what was to bring it again before is dropped.
+    /// The key is requeued: earlier timers and retries are dropped.
     Again,
 }
 
@@ -318,14 +318,13 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
         self.end = End::Done;
     }
 
-    /// Ends the work with neither success nor failure: the key comes again after this delay, and not besides at the times that were set
-    /// before.
+    /// Ends the work with neither success nor failure: the key is requeued after this delay, which replaces earlier timers and retries.
     pub fn again_after(mut self, delay: Duration) {
         self.end = End::Again;
         Queue { shared: self.shared.clone() }.add_after(self.run.key.clone(), delay);
     }
 
-    /// Ends the work with failure: the key comes again after this delay, and not besides at the times that were set before.
+    /// Ends the work with failure: the key is requeued after this delay, which replaces earlier timers and retries.
     pub fn retry_after(mut self, delay: Duration) {
         self.end = End::Again;
         let mut state = self.shared.state.lock();
@@ -333,16 +332,15 @@ impl<K: HasCluster + Eq + Hash + Clone> Lease<K> {
         state.retry_at(self.run.key.clone(), after(Instant::now(), delay));
     }
 
-    /// Ends the work with failure: the key waits together with all that failed for the same cause, such as a server that is away or a right
-    /// that is missing. After a few attempts of its own, one key of them all is tried now and then; when the cause is gone for one, the
+    /// Ends the work with failure: the key waits together with all that failed for the same cause, such as a server that is down or a permission
+    /// that is missing. After a few attempts of its own, one key of the group is tried now and then; when one no longer fails for that cause, the
     /// others follow.
     pub fn wait_for(mut self, cause: &str) {
         self.end = End::Again;
         self.shared.state.lock().wait_for(&self.run.key, cause, Instant::now());
     }
 
-    /// Ends the work with failure: the key comes again after a growing delay, which is returned, and not besides at the times that were
-    /// set before.
+    /// Ends the work with failure: the key is requeued after a growing delay, which is returned and replaces earlier timers and retries.
     pub fn retry(mut self) -> Duration {
         self.end = End::Again;
         let queue = Queue { shared: self.shared.clone() };

@@ -1,4 +1,4 @@
-//! Numbers about controllers, counted as they run.
+//! Statistics of controllers, counted as they run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ impl Ended {
     }
 }
 
-/// Numbers about one controller.
+/// Statistics of one controller.
 pub(crate) struct ControllerStats {
     name: Arc<str>,
     queue: Queue<Key>,
@@ -78,7 +78,7 @@ impl ControllerStats {
         self.queue.added()
     }
 
-    /// How long the key has waited that waits longest.
+    /// How long the oldest waiting key has waited.
     pub(crate) fn oldest(&self) -> Duration {
         self.queue.oldest()
     }

@@ -28,7 +28,7 @@ use crate::priority::Priority;
 use crate::request::Key;
 use state::StoreState;
 
-/// What a watch event meant for the store.
+/// What a watch event changed in the store.
 #[derive(Debug)]
 pub enum Change<K> {
     /// An object that was not there before.
@@ -74,7 +74,7 @@ pub struct Undecodable {
     pub problem: String,
 }
 
-/// All that one watch event meant.
+/// Everything that one watch event changed.
 #[derive(Debug)]
 pub struct Applied<K> {
     /// Changes of objects.
@@ -142,10 +142,10 @@ impl<K> FleetStore<K> {
         Self { decode: Arc::new(decode), state: Arc::default(), events: Arc::new(watch::Sender::new(0)) }
     }
 
-    /// Takes in one event of the watch of an endpoint and says what changed.
+    /// Applies one event of the watch of an endpoint and returns what changed.
     ///
     /// A list that leaves an object out deletes it, so deletions missed between two watches are found. An object
-    /// that comes again as it was is no change. Of an object that cannot be decoded, or whose decoder panics, the last good version is kept.
+    /// that arrives unchanged is no change. Of an object that cannot be decoded, or whose decoder panics, the last good version is kept.
     pub fn apply(&self, endpoint: &EndpointId, key: &ClusterKey, event: Event) -> Applied<K> {
         let mut applied = Applied::default();
         match event {
@@ -165,7 +165,7 @@ impl<K> FleetStore<K> {
         applied
     }
 
-    /// Waits until the store shows something: what was just written, say. Best with a time limit.
+    /// Waits until the store meets a condition: until it shows what was just written, for example. Best with a time limit.
     pub async fn wait_until(&self, mut condition: impl FnMut(&Self) -> bool) {
         let mut events = self.events.subscribe();
         while !condition(self) {
@@ -198,7 +198,7 @@ impl<K> FleetStore<K> {
         }
     }
 
-    /// Says which endpoint serves a cluster from now on; those before are not listened to any more for this cluster.
+    /// Sets which endpoint serves a cluster from now on; events of earlier endpoints are ignored for this cluster.
     ///
     /// Returns whether there are objects from another endpoint. They stay until [`FleetStore::expect_everything`], since
     /// they may arrive at the new endpoint a while after the cluster does.
@@ -206,24 +206,24 @@ impl<K> FleetStore<K> {
         self.state.write().settle(cluster, endpoint)
     }
 
-    /// Says that everything of the clusters that have settled at an endpoint is there by now: what its next list does not
+    /// States that everything of the clusters that have settled at an endpoint is there by now: what its next list does not
     /// have is reported as deleted.
     pub fn expect_everything(&self, endpoint: &EndpointId) {
         self.state.write().expect_everything(endpoint);
     }
 
-    /// Ends what [`FleetStore::settle`] began: every endpoint is listened to again for this cluster.
+    /// Undoes [`FleetStore::settle`]: events of every endpoint count again for this cluster.
     pub fn unsettle(&self, cluster: &ClusterName) {
         self.state.write().unsettle(cluster);
     }
 
-    /// Drops everything of an endpoint that is gone, and says how many objects that were. Nothing counts as deleted, and
+    /// Drops everything of an endpoint that is gone, and returns how many objects that were. Nothing counts as deleted, and
     /// clusters that have settled elsewhere keep their objects.
     pub fn forget_endpoint(&self, endpoint: &EndpointId) -> usize {
         self.state.write().forget_endpoint(endpoint)
     }
 
-    /// Drops everything of a cluster, and says how many objects that were. Nothing counts as deleted.
+    /// Drops everything of a cluster, and returns how many objects that were. Nothing counts as deleted.
     pub fn forget_cluster(&self, cluster: &str) -> usize {
         self.state.write().forget_cluster(cluster)
     }
@@ -284,7 +284,7 @@ impl<K> FleetStore<K> {
 
     /// Keeps an index under a name; objects already there are indexed now. An index of that name is replaced.
     ///
-    /// The function must always give the same values for the same object, and must not use the store. An object over which it panics is
+    /// The function must always give the same values for the same object, and must not use the store. An object for which it panics is
     /// not found by the index; all others are.
     pub fn index(&self, name: impl Into<String>, values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) {
         let mut state = self.state.write();

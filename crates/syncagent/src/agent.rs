@@ -8,11 +8,11 @@
 //!       │                                                            ├─▶ export    APIExport
 //!       │                                                            ├─▶ rights    what the service cluster grants and serves
 //!       │                                                            └─▶ objects   consumers' objects and their copies
-//!       └─ events    written on the side
+//!       └─ events    written in the background
 //! ```
 
-pub mod backoff;
 pub mod catalog;
+pub mod config;
 pub mod connect;
 pub mod dashboard;
 pub mod events;
@@ -21,18 +21,19 @@ pub mod health;
 pub mod http;
 pub mod keeper;
 pub mod metrics;
+pub mod retry;
 pub mod rights;
+pub mod timing;
 
+mod discovery;
 mod export;
 mod objects;
 mod schemas;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use carrick_client::Server;
 use carrick_multicluster::Pace;
 use carrick_multicluster::coordination::{Election, Lost};
 use thiserror::Error;
@@ -41,7 +42,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use catalog::Catalog;
-use connect::{ConnectError, Places, SliceRef};
+use connect::{ConnectError, Places};
 use dashboard::Dashboard;
 use events::Recorder;
 use export::Exported;
@@ -50,117 +51,13 @@ use http::{HttpError, Pages};
 use metrics::Metrics;
 use rights::Granted;
 
-use crate::rules::{Adoption, AgentDefaults};
+pub use config::{AgentConfig, Controller};
+pub use timing::Timing;
 
-/// How long running work may take to come to its end after a stop.
+/// How long running work may take to finish after a stop.
 const GRACE: Duration = Duration::from_secs(8);
-/// How long writes that are under way after that may take to be answered.
+/// How long to wait after that for answers to writes that are already sent.
 const LAST_WRITES: Duration = Duration::from_secs(1);
-
-/// A part of the agent that can be switched off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Controller {
-    /// Writes the APIExport.
-    ApiExport,
-    /// Writes APIResourceSchemas.
-    ApiResourceSchema,
-    /// Carries objects.
-    Sync,
-}
-
-impl Controller {
-    /// The controller of that name on the command line.
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::ApiExport, Self::ApiResourceSchema, Self::Sync].into_iter().find(|controller| controller.name() == name)
-    }
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ApiExport => "apiexport",
-            Self::ApiResourceSchema => "apiresourceschema",
-            Self::Sync => "sync",
-        }
-    }
-}
-
-/// How often an agent looks at what no watch reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timing {
-    /// When an object that something is under way for is looked at again: 5 s.
-    pub requeue: Duration,
-    /// For how long a related object must be absent, or not named any more, before its copy is taken back: 5 s.
-    pub grace: Duration,
-    /// When an object is looked at again although nothing is under way, if some changes of what belongs to it are not reported: 1 minute.
-    pub resync: Duration,
-    /// When a kind without a CRD is asked for again if it is not there or could not be read: 10 s.
-    pub absent_kind: Duration,
-    /// When a kind without a CRD is asked for again if it is there: 5 minutes.
-    pub known_kind: Duration,
-    /// How often the agent notes in the APIExport that it works: 2 minutes.
-    pub heartbeat: Duration,
-    /// When another agent may believe that it does not work any more: 5 minutes.
-    pub heartbeat_old: Duration,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            requeue: Duration::from_secs(5),
-            grace: Duration::from_secs(5),
-            resync: Duration::from_mins(1),
-            absent_kind: Duration::from_secs(10),
-            known_kind: Duration::from_mins(5),
-            heartbeat: Duration::from_mins(2),
-            heartbeat_old: Duration::from_mins(5),
-        }
-    }
-}
-
-/// What one agent runs with.
-#[derive(Debug, Clone)]
-#[allow(clippy::struct_excessive_bools)] // one per flag
-pub struct AgentConfig {
-    /// The service cluster.
-    pub local: Server,
-    /// kcp, at the workspace that holds the slice.
-    pub kcp: Server,
-    /// Namespace of the agent on the service cluster.
-    pub namespace: String,
-    /// Name that marks what the agent owns.
-    pub agent_name: String,
-    /// Which APIExportEndpointSlice to work for.
-    pub slice: SliceRef,
-    /// Label selector for PublishedResources; empty means all.
-    pub selector: String,
-    /// Whether to take over what another agent keeps in the same APIExport.
-    pub take_over: bool,
-    /// What happens to objects in the place of copies where a PublishedResource says nothing about it.
-    pub adoption: Adoption,
-    /// Whether copies are written by server-side apply.
-    pub apply: bool,
-    /// Controllers not to run.
-    pub disabled: BTreeSet<Controller>,
-    /// Whether to work only while holding a lease.
-    pub leader_election: bool,
-    /// Where to serve metrics.
-    pub metrics_address: Option<String>,
-    /// Where to serve probes.
-    pub health_address: Option<String>,
-    /// Where to serve the dashboard.
-    pub dashboard_address: Option<String>,
-    /// Whether to give up when kcp cannot be reached at the start.
-    pub exit_on_startup_error: bool,
-    /// How often to look at what no watch reports.
-    pub timing: Timing,
-}
-
-impl AgentConfig {
-    /// What holds for all PublishedResources.
-    fn defaults(&self) -> AgentDefaults {
-        AgentDefaults { agent_name: self.agent_name.clone(), adoption: self.adoption, apply: self.apply }
-    }
-}
 
 /// Why an agent ended.
 #[derive(Debug, Error)]
@@ -174,7 +71,7 @@ pub enum AgentError {
     /// Another replica leads now.
     #[error(transparent)]
     Leader(#[from] Lost),
-    /// A part of the agent has ended although nobody told it to: a defect.
+    /// A part of the agent has ended by itself: a defect.
     #[error("{part} ended unexpectedly{problem}; please report this")]
     Ended {
         /// Which part.
@@ -192,7 +89,7 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
         apiexportendpointslice = %config.slice,
         "Moin, I'm the kcp Sync Agent"
     );
-    // Ends what is left, whichever way this function is left.
+    // Stops whatever still runs, however this function returns.
     let end = CancellationToken::new();
     let _end = end.clone().drop_guard();
     let health = Arc::new(Health::default());
@@ -243,7 +140,7 @@ struct Agent {
     recorder: Recorder,
     pace: Pace,
     kcp_part: Part,
-    /// Whether others were told to go: that happens once.
+    /// Whether other agents were replaced already: that happens once.
     took_over: AtomicBool,
 }
 
@@ -251,18 +148,18 @@ struct Agent {
 enum Halt {
     /// The agent was told to stop.
     Stopped,
-    /// The slice is for another export now.
+    /// The slice refers to another export now.
     Moved,
     /// A part has ended by itself.
     Ended(AgentError),
 }
 
 impl Agent {
-    /// Waits for the lease, works while it is held, and gives it back.
+    /// Waits for the lease, works while it is held, and releases it.
     async fn run_as_leader(&mut self, stop: &CancellationToken) -> Result<(), AgentError> {
         let part = self.health.part("leader election");
         let name = format!("syncagent.{}", self.config.agent_name);
-        // A healthy stand-by is ready: otherwise no roll-out with two replicas would ever finish.
+        // A healthy standby is ready: otherwise no rollout with two replicas would ever finish.
         let report = |state: Result<(), &str>| match state {
             Ok(()) => part.works(),
             Err(problem) => part.fails(&problem),
@@ -274,10 +171,10 @@ impl Agent {
             leadership = election.acquire(&report) => leadership,
         };
         self.metrics.set_leader(&name, true);
-        // Held until the work has come to its end. When it is lost, the work is dropped where it stands.
+        // Held until the work has finished. When it is lost, the work is aborted.
         let (local, kcp) = (self.config.local.clone(), self.config.kcp.clone());
         let ended = election.hold_while(&leadership, &report, self.work(stop)).await?;
-        // A write that is under way would meet those of a successor: then the lease is left to expire.
+        // A write that is still on its way could collide with those of a successor: then the lease is left to expire.
         if local.settle_writes(LAST_WRITES).await && kcp.settle_writes(LAST_WRITES).await {
             election.release().await;
         } else {
@@ -289,7 +186,7 @@ impl Agent {
         ended
     }
 
-    /// Runs the controllers until told to stop. When the slice moves to another export, they start anew there.
+    /// Runs the controllers until told to stop. When the slice refers to another export, they are restarted for that one.
     async fn work(&mut self, stop: &CancellationToken) -> Result<(), AgentError> {
         loop {
             tracing::info!("Starting kcp Sync Agent…");
@@ -327,7 +224,7 @@ impl Agent {
         halt.cancel();
         let all = async { while parts.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, all).await.is_err() {
-            tracing::warn!("Some work did not come to its end in time and is cut off.");
+            tracing::warn!("Some work did not finish in time and is aborted.");
         }
         why
     }
@@ -380,7 +277,7 @@ impl Agent {
         let rights = rights::run(local.clone(), receiver.clone(), to_ask_again, tell_granted, halt.clone());
         parts.spawn(async move {
             rights.await;
-            "the look at rights"
+            "the check of rights"
         });
 
         if self.enabled(Controller::ApiResourceSchema) {
@@ -434,7 +331,7 @@ impl Agent {
                 pace: self.pace.clone(),
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),
-                explained: None,
+                orders: self.dashboard.orders(),
                 troubles: tell_troubles,
                 refused,
                 granted,

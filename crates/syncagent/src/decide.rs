@@ -10,10 +10,12 @@
 //!
 //! Executing all steps of a plan and deciding again must yield no steps; the tests check that.
 
+mod address;
 pub mod adopt;
 mod claim;
 mod content;
 pub mod edit;
+mod error;
 mod holders;
 pub mod ownership;
 mod pair;
@@ -24,57 +26,13 @@ pub mod state;
 mod step;
 mod why;
 
+pub use address::{ObjectAddress, Side};
 pub use claim::{Claim, claim};
+pub use error::DecideError;
 pub use holders::has_finalizer;
 pub use pair::refused_status;
 pub use primary::{Copies, Seen, decide};
 pub use record::Record;
 pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, Stray, is_stray, unnamed};
-pub use step::{Dependents, Event, Next, Place, Plan, Side, Step};
+pub use step::{Dependents, Event, Next, Plan, Step};
 pub use why::{Explanation, explain};
-
-use thiserror::Error;
-
-use crate::rules::mutation::MutationError;
-use crate::rules::naming::NamingError;
-
-/// Why nothing can be decided for an object. The message names the object or the rule.
-#[derive(Debug, Error)]
-pub enum DecideError {
-    /// Several copies claim to belong to one source.
-    #[error("several copies of one object exist on the service cluster: {}; delete all but one", .0.join(", "))]
-    Ambiguous(Vec<String>),
-    /// An object that existed before is in the place of a copy.
-    #[error(
-        "{0} is in the place of the copy and belongs to somebody else; remove or rename it, or allow taking it over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
-    )]
-    Taken(String),
-    /// The copy was made for an earlier object of the same name, which was deleted by force.
-    #[error(
-        "{copy} is the copy of an earlier object of the same name (UID {uid}) that was deleted by force, without its copy; delete that copy to start with a new one, or hand it over with all the data behind it: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
-    )]
-    Earlier {
-        /// The copy.
-        copy: String,
-        /// UID of the earlier object.
-        uid: String,
-    },
-    /// A copy that does not name the kind of its source may belong to several sources.
-    #[error(
-        "{copy} may be the copy of an object of {ours} or of one of {theirs}, and does not say which; annotate it with syncagent.kcp.io/remote-object-resource: {ours} or {theirs}"
-    )]
-    Disputed {
-        /// The copy.
-        copy: String,
-        /// The resource of this source in kcp.
-        ours: String,
-        /// The resource of the other one.
-        theirs: String,
-    },
-    /// The copy cannot be named.
-    #[error(transparent)]
-    Naming(#[from] NamingError),
-    /// A mutation failed.
-    #[error(transparent)]
-    Mutation(#[from] MutationError),
-}

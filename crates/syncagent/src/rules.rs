@@ -397,7 +397,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn objects_can_be_let_go_by_rules_that_are_broken() {
+    fn objects_can_be_released_by_rules_that_are_broken() {
         let pr = published(json!({"mutation": {"spec": [{}]}, "naming": {"name": "{{"}}));
         let deleting = json!({"metadata": {"deletionTimestamp": "now"}});
         for (duty, living) in [(Duty::LetGo, Selection::Out), (Duty::End, Selection::Unknown)] {
@@ -408,7 +408,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_made_of_a_secret_is_as_confidential_as_the_secret() {
+    fn what_is_made_from_a_secret_is_as_confidential_as_the_secret() {
         let kind = |group: &str, plural: &str| ApiKind {
             group: group.to_owned(),
             version: "v1".to_owned(),
@@ -476,14 +476,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn subresources_are_no_content() {
+    fn subresources_are_not_content() {
         let mut crd = crontab();
         crd.spec.versions[0].subresources = serde_json::from_value(json!({"status": {}, "scale": {}})).unwrap();
         assert_eq!(Rules::compile(&published(json!({})), &crd, "agent").unwrap().subresources, ["status", "scale"]);
     }
 
     #[test]
-    fn what_is_in_a_published_secret_is_not_shown_when_it_makes_no_name() {
+    fn an_invalid_name_made_from_a_secret_is_not_shown() {
         let mut crd = crontab();
         (crd.spec.group, crd.spec.names.plural) = (String::new(), "secrets".into());
         let spec = json!({"naming": {"name": "{{ .Object.data.password }}"}, "projection": {"group": "x.io"}});
@@ -494,7 +494,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_published_resource_says_counts_more_than_what_the_agent_does_by_default() {
+    fn a_published_resource_takes_precedence_over_the_agents_defaults() {
         let defaults = AgentDefaults { agent_name: "agent".into(), adoption: Adoption::TakeOver, apply: true };
         let mut crd = crontab();
         for (subresources, said, apply, adoption) in [

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_that_are_no_published_resource_are_refused() {
+    fn documents_that_are_not_published_resources_are_refused() {
         let good = "apiVersion: syncagent.kcp.io/v1alpha1\nkind: PublishedResource\nspec: {resource: {apiGroup: '', kind: ConfigMap}}";
         assert_eq!(parse(good).unwrap().spec.resource.kind, "ConfigMap");
         for bad in ["", "[", "kind: ConfigMap", "apiVersion: v1\nkind: PublishedResource"] {

@@ -79,12 +79,12 @@ fn text(name: &str) -> &'static str {
 
 #[divan::bench]
 fn mutation_compile() -> Template {
-    Template::compile_html(black_box(MUTATION)).unwrap()
+    Template::compile(black_box(MUTATION)).unwrap()
 }
 
 #[divan::bench]
 fn mutation_render(bencher: Bencher<'_, '_>) {
-    let (template, data, value) = (Template::compile_html(MUTATION).unwrap(), mutation(), json!("Some_User_Name"));
+    let (template, data, value) = (Template::compile(MUTATION).unwrap(), mutation(), json!("Some_User_Name"));
     bencher.bench_local(|| template.render_mutation(black_box(Some(&value)), get, &data).unwrap());
 }
 
@@ -92,7 +92,7 @@ fn mutation_render(bencher: Bencher<'_, '_>) {
 fn mutation_compile_and_render(bencher: Bencher<'_, '_>) {
     let (data, value) = (mutation(), json!("Some_User_Name"));
     bencher.bench_local(|| {
-        let template = Template::compile_html(black_box(MUTATION)).unwrap();
+        let template = Template::compile(black_box(MUTATION)).unwrap();
         template.render_mutation(Some(&value), get, &data).unwrap()
     });
 }

@@ -85,7 +85,7 @@ fn index(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     Ok(item)
 }
 
-/// A valid index of something that has so many elements.
+/// A valid index into something of the given length.
 fn position(key: &Value, length: usize) -> Outcome<usize> {
     let (position, shown) = match key {
         Value::Int(i) | Value::Int64(i) => (usize::try_from(*i).ok(), i.to_string()),

@@ -94,7 +94,7 @@ fn is_nil_container(value: &Value) -> bool {
     }
 }
 
-/// Order of the two arguments of `lt` and its kin; none for floats that are not numbers.
+/// Order of the two arguments of `lt`, `le`, `gt` and `ge`; none if one is NaN.
 pub(crate) fn order(args: Args<'_>) -> Outcome<Option<Ordering>> {
     let (a, b) = (args.any(0)?, args.any(1)?);
     if basic(a) == Basic::Other || basic(b) == Basic::Other {

@@ -4,6 +4,7 @@ use crate::{limits, position::Position};
 
 /// Why a template text was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// The text is not a well-formed template.
     #[error("template {position}: {message}")]
@@ -21,13 +22,13 @@ pub enum CompileError {
         /// The name as written.
         name: String,
     },
-    /// In an HTML template, an action stands where its value cannot be made safe, or the text is not well-formed HTML.
-    #[error("template {position}: {message}")]
-    Html {
+    /// The text calls one of sprig's functions for keys and certificates, which this build was made without.
+    #[error("template {position}: {}", left_out(name))]
+    LeftOut {
         /// Where in the text.
         position: Position,
-        /// What was found.
-        message: String,
+        /// The name as written.
+        name: String,
     },
     /// The text is longer than [`limits::MAX_SOURCE_BYTES`].
     #[error("template has {bytes} bytes, at most {} are allowed", limits::MAX_SOURCE_BYTES)]
@@ -43,7 +44,7 @@ impl CompileError {
         match self {
             CompileError::Syntax { position, .. }
             | CompileError::UnknownFunction { position, .. }
-            | CompileError::Html { position, .. } => Some(*position),
+            | CompileError::LeftOut { position, .. } => Some(*position),
             CompileError::TooLong { .. } => None,
         }
     }
@@ -51,15 +52,34 @@ impl CompileError {
     /// What is wrong, without the position.
     pub fn message(&self) -> String {
         match self {
-            CompileError::Syntax { message, .. } | CompileError::Html { message, .. } => message.clone(),
+            CompileError::Syntax { message, .. } => message.clone(),
             CompileError::UnknownFunction { name, .. } => format!("function {name:?} does not exist"),
+            CompileError::LeftOut { name, .. } => left_out(name),
             CompileError::TooLong { .. } => self.to_string(),
         }
     }
 }
 
+fn left_out(name: &str) -> String {
+    format!(
+        "function {name:?} is not part of this build; released programs have it, and so have builds with the cargo feature \"certificates\""
+    )
+}
+
 /// Why a template could not be rendered with the given data.
+///
+/// ```
+/// use carrick_template::Template;
+/// use serde_json::json;
+///
+/// let template = Template::compile("size: {{ lower .size }}")?;
+/// let error = template.render_value(&json!({"size": 3})).unwrap_err();
+/// assert_eq!(error.message(), "wrong type for value; expected string; got int64");
+/// assert_eq!(error.position().map(|position| (position.line, position.column)), Some((1, 16)));
+/// # Ok::<(), carrick_template::CompileError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RenderError {
     /// An action failed: wrong type, missing root field, failing function.
     #[error("template {position}, at <{action}>: {message}")]

@@ -51,20 +51,20 @@ struct Fault {
     failure: Failure,
 }
 
-type Step<T> = Result<T, Fault>;
+type Evaluated<T> = Result<T, Fault>;
 
 /// Adds the place to a failure.
 trait At<T> {
-    fn at(self, span: Span) -> Step<T>;
+    fn at(self, span: Span) -> Evaluated<T>;
 }
 
 impl<T> At<T> for Outcome<T> {
-    fn at(self, span: Span) -> Step<T> {
+    fn at(self, span: Span) -> Evaluated<T> {
         self.map_err(|failure| Fault { span, failure })
     }
 }
 
-fn fail<T>(span: Span, message: impl Into<String>) -> Step<T> {
+fn fail<T>(span: Span, message: impl Into<String>) -> Evaluated<T> {
     Err(Fault { span, failure: Failure::Message(message.into()) })
 }
 
@@ -90,7 +90,7 @@ struct Evaluator<'t, 'h> {
 }
 
 impl<'t> Evaluator<'t, '_> {
-    fn run(&mut self) -> Step<()> {
+    fn run(&mut self) -> Evaluated<()> {
         let root = self.root.value.clone();
         self.variables.push(("$", root.clone()));
         let tree = self.tree;
@@ -106,7 +106,7 @@ impl<'t> Evaluator<'t, '_> {
         Ok(())
     }
 
-    fn walk(&mut self, dot: &Value, nodes: &'t [Node]) -> Step<Flow> {
+    fn walk(&mut self, dot: &Value, nodes: &'t [Node]) -> Evaluated<Flow> {
         let heap = self.heap;
         let _level = heap.enter().at(nodes.first().map(Node::span).unwrap_or_default())?;
         for node in nodes {
@@ -121,14 +121,6 @@ impl<'t> Evaluator<'t, '_> {
                     if pipe.variables.is_empty() {
                         self.print(&value).at(pipe.span)?;
                     }
-                    Flow::Next
-                }
-                Node::Escaped(pipe, escapers) => {
-                    let mut value = self.pipe(dot, pipe)?;
-                    for escaper in escapers {
-                        value = escaper.apply(heap, &value).at(pipe.span)?;
-                    }
-                    self.print(&value).at(pipe.span)?;
                     Flow::Next
                 }
                 Node::If(branch) => self.branch(dot, branch, false)?,
@@ -156,7 +148,7 @@ impl<'t> Evaluator<'t, '_> {
         }
     }
 
-    fn branch(&mut self, dot: &Value, branch: &'t Branch, moves_dot: bool) -> Step<Flow> {
+    fn branch(&mut self, dot: &Value, branch: &'t Branch, moves_dot: bool) -> Evaluated<Flow> {
         let scope = self.variables.len();
         let value = self.pipe(dot, &branch.pipe)?;
         let flow = if value.truth() {
@@ -168,7 +160,7 @@ impl<'t> Evaluator<'t, '_> {
         Ok(flow)
     }
 
-    fn range(&mut self, dot: &Value, branch: &'t Branch) -> Step<Flow> {
+    fn range(&mut self, dot: &Value, branch: &'t Branch) -> Evaluated<Flow> {
         let scope = self.variables.len();
         let span = branch.pipe.span;
         let value = self.pipe(dot, &branch.pipe)?;
@@ -211,7 +203,7 @@ impl<'t> Evaluator<'t, '_> {
         Ok(flow)
     }
 
-    fn range_count(&mut self, branch: &'t Branch, count: i64, make: impl Fn(i64) -> Value) -> Step<usize> {
+    fn range_count(&mut self, branch: &'t Branch, count: i64, make: impl Fn(i64) -> Value) -> Evaluated<usize> {
         if branch.pipe.variables.len() > 1 {
             let message = format!("can't use {count} to iterate over more than one variable");
             return fail(branch.pipe.span, message);
@@ -225,7 +217,7 @@ impl<'t> Evaluator<'t, '_> {
     }
 
     /// One turn of a loop.
-    fn turn(&mut self, branch: &'t Branch, index: Value, item: &Value) -> Step<Flow> {
+    fn turn(&mut self, branch: &'t Branch, index: Value, item: &Value) -> Evaluated<Flow> {
         self.heap.step(1).at(branch.pipe.span)?;
         let scope = self.variables.len();
         match branch.pipe.variables.as_slice() {
@@ -241,7 +233,7 @@ impl<'t> Evaluator<'t, '_> {
         Ok(flow)
     }
 
-    fn template(&mut self, dot: &Value, span: Span, name: &[u8], pipe: Option<&'t Pipe>) -> Step<Flow> {
+    fn template(&mut self, dot: &Value, span: Span, name: &[u8], pipe: Option<&'t Pipe>) -> Evaluated<Flow> {
         let Some(body) = self.tree.templates.get(name) else {
             return fail(span, format!("template {:?} is not defined", String::from_utf8_lossy(name)));
         };
@@ -255,7 +247,7 @@ impl<'t> Evaluator<'t, '_> {
         Ok(Flow::Next)
     }
 
-    fn assign(&mut self, name: &str, value: Value, span: Span) -> Step<()> {
+    fn assign(&mut self, name: &str, value: Value, span: Span) -> Evaluated<()> {
         match self.variables.iter_mut().rev().find(|(known, _)| *known == name) {
             Some((_, slot)) => {
                 *slot = value;
@@ -263,13 +255,5 @@ impl<'t> Evaluator<'t, '_> {
             }
             None => fail(span, format!("undefined variable: {name}")),
         }
-    }
-}
-
-/// What a pipeline makes of a value: a nil interface becomes no value.
-fn concrete(value: Value) -> Value {
-    match value {
-        Value::Nil => Value::Missing,
-        other => other,
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     value::{Str, Uint, Value},
 };
 
-/// `fmt.Sprint`: spaces stand between operands when neither is a string.
+/// `fmt.Sprint`: a space goes between two operands when neither is a string.
 pub(crate) fn sprint(heap: &Heap, values: &[Value]) -> Outcome<Str> {
     let mut printer = Printer::new(heap);
     let mut after_string = true;

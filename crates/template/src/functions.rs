@@ -1,11 +1,7 @@
-//! The table of functions and their signatures.
-
-use std::{collections::HashMap, sync::LazyLock};
+//! Functions, their signatures and their arguments.
 
 use crate::{
-    builtin,
     heap::{Heap, Outcome},
-    sprig,
     time::Time,
     value::{List, Map, Str, Value},
 };
@@ -27,7 +23,9 @@ pub(crate) enum Type {
     Map,
     Time,
     /// `[]interface {}`
+    #[cfg_attr(not(feature = "certificates"), expect(dead_code, reason = "only the feature has functions of it"))]
     AnyList,
+    #[cfg_attr(not(feature = "certificates"), expect(dead_code, reason = "only the feature has functions of it"))]
     Certificate,
 }
 
@@ -163,33 +161,4 @@ impl<'a> Args<'a> {
             other => Err(format!("cannot {verb} on type {}", other.kind_name()).into()),
         }
     }
-}
-
-/// Which functions there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// Go's, sprig's and the sync agent's own.
-    Text,
-    /// Go's and sprig's.
-    Html,
-}
-
-/// All functions by name; sprig's win over Go's own of the same name (`slice`).
-static TABLE: LazyLock<HashMap<&str, &Function>> = LazyLock::new(|| {
-    let groups = std::iter::once(builtin::FUNCTIONS).chain(sprig::GROUPS.iter().copied());
-    groups.flatten().map(|function| (function.name, function)).collect()
-});
-
-/// The names of all functions.
-#[cfg(test)]
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    TABLE.keys().copied()
-}
-
-/// Finds a function.
-pub(crate) fn lookup(name: &str, dialect: Dialect) -> Option<&'static Function> {
-    if dialect == Dialect::Html && sprig::OF_THE_AGENT.contains(&name) {
-        return None;
-    }
-    TABLE.get(name).copied()
 }

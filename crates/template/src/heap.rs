@@ -15,10 +15,10 @@ use crate::{
     value::{Elem, List, Map, Str, Value},
 };
 
-/// Why a function or a printing failed; the evaluator adds the place.
+/// Why a function or printing failed; the evaluator adds the position.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// The values do not fit.
+    /// The values are wrong.
     Message(String),
     /// A limit was reached.
     Limit { what: &'static str, limit: usize },
@@ -86,7 +86,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Counts the work of reading so many bytes.
+    /// Counts the work of reading this many bytes.
     pub(crate) fn scan(&self, bytes: usize) -> Outcome<()> {
         self.step(1 + bytes / 64)
     }
@@ -244,7 +244,7 @@ impl Heap {
                 _ if needs.whole => self.import(value, &whole)?,
                 Some(needs) => self.import(value, needs)?,
                 None if is_map => continue,
-                // It is not looked at, but messages list the names of all fields.
+                // Nobody reads it, but messages list the names of all fields.
                 None => Value::Nil,
             };
             entries.insert(Str::from(key.as_str()), value);
@@ -276,7 +276,7 @@ pub(crate) struct Builder<'h> {
 }
 
 impl Builder<'_> {
-    /// Makes room for about so many bytes, which exist already in another form.
+    /// Makes room for about this many bytes, which already exist in another form.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }

@@ -1,10 +1,9 @@
-//! Go's text/template and html/template with the functions of sprig. No I/O, bounded time, memory and output.
+//! Go's text/template with the functions of sprig. No I/O, bounded time, memory and output.
 //!
 //! ```text
 //!  text ──▶ lex ──▶ parse ──▶ tree ─────────────┐            compile: once
-//!            │        └─ functions (names)      │
-//!            └─ literal (constants)             ├─ html (escapers by context, for HTML only)
-//!                                               ▼
+//!            │        └─ table (functions)      │
+//!            └─ literal (constants)             ▼
 //!  data ──▶ heap (Go-typed values, budgets) ─▶ eval ──▶ output   render: many times, of the data only what `needs` found
 //!                                               ├─ builtin, sprig/* (functions), methods, found (gjson results)
 //!                                               └─ fmt (how Go prints values)
@@ -20,8 +19,8 @@
 //! - Local time is UTC, and time zones come from a database inside the crate.
 //! - `keys` and `values` come sorted; in Go their order is random.
 //! - Everything is bounded by [`limits`]; what exceeds them is an error.
-//! - Errors have our own words, and errors of HTML show when compiling instead of at the first rendering.
-//! - In HTML, a template called twice is escaped the same way both times; Go forgets where it ends.
+//! - Error messages are our own.
+//! - sprig's functions for keys and certificates are there with the feature `certificates` only.
 //! - Output is UTF-8: every byte that is not becomes a replacement character, as it would in Go's JSON.
 //! - What Go shows of its memory cannot be the same: `%p`, `%d` of a time, and pointers inside `%#v`. Nor can random values,
 //!   salted hashes, and the place of a gjson result in the original text (`.Value.Index`).
@@ -46,8 +45,8 @@ mod eval;
 mod fmt;
 mod found;
 mod functions;
+mod gjson;
 mod heap;
-mod html;
 mod lex;
 pub mod limits;
 mod literal;
@@ -59,6 +58,7 @@ mod position;
 mod print;
 pub mod reference;
 mod sprig;
+mod table;
 mod time;
 mod tree;
 mod value;
@@ -70,8 +70,7 @@ use serde_json::{Map, Value};
 
 pub use error::{CompileError, RenderError};
 use eval::Data;
-pub use found::Get;
-use functions::Dialect;
+pub use gjson::Get;
 pub use position::Position;
 
 /// A compiled template: compile once, render many times, clone cheaply.
@@ -87,18 +86,12 @@ pub struct Template {
 impl Template {
     /// Parses a template text; unknown functions are refused here.
     pub fn compile(text: &str) -> Result<Template, CompileError> {
-        Ok(Template::new(text, parse(text, Dialect::Text)?))
-    }
-
-    /// Parses a template text whose output is HTML: values are escaped by the place where they stand, absent values print nothing,
-    /// and there are no functions besides Go's and sprig's. A text that leaves a tag, an attribute or a script open is refused.
-    pub fn compile_html(text: &str) -> Result<Template, CompileError> {
-        Ok(Template::new(text, html::escape(text, &parse(text, Dialect::Html)?)?))
-    }
-
-    fn new(text: &str, tree: tree::Tree) -> Template {
+        if text.len() > limits::MAX_SOURCE_BYTES {
+            return Err(CompileError::TooLong { bytes: text.len() });
+        }
+        let tree = parse::parse(text)?;
         let needs = Arc::new(needs::Needs::of(&tree));
-        Template { text: text.into(), needs, tree: Arc::new(tree), absent: "<no value>" }
+        Ok(Template { text: text.into(), needs, tree: Arc::new(tree), absent: "<no value>" })
     }
 
     /// The same template, but missing keys print nothing instead of `<no value>`.
@@ -108,8 +101,14 @@ impl Template {
         self
     }
 
-    /// The fields of the data that are named in it, sorted: `{{ .Object.spec.size }}` names `Object`, `spec`, `size`. What is done with a value
-    /// that is handed on, to a loop, a variable or another template, is not among them.
+    /// The fields of the data that are named in it, sorted. What is done with a value that is passed on, to a loop, a variable or
+    /// another template, is not among them.
+    ///
+    /// ```
+    /// let template = carrick_template::Template::compile("{{ .spec.size }} {{ range .items }}{{ .name }}{{ end }}")?;
+    /// assert_eq!(template.fields(), [vec!["items"], vec!["spec", "size"]]);
+    /// # Ok::<(), carrick_template::CompileError>(())
+    /// ```
     pub fn fields(&self) -> Vec<Vec<&str>> {
         let mut fields = self.needs.paths();
         fields.sort();
@@ -123,12 +122,31 @@ impl Template {
     }
 
     /// Renders with any value at the root; an object is a map, so that missing root keys print `<no value>` as well.
+    ///
+    /// ```
+    /// # use carrick_template::Template;
+    /// let template = Template::compile("{{ range $i, $name := . }}{{ if $i }}, {{ end }}{{ $name | title }}{{ end }}")?;
+    /// assert_eq!(template.render_value(&serde_json::json!(["ann", "ben"]))?, "Ann, Ben");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn render_value(&self, data: &Value) -> Result<String, RenderError> {
         eval::render(self, Data::Value(data))
     }
 
     /// Renders the template of a mutation: the root is a struct of the given fields and of `Value`, which is what the path of
     /// the mutation led to (none: nothing) and has the methods of a gjson result: `.Value.String`, `.Value.Int`, `.Value.Exists`.
+    ///
+    /// ```
+    /// # use carrick_template::Template;
+    /// use serde_json::{Map, Value, json};
+    ///
+    /// // How `.Value.Get "path"` reads a path; carrick-json has all of gjson's.
+    /// let get = |value: &Value, path: &str| value.get(path).cloned();
+    /// let template = Template::compile("{{ if .Value.Exists }}{{ .Value.String | lower }}{{ else }}none{{ end }}")?;
+    /// assert_eq!(template.render_mutation(Some(&json!("Gold")), get, &Map::new())?, "gold");
+    /// assert_eq!(template.render_mutation(None, get, &Map::new())?, "none");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn render_mutation(
         &self,
         value: Option<&Value>,
@@ -138,7 +156,7 @@ impl Template {
         eval::render(self, Data::Mutation { value, get, fields: data, is_map: false })
     }
 
-    /// Renders as [`Template::render_mutation`] does, with a map at the root: missing root keys are no errors, as in
+    /// Renders as [`Template::render_mutation`] does, with a map at the root: missing root keys are not errors, as in
     /// [`Template::render_value`].
     pub fn render_mutation_value(
         &self,
@@ -163,9 +181,7 @@ impl std::fmt::Display for Template {
     }
 }
 
-fn parse(text: &str, dialect: Dialect) -> Result<tree::Tree, CompileError> {
-    if text.len() > limits::MAX_SOURCE_BYTES {
-        return Err(CompileError::TooLong { bytes: text.len() });
-    }
-    parse::parse(text, dialect)
-}
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

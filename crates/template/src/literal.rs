@@ -89,7 +89,7 @@ pub(crate) fn unsigned(text: &str) -> Option<u64> {
     u64::from_str_radix(&digits, radix).ok()
 }
 
-/// Underscores may stand between digits and after a prefix only.
+/// Underscores are allowed only between digits and after a prefix.
 fn without_underscores(digits: &str, prefixed: bool) -> Option<String> {
     let bytes = digits.as_bytes();
     for (i, _) in bytes.iter().enumerate().filter(|(_, b)| **b == b'_') {
@@ -191,7 +191,7 @@ fn next_unit(rest: &mut &str, quote: char) -> Option<Unit> {
     Some(unit)
 }
 
-/// A number with exactly so many digits, and what follows it.
+/// A number with exactly this many digits, and what follows it.
 fn digits(text: &str, count: usize, radix: u32) -> Option<(u32, &str)> {
     let number = text.get(..count).filter(|t| t.chars().all(|c| c.is_digit(radix)))?;
     Some((u32::from_str_radix(number, radix).ok()?, &text[count..]))

@@ -1,7 +1,7 @@
 //! Integers with names, as Go's `iota` constants are.
 
 use crate::{
-    found::Kind,
+    gjson::Kind,
     time::{MONTHS, WEEKDAYS},
 };
 

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use crate::{
     error::CompileError,
-    functions::Dialect,
     lex::{self, Keyword, Kind, Span, Token},
     limits, literal,
     position::Position,
@@ -16,10 +15,9 @@ use crate::{
 type Parsed<T> = Result<T, CompileError>;
 
 /// Parses a whole template text.
-pub(crate) fn parse(text: &str, dialect: Dialect) -> Parsed<Tree> {
+pub(crate) fn parse(text: &str) -> Parsed<Tree> {
     let mut parser = Parser {
         text,
-        dialect,
         tokens: lex::tokens(text),
         pos: 0,
         variables: vec!["$".to_owned()],
@@ -45,7 +43,6 @@ enum Item {
 
 struct Parser<'t> {
     text: &'t str,
-    dialect: Dialect,
     tokens: Vec<Token>,
     pos: usize,
     /// Names in scope, outermost first.
@@ -296,7 +293,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Whether a body has nothing but white space.
+/// Whether a body is only white space.
 fn is_blank(body: &[Node]) -> bool {
     body.iter().all(|node| matches!(node, Node::Text(_, text) if text.trim().is_empty()))
 }

@@ -33,7 +33,7 @@ impl Printer<'_, '_> {
     fn node(&mut self, node: &Node) -> Result {
         match node {
             Node::Text(_, text) => self.literal(text),
-            Node::Action(pipe) | Node::Escaped(pipe, _) => {
+            Node::Action(pipe) => {
                 self.f.write_str("{{")?;
                 self.pipe(pipe)?;
                 self.f.write_str("}}")
@@ -54,7 +54,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// Text; a brace at its end would look like a part of the delimiter behind it.
+    /// Text; a brace at its end would look like part of the delimiter after it.
     fn literal(&mut self, text: &str) -> Result {
         let before = text.trim_end_matches('{');
         self.f.write_str(before)?;

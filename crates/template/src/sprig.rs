@@ -4,6 +4,7 @@ mod base32;
 mod base64;
 mod cases;
 mod cast;
+#[cfg(feature = "certificates")]
 mod certificates;
 mod cipher;
 mod crypto;
@@ -40,6 +41,7 @@ pub(crate) fn json(heap: &Heap, value: &Value) -> Outcome<Str> {
 
 /// All functions, by topic.
 pub(crate) const GROUPS: &[&[Function]] = &[
+    #[cfg(feature = "certificates")]
     certificates::FUNCTIONS,
     cipher::FUNCTIONS,
     crypto::FUNCTIONS,
@@ -60,5 +62,14 @@ pub(crate) const GROUPS: &[&[Function]] = &[
     versions::FUNCTIONS,
 ];
 
-/// Functions that sprig does not have.
-pub(crate) const OF_THE_AGENT: [&str; 3] = ["sha3sum", "sha3short", "shortHash"];
+/// The functions of `certificates`, which every build knows by name.
+pub(crate) const OF_CERTIFICATES: [&str; 8] = [
+    "buildCustomCert",
+    "genCA",
+    "genCAWithKey",
+    "genPrivateKey",
+    "genSelfSignedCert",
+    "genSelfSignedCertWithKey",
+    "genSignedCert",
+    "genSignedCertWithKey",
+];

@@ -77,7 +77,7 @@ impl Time {
         i128::from(self.seconds) * NANOS + i128::from(self.nanos)
     }
 
-    /// The same zone, so many nanoseconds later.
+    /// The same zone, this many nanoseconds later.
     pub(crate) fn plus(&self, nanos: i64) -> Time {
         let total = self.total_nanos() + i128::from(nanos);
         let seconds = i64::try_from(total.div_euclid(NANOS)).unwrap_or(self.seconds);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{functions::Function, html::Escaper, lex::Span, value::Str};
+use crate::{functions::Function, lex::Span, value::Str};
 
 /// A whole template text: the main body and the bodies it defines.
 #[derive(Debug)]
@@ -16,26 +16,20 @@ pub(crate) struct Tree {
 pub(crate) enum Node {
     Text(Span, String),
     Action(Pipe),
-    /// An action in HTML, and what makes its value safe there.
-    Escaped(Pipe, Vec<Escaper>),
     If(Branch),
     With(Branch),
     Range(Branch),
-    Template {
-        span: Span,
-        name: Vec<u8>,
-        pipe: Option<Pipe>,
-    },
+    Template { span: Span, name: Vec<u8>, pipe: Option<Pipe> },
     Break(Span),
     Continue(Span),
 }
 
 impl Node {
-    /// Where it stands.
+    /// Where it is in the text.
     pub(crate) fn span(&self) -> Span {
         match self {
             Node::Text(span, _) | Node::Template { span, .. } | Node::Break(span) | Node::Continue(span) => *span,
-            Node::Action(pipe) | Node::Escaped(pipe, _) => pipe.span,
+            Node::Action(pipe) => pipe.span,
             Node::If(branch) | Node::With(branch) | Node::Range(branch) => branch.pipe.span,
         }
     }

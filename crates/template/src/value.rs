@@ -1,7 +1,7 @@
 //! Go-typed values that a rendering works on.
 //!
 //! Lists and maps are shared by reference, as in Go: `set $d "k" 1` is seen through every variable that holds the map.
-//! They are made by the [`Heap`](crate::heap::Heap) only, which frees them one by one at the end, so that neither cycles nor deep
+//! Only the [`Heap`](crate::heap::Heap) makes them, which frees them one by one at the end, so that neither cycles nor deep
 //! nesting can leak or exhaust the stack.
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
 
 use carrick_go::semver::Version;
 
-use crate::{found::Found, named::Named, time::Time};
+use crate::{gjson::Found, named::Named, time::Time};
 
 /// A Go string: bytes that are usually, but not always, UTF-8. Compiled templates hold constants of them, which threads share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ impl Str {
     }
 }
 
-/// Maps can be searched for bytes that are no `Str` yet.
+/// Lets maps be searched by plain bytes.
 impl Borrow<[u8]> for Str {
     fn borrow(&self) -> &[u8] {
         &self.0
@@ -253,6 +253,7 @@ pub(crate) enum Value {
     Time(Time),
     Version(Rc<Version>),
     /// What sprig makes of a certificate: a struct of two texts.
+    #[cfg_attr(not(feature = "certificates"), expect(dead_code, reason = "only the feature makes any"))]
     Certificate(Rc<Certificate>),
     /// What the path of a mutation led to.
     Found(Rc<Found>),
@@ -261,7 +262,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Whether this is no value or a nil interface.
+    /// Whether there is no value, or a nil interface.
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, Value::Missing | Value::Nil)
     }
@@ -308,7 +309,7 @@ impl Value {
         }
     }
 
-    /// Whether `if`, `with`, `and` and `or` take the value for true.
+    /// Whether the value counts as true for `if`, `with`, `and` and `or`.
     pub(crate) fn truth(&self) -> bool {
         match self {
             Value::Missing | Value::Nil => false,

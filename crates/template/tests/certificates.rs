@@ -1,5 +1,6 @@
-//! sprig's functions that make keys and certificates.
+//! sprig's functions that make keys and certificates: `cargo test -p carrick-template --features certificates`.
 
+#![cfg(feature = "certificates")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use carrick_template::{RenderError, Template};
@@ -14,7 +15,7 @@ fn render_with(text: &str, data: &Value) -> Result<String, String> {
     let template = Template::compile(text).map_err(|error| error.to_string())?;
     template.render_value(data).map_err(|error| match error {
         RenderError::Action { message, .. } => message,
-        limit @ RenderError::Limit { .. } => limit.to_string(),
+        other => other.to_string(),
     })
 }
 

@@ -55,6 +55,7 @@ const HOSTILE: &[&str] = &[
     r#"{{ range 100 }}{{ $x := bcrypt "x" }}{{ end }}"#,
     r#"{{ range 100 }}{{ $x := htpasswd "u" "x" }}{{ end }}"#,
     r#"{{ range 100 }}{{ $x := derivePassword 1 "long" "p" "u" "s" }}{{ end }}"#,
+    #[cfg(feature = "certificates")]
     r#"{{ range 100 }}{{ $x := genPrivateKey "ecdsa" }}{{ end }}"#,
     r#"{{ $x := repeat 300000 "a" }}{{ range 100 }}{{ $y := regexFindAll "" $x -1 }}{{ end }}"#,
     r#"{{ regexMatch "((((((a{1,100}){1,100}){1,100}){1,100}))))" "a" }}{{ range 100000 }}{{ end }}"#,

@@ -135,7 +135,7 @@ fn results_are_a_type_of_their_own() {
     for (text, expected) in table {
         let outcome = render(text, Some(&value)).map_err(|error| match error {
             RenderError::Action { message, .. } => message,
-            limit @ RenderError::Limit { .. } => limit.to_string(),
+            other => other.to_string(),
         });
         assert_eq!(outcome, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
     }

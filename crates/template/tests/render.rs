@@ -61,7 +61,7 @@ fn the_root_is_a_struct_and_everything_below_are_maps() {
     for (text, expected) in table {
         let outcome = render(text).map_err(|error| match error {
             RenderError::Action { message, .. } => message,
-            limit @ RenderError::Limit { .. } => limit.to_string(),
+            other => other.to_string(),
         });
         assert_eq!(outcome, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
     }
@@ -91,6 +91,14 @@ fn errors_tell_the_place() {
     assert!(
         matches!(Template::compile("{{ shasum 1 }}"), Err(CompileError::UnknownFunction { name, .. }) if name == "shasum")
     );
+}
+
+#[cfg(not(feature = "certificates"))]
+#[test]
+fn functions_for_certificates_say_which_build_has_them() {
+    let error = Template::compile(r#"{{ genCA "ca" 1 }}"#).unwrap_err();
+    assert!(matches!(&error, CompileError::LeftOut { name, .. } if name == "genCA"));
+    assert!(error.to_string().ends_with(r#"builds with the cargo feature "certificates""#), "{error}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Writes the corpora that the fuzz targets `template` and `html` start from: every template that tests compare with Go.
+//! Writes the corpora that the fuzz target `template` starts from: every template that tests compare with Go.
 //! `cargo test -p carrick-template --test seed -- --ignored`
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
@@ -9,20 +9,18 @@ use serde_json::Value;
 
 #[test]
 #[ignore = "writes files below fuzz/corpus"]
-fn seed_the_fuzz_targets() {
+fn seed_the_fuzz_target() {
     let files = [
-        (include_str!("vectors.json"), "template"),
-        (include_str!("go.json"), "template"),
-        (include_str!("sprig.json"), "template"),
-        (include_str!("random.json"), "template"),
-        (include_str!("html.json"), "html"),
+        include_str!("vectors.json"),
+        include_str!("go.json"),
+        include_str!("sprig.json"),
+        include_str!("random.json"),
     ];
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    for (number, (file, target)) in files.into_iter().enumerate() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/template");
+    fs::create_dir_all(&folder).unwrap();
+    for (number, file) in files.into_iter().enumerate() {
         let vectors: Value = serde_json::from_str(file).unwrap();
         for (index, case) in vectors["cases"].as_array().unwrap().iter().enumerate() {
-            let folder = corpus.join(if case["html"] == true { "html" } else { target });
-            fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(format!("seed-{number}-{index}")), case["template"].as_str().unwrap()).unwrap();
         }
     }

@@ -14,24 +14,13 @@ const EXCEPTIONS: &[&str] = &[
     r#"{{ htpasswd "u" "" }}"#,
 ];
 
-/// How a case is rendered.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Text,
-    Html,
-}
-
 /// Enough of gjson for the cases: keys.
 fn get(json: &Value, path: &str) -> Option<Value> {
     json.pointer(&format!("/{}", path.replace('.', "/"))).cloned()
 }
 
-fn render(text: &str, mode: Mode, path: Option<&str>, data: &Value) -> Result<String, String> {
-    let template = match mode {
-        Mode::Text => Template::compile(text),
-        Mode::Html => Template::compile_html(text),
-    };
-    let template = template.map_err(|error| error.to_string())?;
+fn render(text: &str, path: Option<&str>, data: &Value) -> Result<String, String> {
+    let template = Template::compile(text).map_err(|error| error.to_string())?;
     let rendered = match path {
         Some(path) => {
             let value = get(&data["LocalObject"], path);
@@ -43,15 +32,14 @@ fn render(text: &str, mode: Mode, path: Option<&str>, data: &Value) -> Result<St
 }
 
 /// Renders every case; returns what disagrees.
-fn disagreements(file: &str, mode: Mode, exceptions: &[&str]) -> Vec<String> {
+fn disagreements(file: &str, exceptions: &[&str]) -> Vec<String> {
     let vectors: Value = serde_json::from_str(file).unwrap();
     let mut wrong = Vec::new();
     let mut excepted = Vec::new();
     for case in vectors["cases"].as_array().unwrap() {
         let text = case["template"].as_str().unwrap();
         let expected = case["output"].as_str();
-        let mode = if case["html"] == true { Mode::Html } else { mode };
-        let rendered = render(text, mode, case["path"].as_str(), &vectors["data"]);
+        let rendered = render(text, case["path"].as_str(), &vectors["data"]);
         let agrees = rendered.as_deref().ok() == expected;
         let exception = exceptions.iter().find(|exception| text.contains(**exception));
         excepted.extend(exception);
@@ -75,7 +63,7 @@ fn disagreements(file: &str, mode: Mode, exceptions: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_vector_agrees_with_go_except_for_the_listed_ones() {
-    let wrong = disagreements(include_str!("vectors.json"), Mode::Text, EXCEPTIONS);
+    let wrong = disagreements(include_str!("vectors.json"), EXCEPTIONS);
     assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -87,24 +75,18 @@ fn the_vectors_are_complete() {
 
 #[test]
 fn random_templates_of_all_kinds_agree_with_go() {
-    let wrong = disagreements(include_str!("random.json"), Mode::Text, &[]);
+    let wrong = disagreements(include_str!("random.json"), &[]);
     assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn random_templates_agree_with_go() {
-    let wrong = disagreements(include_str!("go.json"), Mode::Text, &[]);
-    assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-#[test]
-fn random_html_templates_agree_with_go() {
-    let wrong = disagreements(include_str!("html.json"), Mode::Html, &[]);
+    let wrong = disagreements(include_str!("go.json"), &[]);
     assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn random_calls_of_sprig_and_gjson_agree_with_go() {
-    let wrong = disagreements(include_str!("sprig.json"), Mode::Text, &[]);
+    let wrong = disagreements(include_str!("sprig.json"), &[]);
     assert!(wrong.is_empty(), "{} templates:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -238,7 +238,7 @@ pub(super) async fn missing_rights_are_told_and_the_fix_grants_them(world: Arc<d
             ensure!(red.len() == 1 && red[0].contains(&wanted), "{red:#?}");
             // Without this one whole objects are written.
             let amber = told.of("amber");
-            let patch = format!("may not patch buckets.{}; needed to change copies", stage.group);
+            let patch = format!("may not patch buckets.{}; needed to change single fields of copies", stage.group);
             ensure!(amber.iter().any(|line| line.contains(&patch)), "{amber:#?}");
             fixes = told.fixes("red");
             Ok(())

@@ -47,15 +47,14 @@ fn harmless(question: &Value) -> bool {
 
 fn templates() -> anyhow::Result<impl FnMut(&mut Random) -> Value> {
     let mut sets = Vec::new();
-    for (file, html) in [("vectors", false), ("go", false), ("sprig", false), ("html", true)] {
+    for file in ["vectors", "go", "sprig"] {
         let recorded = seeds::read(&format!("crates/template/tests/{file}.json"))?;
-        sets.push((recorded["data"].clone(), html, Pool::new(seeds::texts(&recorded, "template"))));
+        sets.push((recorded["data"].clone(), Pool::new(seeds::texts(&recorded, "template"))));
     }
     Ok(move |random: &mut Random| {
         let set = random.below(sets.len());
-        let (data, html, pool) = &mut sets[set];
-        let mut question =
-            json!({"template": pool.mutated(random, 3), "data": data, "html": *html || random.percent(10)});
+        let (data, pool) = &mut sets[set];
+        let mut question = json!({"template": pool.mutated(random, 3), "data": data});
         if data.get("LocalObject").is_some() && random.percent(30) {
             question["path"] = (*random.pick(&["spec.username", "spec.n", "spec.o", "spec.arr", "spec.nope"])).into();
         }

@@ -11,7 +11,8 @@ use crate::tools;
 /// The bill of one program, built for a target.
 pub fn of(program: &str, version: &str, target: &str) -> anyhow::Result<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["metadata", "--format-version=1", "--locked", "--filter-platform", target];
+    let arguments =
+        ["metadata", "--format-version=1", "--locked", "--features", super::FEATURES, "--filter-platform", target];
     let output =
         Command::new(cargo).current_dir(tools::root()).args(arguments).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));

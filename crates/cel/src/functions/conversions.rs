@@ -3,12 +3,10 @@
 use carrick_go::{duration, float};
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
-use crate::functions::failed;
-use crate::functions::time::{self, Time};
+use crate::error::{EvalError, failed};
 use crate::signature::Row;
-use crate::value::Value;
+use crate::value::time::{self, Time};
+use crate::value::{Outcome, Value, overload};
 
 pub(crate) const ROWS: &[Row] = &[
     ("bool(bool): bool\nbool(string): bool", to_bool),

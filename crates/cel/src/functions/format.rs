@@ -1,14 +1,12 @@
 //! `format`: text with `%s`, `%d`, `%f`, `%e`, `%b`, `%o`, `%x` and `%X`.
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
+use crate::error::{EvalError, failed};
 use crate::functions::conversions::text;
-use crate::functions::failed;
-use crate::functions::strings::quote;
-use crate::key::Key;
+use crate::functions::quote::quote;
 use crate::types::Type;
-use crate::value::Value;
+use crate::value::key::Key;
+use crate::value::{Outcome, Value, overload};
 
 /// Digits after the point where none are asked for.
 const PRECISION: usize = 6;

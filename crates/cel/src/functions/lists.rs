@@ -3,12 +3,10 @@
 use std::cmp::Ordering;
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
-use crate::functions::failed;
+use crate::error::{EvalError, failed};
 use crate::functions::operators::plus;
 use crate::signature::Row;
-use crate::value::{List, Value};
+use crate::value::{List, Outcome, Value, overload};
 
 /// cel-go's list extension.
 pub(crate) const ROWS: &[Row] = &[
@@ -73,7 +71,7 @@ pub(crate) const KUBERNETES_ROWS: &[Row] = &[
     ("list(A).lastIndexOf(A): int", |arguments, budget| position("lastIndexOf", arguments, budget, true)),
 ];
 
-/// The list a function was called on, paid for.
+/// The list a function was called on, with its cost taken from the budget.
 fn target<'a>(name: &str, arguments: &'a [Value], budget: &Budget) -> Result<&'a List, EvalError> {
     match arguments.first() {
         Some(Value::List(list)) => {

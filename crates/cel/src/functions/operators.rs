@@ -4,10 +4,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
+use crate::error::EvalError;
 use crate::signature::Row;
-use crate::value::Value;
+use crate::value::{Outcome, Value, overload};
 
 pub(crate) const ROWS: &[Row] = &[
     ("_==_(A, A): bool", equal),

@@ -1,10 +1,9 @@
 //! Optional values.
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::functions::failed;
+use crate::error::failed;
 use crate::signature::Row;
-use crate::value::Value;
+use crate::value::{Outcome, Value, overload};
 
 pub(crate) const ROWS: &[Row] = &[
     ("optional.of(V): optional(V)", |arguments, _| Ok(Value::optional(arguments.first().cloned()))),

@@ -5,11 +5,9 @@ use std::borrow::Cow;
 use carrick_go::regex::{GoRegex, Pattern};
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
-use crate::functions::failed;
+use crate::error::{EvalError, failed};
 use crate::signature::Row;
-use crate::value::Value;
+use crate::value::{Outcome, Value, overload};
 
 /// `matches` belongs to the standard library.
 pub(crate) const STANDARD_ROWS: &[Row] = &[("matches(string, string): bool\nstring.matches(string): bool", matches)];
@@ -42,7 +40,7 @@ pub(crate) fn literal(pattern: &mut Value) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// The pattern and the text of a call, paid for.
+/// The pattern and the text of a call, with their cost taken from the budget.
 fn prepared<'a>(name: &str, arguments: &'a [Value], budget: &Budget) -> Result<(&'a str, Cow<'a, GoRegex>), EvalError> {
     match arguments {
         [Value::String(text), Value::Pattern(pattern), ..] => {

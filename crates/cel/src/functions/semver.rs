@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use carrick_go::semver::Version;
 
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
-use crate::functions::failed;
+use crate::error::{EvalError, failed};
 use crate::signature::Row;
-use crate::value::Value;
+use crate::value::{Outcome, Value, overload};
 
 pub(crate) const ROWS: &[Row] = &[
     ("semver(string): Semver\nsemver(string, bool): Semver", |arguments, _| {

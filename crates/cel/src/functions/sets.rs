@@ -1,10 +1,9 @@
 //! Lists seen as sets.
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
+use crate::error::EvalError;
 use crate::signature::Row;
-use crate::value::{List, Value};
+use crate::value::{List, Outcome, Value, overload};
 
 pub(crate) const ROWS: &[Row] = &[
     ("sets.contains(list(A), list(A)): bool", |arguments, budget| {

@@ -1,11 +1,11 @@
 //! Functions on text. Positions count characters, not bytes.
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::functions::failed;
+use crate::error::failed;
 use crate::functions::format::format;
+use crate::functions::quote::quote;
 use crate::signature::Row;
-use crate::value::Value;
+use crate::value::{Outcome, Value, overload};
 
 pub(crate) const ROWS: &[Row] = &[
     ("string.contains(string): bool", |arguments, budget| search("contains", arguments, budget, |a, b| a.contains(b))),
@@ -115,7 +115,7 @@ fn replace(arguments: &[Value], budget: &Budget) -> Outcome {
     };
     budget.bytes(text.len())?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    // the result may be far longer than its parts: pay before it is made
+    // the result may be far longer than its parts: its cost is taken before it is made
     let times = text.matches(from.as_ref()).count().min(limit);
     budget.bytes(text.len().saturating_add(times.saturating_mul(to.len())))?;
     Ok(Value::string(text.replacen(from.as_ref(), to, limit)))
@@ -175,26 +175,4 @@ fn join(arguments: &[Value], budget: &Budget) -> Outcome {
         out.push_str(text);
     }
     Ok(Value::string(out))
-}
-
-/// The text in double quotes, with control characters escaped.
-pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

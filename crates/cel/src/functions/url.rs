@@ -6,12 +6,10 @@ use std::sync::Arc;
 use carrick_go::url::Url;
 
 use crate::budget::Budget;
-use crate::eval::{Outcome, overload};
-use crate::expression::EvalError;
-use crate::functions::failed;
-use crate::key::{Key, Map};
+use crate::error::{EvalError, failed};
 use crate::signature::Row;
-use crate::value::Value;
+use crate::value::key::Key;
+use crate::value::{Map, Outcome, Value, overload};
 
 pub(crate) const ROWS: &[Row] = &[
     ("url(string): URL", |arguments, budget| {

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn get_tells_what_was_asked_and_where() {
+    async fn get_returns_what_was_requested_and_where() {
         let (status, body) = ask(Method::GET, "/get?a=1&a=2&b=x%20y+z&c", None).await;
         let wanted = json!({
             "args": {"a": ["1", "2"], "b": "x y z", "c": ""},

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_told_and_tried_again() {
+    fn what_was_refused_is_reported_and_retried() {
         let (mut ledger, now) = (Ledger::default(), Instant::now());
         ledger.take(change("f.yaml", Side::Service, Some(CRD)));
         let Some(Action::Apply(_, document)) = ledger.steps(now).pop() else { panic!("nothing to do") };

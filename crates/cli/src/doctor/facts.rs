@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_told_apart_by_their_words() {
+    fn failures_are_distinguished_by_their_messages() {
         for (text, wanted) in [
             ("client error (Connect): invalid peer certificate: UnknownIssuer", FailureKind::Certificate),
             ("dns error: failed to lookup address information: Name or service not known", FailureKind::Name),

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_gathered_is_no_good_news() {
+    fn checks_say_nothing_about_facts_that_were_not_gathered() {
         let mut facts = Facts::default();
         facts.service.unusable = Some("cannot read it".to_owned());
         let report = Report::new(&facts);

@@ -137,7 +137,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_offer_takes_what_is_served() {
+    fn an_offer_uses_what_is_served() {
         let offer = Offer::new(&bucket(), Choices::default()).unwrap();
         assert_eq!((offer.versions.as_slice(), offer.version.as_str()), (&["v1".to_owned()][..], "v1"));
         assert_eq!((offer.export.as_str(), offer.crd_name().as_str()), ("example.com", "buckets.example.com"));

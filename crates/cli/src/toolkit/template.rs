@@ -32,18 +32,15 @@ pub struct Args {
     /// The path of a mutation, which implies --for mutation: .Value is the value there in .LocalObject.
     #[arg(long, value_name = "PATH", required_if_eq("rule", "mutation"))]
     path: Option<String>,
-    /// Escape values for HTML, as is always done for mutations.
-    #[arg(long)]
-    html: bool,
     /// The field .ClusterName: the logical cluster of the consumer's workspace.
     #[arg(long, value_name = "NAME", default_value = "1a2b3c4d5e6f7g8h")]
     cluster_name: String,
     /// The field .ClusterPath: the path of the consumer's workspace.
     #[arg(long, value_name = "PATH", default_value = "root:orgs:example")]
     cluster_path: String,
-    /// Answer questions from standard input, one JSON object with template, data, html and path per line. Questions without data use that
+    /// Answer questions from standard input, one JSON object with template, data and path per line. Questions without data use that
     /// of --data; if that is a list, data may also be the number of an element.
-    #[arg(long, conflicts_with_all = ["template", "file", "html", "path", "remote"])]
+    #[arg(long, conflicts_with_all = ["template", "file", "path", "remote"])]
     batch: bool,
 }
 
@@ -73,7 +70,7 @@ enum TemplateUse {
     Selector,
     /// `rewrite.template`: the same, .RelatedObject and its name as .Value.
     Rewrite,
-    /// `mutation[].template`: .Value, .LocalObject, .RemoteObject; escaped for HTML.
+    /// `mutation[].template`: .Value, .LocalObject, .RemoteObject; what is missing prints nothing.
     Mutation,
 }
 
@@ -86,9 +83,8 @@ pub fn run(args: Args) -> Result<(), Complaint> {
     }
     let rule = if args.path.is_some() { TemplateUse::Mutation } else { args.rule };
     let text = source::expression("template", args.template, args.file.as_deref())?;
-    let html = args.html || rule == TemplateUse::Mutation;
-    let compiled = if html { Template::compile_html(&text.content) } else { Template::compile(&text.content) };
-    let template = compiled.map_err(|error| refused(&text, &error))?;
+    let template = Template::compile(&text.content).map_err(|error| refused(&text, &error))?;
+    let template = if rule == TemplateUse::Mutation { template.silent_about_missing() } else { template };
     let remote = args.remote.as_deref().map(source::data).transpose()?.unwrap_or_default();
     let data = match data.unwrap_or_else(|| json!({})) {
         Value::Object(fields) if is_object(&fields) => {
@@ -185,16 +181,12 @@ fn failed(text: &Text, data: &Value, error: &RenderError) -> Complaint {
 struct TemplateQuestion {
     template: String,
     data: Option<Value>,
-    html: Option<bool>,
     path: Option<String>,
 }
 
 /// Answers as Go does with a map at the root, where a missing key is no error.
 fn answer(question: TemplateQuestion, shared: Option<&Value>) -> Answer {
-    let html = question.html.unwrap_or_default();
-    let compiled =
-        if html { Template::compile_html(&question.template) } else { Template::compile(&question.template) };
-    let template = match compiled {
+    let template = match Template::compile(&question.template) {
         Ok(template) => template,
         Err(error) => return Answer::error(error),
     };

@@ -16,7 +16,7 @@ pub(super) struct Files {
 
 struct FilesState {
     source: Source,
-    /// Whether a program is asked for credentials.
+    /// Whether credentials come from a plugin.
     plugin: bool,
     looked: Instant,
     paths: Vec<PathBuf>,
@@ -28,12 +28,12 @@ impl Files {
         Self { url: loaded.config.cluster_url.clone(), state: Mutex::new(FilesState::new(source, loaded)) }
     }
 
-    /// Goes over to another source.
+    /// Uses another source from now on.
     pub(super) fn replace(&self, source: Source, loaded: &Loaded) {
         *self.state() = FilesState::new(source, loaded);
     }
 
-    /// Whether to look at the files now, because nobody did for that long.
+    /// Whether to read the files now, because nobody did for that long.
     pub(super) fn are_due(&self, interval: Duration) -> bool {
         let mut state = self.state();
         let due = !state.paths.is_empty() && state.looked.elapsed() >= interval;
@@ -43,7 +43,7 @@ impl Files {
         due
     }
 
-    /// Reads everything again if a program is asked for credentials. Blocks.
+    /// Reads everything again if credentials come from a plugin. Blocks.
     pub(super) fn again_by_plugin(&self) -> Option<Loaded> {
         // What is wrong with the files is reported when they change.
         let source = Some(self.state()).filter(|state| state.plugin).map(|state| state.source.clone());
@@ -105,7 +105,7 @@ fn fingerprints(paths: &[PathBuf]) -> Vec<u64> {
     paths.iter().map(|path| fingerprint(path)).collect()
 }
 
-/// Times of files in a pod's volumes say little, so the content decides.
+/// Modification times of files in a pod's volumes are not reliable, so the content decides.
 fn fingerprint(path: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     std::fs::read(path).ok().hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! One request goes first.
+//! While a server is not connected, one request goes first.
 //!
 //! The pool learns only from a finished handshake that a server speaks HTTP/2, so a burst of requests to a server it
 //! is not connected to would open a connection each. While nothing is known to be connected, one request at a time
@@ -12,7 +12,7 @@ use std::time::Duration;
 use http::uri::Authority;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Requests do not wait longer than this for the first one: a slow answer must not become slow for all.
+/// Requests do not wait longer than this for the first one: one slow answer must not delay all.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The gates of all hosts of a pool.
@@ -43,7 +43,7 @@ impl Gate {
             return None;
         }
         let permit = tokio::time::timeout(PATIENCE, self.first.acquire()).await.ok()?.ok()?;
-        // Meanwhile another one may have connected; then nobody behind has to wait either.
+        // Another request may have connected meanwhile; then those behind need not wait either.
         (!self.connected.load(Ordering::Relaxed)).then_some(permit)
     }
 

@@ -6,8 +6,8 @@
 //!      └───────────── any answer at all ──────────┴──────────────────────────────┘
 //! ```
 //!
-//! While a server is away only probes are sent to it, a few small ones per second whatever the number of those who wait; all else fails at
-//! once with what the last probe met. Whoever waits for the server is woken by its first answer.
+//! While a server is away only probes are sent to it, a few small ones per second however many callers wait; everything else fails at once with
+//! the error of the last probe. Whoever waits for the server is woken by its first answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a request waits for a server that is in doubt: a single lost connection must not fail what comes after it.
+/// How long a request waits for a server that is in doubt: one lost connection must not make the following requests fail.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The least pause between two attempts of those who fail, all together.
+/// The shortest pause between two attempts of all that fail.
 const SPACING: Duration = Duration::from_millis(100);
-/// How long one may have to wait in line whose success says nothing about the others.
+/// The longest wait in line for attempts whose success says nothing about the others.
 const LONGEST_LINE: Duration = Duration::from_secs(1);
 /// The least time between two successes that make the others try again.
 const CALM: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ struct HostState {
 enum Belief {
     Answers,
     InDoubt,
-    /// With what the last probe met.
+    /// With the error of the last probe.
     Away(Arc<str>),
 }
 
@@ -94,7 +94,7 @@ impl Host {
     pub(super) fn missed(&self, problem: String) {
         let _state = self.state.lock();
         self.belief.send_if_modified(|belief| {
-            // An answer to somebody else says more than a probe that was sent before.
+            // An answer to another request says more than a probe that was sent before.
             let changed = *belief != Belief::Answers;
             if changed {
                 *belief = Belief::Away(problem.into());
@@ -163,8 +163,8 @@ impl Host {
         }
     }
 
-    /// When the next who fails may try again: all of them together are not to be many. Those who fail because of the server are
-    /// woken by the first who does not, so they may have to wait long.
+    /// When the next of those that fail may try again, so that they are few together. Those that fail because of the server are
+    /// woken by the first success, so their wait may be long.
     pub(crate) fn turn(&self, shared_cause: bool) -> Instant {
         let now = Instant::now();
         let mut state = self.state.lock();

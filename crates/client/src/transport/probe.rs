@@ -1,4 +1,4 @@
-//! Asking a server that does not answer, and looking for credentials that it accepts.
+//! Probes: asking a server that does not answer, and looking for credentials that it accepts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +25,16 @@ pub(super) trait Probed: Send {
     fn credentials(&self) -> u64;
 }
 
-/// The pause between two probes: the first one, doubled from probe to probe up to the longest.
+/// The pause between two probes: the first one, doubled each time up to the longest.
 const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(1);
 /// How many probes may be under way at once: one that hangs must not keep the next one from being answered.
 const AT_ONCE: usize = 4;
 /// How long a probe may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The pause between two looks for credentials while those known are refused.
+/// The pause between two searches for credentials while the known ones are refused.
 const LOOK: Duration = Duration::from_secs(1);
-/// How many looks go by before a plugin is asked for others.
+/// After how many searches a plugin is asked for other credentials.
 const LOOKS_PER_PLUGIN: u32 = 4;
 
 /// Probes a server until it answers, whatever it answers, or until nobody uses the pool any more.
@@ -83,7 +83,7 @@ pub(super) async fn until_renewed<P: Probed>(pool: impl Fn() -> Option<P>, host:
     }
 }
 
-/// Makes room for a successor, should the runtime end before the work is done.
+/// Lets another task begin, should the runtime end before this one is done.
 struct CutOff<'a> {
     host: &'a Host,
     leave: Option<fn(&Host)>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(200);
 /// Short, because what failed may work again at any time and should be noticed soon; watches that fail together take turns.
 const LONGEST: Duration = Duration::from_secs(3);
-/// A kind that is not served is served soon, more often than not: its CRD or binding is on the way.
+/// A kind that is not served yet usually will be soon: its CRD or binding is on the way.
 const LONGEST_UNSERVED: Duration = Duration::from_secs(2);
 
 /// Growing pauses with jitter, so that many watches of a restarted server do not come back at once.
@@ -32,7 +32,7 @@ impl Backoff {
         pause.max(retry_after.unwrap_or_default())
     }
 
-    /// Begins again with short pauses; there were failures all the same.
+    /// Begins again with short pauses, without forgetting that there were failures.
     pub(super) fn shorten(&mut self) {
         self.failures = self.failures.min(1);
     }

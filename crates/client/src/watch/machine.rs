@@ -22,7 +22,7 @@ use crate::transport::Host;
 /// How long a watch must live, or else deliver something, before an outage is over. Servers that list well but cannot
 /// watch are therefore asked at growing intervals instead of without a pause.
 const PROBATION: Duration = Duration::from_secs(1);
-/// Over which time watches spread that learn of a server's return together.
+/// Over which time the watches of a server that is back spread their first requests.
 const SPREAD: Duration = Duration::from_millis(300);
 /// The annotation on the bookmark that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -133,7 +133,7 @@ impl Watch {
                 // Only reasons to retry from now on count, should this attempt fail.
                 retries.mark_unchanged();
             }
-            // Whoever drops the future of `next` drops the whole watch, so the step need not survive that.
+            // The future of `next` is only dropped together with the whole watch, so the step need not survive that.
             self.step = match std::mem::replace(&mut self.step, WatchStep::List) {
                 WatchStep::List if self.streaming => self.open_list().await,
                 WatchStep::List => {
@@ -242,7 +242,7 @@ impl Watch {
             Ok(Ok(Some(line))) => line,
             Ok(Ok(None)) => {
                 if reading.opened.elapsed() < self.options.timeout {
-                    // A server that goes closes its watches first.
+                    // A server that shuts down closes its watches first.
                     self.client.doubt();
                 }
                 return self.ended(*reading, End::Closed);
@@ -345,7 +345,7 @@ impl Watch {
         }
     }
 
-    /// Tells an outage once, and pauses.
+    /// Reports an outage once, and pauses.
     fn fail(&mut self, error: Error, then: WatchStep) -> WatchStep {
         let (wish, why) = (error.retry_after(), Why::of(&error));
         let pause = if error.is_not_found() { self.backoff.next_unserved(wish) } else { self.backoff.next(wish) };

@@ -1,6 +1,6 @@
 //! `strconv.ParseFloat`.
 
-/// Why a text is no float.
+/// Why a text is not a float.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum FloatError {
     /// It is not written as Go writes floats.
@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Result<f64, FloatError> {
     if size.is_finite() { Ok(sign * size) } else { Err(FloatError::Range(sign * size)) }
 }
 
-/// Underscores may stand between digits, and behind a prefix.
+/// Underscores are allowed between digits, and after a prefix.
 fn without_underscores(text: &str, hexadecimal: bool) -> Option<String> {
     let digit = |byte: &u8| byte.is_ascii_digit() || hexadecimal && byte.is_ascii_hexdigit();
     let bytes = text.as_bytes();
@@ -80,7 +80,7 @@ fn read_hexadecimal(text: &str) -> Option<f64> {
             bits = bits << 4 | digit;
             exponent -= if at >= whole.len() { 4 } else { 0 };
         } else {
-            // The last bit tells that there is more.
+            // The last bit says that there is more.
             bits |= u64::from(digit != 0);
             exponent += if at >= whole.len() { 0 } else { 4 };
         }

@@ -1,16 +1,16 @@
 //! Bracket expressions and the escapes that stand for several characters.
 
 use super::escape;
-use super::syntax::{Error, Text};
+use super::text::{Error, Text};
 use super::unicode;
 
 const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);
 
-/// A set of characters that no text has, and its opposite.
+/// A set of characters that no text contains, and its complement.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 const ANYTHING: &str = r"[\x{0}-\x{10FFFF}]";
 
-/// A `\d`, `\w`, `\s` or one of their opposites, which are ASCII in Go.
+/// A `\d`, `\w`, `\s` or one of their complements, which are ASCII in Go.
 pub(super) fn perl(letter: char) -> Option<&'static str> {
     Some(match letter {
         'd' => "[0-9]",

@@ -1,6 +1,6 @@
 //! Escapes that stand for one character.
 
-use super::syntax::{Error, Text};
+use super::text::{Error, Text};
 
 /// The character that the escape at the cursor stands for, the backslash included. Surrogates are possible: they are
 /// characters to Go, which no text contains.
@@ -36,7 +36,7 @@ pub(super) fn character<'p>(text: &mut Text<'p>) -> Result<u32, Error<'p>> {
     code.ok_or_else(|| text.error("invalid escape sequence", start, text.since(start)))
 }
 
-/// The digits behind `\x`: two of them, or any number in braces.
+/// The digits after `\x`: two of them, or any number in braces.
 fn hexadecimal(text: &mut Text<'_>) -> Option<u32> {
     let first = text.next()?;
     if first != '{' {

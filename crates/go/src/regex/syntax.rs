@@ -2,9 +2,10 @@
 //!
 //! They differ in details: in Go `\d`, `\w`, `\s` and `\b` are ASCII, `\Q…\E` quotes, brackets inside a class are plain
 //! characters, `{` that starts no repetition is one too, there are octal escapes but no `x`, `u` or `R` flag, groups
-//! may share a name, and flags may stand between an expression and its repetition. So nothing is left to the other
+//! may share a name, and flags may come between an expression and its repetition. So nothing is left to the other
 //! syntax: every atom carries its flags, and groups have no names.
 
+use super::text::{Error, Text};
 use super::{class, escape};
 
 /// A pattern for the regex crate.
@@ -16,59 +17,10 @@ pub(super) struct Translated {
     pub states: usize,
 }
 
-/// Why Go refuses a pattern.
-pub(super) struct Error<'p> {
-    pub reason: &'static str,
-    pub fragment: &'p str,
-    pub position: usize,
-}
-
-/// A pattern and how far it is read.
-#[derive(Clone, Copy)]
-pub(super) struct Text<'p> {
-    whole: &'p str,
-    pub at: usize,
-}
-
-impl<'p> Text<'p> {
-    pub fn rest(&self) -> &'p str {
-        &self.whole[self.at..]
-    }
-
-    /// All from a byte on.
-    pub fn from(&self, start: usize) -> &'p str {
-        &self.whole[start..]
-    }
-
-    /// What was read since a byte.
-    pub fn since(&self, start: usize) -> &'p str {
-        &self.whole[start..self.at]
-    }
-
-    pub fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    pub fn next(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += c.len_utf8();
-        Some(c)
-    }
-
-    pub fn next_if(&mut self, wanted: impl Fn(char) -> bool) -> Option<char> {
-        self.peek().filter(|c| wanted(*c)).inspect(|c| self.at += c.len_utf8())
-    }
-
-    #[allow(clippy::unused_self)] // binds the lifetime of the fragment
-    pub fn error(&self, reason: &'static str, position: usize, fragment: &'p str) -> Error<'p> {
-        Error { reason, fragment, position }
-    }
-}
-
 /// Translates a pattern, or says why Go would refuse it.
 pub(super) fn translate(pattern: &str) -> Result<Translated, Error<'_>> {
     let mut translator = Translator {
-        text: Text { whole: pattern, at: 0 },
+        text: Text::new(pattern),
         out: String::with_capacity(pattern.len() + 16),
         names: vec![String::new()],
         flags: Flags::default(),
@@ -105,9 +57,9 @@ struct Group {
     start: usize,
     /// The flags around it.
     flags: Flags,
-    /// The repetitions inside of what stands before it.
+    /// The repetitions inside what comes before it.
     repeats: u64,
-    /// The size of what stands before it.
+    /// The size of what comes before it.
     states: usize,
 }
 
@@ -354,7 +306,7 @@ impl<'p> Translator<'p> {
         if lazy != self.flags.ungreedy {
             operator.push('?');
         }
-        // a repetition may be repeated again when flags stand between
+        // a repetition may be repeated again when there are flags in between
         if self.out.ends_with(['*', '+', '?', '}']) {
             self.out.insert_str(atom.start, "(?:");
             self.out.push(')');

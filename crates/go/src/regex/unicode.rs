@@ -30,7 +30,7 @@ const SCRIPTS: &str = "Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan 
     Tai_Tham Tai_Viet Takri Tamil Tangsa Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Toto Ugaritic Vai \
     Vithkuqi Wancho Warang_Citi Yezidi Yi Zanabazar_Square";
 
-/// What stands between the braces for the regex crate; none if Go knows no such name.
+/// What goes between the braces for the regex crate; none if Go does not know the name.
 ///
 /// Case, underscores, spaces and hyphens do not matter.
 pub(super) fn property(name: &str) -> Option<String> {

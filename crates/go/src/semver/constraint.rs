@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{Version, compare_pre};
 
-/// A text that is no constraint.
+/// A text that is not a constraint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("improper constraint: {0}")]
 pub struct ConstraintError(pub String);

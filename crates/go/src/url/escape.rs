@@ -1,8 +1,8 @@
 //! `%20` and its like.
 
-use super::Fault;
+use super::error::Fault;
 
-/// Where a text stands; that decides which characters are escaped.
+/// The part of a URL that a text is; it decides which characters are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     User,
@@ -63,7 +63,7 @@ pub(super) fn escape(text: &[u8], part: Part) -> Vec<u8> {
     out
 }
 
-/// Whether a text may stand as it is: others escape less than Go does.
+/// Whether a text may stay as it is: others escape less than Go does.
 pub(super) fn is_plain_encoding(text: &[u8], part: Part) -> bool {
     text.iter().all(|byte| b"!$&'()*+,;=:@[]%".contains(byte) || !should_escape(*byte, part))
 }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use carrick_go::float;
 use serde_json::value::RawValue;
 
+use super::encode::{number, quoted};
+use super::error::{PathError, Problem};
+use super::found::Found;
 use super::limits::MAX_DEPTH;
-use super::text::{self, number, quoted};
-use super::{PathError, Problem};
+use super::text;
 use crate::go;
 
 /// Answers one question on a document.
@@ -46,7 +48,7 @@ fn as_go_writes(value: &str) -> Result<String, PathError> {
 
 /// The text of a JSON string. Halves of surrogate pairs become U+FFFD.
 fn string(json: &str) -> String {
-    serde_json::from_str(json).unwrap_or_else(|_| super::modifier::parse(json).str().into_owned())
+    serde_json::from_str(json).unwrap_or_else(|_| Found::of(json).str().into_owned())
 }
 
 /// Writes JSON as `json.Marshal` does.

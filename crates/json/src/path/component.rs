@@ -1,4 +1,4 @@
-//! The components of a path: what stands before the next dot or pipe.
+//! The components of a path: what comes before the next dot or pipe.
 
 use std::borrow::Cow;
 
@@ -113,27 +113,19 @@ impl<'p> Element<'p> {
             _ if name.contains('#') => Element::Nothing(Rest::of(path, Rest::Dot)),
             _ => {
                 let rest = Rest::of(path, Rest::after_dot);
-                digits(name).map_or(Element::Nothing(rest), |index| Element::Index(index, rest))
+                scan::digits(name).map_or(Element::Nothing(rest), |index| Element::Index(index, rest))
             }
         }
     }
 }
 
-/// The number that consists of these digits; too large ones wrap around.
-pub(super) fn digits(text: &str) -> Option<u64> {
-    let digit = |number: u64, byte: u8| {
-        byte.is_ascii_digit().then(|| number.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')))
-    };
-    if text.is_empty() { None } else { text.bytes().try_fold(0, digit) }
-}
-
 /// Splits a path for elements from a path for all that they yield.
 ///
-/// The pipe is looked for behind a multipath at the start, else anywhere outside of queries; one directly behind a `#`
+/// The pipe is looked for after a multipath at the start, else anywhere outside queries; one directly after a `#`
 /// belongs to the elements.
 pub(super) fn split_pipe(path: &str) -> (&str, Option<&str>) {
     let at = match path.strip_prefix('{') {
-        // the byte behind the brace counts as an opening bracket, unless it is a quote
+        // the byte after the brace counts as an opening bracket, unless it is a quote
         Some("") | None => find_pipe(path.as_bytes()),
         Some(inner) => {
             let end = 1 + scan::enclosed_end(inner);

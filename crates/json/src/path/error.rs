@@ -16,6 +16,7 @@ pub struct PathError {
 
 /// What can be wrong with a path, its value or the operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// The path is the empty string.
     #[error("path cannot be empty")]
@@ -27,19 +28,19 @@ pub enum Problem {
     #[error("cannot delete value from a complex path")]
     ComplexDelete,
     /// The path would pad an array with an absurd number of nulls.
-    #[error("array index '{0}' is too large, at most {MAX_PADDING} elements can be padded")]
+    #[error("array index '{0}' is too large: arrays are padded with at most {MAX_PADDING} nulls")]
     IndexTooLarge(String),
     /// The path nests too deeply, or following it takes too much work.
-    #[error("the path nests too deeply or makes too much work")]
+    #[error("the path is nested too deeply or takes too much work")]
     TooMuchWork,
-    /// What the path makes of the document nests deeper than 128 levels.
-    #[error("the path makes a document that nests too deeply: {0}")]
+    /// What the path makes of the document is nested too deeply to be read back.
+    #[error("the path would make a document that is nested too deeply: {0}")]
     TooDeep(String),
-    /// The value to set is no JSON.
-    #[error("the value to set is no JSON: {0}")]
+    /// The value to set is not JSON.
+    #[error("the value to set is not JSON: {0}")]
     Value(String),
     /// The operation is none of those that exist.
-    #[error("unknown operation '{0}', known are gjson (get), sjsonset (set) and sjsondel (delete)")]
+    #[error("unknown operation '{0}'; known are gjson (get), sjsonset (set) and sjsondel (delete)")]
     Operation(String),
 }
 

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::component::{Element, Key, Rest, split_pipe};
-use super::found::{Found, Kind, Place, unescape};
+use super::found::{Found, Origin, unescape};
+use super::kind::Kind;
 use super::limits::Scope;
 use super::query::Query;
 use super::scan::{self, Start, Token};
@@ -18,14 +19,14 @@ pub(super) struct Source<'a> {
 }
 
 /// The outcome of the first steps of a path.
-pub(super) enum Step<'a, 'p> {
+pub(super) enum Progress<'a, 'p> {
     /// The path ends here.
     Done(Found<'a>),
-    /// The rest of the path starts anew with this text, which may still be a part of the document.
+    /// The rest of the path starts over with this text, which may still be part of the document.
     Next(Cow<'a, str>, Option<usize>, &'p str, Passed),
 }
 
-/// What a path passed before it started anew.
+/// What a path passed before it started over.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Passed {
     Pipe,
@@ -33,14 +34,14 @@ pub(super) enum Passed {
     Modifier,
 }
 
-impl<'a, 'p> Step<'a, 'p> {
+impl<'a, 'p> Progress<'a, 'p> {
     /// Text that was made from the source, and what follows in the path; other than a dot or a pipe it is ignored.
     pub fn made(text: Cow<'a, str>, source: Source<'_>, rest: &'p str) -> Self {
         let at = source.at.filter(|_| matches!(text, Cow::Borrowed(_)));
         if rest.starts_with(['.', '|']) {
-            return Step::Next(text, at, &rest[1..], Passed::Modifier);
+            return Progress::Next(text, at, &rest[1..], Passed::Modifier);
         }
-        Step::Done(Found::parse(text, at))
+        Progress::Done(Found::parse(text, at))
     }
 }
 
@@ -51,14 +52,16 @@ pub(super) fn find<'a>(source: Source<'a>, path: &str, scope: Scope<'_>) -> Foun
     let mut passed = None;
     loop {
         step = match step {
-            Step::Done(found) => return seen_from_behind(found, passed),
-            Step::Next(text, at, rest, now) => {
+            Progress::Done(found) => return seen_from_behind(found, passed),
+            Progress::Next(text, at, rest, now) => {
                 passed = if passed == Some(Passed::Modifier) { passed } else { Some(now) };
                 match text {
                     Cow::Borrowed(text) => first(Source { text, at }, rest, scope),
                     Cow::Owned(text) => match first(Source { text: &text, at: None }, rest, scope) {
-                        Step::Done(found) => return found.into_owned(),
-                        Step::Next(next, _, rest, now) => Step::Next(Cow::Owned(next.into_owned()), None, rest, now),
+                        Progress::Done(found) => return found.into_owned(),
+                        Progress::Next(next, _, rest, now) => {
+                            Progress::Next(Cow::Owned(next.into_owned()), None, rest, now)
+                        }
                     },
                 }
             }
@@ -68,32 +71,32 @@ pub(super) fn find<'a>(source: Source<'a>, path: &str, scope: Scope<'_>) -> Foun
 
 /// A result with the place that counts after what the path passed.
 fn seen_from_behind(mut found: Found<'_>, passed: Option<Passed>) -> Found<'_> {
-    found.place = match (passed, found.place) {
-        (Some(_), Place::At(at)) => Place::Piped(at),
-        (Some(Passed::Modifier), Place::Each(_)) => Place::Nowhere,
-        (_, place) => place,
+    found.origin = match (passed, found.origin) {
+        (Some(_), Origin::At(at)) => Origin::Piped(at),
+        (Some(Passed::Modifier), Origin::Each(_)) => Origin::Nowhere,
+        (_, origin) => origin,
     };
     found
 }
 
-fn first<'a, 'p>(source: Source<'a>, path: &'p str, scope: Scope<'_>) -> Step<'a, 'p> {
+fn first<'a, 'p>(source: Source<'a>, path: &'p str, scope: Scope<'_>) -> Progress<'a, 'p> {
     if !scope.work(source.text.len()) {
-        return Step::Done(Found::nothing());
+        return Progress::Done(Found::nothing());
     }
     let mut path = path;
     match path.as_bytes() {
         [b'@', _, ..] => {
-            if let Some((text, rest)) = modifier::run(source.text, path, scope) {
-                return Step::made(text, source, rest);
+            if let Some((text, rest)) = modifier::run(source.text, path, scope, raw) {
+                return Progress::made(text, source, rest);
             }
         }
         [b'!', _, ..] => {
             if let Some((literal, rest)) = modifier::literal(path) {
-                return Step::made(Cow::Owned(literal.to_owned()), source, rest);
+                return Progress::made(Cow::Owned(literal.to_owned()), source, rest);
             }
         }
-        [b'[' | b'{', _, ..] => match multipath::run(source, path, scope) {
-            Ok((text, rest)) => return Step::made(Cow::Owned(text), source, rest),
+        [b'[' | b'{', _, ..] => match collect(source, path, scope) {
+            Ok((text, rest)) => return Progress::made(Cow::Owned(text), source, rest),
             // no multipath after all: what follows it counts
             Err(rest) => path = rest,
         },
@@ -102,11 +105,44 @@ fn first<'a, 'p>(source: Source<'a>, path: &'p str, scope: Scope<'_>) -> Step<'a
     Walk { source, bytes: source.text.as_bytes(), pipe: None, hit: None, kept: None }.run(path, scope)
 }
 
+/// The raw JSON at a path, if there is something.
+fn raw(json: &str, path: &str, scope: Scope<'_>) -> Option<String> {
+    let found = find(Source { text: json, at: None }, path, scope);
+    found.exists().then(|| found.into_raw().into_owned())
+}
+
+/// Evaluates the multipath at the start of `path`; returns the result with what follows. If it is not one after all,
+/// gives what to take as the path instead.
+fn collect<'p>(source: Source<'_>, path: &'p str, scope: Scope<'_>) -> Result<(String, &'p str), &'p str> {
+    let (selectors, rest) = multipath::parse(path).ok_or("")?;
+    if !rest.is_empty() && !rest.starts_with(['.', '|']) {
+        return Err(rest);
+    }
+    let named = path.starts_with('{');
+    let mut out = String::from(if named { '{' } else { '[' });
+    for selector in selectors {
+        let found = find(source, selector.path, scope);
+        if !found.exists() || !scope.work(found.raw().len()) {
+            continue;
+        }
+        if out.len() > 1 {
+            out.push(',');
+        }
+        if named {
+            out.push_str(&selector.key());
+            out.push(':');
+        }
+        out.push_str(found.raw());
+    }
+    out.push(if named { '}' } else { ']' });
+    Ok((out, rest))
+}
+
 /// A search from the outermost value inwards.
 struct Walk<'a, 'p> {
     source: Source<'a>,
     bytes: &'a [u8],
-    /// The path behind the pipe that was passed.
+    /// The path after the pipe that was passed.
     pipe: Option<&'p str>,
     /// What was found, which ends the search. It is here because the way up through all levels would copy it each time.
     hit: Option<Found<'a>>,
@@ -114,10 +150,10 @@ struct Walk<'a, 'p> {
     kept: Option<Found<'a>>,
 }
 
-/// Each part of the search returns the byte to go on at if there is no hit; one behind the end of the text if nothing
+/// Each part of the search returns the byte to continue at if there is no hit; one past the end of the text if nothing
 /// more can be found.
 impl<'a, 'p> Walk<'a, 'p> {
-    fn run(mut self, path: &'p str, scope: Scope<'_>) -> Step<'a, 'p> {
+    fn run(mut self, path: &'p str, scope: Scope<'_>) -> Progress<'a, 'p> {
         if let Some(lines) = path.strip_prefix("..") {
             self.array(0, lines, scope);
         } else if let Some(open) = self.bytes.iter().position(|byte| matches!(byte, b'{' | b'[')) {
@@ -126,10 +162,10 @@ impl<'a, 'p> Walk<'a, 'p> {
         let found = self.hit.or(self.kept).unwrap_or_else(Found::nothing);
         match self.pipe {
             Some(rest) => {
-                let at = found.place.start();
-                Step::Next(found.into_raw(), at, rest, Passed::Pipe)
+                let at = found.origin.start();
+                Progress::Next(found.into_raw(), at, rest, Passed::Pipe)
             }
-            None => Step::Done(found),
+            None => Progress::Done(found),
         }
     }
 
@@ -253,7 +289,7 @@ impl<'a, 'p> Walk<'a, 'p> {
         self.array_end(at)
     }
 
-    /// The first byte of the next element; none behind the last one.
+    /// The first byte of the next element; none after the last one.
     fn element_start(&self, from: usize) -> Option<usize> {
         let ends = |byte: &u8| *byte == b']' || scan::starts_value(*byte);
         let start = from + self.bytes[from..].iter().position(ends)?;
@@ -264,7 +300,7 @@ impl<'a, 'p> Walk<'a, 'p> {
         self.bytes[from..].iter().position(|byte| *byte == b']').map_or(self.bytes.len(), |at| from + at + 1)
     }
 
-    /// Visits the elements as long as the visitor wants more; returns the byte behind them.
+    /// Visits the elements as long as the visitor wants more; returns the byte after them.
     fn each(&mut self, from: usize, mut visit: impl FnMut(&mut Self, Token) -> bool) -> usize {
         let mut at = from;
         while let Some(start) = self.element_start(at) {
@@ -303,9 +339,9 @@ impl<'a, 'p> Walk<'a, 'p> {
             if query.all {
                 all.add(&result);
             } else {
-                // an element found by itself counts, however the path went on inside of it
-                let place = result.place.start().map_or(result.place.clone(), Place::At);
-                walk.hit = Some(Found { place, ..result });
+                // an element found by itself counts, however the path continued inside it
+                let origin = result.origin.start().map_or(result.origin.clone(), Origin::At);
+                walk.hit = Some(Found { origin, ..result });
             }
             walk.hit.is_none()
         });
@@ -320,12 +356,12 @@ impl<'a, 'p> Walk<'a, 'p> {
 struct Collected {
     /// Empty as long as nothing was added.
     raw: String,
-    place: Place,
+    origin: Origin,
 }
 
 impl Collected {
     fn new() -> Self {
-        Self { raw: String::new(), place: Place::Each(Vec::new()) }
+        Self { raw: String::new(), origin: Origin::Each(Vec::new()) }
     }
 
     fn add(&mut self, found: &Found<'_>) {
@@ -334,17 +370,17 @@ impl Collected {
         }
         self.raw.push(if self.raw.is_empty() { '[' } else { ',' });
         self.raw.push_str(found.raw());
-        match (&mut self.place, found.place.clone()) {
-            (Place::Each(places), Place::At(at) | Place::Piped(at)) => places.push(at..at + found.raw().len()),
-            (Place::Each(places), Place::Each(inner)) => places.extend(inner),
-            (place, _) => *place = Place::Nowhere,
+        match (&mut self.origin, found.origin.clone()) {
+            (Origin::Each(places), Origin::At(at) | Origin::Piped(at)) => places.push(at..at + found.raw().len()),
+            (Origin::Each(places), Origin::Each(inner)) => places.extend(inner),
+            (origin, _) => *origin = Origin::Nowhere,
         }
     }
 
     fn into_found<'a>(mut self) -> Found<'a> {
         self.raw.push_str(if self.raw.is_empty() { "[]" } else { "]" });
         let mut found = Found::computed(Kind::Json, self.raw);
-        found.place = self.place;
+        found.origin = self.origin;
         found
     }
 }

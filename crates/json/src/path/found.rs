@@ -1,72 +1,49 @@
 //! What a path led to.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
 use carrick_go::float::{self, FloatError};
 use serde_json::Value;
 
+use super::kind::Kind;
 use super::scan::{self, Members, Start, Token};
-use super::{component, text};
 
 /// The result of reading a path; gjson's `Result`.
+///
+/// ```
+/// use carrick_json::path::{Kind, text};
+///
+/// let found = text::get(r#"{"size": 1.50}"#, "size");
+/// assert_eq!((found.kind(), found.raw(), found.text().as_str(), found.int()), (Kind::Number, "1.50", "1.5", 1));
+/// assert!(!text::get("{}", "size").exists());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found<'a> {
     pub(super) kind: Kind,
     pub(super) raw: Cow<'a, str>,
-    pub(super) place: Place,
-}
-
-/// The kinds of results that gjson tells apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// `null`, or nothing there.
-    Null,
-    /// `false`.
-    False,
-    /// A number.
-    Number,
-    /// A string.
-    String,
-    /// `true`.
-    True,
-    /// An object or an array.
-    Json,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Null => "Null",
-            Kind::False => "False",
-            Kind::Number => "Number",
-            Kind::String => "String",
-            Kind::True => "True",
-            Kind::Json => "JSON",
-        })
-    }
+    pub(super) origin: Origin,
 }
 
 /// Where in the document a result is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Place {
+pub(super) enum Origin {
     /// Nowhere: it was computed.
     Nowhere,
     /// It starts at this byte.
     At(usize),
-    /// It starts at this byte, but a pipe led there. That is for reading only, unless it happened inside of an element.
+    /// It starts at this byte, but a pipe led there. That is for reading only, unless it happened inside an element.
     Piped(usize),
     /// It is an array of what is at these places.
     Each(Vec<Range<usize>>),
 }
 
-impl Place {
+impl Origin {
     /// The byte at which it starts, if it is at one place.
     pub fn start(&self) -> Option<usize> {
         match self {
-            Place::At(at) | Place::Piped(at) => Some(*at),
-            Place::Nowhere | Place::Each(_) => None,
+            Origin::At(at) | Origin::Piped(at) => Some(*at),
+            Origin::Nowhere | Origin::Each(_) => None,
         }
     }
 }
@@ -74,18 +51,18 @@ impl Place {
 impl<'a> Found<'a> {
     /// The result that does not exist.
     pub(super) fn nothing() -> Self {
-        Self { kind: Kind::Null, raw: Cow::Borrowed(""), place: Place::Nowhere }
+        Self { kind: Kind::Null, raw: Cow::Borrowed(""), origin: Origin::Nowhere }
     }
 
-    /// A value inside of a text; `at` is where the text is in the document.
+    /// A value inside a text; `at` is where the text is in the document.
     pub(super) fn token(text: &'a str, at: Option<usize>, token: Token) -> Self {
-        let place = at.map_or(Place::Nowhere, |at| Place::At(at + token.start));
-        Self { kind: token.kind, raw: Cow::Borrowed(&text[token.start..token.end]), place }
+        let origin = at.map_or(Origin::Nowhere, |at| Origin::At(at + token.start));
+        Self { kind: token.kind, raw: Cow::Borrowed(&text[token.start..token.end]), origin }
     }
 
     /// A value that was made on the way.
     pub(super) fn computed(kind: Kind, raw: String) -> Self {
-        Self { kind, raw: Cow::Owned(raw), place: Place::Nowhere }
+        Self { kind, raw: Cow::Owned(raw), origin: Origin::Nowhere }
     }
 
     /// The value that begins the text; objects and arrays take the whole rest of it.
@@ -106,9 +83,14 @@ impl<'a> Found<'a> {
         }
     }
 
+    /// The value that begins a text of its own.
+    pub(super) fn of(json: &'a str) -> Self {
+        Self::parse(json.into(), None)
+    }
+
     /// The same result independent of the text it was read from.
     pub fn into_owned(self) -> Found<'static> {
-        Found { kind: self.kind, raw: Cow::Owned(self.raw.into_owned()), place: self.place }
+        Found { kind: self.kind, raw: Cow::Owned(self.raw.into_owned()), origin: self.origin }
     }
 
     pub(super) fn into_raw(self) -> Cow<'a, str> {
@@ -142,14 +124,14 @@ impl<'a> Found<'a> {
 
     /// The byte of the document at which the raw JSON starts; 0 if it was computed.
     pub fn index(&self) -> usize {
-        if let Place::At(at) = self.place { at } else { 0 }
+        if let Origin::At(at) = self.origin { at } else { 0 }
     }
 
     /// Where the parts of an array are that `#` collected; none if they are computed or there was no `#`.
     pub fn indexes(&self) -> Option<Vec<usize>> {
-        match &self.place {
-            Place::Each(places) => Some(places.iter().map(|place| place.start).collect()),
-            Place::Nowhere | Place::At(_) | Place::Piped(_) => None,
+        match &self.origin {
+            Origin::Each(places) => Some(places.iter().map(|range| range.start).collect()),
+            Origin::Nowhere | Origin::At(_) | Origin::Piped(_) => None,
         }
     }
 
@@ -187,7 +169,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The value; none if there is none or if the text was no JSON.
+    /// The value; none if there is none, or if the text was not JSON.
     pub fn value(&self) -> Option<Value> {
         crate::from_str(&self.raw).ok()
     }
@@ -195,11 +177,6 @@ impl<'a> Found<'a> {
     /// The value itself, `null` if there is none.
     pub fn into_value(self) -> Value {
         self.value().unwrap_or_default()
-    }
-
-    /// What a path below this leads to.
-    pub fn get(&self, path: &str) -> Found<'_> {
-        text::get(&self.raw, path)
     }
 
     /// The elements of an array; a single value counts as an array of one, `null` and nothing as an empty one.
@@ -211,7 +188,7 @@ impl<'a> Found<'a> {
 
     /// The keys and values of an object, or the values of an array; nothing for others.
     pub(super) fn members(&self) -> impl Iterator<Item = (Option<Found<'_>>, Found<'_>)> {
-        let at = self.place.start();
+        let at = self.origin.start();
         let text = if self.kind == Kind::Json { self.raw.as_ref() } else { "" };
         let found = move |token| Found::token(text, at, token);
         Members::of(text).map(move |(key, value)| (key.map(found), found(value)))
@@ -307,7 +284,7 @@ fn from_surrogates(high: u32, low: u32) -> u32 {
     }
 }
 
-/// Go's `strconv.ParseFloat`, with 0 for what is no number.
+/// Go's `strconv.ParseFloat`, with 0 for what is not a number.
 pub(super) fn parse_float(text: &str) -> f64 {
     match float::parse(text) {
         Ok(number) | Err(FloatError::Range(number)) => number,
@@ -340,7 +317,7 @@ fn truncated(value: f64) -> i64 {
 /// Digits with a sign, nothing else; too large ones wrap around.
 fn parse_int(text: &str) -> Option<i64> {
     match text.strip_prefix('-') {
-        Some(digits) => component::digits(digits).map(|number| number.cast_signed().wrapping_neg()),
-        None => component::digits(text).map(u64::cast_signed),
+        Some(digits) => scan::digits(digits).map(|number| number.cast_signed().wrapping_neg()),
+        None => scan::digits(text).map(u64::cast_signed),
     }
 }

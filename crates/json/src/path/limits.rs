@@ -46,7 +46,7 @@ impl<'l> Scope<'l> {
         (self.depth < MAX_DEPTH).then_some(Self { depth: self.depth + 1, ..self })
     }
 
-    /// Counts work on so many bytes; false when there was too much already.
+    /// Counts work on this many bytes; false when there has been too much already.
     pub fn work(self, bytes: usize) -> bool {
         let left = self.limits.left.get().checked_sub(bytes + 1);
         self.limits.left.set(left.unwrap_or_default());

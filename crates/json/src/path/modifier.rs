@@ -3,31 +3,42 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::find::{Source, find};
 use super::found::Found;
+use super::kind::Kind;
 use super::limits::Scope;
 use super::pretty;
 use super::scan;
 use crate::go;
 
-/// A modifier at work: the JSON, its argument, the limits.
-type Modifier = for<'a> fn(&'a str, &str, Scope<'_>) -> Cow<'a, str>;
+/// A modifier at work on some JSON.
+type Modifier = for<'a> fn(&'a str, Call<'_>) -> Cow<'a, str>;
+
+/// Finds what is at a path, as raw JSON. Modifiers are given it, because the evaluator of paths uses modifiers itself.
+pub(super) type Find = fn(&str, &str, Scope<'_>) -> Option<String>;
+
+/// How a modifier is called.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c> {
+    argument: &'c str,
+    scope: Scope<'c>,
+    find: Find,
+}
 
 /// All modifiers.
 pub(super) const MODIFIERS: [(&str, Modifier); 13] = [
-    ("this", |json, _, _| json.into()),
-    ("valid", |json, _, _| if is_valid(json) { json } else { "" }.into()),
-    ("pretty", |json, argument, scope| pretty::pretty(json, argument, scope).into()),
-    ("ugly", |json, _, _| pretty::ugly(json).into()),
-    ("reverse", |json, _, _| reverse(json)),
-    ("flatten", |json, argument, scope| flatten(json, flag(argument, "deep"), scope)),
-    ("join", |json, argument, _| join(json, flag(argument, "preserve"))),
-    ("keys", |json, _, _| keys(json).into()),
-    ("values", |json, _, _| values(json)),
-    ("tostr", |json, _, _| quoted(json).into()),
-    ("fromstr", |json, _, _| from_string(json)),
-    ("group", |json, _, _| group(json).into()),
-    ("dig", |json, argument, scope| dig(json, argument, scope).into()),
+    ("this", |json, _| json.into()),
+    ("valid", |json, _| if is_valid(json) { json } else { "" }.into()),
+    ("pretty", |json, call| pretty::pretty(json, call.argument, call.scope).into()),
+    ("ugly", |json, _| pretty::ugly(json).into()),
+    ("reverse", |json, _| reverse(json)),
+    ("flatten", |json, call| flatten(json, flag(call.argument, "deep"), call.scope)),
+    ("join", |json, call| join(json, flag(call.argument, "preserve"))),
+    ("keys", |json, _| keys(json).into()),
+    ("values", |json, _| values(json)),
+    ("tostr", |json, _| quoted(json).into()),
+    ("fromstr", |json, _| from_string(json)),
+    ("group", |json, _| group(json).into()),
+    ("dig", |json, call| dig(json, call).into()),
 ];
 
 /// Whether there is a modifier of this name.
@@ -42,12 +53,17 @@ pub(super) fn name_of(path: &str) -> &str {
 }
 
 /// Runs the modifier at the start of `path`; returns its result with what follows. None when there is no such modifier.
-pub(super) fn run<'a, 'p>(json: &'a str, path: &'p str, scope: Scope<'_>) -> Option<(Cow<'a, str>, &'p str)> {
+pub(super) fn run<'a, 'p>(
+    json: &'a str,
+    path: &'p str,
+    scope: Scope<'_>,
+    find: Find,
+) -> Option<(Cow<'a, str>, &'p str)> {
     let name = name_of(path);
     let (_, modifier) = MODIFIERS.iter().find(|(known, _)| *known == name)?;
     let rest = &path[1 + name.len()..];
     let (argument, rest) = rest.strip_prefix(':').map_or(("", rest), split_argument);
-    let result = modifier(json, argument, scope);
+    let result = modifier(json, Call { argument, scope, find });
     Some((if scope.work(result.len()) { result } else { "".into() }, rest))
 }
 
@@ -93,7 +109,7 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// Whether the argument, an object, has this option switched on.
 fn flag(argument: &str, name: &str) -> bool {
-    let argument = parse(argument);
+    let argument = Found::of(argument);
     argument
         .members()
         .filter(|(key, _)| key.as_ref().is_some_and(|key| key.str() == name))
@@ -101,11 +117,7 @@ fn flag(argument: &str, name: &str) -> bool {
         .is_some_and(|(_, value)| value.bool())
 }
 
-pub(super) fn parse(json: &str) -> Found<'_> {
-    Found::parse(json.into(), None)
-}
-
-/// JSON texts with commas between them, inside of brackets.
+/// JSON texts with commas between them, inside brackets.
 fn enclosed<T: AsRef<str>>(open: char, parts: impl IntoIterator<Item = T>, close: char) -> String {
     let mut out = String::from(open);
     for part in parts {
@@ -124,7 +136,7 @@ fn member(key: Option<&Found<'_>>, value: &Found<'_>) -> String {
 }
 
 fn reverse(json: &str) -> Cow<'_, str> {
-    let found = parse(json);
+    let found = Found::of(json);
     let (open, close) = match (found.is_array(), found.is_object()) {
         (true, _) => ('[', ']'),
         (_, true) => ('{', '}'),
@@ -136,7 +148,7 @@ fn reverse(json: &str) -> Cow<'_, str> {
 }
 
 fn flatten<'a>(json: &'a str, deep: bool, scope: Scope<'_>) -> Cow<'a, str> {
-    let (found, Some(scope)) = (parse(json), scope.deeper()) else { return "".into() };
+    let (found, Some(scope)) = (Found::of(json), scope.deeper()) else { return "".into() };
     if !found.is_array() || !scope.work(json.len()) {
         return json.into();
     }
@@ -162,7 +174,7 @@ fn unwrapped(json: &str) -> &str {
 }
 
 fn join(json: &str, preserve: bool) -> Cow<'_, str> {
-    let found = parse(json);
+    let found = Found::of(json);
     if !found.is_array() {
         return json.into();
     }
@@ -188,11 +200,11 @@ fn join(json: &str, preserve: bool) -> Cow<'_, str> {
 
 /// The keys of an object; for each element of anything else a null.
 fn keys(json: &str) -> String {
-    let found = parse(json);
+    let found = Found::of(json);
     let null = || "null".to_owned();
     match (found.exists(), found.kind()) {
         (false, _) => enclosed('[', [""; 0], ']'),
-        (_, super::Kind::Json) => {
+        (_, Kind::Json) => {
             enclosed('[', found.members().map(|(key, _)| key.map_or_else(null, |key| key.raw().to_owned())), ']')
         }
         _ => enclosed('[', [null()], ']'),
@@ -200,7 +212,7 @@ fn keys(json: &str) -> String {
 }
 
 fn values(json: &str) -> Cow<'_, str> {
-    let found = parse(json);
+    let found = Found::of(json);
     if found.is_array() {
         json.into()
     } else if found.is_object() {
@@ -211,12 +223,12 @@ fn values(json: &str) -> Cow<'_, str> {
 }
 
 fn from_string(json: &str) -> Cow<'_, str> {
-    if is_valid(json) { parse(json).text().into() } else { "".into() }
+    if is_valid(json) { Found::of(json).text().into() } else { "".into() }
 }
 
 /// `{"a":[1,2],"b":[3]}` becomes `[{"a":1,"b":3},{"a":2}]`.
 fn group(json: &str) -> String {
-    let found = parse(json);
+    let found = Found::of(json);
     if !found.is_object() {
         return String::new();
     }
@@ -232,20 +244,17 @@ fn group(json: &str) -> String {
     enclosed('[', rows.into_iter().map(|row| enclosed('{', row, '}')), ']')
 }
 
-/// What is at `path` in this value and in everything below it.
-fn dig(json: &str, path: &str, scope: Scope<'_>) -> String {
+/// What is at the path in this value and in everything below it.
+fn dig(json: &str, call: Call<'_>) -> String {
     let mut all = Vec::new();
-    descend(&parse(json), path, scope, &mut all);
+    descend(&Found::of(json), call, &mut all);
     enclosed('[', all, ']')
 }
 
-fn descend(value: &Found<'_>, path: &str, scope: Scope<'_>, all: &mut Vec<String>) {
-    let Some(scope) = scope.deeper() else { return };
-    let found = find(Source { text: value.raw(), at: None }, path, scope);
-    if found.exists() {
-        all.push(found.raw().to_owned());
-    }
+fn descend(value: &Found<'_>, call: Call<'_>, all: &mut Vec<String>) {
+    let Some(scope) = call.scope.deeper() else { return };
+    all.extend((call.find)(value.raw(), call.argument, scope));
     for (_, inner) in value.members() {
-        descend(&inner, path, scope, all);
+        descend(&inner, Call { scope, ..call }, all);
     }
 }

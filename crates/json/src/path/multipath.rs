@@ -1,46 +1,17 @@
 //! Multipaths: `{name,"other":path}` builds an object, `[path,path]` an array.
 
-use super::find::{Source, find};
-use super::limits::Scope;
 use super::{modifier, scan};
-
-/// Evaluates the multipath at the start of `path`; returns the result with what follows. When it is none after all,
-/// gives what to take as path instead.
-pub(super) fn run<'p>(source: Source<'_>, path: &'p str, scope: Scope<'_>) -> Result<(String, &'p str), &'p str> {
-    let (selectors, rest) = parse(path).ok_or("")?;
-    if !rest.is_empty() && !rest.starts_with(['.', '|']) {
-        return Err(rest);
-    }
-    let named = path.starts_with('{');
-    let mut out = String::from(if named { '{' } else { '[' });
-    for selector in selectors {
-        let found = find(source, selector.path, scope);
-        if !found.exists() || !scope.work(found.raw().len()) {
-            continue;
-        }
-        if out.len() > 1 {
-            out.push(',');
-        }
-        if named {
-            out.push_str(&selector.key());
-            out.push(':');
-        }
-        out.push_str(found.raw());
-    }
-    out.push(if named { '}' } else { ']' });
-    Ok((out, rest))
-}
 
 /// One comma-separated part.
 #[derive(Debug, PartialEq)]
-struct Selector<'p> {
+pub(super) struct Selector<'p> {
     name: &'p str,
-    path: &'p str,
+    pub path: &'p str,
 }
 
 impl Selector<'_> {
     /// The key it gets in an object: the one given, else the last part of the path if that is simple, else `_`.
-    fn key(&self) -> String {
+    pub fn key(&self) -> String {
         if self.name.starts_with('"') && modifier::is_valid(self.name) {
             return self.name.to_owned();
         }
@@ -61,7 +32,7 @@ fn last_part(path: &str) -> &str {
 }
 
 /// Splits `{a,b}rest` into its selectors and the rest; none when the brackets do not close.
-fn parse(path: &str) -> Option<(Vec<Selector<'_>>, &str)> {
+pub(super) fn parse(path: &str) -> Option<(Vec<Selector<'_>>, &str)> {
     let bytes = path.as_bytes();
     let mut selectors = Vec::new();
     let (mut depth, mut start, mut colon, mut in_modifier) = (1usize, 1, None, false);

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::found::{Found, Kind};
+use super::found::Found;
+use super::kind::Kind;
 use super::limits::Scope;
-use super::modifier::parse;
 use super::scan::{self, Members, Token};
 
 /// Options of `@pretty`.
@@ -19,7 +19,7 @@ struct Options {
 impl Options {
     fn parse(argument: &str) -> Self {
         let mut options = Self { sort_keys: false, indent: "  ".into(), prefix: String::new(), width: 80 };
-        for (key, value) in parse(argument).members() {
+        for (key, value) in Found::of(argument).members() {
             match key.as_ref().map(Found::str).as_deref() {
                 Some("sortKeys") => options.sort_keys = value.bool(),
                 Some("indent") => options.indent = whitespace(&value.text()),
@@ -196,7 +196,7 @@ impl Writer<'_> {
 
 /// The order of two JSON values: by kind, then strings and numbers by their value and others by their text.
 fn order(a: &str, b: &str) -> Ordering {
-    let (a, b) = (parse(a), parse(b));
+    let (a, b) = (Found::of(a), Found::of(b));
     let rank = |found: &Found<'_>| found.kind() as u8;
     rank(&a).cmp(&rank(&b)).then_with(|| match a.kind() {
         Kind::String => a.str().cmp(&b.str()),

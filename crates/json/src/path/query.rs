@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::found::{self, Found, Kind};
+use super::found::{self, Found};
+use super::kind::Kind;
 use super::limits::Scope;
 use super::wildcard;
 
@@ -145,7 +146,7 @@ impl<'p> Query<'p> {
     }
 }
 
-/// Splits `>=5` into operator and value. A `!` before anything else is no operator.
+/// Splits `>=5` into operator and value. A `!` before anything else is not an operator.
 fn split_operator(text: &str) -> (Option<Op>, &str) {
     if text == "!" {
         return (Some(Op::Never), "");

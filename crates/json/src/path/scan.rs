@@ -1,7 +1,7 @@
 //! The words of JSON text. Lenient: commas and colons are skipped, brackets of any kind close each other, so that text
-//! which is no JSON leads to some answer, the one that gjson gives.
+//! which is not JSON leads to some answer, the one that gjson gives.
 
-use super::found::Kind;
+use super::kind::Kind;
 
 /// A value in a text: its kind and the bytes it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Start {
     Other,
 }
 
-/// Whether a value may start with a byte; infinities and what is no number count as numbers.
+/// Whether a value may start with a byte; infinities and NaN count as numbers.
 const STARTS: [bool; 256] = table(b"\"{[tfnNiI+-0123456789");
 
 /// The number 1 in each byte of a word.
@@ -42,7 +42,7 @@ pub(super) fn starts_value(byte: u8) -> bool {
     STARTS[usize::from(byte)]
 }
 
-/// The byte behind the string whose opening quote is at `open`; none when it is not closed.
+/// The byte after the string whose opening quote is at `open`; none when it is not closed.
 #[inline]
 pub(super) fn string_end(text: &[u8], open: usize) -> Option<usize> {
     string(text, open).map(|(end, _)| end)
@@ -85,7 +85,7 @@ fn marks(word: u64, byte: u8) -> u64 {
     zero_if_equal.wrapping_sub(ONES) & !zero_if_equal & (ONES << 7)
 }
 
-/// The byte behind the bracket that closes the one at `open`; the end of the text when there is none.
+/// The byte after the bracket that closes the one at `open`; the end of the text when there is none.
 pub(super) fn balanced_end(text: &[u8], open: usize) -> usize {
     let mut at = open + 1;
     let (words, rest) = text.get(at..).unwrap_or_default().as_chunks::<8>();
@@ -105,20 +105,20 @@ pub(super) fn balanced_end(text: &[u8], open: usize) -> usize {
 struct Nesting {
     /// The brackets that are open.
     depth: usize,
-    /// Whether it is inside of a string.
+    /// Whether it is inside a string.
     quoted: bool,
-    /// The byte behind the last backslash that escapes.
+    /// The byte after the last backslash that escapes.
     escaped: Option<usize>,
 }
 
 impl Nesting {
-    /// Passes the eight bytes at `at`; returns the byte behind the bracket that closes the value, if it is among them.
+    /// Passes the eight bytes at `at`; returns the byte after the bracket that closes the value, if it is among them.
     #[allow(clippy::trivially_copy_pass_by_ref)] // single bytes are read where they are, without a copy on the stack
     #[inline]
     fn pass(&mut self, bytes: &[u8; 8], at: usize) -> Option<usize> {
         let word = u64::from_le_bytes(*bytes);
         // `(` and `)` differ in one bit, `[`, `]`, `{`, `}` and the backslash in four; what else looks like them then
-        // is told apart below
+        // is distinguished below
         let mut marks = marks(word, b'"') | marks(word | ONES, b')') | marks(word | (ONES * 0x27), 0x7f);
         while marks != 0 {
             let index = marks.trailing_zeros() as usize / 8;
@@ -162,7 +162,7 @@ pub(super) fn start_at(text: &[u8], start: usize) -> Start {
         b't' => (Kind::True, literal_end(text, start)),
         b'f' => (Kind::False, literal_end(text, start)),
         b'n' if text.get(start + 1).is_none_or(|next| *next == b'u') => (Kind::Null, literal_end(text, start)),
-        // infinities and what is no number
+        // infinities and NaN
         b'+' | b'-' | b'0'..=b'9' | b'i' | b'I' | b'n' | b'N' => (Kind::Number, number_end(text, start)),
         _ => return Start::Other,
     };
@@ -178,7 +178,7 @@ fn literal_end(text: &[u8], start: usize) -> usize {
     text[start + 1..].iter().position(|byte| !byte.is_ascii_lowercase()).map_or(text.len(), |length| start + 1 + length)
 }
 
-/// The next value at or behind a byte, whatever stands before it.
+/// The next value at or after a byte, whatever comes before it.
 pub(super) fn next_value(text: &[u8], from: usize) -> Option<Token> {
     for at in from..text.len() {
         match start_at(text, at) {
@@ -228,4 +228,12 @@ impl Iterator for Members<'_> {
         self.at = value.end + 1;
         Some((key, value))
     }
+}
+
+/// The number that consists of these digits; too large ones wrap around.
+pub(super) fn digits(text: &str) -> Option<u64> {
+    let digit = |number: u64, byte: u8| {
+        byte.is_ascii_digit().then(|| number.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')))
+    };
+    if text.is_empty() { None } else { text.bytes().try_fold(0, digit) }
 }

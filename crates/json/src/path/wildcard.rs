@@ -23,7 +23,7 @@ fn fits_whole(pattern: &str, text: &str) -> bool {
     let tokens = tokens(pattern);
     let text: Vec<char> = text.chars().collect();
     let (mut p, mut t) = (0, 0);
-    // where to go on when the text behind the last star does not fit
+    // where to continue when the text after the last star does not match
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match tokens.get(p) {

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use super::encode::quoted;
 use super::error::{MAX_PADDING, PathError, Problem};
 use super::find::{Source, find};
-use super::found::{Found, Kind, Place};
+use super::found::{Found, Origin};
+use super::kind::Kind;
 use super::limits::{Limits, Scope};
-use super::text::quoted;
 
 /// Sets the value at `path`, see [`super::text::set`].
 pub(super) fn set(json: &str, path: &str, raw: &str) -> Result<String, PathError> {
@@ -52,19 +53,19 @@ fn spliced(json: &str, range: &Range<usize>, new: &str) -> String {
 
 /// Replaces what a complex path found. The document itself, and what was computed, cannot be replaced.
 fn replace(json: &str, found: &Found<'_>, raw: &str) -> String {
-    let mut places = match &found.place {
-        Place::At(0) | Place::Piped(_) | Place::Nowhere => return json.to_owned(),
-        Place::At(at) => return spliced(json, &(*at..at + found.raw().len()), raw),
-        Place::Each(places) => places.clone(),
+    let mut places = match &found.origin {
+        Origin::At(0) | Origin::Piped(_) | Origin::Nowhere => return json.to_owned(),
+        Origin::At(at) => return spliced(json, &(*at..at + found.raw().len()), raw),
+        Origin::Each(places) => places.clone(),
     };
-    places.sort_by_key(|place| place.start);
+    places.sort_by_key(|range| range.start);
     let mut out = String::with_capacity(json.len());
     let mut copied = 0;
-    for place in places {
-        if place.start >= copied {
-            out.push_str(&json[copied..place.start]);
+    for range in places {
+        if range.start >= copied {
+            out.push_str(&json[copied..range.start]);
             out.push_str(raw);
-            copied = place.end;
+            copied = range.end;
         }
     }
     out.push_str(&json[copied..]);
@@ -102,13 +103,13 @@ impl Part<'_> {
     fn find(&self, json: &str, limits: &Limits) -> Option<Range<usize>> {
         json.trim_start_matches(|c: char| c <= ' ').starts_with(['{', '['].as_slice()).then_some(())?;
         let found = find(Source { text: json, at: Some(0) }, self.written, Scope::new(limits));
-        match found.place {
-            Place::At(at) if at > 0 && found.exists() => Some(at..at + found.raw().len()),
+        match found.origin {
+            Origin::At(at) if at > 0 && found.exists() => Some(at..at + found.raw().len()),
             _ => None,
         }
     }
 
-    /// The brackets around what it stands in when that has to be made, with nulls before it.
+    /// The brackets of its container, for when that has to be made, with nulls before it.
     fn container(&self) -> Result<(String, char), PathError> {
         match self.index() {
             Some(index) => Ok((format!("[{}", self.padding(index, "null,")?), ']')),
@@ -149,14 +150,14 @@ fn parse(path: &str) -> Result<Vec<Part<'_>>, usize> {
 }
 
 fn last_element(json: &str) -> Option<Range<usize>> {
-    super::modifier::parse(json).is_array().then_some(())?;
+    Found::of(json).is_array().then_some(())?;
     super::scan::Members::of(json).last().map(|(_, token)| token.start..token.end)
 }
 
-/// The object or array in `json` with the value at parts that it does not have. Scalars give way to one.
+/// The object or array in `json` with the value at parts that it does not have. A scalar is replaced by one.
 fn extended(json: &str, parts: &[Part<'_>], raw: &str) -> Result<String, PathError> {
     let part = &parts[0];
-    let found = Found::parse(json.into(), None);
+    let found = Found::of(json);
     let container = match (found.kind(), part.index()) {
         (Kind::Json, _) => found.raw(),
         (_, Some(_)) => "[]",
@@ -209,7 +210,7 @@ fn built(parts: &[Part<'_>], in_array: bool, raw: &str) -> Result<String, PathEr
     Ok(out)
 }
 
-/// What to cut out to delete a value: its key, and the comma before it, or the one behind it if it is the first.
+/// What to cut out to delete a value: its key, and the comma before it, or the one after it if it is the first.
 fn with_key_and_comma(json: &[u8], value: &Range<usize>) -> Range<usize> {
     let before = |at: usize| json[..at].iter().rposition(|byte| *byte > b' ');
     let mut start = value.start;
@@ -222,7 +223,7 @@ fn with_key_and_comma(json: &[u8], value: &Range<usize>) -> Range<usize> {
         open => {
             let behind = json[value.end..].iter().position(|byte| *byte > b' ').map(|skipped| value.end + skipped);
             let end = behind.filter(|at| json[*at] == b',').map_or(value.end, |comma| comma + 1);
-            // whitespace behind the opening bracket of an array stays
+            // whitespace after the opening bracket of an array stays
             open.filter(|_| in_object).map_or(start, |open| open + 1)..end
         }
     }

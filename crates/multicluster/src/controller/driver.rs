@@ -61,7 +61,7 @@ pub(crate) struct Parts<K: Lookup, E> {
     pub(crate) force: BoxFuture<'static, ()>,
     pub(crate) stats: Arc<ControllerStats>,
     pub(crate) work: Work<K, E>,
-    /// Told when a cluster is closed.
+    /// Called when a cluster is closed.
     pub(crate) closed: Box<dyn Fn(&ClusterName) + Send + Sync>,
 }
 
@@ -216,7 +216,7 @@ where
                 Vec::new()
             }
             ControllerEvent::Ownership(ownership) => self.gate.own(ownership),
-            // An endpoint may have left, and even come back, since this was said.
+            // An endpoint may have left, and even come back, since this was sent.
             ControllerEvent::Listed { source, endpoint } if !self.parts.sources[source].is_listed(&endpoint) => {
                 Vec::new()
             }
@@ -274,7 +274,7 @@ where
     }
 
     fn close(&mut self, name: &ClusterName) {
-        tracing::debug!(cluster = %name, "leaving a cluster alone");
+        tracing::debug!(cluster = %name, "no longer working on a cluster");
         if self.gate.takes_part(name) {
             self.parts.intake.close(name, |key| self.parts.store.lookup(key).is_some());
         } else {
@@ -293,7 +293,7 @@ where
         let key = lease.key().clone();
         let Some(opening) = self.open.get(&key.cluster) else { return };
         if !self.gate.may_begin(&opening.cluster) {
-            // ControllerEvent will come: it drops this, or the cluster goes on.
+            // An event will follow: it drops this request, or the cluster goes on.
             lease.again_after(self.parts.config.later);
             return;
         }
@@ -322,7 +322,7 @@ where
         let Some(Running { key, opening, .. }) = self.running.remove(&id) else { return };
         match joined {
             Ok((_, done)) => self.finish(done),
-            // Of clusters that have left nobody wants to know; otherwise the controller had to stop.
+            // Not worth reporting if the cluster has left; otherwise the controller had to stop.
             Err(_) if self.open.get(&key.cluster).is_some_and(|open| open.number == opening) => {
                 self.reports.push_back(Err(Error::Aborted { request: self.request(&key) }));
             }
@@ -338,7 +338,7 @@ where
         let Done { lease, outcome, epoch, opening, took } = done;
         let key = lease.key().clone();
         let Some(current) = self.open.get(&key.cluster).filter(|current| current.number == opening) else {
-            // Its cluster has left meanwhile: whatever came of it, nobody wants to know.
+            // Its cluster has left meanwhile, so the result does not matter.
             self.parts.stats.count(Ended::Gone);
             return;
         };
@@ -427,7 +427,7 @@ where
                 running.abort.abort();
             }
             if stopping {
-                // Whatever it was doing may take effect yet.
+                // Its last write may still take effect.
                 self.parts.registration.cut_off();
             }
         }

@@ -1,7 +1,7 @@
 //! Where requests come from.
 //!
 //! ```text
-//!   update of an object ──▶ source: whom does it concern? ──▶ intake ──▶ queue
+//!   update of an object ──▶ source: what does it concern? ──▶ intake ──▶ queue
 //!   cluster opens       ──▶ source: everything it has for that cluster ──▶ intake
 //! ```
 
@@ -43,7 +43,7 @@ pub(crate) trait Source: Send + Sync {
         None
     }
 
-    /// Tells the controller of the troubles of another fleet, if the source watches one.
+    /// Reports failures of another fleet to the controller, if the source watches one.
     fn troubles(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
@@ -72,7 +72,7 @@ impl<K: Send + Sync + 'static> Primary<K> {
         source
     }
 
-    /// Whether a change counts: for every property there is, one that has none or a new value, or cannot be had.
+    /// Whether a change counts: every property is missing, has a new value, or panics.
     fn counts(&self, key: &Key, old: &K, new: &K) -> bool {
         self.properties.iter().all(|property| {
             let counts = caught(|| {

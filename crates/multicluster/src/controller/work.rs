@@ -51,9 +51,9 @@ impl<K> Task<K> {
 
 /// How a reconcile ended.
 pub(crate) enum Outcome<E> {
-    /// There is no object, and the reconciler does not care.
+    /// There is no object, and the reconciler does not handle deletions.
     Skipped,
-    /// The reconciler is content.
+    /// The reconciler succeeded.
     Done(Action),
     /// The reconciler failed.
     Failed {

@@ -1,4 +1,4 @@
-//! Election over one Lease, compatible with client-go and all that do as it does.
+//! Leader election with one Lease, compatible with client-go.
 //!
 //! Whoever's name is in the Lease leads, and renews it every two seconds. Others take over when they have seen no change for the
 //! Lease's duration by their own clock; the time stamps in the object are for people. A leader that could not renew for ten seconds
@@ -49,11 +49,11 @@ pub struct Election {
     identity: String,
     duration: Duration,
     seen: Option<Seen>,
-    /// When the write that was good last was begun.
+    /// When the last successful write was begun.
     renewed: Instant,
 }
 
-/// How an election goes: good, or what is wrong.
+/// Reports how the election is going: well, or what is wrong.
 pub type Report<'a> = &'a (dyn Fn(Result<(), &str>) + Send + Sync);
 
 /// The Lease as last read, and when it was first seen like that.
@@ -104,7 +104,7 @@ impl Election {
         self
     }
 
-    /// Waits until this candidate leads, and says until when it may do so without a renewal.
+    /// Waits until this candidate leads, and returns until when it may do so without a renewal.
     pub async fn acquire(&mut self, report: Report<'_>) -> Leadership {
         let mut told = None;
         loop {
@@ -138,7 +138,7 @@ impl Election {
         }
     }
 
-    /// Keeps the Lease while something is done, and returns what came of that. When the Lease is lost, the work is dropped where it stands.
+    /// Keeps the Lease while a future runs, and returns its result. When the Lease is lost, the future is dropped.
     pub async fn hold_while<T>(
         &mut self,
         leadership: &Leadership,
@@ -158,7 +158,7 @@ impl Election {
                 let mut attempt = pin!(tokio::time::timeout_at(deadline, self.attempt()));
                 tokio::select! {
                     attempt = &mut attempt => (attempt, None),
-                    // A renewal that is under way is not cut off: it would be in the way of giving the Lease up.
+                    // A renewal that is under way is not aborted: it would conflict with the release of the Lease.
                     done = &mut work => (attempt.await, Some(done)),
                 }
             };
@@ -184,7 +184,7 @@ impl Election {
         }
     }
 
-    /// Gives the Lease up, so that a successor need not wait for it to expire. A failure only costs that wait.
+    /// Releases the Lease, so that a successor need not wait for it to expire. A failure only costs that wait.
     pub async fn release(&mut self) {
         let Some(seen) = self.seen.take() else { return };
         if holder(&seen.lease) != self.identity {

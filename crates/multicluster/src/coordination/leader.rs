@@ -39,7 +39,7 @@ impl Leader {
         Self::elect(Election::new(client, lease))
     }
 
-    /// The same with all the choices an election leaves.
+    /// The same for an election with other settings.
     pub fn elect(election: Election) -> Self {
         Self {
             election: Arc::new(Mutex::new(election)),
@@ -73,7 +73,7 @@ impl Leader {
             self.publish(|version| Ownership::new(version, move |_| lasting.lasts()));
             let lost = election.hold(&leadership, &report).await;
             let version = self.publish(Ownership::none);
-            tracing::warn!(reason = %lost, "Not leading any more.");
+            tracing::warn!(reason = %lost, "No longer the leader.");
             // What runs must have ended before this process may lead again.
             if self.drained.subscribe().wait_for(|drained| *drained >= version).await.is_err() {
                 return;
@@ -106,7 +106,7 @@ impl Coordinator for Leader {
         self.publish(Ownership::none);
         let election = self.election.clone();
         async move {
-            // Waits for `run` to let go. Whatever hangs, shutting down must not.
+            // Waits for `run` to end, but not for ever: a shutdown must not hang.
             if let Ok(mut election) = tokio::time::timeout(Duration::from_secs(5), election.lock()).await {
                 election.release().await;
             }

@@ -91,8 +91,8 @@ pub(super) fn host() -> String {
     }
 }
 
-/// A moment after which nothing may be begun any more. It can be put off; everybody who looks sees that at once, so a process that
-/// stood still for a while cannot go on with what others have taken over meanwhile.
+/// A deadline after which nothing may be begun. It can be extended. Everybody checks it before they begin, so a process that was suspended for a
+/// while cannot go on with what others have taken over meanwhile.
 #[derive(Debug)]
 pub(super) struct Deadline {
     start: Instant,

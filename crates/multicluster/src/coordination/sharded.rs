@@ -10,7 +10,7 @@
 //!   take-over:  no change of the process's Lease for its duration ─▶ read it again ─▶ write oneself into its slots
 //! ```
 //!
-//! A thousand clusters cost what one costs: writes follow the number of processes, and that of slots that change hands.
+//! A thousand clusters cost as much as one: the number of writes depends on the number of processes, and on slots that change hands.
 
 mod member;
 mod slots;
@@ -43,10 +43,10 @@ use view::{LeaseStep, View};
 /// The clusters are divided into slots, and the slots among all processes of a group.
 ///
 /// Where every cluster has an endpoint of its own, a process has watches and memory for its share only, and reads a cluster when it gets it.
-/// What was deleted there before that, and not reconciled by the process before, is seen by nobody: use finalizers, or
+/// Nobody sees what was deleted there earlier and not reconciled by the previous process: use finalizers, or
 /// [`Sharded::watch_everything`]. Endpoints that serve many clusters, such as kcp's, are watched by all processes, and no deletion is lost.
 ///
-/// All processes of a group must use the same number of slots; one that does not waits until the others are gone. Rights needed:
+/// All processes of a group must use the same number of slots; one that does not waits until the others are gone. Permissions needed:
 /// `get`, `list`, `watch`, `create`, `patch` and `delete` on Leases of the namespace.
 ///
 /// A process that cannot renew its Lease begins nothing new after two thirds of the Lease's duration; what still runs must end within
@@ -125,7 +125,7 @@ impl Sharded {
         self
     }
 
-    /// Watches all clusters, those of other processes too: it takes over at once, and knows what was deleted there.
+    /// Watches all clusters, also those of other processes, so that it can take over at once and knows what was deleted there.
     #[must_use]
     pub fn watch_everything(mut self) -> Self {
         self.watch_everything = true;
@@ -303,7 +303,7 @@ impl List {
     }
 }
 
-/// Tells once what is wrong, and once that it is good again.
+/// Logs once what is wrong, and once that it works again.
 #[derive(Default)]
 struct Outage {
     failing: bool,

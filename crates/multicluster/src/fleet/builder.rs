@@ -24,7 +24,7 @@ const MOVE_GRACE: Duration = Duration::from_secs(5);
 /// How long a cluster keeps a client that nobody asks for.
 const IDLE: Duration = Duration::from_mins(5);
 
-/// Pauses before a coordinator that panicked is tried again: the first one, doubled from try to try up to the longest.
+/// Pauses before a coordinator that panicked is tried again: the first one, doubled each time up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
@@ -104,7 +104,7 @@ async fn follow_provider(inner: Arc<Inner>, provider: Arc<dyn Provider>) {
     }
 }
 
-/// Runs the coordinator; again if it panics. What it owns lapses meanwhile, as if the process were cut off.
+/// Runs the coordinator; again if it panics. What it owns lapses meanwhile, as if the process had lost its connection.
 async fn coordinate(inner: Arc<Inner>, coordinator: Arc<dyn Coordinator>) {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -155,13 +155,13 @@ pub(super) fn log(event: &FleetEvent, quiet: bool) {
         }
         FleetEvent::Disengage { name, why, .. } => tracing::debug!(cluster = %name, %why, "cluster disengaged"),
         FleetEvent::Failing { source, error } if quiet => {
-            tracing::debug!(source = &**source, %error, "cannot follow the fleet");
+            tracing::debug!(source = &**source, %error, "cannot see changes of the fleet");
         }
         FleetEvent::Failing { source, error } => {
-            tracing::warn!(source = &**source, %error, "The fleet cannot be followed; trying on.");
+            tracing::warn!(source = &**source, %error, "Cannot see changes of the fleet; retrying.");
         }
         FleetEvent::Recovered { source } if quiet => tracing::debug!(source = &**source, "following the fleet again"),
-        FleetEvent::Recovered { source } => tracing::info!(source = &**source, "The fleet can be followed again."),
+        FleetEvent::Recovered { source } => tracing::info!(source = &**source, "Changes of the fleet are seen again."),
         FleetEvent::Path { .. } | FleetEvent::ApisChanged { .. } | FleetEvent::Synced => {}
     }
 }

@@ -31,7 +31,7 @@ pub struct EndpointHealth {
 }
 
 impl EndpointHealth {
-    /// The state of the watch that is worst off; none if nothing is watched.
+    /// The worst state of its watches; none if nothing is watched.
     pub fn state(&self) -> Option<&WatchState> {
         let badness = |state: &WatchState| match state {
             WatchState::Live => 0,

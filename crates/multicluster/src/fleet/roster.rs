@@ -1,4 +1,4 @@
-//! Who belongs to the fleet: decided from events alone.
+//! Which clusters belong to the fleet: decided from events alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// Takes in an event and returns what it means: nothing if it is out of date, more if others follow from it.
+    /// Applies an event and returns the events that follow: none if it is outdated, several if it has consequences.
     pub(super) fn apply(&mut self, event: FleetEvent) -> Vec<FleetEvent> {
         match event {
             FleetEvent::EndpointUp(endpoint) => {
@@ -98,7 +98,7 @@ impl Roster {
         }
     }
 
-    /// The fleet as events, for whoever joins late.
+    /// The fleet as events, for new subscribers.
     pub(super) fn replay(&self) -> Vec<FleetEvent> {
         let mut events: Vec<FleetEvent> = self.endpoints.values().cloned().map(FleetEvent::EndpointUp).collect();
         events.extend(self.clusters.values().cloned().map(FleetEvent::Engage));

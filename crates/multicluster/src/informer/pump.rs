@@ -23,7 +23,7 @@ pub(super) struct Pump {
     task: AbortHandle,
 }
 
-/// The wish for a new list.
+/// A request for a new list.
 #[derive(Default)]
 struct Wish {
     orders: Mutex<Orders>,
@@ -67,7 +67,7 @@ impl Pump {
         self.order(|orders| orders.if_failing = Some(Instant::now()));
     }
 
-    /// Opens a new watch, which lists everything, after a while. Wishes that come meanwhile are served along.
+    /// Opens a new watch, which lists everything, after a while. Requests that come meanwhile are served by the same list.
     pub(super) fn relist_in(&self, delay: Duration) {
         self.order(|orders| {
             orders.always.get_or_insert_with(|| after(Instant::now(), delay));
@@ -87,7 +87,7 @@ impl Pump {
 
 impl Drop for Pump {
     fn drop(&mut self) {
-        // The task ends at its next pause only; whatever it does until then must not count.
+        // The task ends at its next await only; what it does until then must not count.
         self.progress.lock().ended = true;
         self.task.abort();
     }
@@ -120,7 +120,7 @@ async fn run<K: Send + Sync + 'static>(
     }
 }
 
-/// Takes the orders that are due and says whether they want a new watch.
+/// Removes the requests that are due, and returns whether they want a new watch.
 fn is_wanted<K: Send + Sync>(shared: &Shared<K>, endpoint: &Endpoint, progress: &Mutex<Progress>, wish: &Wish) -> bool {
     let now = Instant::now();
     let mut orders = wish.orders.lock();

@@ -47,7 +47,7 @@ pub(super) struct Progress {
     pub(super) state: WatchState,
     /// Lists that were begun.
     pub(super) lists: u64,
-    /// Whether the watch is over: nothing it still says counts.
+    /// Whether the watch is over: its last events do not count.
     pub(super) ended: bool,
     /// Whether the watch has reported an outage, whose end it will report too.
     outage: bool,
@@ -60,7 +60,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Takes in an event; true if the state changed.
+    /// Applies an event; true if the state changed.
     pub(super) fn take(&mut self, event: &Event, now: Instant) -> bool {
         let failing = self.is_failing();
         self.state = match event {

@@ -67,7 +67,7 @@ impl Multi {
         inner.announce(&Change::Added(name, id, provider));
     }
 
-    /// Removes a provider, and all its clusters with it. Says whether there was one.
+    /// Removes a provider, and all its clusters with it. Returns whether there was one.
     pub fn remove(&self, name: &str) -> bool {
         self.inner.lock().remove(name)
     }
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(all(Multi::new()).await, ["synced"]);
     }
 
-    /// A provider that panics at the first question.
+    /// A provider that panics at the first call.
     struct Shaky(std::sync::atomic::AtomicBool);
 
     impl Provider for Shaky {

@@ -1,4 +1,4 @@
-//! The queue without waiting: who is next, given the time.
+//! The queue without locks and clock: which key is next at a given time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
@@ -20,13 +20,13 @@ type Timer = (Instant, u64);
 const SHARES: [u32; 3] = [8, 2, 1];
 /// How often a key is tried on its own before it waits together with others.
 const TRIES: u32 = 4;
-/// Pauses between two keys of a group that are tried: the first one, doubled from try to try up to the longest.
+/// Pauses between two keys of a group that are tried: the first one, doubled each time up to the longest.
 const FIRST_TRY: Duration = Duration::from_millis(100);
 const LONGEST_TRY: Duration = Duration::from_secs(2);
 /// In a large group every key is tried once in this time, unless that means pauses shorter than the shortest.
 const ROUND: Duration = Duration::from_mins(1);
 const SHORTEST_TRY: Duration = Duration::from_millis(200);
-/// How many keys of a group follow each one that does not wait any more.
+/// How many keys of a group follow each key that no longer fails.
 const FOLLOWERS: usize = 4;
 /// How many clusters that were idle go first before a busy one has its turn again.
 const FRESH_IN_A_ROW: u32 = 8;
@@ -48,8 +48,7 @@ pub(super) struct QueueState<K> {
     closed: bool,
 }
 
-/// The order of lanes of one priority. A lane that had nothing to do until now does not wait for all that are busy, however
-/// many there are.
+/// The order of lanes of one priority. A lane that was idle does not have to wait for all busy ones, however many there are.
 #[derive(Default)]
 struct Turns {
     fresh: VecDeque<(ClusterName, u64)>,
@@ -76,7 +75,7 @@ impl Turns {
 
 /// The keys of one cluster.
 struct Lane<K> {
-    /// Tells this lane from an earlier one of the same cluster.
+    /// Distinguishes this lane from an earlier one of the same cluster.
     id: u64,
     /// Places in line for each priority. Keys that became more urgent leave a stale place behind.
     waiting: [VecDeque<(u64, K)>; 3],
@@ -95,8 +94,8 @@ enum Due<K> {
     Group(Arc<str>),
 }
 
-/// Keys that failed for the same cause, none of which can succeed before it has gone. One at a time is tried; the first that does not fail for
-/// that cause again has others follow.
+/// Keys that failed for the same cause, none of which can succeed before it is gone. One at a time is tried; when one no longer fails for that
+/// cause, others follow.
 struct Group<K> {
     /// In the order of their turns.
     waiting: BTreeMap<u64, K>,
@@ -218,7 +217,7 @@ impl<K: HasCluster + Eq + Hash + Clone> QueueState<K> {
         self.timers.insert(timer, Due::Key(key, reason));
     }
 
-    /// Has a key that failed come again at that time, and not besides when an earlier failure wanted it to.
+    /// Requeues a key that failed at that time, instead of when an earlier failure wanted it to.
     pub(super) fn retry_at(&mut self, key: K, at: Instant) {
         let pending = std::mem::take(&mut self.entry(&key).timers);
         let is_retry = |timer: &Timer| matches!(self.timers.get(timer), Some(Due::Key(_, Reason::Retried)));
@@ -230,7 +229,7 @@ impl<K: HasCluster + Eq + Hash + Clone> QueueState<K> {
         self.add_at(key, at, Reason::Retried);
     }
 
-    /// Has a key that failed wait together with all that failed for the same cause. The first failures are retried alone: most are over soon.
+    /// Lets a key that failed wait together with all that failed for the same cause. The first failures are retried alone: most are over soon.
     pub(super) fn wait_for(&mut self, key: &K, cause: &str, now: Instant) {
         if self.entry(key).failures < TRIES {
             let pause = self.count_failure(key);
@@ -376,7 +375,7 @@ impl<K: HasCluster + Eq + Hash + Clone> QueueState<K> {
         self.added
     }
 
-    /// Since when the key waits that waits longest.
+    /// Since when the oldest waiting key has waited.
     pub(super) fn oldest(&self) -> Option<Instant> {
         let waiting = |entry: &KeyState| match entry.phase {
             Phase::Queued { trigger, .. } => Some(trigger.since),
@@ -462,7 +461,7 @@ impl<K: HasCluster + Eq + Hash + Clone> QueueState<K> {
         }
     }
 
-    /// Has the next key of a group tried after a pause, unless that is under way.
+    /// Sets the timer that tries the next key of a group, unless it is set.
     fn set_group_timer(&mut self, cause: &Arc<str>, now: Instant) {
         let number = self.next_number();
         let Some(group) = self.groups.get_mut(cause) else { return };
@@ -473,7 +472,7 @@ impl<K: HasCluster + Eq + Hash + Clone> QueueState<K> {
         }
     }
 
-    /// After a run: a key that does not wait any more is a sign for others of its group.
+    /// After a run: if the key no longer fails, others of its group are tried.
     fn settle_group(&mut self, run: &Run<K>, now: Instant) {
         let entry = self.lanes.get(run.key.cluster()).and_then(|lane| lane.entries.get(&run.key));
         let Some(wait) = entry.and_then(|entry| entry.wait.as_ref()) else { return };

@@ -15,8 +15,8 @@ pub(super) type IndexEntry = (u64, [Arc<str>; 3]);
 /// Objects by value and cluster.
 pub(super) struct Index<K> {
     values: Box<Values<K>>,
-    // One set in order: maps of maps of sets take several times the room, as most values have one object. Values can be had from the
-    // objects, so their hashes do.
+    // One ordered set: nested maps would take several times the memory, because most values have one object. The values themselves are in the
+    // objects, so hashes suffice.
     entries: BTreeSet<IndexEntry>,
 }
 
@@ -25,7 +25,7 @@ impl<K> Index<K> {
         Self { values, entries: BTreeSet::new() }
     }
 
-    /// Adds an object; an error says what the function panicked with.
+    /// Adds an object; the error is the message of the panic.
     pub(super) fn add(&mut self, key: &Key, item: &K) -> Result<(), String> {
         let values = caught(|| (self.values)(item))?;
         self.entries.extend(values.iter().map(|value| entry(value, key)));

@@ -23,18 +23,18 @@ pub(super) struct StoreState<K> {
     homes: HashMap<ClusterName, Home>,
     endpoints: HashMap<EndpointId, Endpoint>,
     slots: Slot,
-    /// What each endpoint has to do with: nobody looks through all clusters because of one endpoint.
+    /// The clusters of each endpoint, so that nothing has to search all clusters because of one endpoint.
     concerns: HashMap<Slot, Concerns>,
     indexes: HashMap<String, Index<K>>,
     len: usize,
-    /// What functions of indexes panicked with, until somebody asks.
+    /// Panics of index functions that have not been reported yet.
     panics: Vec<Panicked>,
     /// Objects looked at to find those that are gone.
     #[cfg(test)]
     pub(super) visited: std::sync::atomic::AtomicUsize,
 }
 
-/// The clusters that an endpoint has to do with.
+/// The clusters of an endpoint.
 #[derive(Default)]
 struct Concerns {
     /// Those that have settled there.
@@ -46,8 +46,8 @@ struct Concerns {
 /// The endpoint that serves a cluster.
 struct Home {
     slot: Slot,
-    /// Endpoints it has moved away from: they have nothing to say any more. An endpoint that it will move to may well
-    /// speak before anybody knows of the move.
+    /// Endpoints it has moved away from, whose events are ignored. Those of an endpoint that it will move to count: they may arrive before
+    /// anybody knows of the move.
     left: Vec<Slot>,
     /// The first of its lists that must hold everything the endpoint before had; none before it is asked for.
     complete_from: Option<u64>,
@@ -61,7 +61,7 @@ struct Stored<K> {
     endpoint: Slot,
     /// The list of the endpoint that last held the object.
     list: u64,
-    /// Tells versions apart. The resource version alone does not: after a change of the schema the same version may come
+    /// A hash of the version. The resource version alone is not enough: after a change of the schema the same version may come
     /// with more or fewer fields.
     digest: u64,
     generation: i64,
@@ -322,13 +322,13 @@ impl<K> StoreState<K> {
         })
     }
 
-    /// The number and list of an endpoint, if it may speak for a cluster.
+    /// The number and list of an endpoint, if its events count for a cluster.
     fn speaker(&mut self, endpoint: &EndpointId, cluster: &ClusterName) -> Option<(Slot, u64)> {
         let &mut Endpoint { slot, list, .. } = self.endpoint(endpoint);
         self.homes.get(cluster).is_none_or(|home| !home.left.contains(&slot)).then_some((slot, list))
     }
 
-    /// What functions of indexes have panicked with since the last time.
+    /// Panics of index functions since the last call.
     pub(super) fn take_panics(&mut self) -> Vec<Panicked> {
         std::mem::take(&mut self.panics)
     }
@@ -377,7 +377,7 @@ impl<K> StoreState<K> {
         }
     }
 
-    /// Keys of all objects that match, of the clusters that an endpoint has to do with; the function gets the home of their cluster too.
+    /// Keys of all objects that match, of the clusters of an endpoint; the function gets the home of their cluster too.
     fn find(&self, slot: Slot, wanted: impl Fn(Option<&Home>, &Stored<K>) -> bool) -> Vec<Key> {
         let mut keys = Vec::new();
         let Some(Concerns { settled, delivered }) = self.concerns.get(&slot) else { return keys };

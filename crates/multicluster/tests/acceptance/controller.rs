@@ -373,8 +373,11 @@ async fn failures_of_providers_reach_the_stream_once_per_outage() {
     other.send(FleetEvent::Failing { source: "other hub".into(), error: error("no way there") });
     errors.hear_many(2).await;
     let errors = errors.sorted();
-    assert!(errors[0].starts_with("cannot follow hub: ") && errors[0].contains("no way"), "{errors:?}");
-    assert!(errors[1].starts_with("cannot follow other hub: ") && errors[1].contains("no way there"), "{errors:?}");
+    assert!(errors[0].starts_with("cannot see changes of hub: ") && errors[0].contains("no way"), "{errors:?}");
+    assert!(
+        errors[1].starts_with("cannot see changes of other hub: ") && errors[1].contains("no way there"),
+        "{errors:?}"
+    );
 }
 
 #[tokio::test]

@@ -325,7 +325,7 @@ async fn a_provider_that_panics_is_told_and_asked_anew() {
     eventually(|| fleet.cluster("b").is_err(), || "the end of a cluster that is not told any more".to_owned()).await;
     eventually(|| fleet.health().is_live(), || fleet.health().to_string()).await;
     assert_eq!(fleet.health().endpoints.len(), 1);
-    assert!(errors.all()[0].starts_with("cannot follow the provider: "), "{:?}", errors.all());
+    assert!(errors.all()[0].starts_with("cannot see changes of the provider: "), "{:?}", errors.all());
     assert!(errors.all()[0].contains("out of clusters"), "{:?}", errors.all());
 }
 
@@ -361,7 +361,7 @@ async fn every_outage_and_every_bad_function_has_one_warning() {
         script.send(FleetEvent::Failing { source: "hub".into(), error });
         for (_, errors) in [&first, &second] {
             let count = |words: &str| errors.all().iter().filter(|error| error.starts_with(words)).count();
-            eventually(|| count("cannot follow hub") == 1, || format!("{:?}", errors.all())).await;
+            eventually(|| count("cannot see changes of hub") == 1, || format!("{:?}", errors.all())).await;
             eventually(|| count("cannot watch ") == 2, || format!("{:?}", errors.all())).await;
             assert_eq!((count("the mapper panicked"), count("the index \"bad\" panicked")), (3, 3));
         }
@@ -369,8 +369,8 @@ async fn every_outage_and_every_bad_function_has_one_warning() {
         if !quiet {
             wanted = [
                 &["A function panicked; later panics of it are not logged."; 3][..],
-                &["A watch fails; trying on."; 2],
-                &["The fleet cannot be followed; trying on."],
+                &["A watch fails; retrying."; 2],
+                &["Cannot see changes of the fleet; retrying."],
             ]
             .concat();
         }

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn text_that_is_not_json_is_refused() {
         for text in ["{", "", "nope", "{} {}"] {
             assert_eq!(decode(text.as_bytes(), "application/json", "Widget").err().unwrap().code, 400, "{text}");
         }

@@ -74,7 +74,7 @@ mod tests {
     use crate::schema::Schema;
 
     #[test]
-    fn null_counts_as_absent_where_it_is_no_value() {
+    fn null_counts_as_absent_where_it_is_not_allowed() {
         let schema = Schema::compile(&json!({ "type": "object", "properties": {
             "plain": { "type": "array", "items": { "type": "string" } },
             "filled": { "type": "string", "default": "x" },

@@ -92,7 +92,7 @@ async fn token_requests_are_checked() {
 }
 
 #[tokio::test]
-async fn token_secrets_are_filled_and_go_with_their_account() {
+async fn token_secrets_are_filled_and_deleted_with_their_account() {
     let world = World::start().await;
     world.admin.post(ACCOUNTS, account("bot")).await.expect(201);
     let secret = json!({

@@ -111,7 +111,7 @@ async fn a_foreground_deletion_waits_for_dependents() {
 }
 
 #[tokio::test]
-async fn a_namespace_takes_its_content_with_it() {
+async fn a_namespace_is_deleted_with_its_content() {
     let world = World::with_widgets().await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     let made = world.admin.post("/api/v1/namespaces", namespace).await.expect(201);

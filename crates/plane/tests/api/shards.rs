@@ -111,7 +111,7 @@ async fn an_export_has_one_url_per_shard_with_consumers_and_each_serves_its_own(
 }
 
 #[tokio::test]
-async fn a_shard_that_is_down_takes_only_its_own_workspaces_along() {
+async fn a_shard_that_is_down_affects_only_its_own_workspaces() {
     let world = sharded(2).await;
     let near = cluster(&workspace(&world, "near", Some("root")).await);
     let far = cluster(&workspace(&world, "far", Some("shard-1")).await);

@@ -14,8 +14,8 @@ use futures::StreamExt;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::Backoff;
 use super::health::Part;
+use super::retry::Backoff;
 
 /// Why the agent does not know where to work.
 #[derive(Debug, Error)]
@@ -257,7 +257,9 @@ pub async fn moved(places: &Places) -> ExportReference {
     while let Some(event) = events.next().await {
         if let Event::Listed(slice) | Event::Applied(slice) = event {
             let reference = slice.decode::<ApiExportEndpointSlice>().unwrap_or_default().spec.export;
-            if reference != places.reference && !reference.name.is_empty() {
+            let known = &places.reference;
+            let moved = reference.name != known.name || reference.path != known.path;
+            if moved && !reference.name.is_empty() {
                 return reference;
             }
         }

@@ -4,7 +4,7 @@
 //!   Health ─────────┐
 //!   Metrics (text) ─┼─▶ state ─▶ /state.json ─┬─▶ page.html, in a browser
 //!   Catalog ────────┤                         └─▶ carrick top, in a terminal
-//!   Journeys ───────┴─▶ find ──▶ /find.json
+//!   AllOrders ──────┴─▶ find ──▶ /find.json
 //! ```
 
 mod numbers;
@@ -23,10 +23,10 @@ use super::catalog::Catalog;
 use super::connect::Places;
 use super::health::Health;
 use super::metrics::Metrics;
-use super::objects::Troubles;
+use super::objects::{AllOrders, Troubles};
 use numbers::Numbers;
 
-/// How often numbers are noted, and how many of them: a quarter of an hour.
+/// How often numbers are recorded, and how many of them are kept: a quarter of an hour.
 const EVERY: Duration = Duration::from_secs(5);
 const KEPT: usize = 180;
 /// How many objects of one PublishedResource a search finds.
@@ -42,6 +42,7 @@ pub struct Dashboard {
     started: Instant,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
+    orders: Arc<AllOrders>,
     places: Mutex<Option<(String, String)>>,
     catalog: Mutex<Option<watch::Receiver<Arc<Catalog>>>>,
     troubles: Mutex<Option<watch::Receiver<Troubles>>>,
@@ -67,7 +68,7 @@ impl std::fmt::Debug for Dashboard {
 }
 
 impl Dashboard {
-    /// A dashboard that knows nothing yet but the agent's name.
+    /// A dashboard that knows only the agent's name yet.
     pub fn new(agent_name: &str, slice: String, health: Arc<Health>, metrics: Arc<Metrics>) -> Self {
         Self {
             agent_name: agent_name.to_owned(),
@@ -75,11 +76,17 @@ impl Dashboard {
             started: Instant::now(),
             health,
             metrics,
+            orders: Arc::default(),
             places: Mutex::default(),
             catalog: Mutex::default(),
             troubles: Mutex::default(),
             history: Mutex::default(),
         }
+    }
+
+    /// The orders that can be searched; the syncers fill them in.
+    pub(super) fn orders(&self) -> Arc<AllOrders> {
+        Arc::clone(&self.orders)
     }
 
     /// Notes where the agent works, and what to follow there.
@@ -95,7 +102,7 @@ impl Dashboard {
         *self.troubles.lock() = Some(troubles);
     }
 
-    /// Notes numbers from time to time, until told to stop.
+    /// Records numbers regularly, until told to stop.
     pub async fn remember(self: Arc<Self>, stop: CancellationToken) {
         loop {
             self.note();
@@ -125,7 +132,7 @@ impl Dashboard {
         }
     }
 
-    /// What there is to see at this moment.
+    /// Everything that is shown now.
     pub fn state(&self) -> Value {
         let numbers = Numbers::read(&self.metrics.render());
         let problems = self.health.problems();
@@ -133,8 +140,8 @@ impl Dashboard {
         let (export, workspace) = places.unwrap_or_default();
         let leading = numbers.find("leader_election_master_status").map(|leads| leads > 0.5);
         let mut workspaces: BTreeMap<String, usize> = BTreeMap::new();
-        for journeys in self.metrics.lookout.all().values() {
-            for (cluster, count) in journeys.workspaces() {
+        for orders in self.orders.all().values() {
+            for (cluster, count) in orders.workspaces() {
                 *workspaces.entry(cluster).or_default() += count;
             }
         }
@@ -191,12 +198,12 @@ impl Dashboard {
         each.collect()
     }
 
-    /// Objects whose workspace, namespace or name holds a text.
+    /// Objects whose workspace, namespace or name contains a text.
     pub fn find(&self, text: &str) -> Value {
-        let all = self.metrics.lookout.all();
-        let found = all.iter().flat_map(|(name, journeys)| {
-            journeys.find(text, FOUND).into_iter().map(move |(key, journey)| {
-                let mut value = serde_json::to_value(journey).unwrap_or_default();
+        let all = self.orders.all();
+        let found = all.iter().flat_map(|(name, orders)| {
+            orders.find(text, FOUND).into_iter().map(move |(key, progress)| {
+                let mut value = serde_json::to_value(progress).unwrap_or_default();
                 value["publishedResource"] = json!(name);
                 value["seconds"] = json!(self.metrics.hops.of(&key));
                 value

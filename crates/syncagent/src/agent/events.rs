@@ -1,10 +1,11 @@
 //! Kubernetes Events, written off the critical path.
 //!
-//! Whoever has something to say drops it into a queue and goes on. Equal events become one object with a count; an object that causes
-//! many gets a pause; when servers are slow or gone, events are dropped, never anything else. They are written a moment later, and
-//! while servers have as much to do as they bear, only now and then: objects come first.
+//! Controllers put events into a queue and go on. Equal events become one object with a count; an object that causes too many is rate
+//! limited; when servers are slow or down, events are dropped, never anything else. They are written a moment later, and only now and
+//! then while servers are at their limit: objects come first.
 
 mod ledger;
+mod note;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -19,36 +20,21 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use ledger::{Entry, Ledger, Verdict};
+use ledger::{Ledger, Verdict, WrittenEvent};
+use note::{Involved, Note};
+
+pub use note::Type;
 
 const WORKERS: usize = 4;
 const QUEUE: usize = 1024;
 const LONGEST_MESSAGE: usize = 1024;
 const LONGEST_NAME: usize = 253;
-/// How long an event waits anyway, so that what it is about is done before it is told.
+/// How long an event waits anyway, so that what it is about is done first.
 const SETTLE: Duration = Duration::from_millis(100);
-/// How long the next event waits for servers that have too much to do.
+/// How long the next event waits for overloaded servers.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long writing what is left may take at the end.
+/// How long writing the remaining events may take at the end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-
-/// Whether an event is good news.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Type {
-    /// As it should be.
-    Normal,
-    /// Somebody should look at this.
-    Warning,
-}
-
-impl Type {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
-    }
-}
 
 /// Records events in the name of one controller. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -57,46 +43,8 @@ pub struct Recorder {
     queues: Arc<Vec<mpsc::Sender<Note>>>,
 }
 
-/// One thing to be said about one object.
-#[derive(Debug)]
-struct Note {
-    since: Instant,
-    client: Client,
-    component: &'static str,
-    involved: Involved,
-    kind: Type,
-    reason: String,
-    message: String,
-}
-
-/// The object an event is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Involved {
-    api_version: String,
-    kind: String,
-    namespace: String,
-    name: String,
-    uid: String,
-    resource_version: String,
-}
-
-impl Involved {
-    fn of(object: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let metadata = &object["metadata"];
-        Self {
-            api_version: text(&object["apiVersion"]),
-            kind: text(&object["kind"]),
-            namespace: text(&metadata["namespace"]),
-            name: text(&metadata["name"]),
-            uid: text(&metadata["uid"]),
-            resource_version: text(&metadata["resourceVersion"]),
-        }
-    }
-}
-
 impl Recorder {
-    /// Starts the tasks that write events, with regard to a pace.
+    /// Starts the tasks that write events, at a pace that servers can bear.
     pub fn start(component: &'static str, pace: &Pace) -> (Self, Writers) {
         let (mut tasks, hurry) = (JoinSet::new(), CancellationToken::new());
         let queues = (0..WORKERS)
@@ -115,7 +63,7 @@ impl Recorder {
         Self { component, queues: Arc::clone(&self.queues) }
     }
 
-    /// Says something about an object, to be stored where the client points. Returns at once and never fails.
+    /// Queues an event about an object, to be written where the client points. Returns at once and never fails.
     pub fn event(&self, client: &Client, involved: &Value, kind: Type, reason: &str, message: &str) {
         let involved = Involved::of(involved);
         // All events of one object go through one queue, so that their order and their counts are right.
@@ -173,17 +121,17 @@ async fn write(ledger: &mut Ledger, note: &Note) -> Result<(), Error> {
     let resource = Resource::namespaced("", "v1", "Event", "events");
     let namespace = if note.involved.namespace.is_empty() { "default" } else { &note.involved.namespace };
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let key = ledger::Key::of(note);
+    let key = ledger::EventKey::of(note);
     match ledger.look(&key, std::time::Instant::now()) {
         Verdict::Drop => return Ok(()),
         Verdict::Repeat(entry) => {
             let patch = json!({ "count": entry.count + 1, "lastTimestamp": now });
             match note.client.merge_patch(&resource, Some(namespace), &entry.name, &patch).await {
                 Ok(_) => {
-                    ledger.wrote(key, Entry { count: entry.count + 1, ..entry });
+                    ledger.wrote(key, WrittenEvent { count: entry.count + 1, ..entry });
                     return Ok(());
                 }
-                // The server forgets events after a while: then it is a new one.
+                // The server deletes events after a while: then it is a new one.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
             }
@@ -193,7 +141,7 @@ async fn write(ledger: &mut Ledger, note: &Note) -> Result<(), Error> {
     let event = event(note, namespace, &now);
     let name = event["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     note.client.create(&resource, Some(namespace), &event).await?;
-    ledger.wrote(key, Entry { name, count: 1 });
+    ledger.wrote(key, WrittenEvent { name, count: 1 });
     Ok(())
 }
 
@@ -228,7 +176,7 @@ fn event(note: &Note, namespace: &str, now: &str) -> Value {
     })
 }
 
-/// The longest beginning of at most `limit` bytes.
+/// The longest prefix of at most `limit` bytes.
 fn shortened(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {

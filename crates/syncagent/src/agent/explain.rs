@@ -1,6 +1,6 @@
 //! What the agent would do right now, without doing it.
 //!
-//! The catalog, the fleets and the decisions are those of a running agent; only the steps are told instead of executed, and the clients
+//! The catalog, the fleets and the decisions are those of a running agent; only the steps are recorded instead of sent, and the clients
 //! refuse to write.
 
 use std::collections::BTreeMap;
@@ -17,13 +17,15 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{self, Catalog};
+use super::config::AgentConfig;
 use super::connect::{self, ConnectError, Places};
 use super::events::Recorder;
 use super::export::{owner, published};
 use super::health::Health;
 use super::metrics::Metrics;
-use super::objects::explain::{Looked, look};
-use super::{AgentConfig, Timing, keeper, objects};
+use super::objects::explain::{Plans, plan_all};
+use super::timing::Timing;
+use super::{keeper, objects};
 use crate::api::{AGENT_NAME, KEEPER};
 use crate::decide::Explanation;
 use crate::rules::AgentDefaults;
@@ -148,7 +150,7 @@ pub struct Explained {
     pub plan: Option<Explanation>,
 }
 
-/// Looks at everything once and tells what the agent would do.
+/// Decides once for everything and returns what the agent would do.
 pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report, ExplainError> {
     let local = config.local.read_only();
     let kcp = config.kcp.read_only();
@@ -205,18 +207,18 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
         pace,
         metrics: Arc::new(Metrics::default()),
         health: Arc::clone(&health),
-        explained: None,
+        orders: Arc::default(),
         troubles: watch::Sender::default(),
         refused: mpsc::unbounded_channel().0,
         granted: watch::Sender::default().subscribe(),
     };
-    let looked = look(context, &served, question.patience).await;
+    let plans = plan_all(context, &served, question.patience).await;
     let mut published_resources = Vec::new();
     for name in catalog.resources.keys().chain(catalog.problems.keys()) {
         if published_resources.iter().any(|it: &Published| it.name == *name) {
             continue;
         }
-        let mut described = describe(name, &catalog, &places, &looked, question).await?;
+        let mut described = describe(name, &catalog, &places, &plans, question).await?;
         described.doubts.extend(doubts.get(name).into_iter().flatten().cloned());
         described.idle = blocked.get(name).cloned().or(described.idle);
         published_resources.push(described);
@@ -224,7 +226,7 @@ pub async fn explain(config: AgentConfig, question: &Question) -> Result<Report,
     if let (Some(object), true) = (&question.object, published_resources.iter().all(|it| it.objects.is_empty())) {
         return Err(ExplainError::NoObject { object: object.clone(), workspace: question.workspace.clone() });
     }
-    Ok(Report { export: places.export_name, export_changes, published_resources, incomplete: looked.problem })
+    Ok(Report { export: places.export_name, export_changes, published_resources, incomplete: plans.problem })
 }
 
 /// What an agent of that name would find to publish on a service cluster.
@@ -330,7 +332,7 @@ async fn describe(
     name: &str,
     catalog: &Catalog,
     places: &Places,
-    looked: &Looked,
+    plans: &Plans,
     question: &Question,
 ) -> Result<Published, ExplainError> {
     let entry = catalog.entries.get(name);
@@ -358,10 +360,10 @@ async fn describe(
             None
         }
     });
-    let objects = looked.told.iter().filter(|((published, _), _)| published == name);
+    let objects = plans.by_object.iter().filter(|((published, _), _)| published == name);
     let objects = objects.map(|((_, key), outcome)| Explained {
         cluster: key.cluster.to_string(),
-        workspace: looked.paths.get(key.cluster.as_str()).cloned(),
+        workspace: plans.paths.get(&*key.cluster).cloned(),
         object: if key.namespace.is_empty() { key.name.to_string() } else { format!("{}/{}", key.namespace, key.name) },
         error: outcome.as_ref().err().cloned(),
         plan: outcome.as_ref().ok().cloned(),
@@ -383,7 +385,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "APIExport {}", self.export)?;
         match self.export_changes.as_slice() {
-            [] => writeln!(f, "  is as it shall be")?,
+            [] => writeln!(f, "  is up to date")?,
             changes => changes.iter().try_for_each(|change| writeln!(f, "  would {change}"))?,
         }
         for published in &self.published_resources {

@@ -15,11 +15,11 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::Backoff;
 use super::catalog::Catalog;
 use super::events::{Recorder, Type};
 use super::health::{Health, Part};
 use super::metrics::{Metrics, Outcome};
+use super::retry::{Backoff, Retry};
 use crate::api::AGENT_NAME;
 use crate::rules::export::{ExportChange, Published, apply};
 
@@ -88,16 +88,9 @@ impl Export {
         let mut events = pin!(watch(self.client.clone(), API_EXPORT.into(), options));
         let mut seen = Seen::default();
         let mut known = false;
-        let mut backoff = Backoff::for_objects();
         let mut pace = Pace::default();
-        let mut retry: Option<Instant> = None;
+        let mut retry = Retry::for_objects();
         loop {
-            let again = async {
-                match retry {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 () = stop.cancelled() => return,
                 changed = catalog.changed() => {
@@ -107,11 +100,11 @@ impl Export {
                     known = true;
                 }
                 Some(event) = events.next() => seen.on(event, &part),
-                () = again => {}
+                () = retry.due() => {}
             }
             let (true, Some(export)) = (known, &seen.export) else { continue };
             if let Some(at) = pace.not_before() {
-                retry = Some(at);
+                retry.set(Some(at));
                 continue;
             }
             let now = Arc::clone(&catalog.borrow_and_update());
@@ -123,8 +116,7 @@ impl Export {
                 Ok(newer) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Success);
                     writes.works();
-                    backoff.reset();
-                    retry = None;
+                    retry.succeeded();
                     if let Some(newer) = newer {
                         pace.wrote();
                         seen.take(newer);
@@ -143,7 +135,7 @@ impl Export {
                         writes.fails(&problem);
                         self.show(seen.export.as_ref(), Some(problem));
                     }
-                    retry = Some(Instant::now() + backoff.pause());
+                    retry.failed();
                 }
             }
         }

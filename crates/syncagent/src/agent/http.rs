@@ -20,7 +20,7 @@ use super::metrics::Metrics;
 /// Why a server does not listen.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// The address is malformed, not ours, or taken.
+    /// The address is malformed, not local, or in use.
     #[error("cannot listen on {address:?} for {flag}: {source}; choose another address, or 0 to turn it off")]
     Bind {
         /// The flag that named the address.
@@ -76,7 +76,7 @@ impl Pages {
     }
 }
 
-/// The type of what is at a path.
+/// The content type at a path.
 fn content_type(path: &str) -> &'static str {
     match path {
         "/" => "text/html; charset=utf-8",
@@ -85,7 +85,7 @@ fn content_type(path: &str) -> &'static str {
     }
 }
 
-/// A part of a query without its escapes; what is no escape stays as it is.
+/// A part of a query with its escapes decoded; invalid escapes stay as they are.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -101,7 +101,7 @@ fn decoded(text: &str) -> String {
 /// Listens on `host:port` or `:port`.
 pub async fn bind(address: &str, pages: &Pages) -> Result<TcpListener, HttpError> {
     let bound = match address.strip_prefix(':') {
-        // All addresses of both families where there is IPv6, else of the one there is.
+        // All addresses of both families where there is IPv6, else all IPv4 addresses.
         Some(port) => match TcpListener::bind(format!("[::]:{port}")).await {
             Ok(listener) => Ok(listener),
             Err(_) => TcpListener::bind(format!("0.0.0.0:{port}")).await,
@@ -135,7 +135,7 @@ pub async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken)
                     *response.status_mut() = status;
                     let headers = response.headers_mut();
                     headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
-                    // Nothing from elsewhere runs in the page, nor does the page run in anything else.
+                    // No foreign script runs in the page, and no other page can embed it.
                     let policy =
                         "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'; form-action 'none'";
                     headers.insert(http::header::CONTENT_SECURITY_POLICY, http::HeaderValue::from_static(policy));

@@ -20,9 +20,9 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::Backoff;
 use super::catalog::{Catalog, Refused};
 use super::health::{Health, Part};
+use super::retry::Retry;
 use crate::api::KEEPER;
 use crate::rules::abandoned::resource_of;
 use crate::rules::keeper::{Beat, Keeper, Keeping, decide, read, rivalry};
@@ -56,16 +56,9 @@ pub(crate) async fn run(
     let options = WatchOptions::fields(format!("metadata.name={}", setup.name));
     let mut events = pin!(watch(setup.export.clone(), API_EXPORT.into(), options));
     let mut state = State { take_over: setup.take_over, ..State::default() };
-    let mut backoff = Backoff::for_objects();
-    let mut look: Option<Instant> = None;
+    let mut retry = Retry::for_objects();
     let mut known = false;
     loop {
-        let again = async {
-            match look {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             () = stop.cancelled() => return,
             changed = catalog.changed() => {
@@ -81,7 +74,7 @@ pub(crate) async fn run(
                 // The controller of the export tells of its watch.
                 Event::Begin | Event::Synced | Event::Failing(_) | Event::Recovered => continue,
             },
-            () = again => {}
+            () = retry.due() => {}
         }
         let (true, Some(export)) = (known, state.export.clone()) else { continue };
         if state.me.is_none() {
@@ -93,7 +86,7 @@ pub(crate) async fn run(
                 Ok(me) => state.me = Some(me),
                 Err(error) => {
                     part.fails(&format!("cannot tell which service cluster this is: {error}"));
-                    look = Some(Instant::now() + backoff.pause());
+                    retry.failed();
                     continue;
                 }
             }
@@ -103,20 +96,20 @@ pub(crate) async fn run(
             () = stop.cancelled() => return,
             written = state.look(&setup, &export, &current, &part) => written,
         };
-        look = match written {
+        match written {
             Ok((keeping, next)) => {
-                backoff.reset();
+                retry.succeeded();
                 state.send(&current, &keeping, &filtered);
-                next.map(|next| Instant::now() + next)
+                retry.set(next.map(|next| Instant::now() + next));
             }
             Err(error) => {
                 // The watch brings the newer export any moment.
                 if !error.is_conflict() {
                     part.fails(&format!("cannot note in APIExport {} who keeps it: {error}", setup.name));
                 }
-                Some(Instant::now() + backoff.pause())
+                retry.failed();
             }
-        };
+        }
     }
 }
 
@@ -299,8 +292,8 @@ fn host() -> String {
     host.trim().to_owned()
 }
 
-impl From<super::Timing> for Beat {
-    fn from(timing: super::Timing) -> Self {
+impl From<super::timing::Timing> for Beat {
+    fn from(timing: super::timing::Timing) -> Self {
         let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self { renew: millis(timing.heartbeat), old: millis(timing.heartbeat_old) }
     }

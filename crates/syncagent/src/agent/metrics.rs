@@ -1,4 +1,4 @@
-//! Numbers about the agent in Prometheus' text format.
+//! Numbers about the agent in Prometheus' text format; the library for many clusters has the writer.
 //!
 //! ```text
 //!   recorded as it happens:  reconciles, steps, hops, errors ──┐
@@ -8,8 +8,6 @@
 
 pub mod family;
 pub mod hops;
-mod lookout;
-mod page;
 mod process;
 mod recent;
 
@@ -20,16 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use carrick_client::Server;
 use carrick_multicluster::Fleet;
-use carrick_multicluster::metrics::{MetricsOptions, controllers, render};
+use carrick_multicluster::metrics::{FAMILIES, Family, MetricsOptions, Page, controllers, show};
 use parking_lot::Mutex;
 
-use family::Family;
 use hops::Hops;
-pub use lookout::Lookout;
-pub use page::Page;
 use recent::Recent;
 
-/// Shows something when asked.
+/// Adds samples when scraped.
 type Show = Arc<dyn Fn(&mut Page) + Send + Sync>;
 
 /// All numbers of one agent.
@@ -47,8 +42,6 @@ pub struct Metrics {
     pub hops: Hops,
     /// What failed lately.
     pub recent: Recent,
-    /// The objects themselves, for the dashboard.
-    pub lookout: Lookout,
 }
 
 impl fmt::Debug for Metrics {
@@ -62,9 +55,9 @@ impl fmt::Debug for Metrics {
 pub enum Outcome {
     /// Nothing more to do until something changes.
     Success,
-    /// Failed, tried again later.
+    /// Failed, retried later.
     Error,
-    /// Fine so far, looked at again after a pause.
+    /// Fine so far, reconciled again after a pause.
     RequeueAfter,
 }
 
@@ -78,7 +71,7 @@ impl Outcome {
     }
 }
 
-/// Something that is shown as long as this lives.
+/// Samples are added to every scrape until this is dropped.
 pub struct Shown {
     metrics: Arc<Metrics>,
     id: u64,
@@ -127,7 +120,7 @@ impl Metrics {
         *self.leader_of.lock() = Some((lease.to_owned(), leading));
     }
 
-    /// Shows something with every scrape, until what is returned is dropped.
+    /// Adds samples to every scrape, until what is returned is dropped.
     #[must_use]
     pub fn show(self: &Arc<Self>, show: impl Fn(&mut Page) + Send + Sync + 'static) -> Shown {
         let id = self.next_show.fetch_add(1, Ordering::Relaxed);
@@ -158,13 +151,13 @@ impl Metrics {
             page.sample(&family::LEADER, &[lease], u8::from(*leading));
         }
         self.hops.show(&mut page);
-        // Asked outside the lock: whoever shows something may be waiting for it.
+        // Called outside the lock: whoever adds samples may be waiting for it.
         let shows: Vec<Show> = self.shows.lock().values().cloned().collect();
         for show in shows {
             show(&mut page);
         }
         process::show(&mut page);
-        page.text()
+        page.text(families())
     }
 }
 
@@ -186,7 +179,7 @@ pub(super) fn show_fleet(page: &mut Page, fleet: &Fleet, workers: usize) {
         lag = lag.max(numbers.oldest);
     }
     page.sample(&family::LAG_SECONDS, &[], lag.as_secs_f64());
-    page.append(&render(fleet, MetricsOptions::default()));
+    show(page, fleet, MetricsOptions::default());
 }
 
 /// Shows the requests to some servers.
@@ -220,9 +213,12 @@ pub(super) fn reason(error: &(dyn std::error::Error + 'static)) -> Option<String
 
 /// Every metric that the agent may show: those of its own and those of the library for many clusters.
 pub fn names() -> Vec<(&'static str, &'static str, String, &'static str)> {
-    let own = family::ALL.iter().map(|Family { name, kind, labels, help }| (*name, *kind, labels.join(", "), *help));
-    let library = carrick_multicluster::metrics::FAMILIES;
-    own.chain(library.into_iter().map(|(name, kind, help)| (name, kind, String::new(), help))).collect()
+    families().map(|Family { name, kind, labels, help }| (*name, *kind, labels.join(", "), *help)).collect()
+}
+
+/// All families, in the order in which they are shown: the agent's own, then those of the library for many clusters.
+fn families() -> impl Iterator<Item = &'static Family> {
+    family::ALL.iter().chain(FAMILIES)
 }
 
 #[cfg(test)]
@@ -266,5 +262,28 @@ mod tests {
         assert!(!text.contains(r#"publishedresource="b""#));
         drop(shown);
         assert!(!metrics.render().contains("sync_agent_synced_objects"), "no longer shown");
+    }
+
+    /// Every family once, with labels that need escapes: names, labels, types and help texts are what dashboards and alerts rely on.
+    #[test]
+    fn the_page_looks_as_it_always_did() {
+        let stopwatch = carrick_multicluster::metrics::Stopwatch::default();
+        for millis in [2, 1_000, 2_500, 400_000] {
+            stopwatch.record(std::time::Duration::from_millis(millis));
+        }
+        let mut page = Page::default();
+        for family in family::ALL.iter().rev() {
+            for tail in ["", "\"\\\n"] {
+                let values: Vec<String> = family.labels.iter().map(|label| format!("a {label}{tail}")).collect();
+                let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                match family.kind {
+                    "histogram" => page.histogram(family, &values, &stopwatch.read()),
+                    "gauge" => page.sample(family, &values, 3),
+                    _ => page.sample(family, &values, 0.25),
+                }
+            }
+        }
+        let text = page.text(families());
+        assert_eq!(text, include_str!("metrics/golden.txt"));
     }
 }

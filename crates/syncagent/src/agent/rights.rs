@@ -16,9 +16,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::Backoff;
 use super::catalog::Catalog;
-use super::objects::is_served;
+use super::discovery::is_served;
+use super::retry::Retry;
 use crate::api::{Origin, PublishedResource};
 use crate::rules::related::{Gvr, Related};
 use crate::rules::rights::{Need, needs};
@@ -207,21 +207,14 @@ pub(crate) async fn run(
 ) {
     let mut answers = Answers::default();
     let mut wanted = BTreeMap::new();
-    let mut backoff = Backoff::for_servers();
-    let mut retry: Option<Instant> = None;
+    let mut retry = Retry::for_servers();
     loop {
-        let again = async {
-            match retry {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
         let mut due = false;
         tokio::select! {
             () = stop.cancelled() => return,
             changed = catalog.changed() => if changed.is_err() { return },
             Some(name) = refused.recv() => doubt(&mut answers, wanted.get(&name)),
-            () = again => due = true,
+            () = retry.due() => due = true,
         }
         wanted = Wanted::of(&catalog.borrow_and_update());
         let needed: HashSet<Question> = wanted.values().flat_map(Wanted::questions).collect();
@@ -237,17 +230,17 @@ pub(crate) async fn run(
             *before = now;
             changed
         });
-        retry = match asked {
+        match asked {
             Ok(()) => {
-                backoff.reset();
-                (!complete).then(|| Instant::now() + AGAIN)
+                retry.succeeded();
+                retry.set((!complete).then(|| Instant::now() + AGAIN));
             }
             // Nobody needs to know: what is not known is not told, and the log tells of servers that do not answer.
             Err(error) => {
                 tracing::debug!(%error, "Cannot ask for rights.");
-                Some(Instant::now() + backoff.pause())
+                retry.failed();
             }
-        };
+        }
     }
 }
 

@@ -19,13 +19,13 @@ use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::Backoff;
 use super::catalog::{self, Catalog, Problem, published_resources};
 use super::events::{Recorder, Type};
 use super::export::Exported;
 use super::health::Health;
 use super::metrics::{Metrics, Outcome, reason};
 use super::objects::Troubles;
+use super::retry::Retry;
 use super::rights::Granted;
 use crate::api::{AGENT_NAME, GROUP, PublishedResource, SOURCE_KIND, VERSION};
 use crate::rules::projection::project;
@@ -163,7 +163,7 @@ impl Schemas {
         let mut troubles = self.troubles.clone();
         let mut granted = self.granted.clone();
         let part = self.health.part(format!("schema and status of PublishedResource {name}"));
-        let mut backoff = Backoff::for_objects();
+        let mut retry = Retry::for_objects();
         let mut done: Option<Case> = None;
         let mut told = None;
         loop {
@@ -173,7 +173,7 @@ impl Schemas {
                 Case::of(&now, (&exported, &troubles, &granted.borrow_and_update()), name)
             };
             let Some(case) = case else { return };
-            let mut pause = None;
+            retry.set(None);
             let mut outage = None;
             let settled = case.pr.metadata.deletion_timestamp.is_some() || case.is_pending();
             if done.as_ref() != Some(&case) && !settled {
@@ -181,7 +181,7 @@ impl Schemas {
                 match self.reconcile(&case).await {
                     Ok(()) => {
                         self.metrics.reconciled(CONTROLLER, Outcome::Success);
-                        backoff.reset();
+                        retry.succeeded();
                         told = None;
                         done = Some(case);
                     }
@@ -207,7 +207,7 @@ impl Schemas {
                         if matches!(error, SchemasError::Invalid(_) | SchemasError::Schema(_)) {
                             done = Some(case);
                         } else {
-                            pause = Some(backoff.pause());
+                            retry.failed();
                         }
                     }
                 }
@@ -216,18 +216,12 @@ impl Schemas {
                 Some(problem) => part.fails(&problem),
                 None => part.works(),
             }
-            let again = async {
-                match pause {
-                    Some(pause) => tokio::time::sleep(pause).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 changed = catalog.changed() => if changed.is_err() { return },
                 () = changes(&mut exported) => {}
                 () = changes(&mut troubles) => {}
                 () = changes(&mut granted) => {}
-                () = again => {}
+                () = retry.due() => {}
             }
         }
     }
@@ -281,7 +275,7 @@ impl Schemas {
     }
 
     /// Makes sure that the schema exists and names its owner. Its spec never changes: another spec has another name.
-    async fn publish(&self, entry: &catalog::Entry) -> Result<(), SchemasError> {
+    async fn publish(&self, entry: &catalog::CatalogEntry) -> Result<(), SchemasError> {
         let name = &entry.schema_name;
         let failed = |action, source| SchemasError::Kcp { action, name: name.clone(), source };
         // Only who made it is of interest; the schema itself may take megabytes.
@@ -311,7 +305,7 @@ impl Schemas {
     }
 
     /// The JSON of the schema. Its CRD is read anew, and nothing but the text is left of it.
-    async fn schema_of(&self, entry: &catalog::Entry) -> Result<Vec<u8>, SchemasError> {
+    async fn schema_of(&self, entry: &catalog::CatalogEntry) -> Result<Vec<u8>, SchemasError> {
         let (pr, stale) = (&entry.pr, || SchemasError::Stale(entry.pr.metadata.name.clone()));
         let crd = entry.definition.read(&self.local).await;
         let crd = crd.map_err(|source| SchemasError::Local { name: entry.crd.name.clone(), source })?;
@@ -346,7 +340,7 @@ impl Schemas {
 /// One PublishedResource with what the catalog says about it. Equal cases need no second look.
 struct Case {
     pr: Arc<PublishedResource>,
-    entry: Option<catalog::Entry>,
+    entry: Option<catalog::CatalogEntry>,
     problem: Option<Problem>,
     exported: Option<Result<(), String>>,
     export: String,

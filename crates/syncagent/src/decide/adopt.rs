@@ -134,7 +134,7 @@ mod tests {
         {
             let Adoption::Take(taken) = adopt(existing, policy) else { panic!("{existing}") };
             assert_eq!(taken["spec"]["a"], content);
-            assert_eq!(Link::source_of(&taken).unwrap().cluster, "c1");
+            assert_eq!(Link::source_of(&taken).unwrap().cluster.as_ref(), "c1");
         }
     }
 }

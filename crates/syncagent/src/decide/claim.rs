@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::step::Place;
-use super::{DecideError, Side};
+use super::address::{ObjectAddress, Side};
+use super::error::DecideError;
 use crate::api::REMOTE_RESOURCE;
 use crate::rules::Rules;
 use crate::rules::metadata::{SourceKey, annotation};
@@ -47,7 +47,7 @@ pub fn claim(
             (true, false) => {}
             (false, true) => claim = Claim::Theirs,
             _ => {
-                let at = Place { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name };
+                let at = ObjectAddress { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name };
                 return Err(DecideError::Disputed {
                     copy: at.to_string(),
                     ours: rules.remote.resource(),

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_tells_that_a_state_never_arrived() {
+    fn a_mark_shows_that_a_state_never_arrived() {
         let last = json!({"metadata": {}, "spec": {"a": 1}});
         let next = json!({"metadata": {}, "spec": {"a": 2}});
         let copy = json!({"metadata": {"annotations": {APPLIED_STATE: sum(&last)}}, "spec": {"a": 7}});
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_alone_tells_that_nothing_changed_and_nothing_else() {
+    fn a_checksum_alone_shows_only_whether_something_changed() {
         let (last, desired) = (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}));
         let entry = Entry { last: Some(Applied::Sum(sum(&last))), ..Entry::default() };
         let compare = |desired: &Value, partial| {

@@ -10,7 +10,8 @@
 
 use serde_json::{Value, json};
 
-use super::step::{Place, Step};
+use super::address::ObjectAddress;
+use super::step::Step;
 use crate::api::{FINALIZER, HELD_BY};
 use crate::rules::metadata::annotation;
 
@@ -39,7 +40,7 @@ pub fn names(object: &Value, holder: &str) -> bool {
 }
 
 /// The step that holds an object, unless that is done already. `known` says whether an existing finalizer may be the holder's own.
-pub(super) fn hold(at: &Place, object: &Value, holder: &str, known: bool) -> Option<Step> {
+pub(super) fn hold(at: &ObjectAddress, object: &Value, holder: &str, known: bool) -> Option<Step> {
     let mut finalizers = finalizers(object);
     if !has_finalizer(object) {
         finalizers.push(FINALIZER.to_owned());
@@ -58,7 +59,7 @@ pub(super) fn hold(at: &Place, object: &Value, holder: &str, known: bool) -> Opt
 }
 
 /// The step by which a holder releases an object; the last holder removes the finalizer.
-pub(super) fn release(at: &Place, object: &Value, holder: &str) -> Step {
+pub(super) fn release(at: &ObjectAddress, object: &Value, holder: &str) -> Step {
     let (mut finalizers, mut holders) = (finalizers(object), holders(object));
     let own = holders.iter().position(|name| name == holder);
     if let Some(own) = own.or_else(|| holders.iter().position(|name| name == UNNAMED)) {
@@ -70,7 +71,7 @@ pub(super) fn release(at: &Place, object: &Value, holder: &str) -> Step {
     step(at, object, finalizers, &holders)
 }
 
-fn step(at: &Place, object: &Value, finalizers: Vec<String>, holders: &[String]) -> Step {
+fn step(at: &ObjectAddress, object: &Value, finalizers: Vec<String>, holders: &[String]) -> Step {
     let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let held_by = match holders {
         [] if annotation(object, HELD_BY).is_none() => None,
@@ -98,10 +99,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::decide::step::Side;
+    use crate::decide::address::Side;
     use crate::rules::ApiKind;
 
-    fn at() -> Place {
+    fn at() -> ObjectAddress {
         let kind = ApiKind {
             group: "g".into(),
             version: "v1".into(),
@@ -109,7 +110,7 @@ mod tests {
             plural: "things".into(),
             namespaced: false,
         };
-        Place { side: Side::Kcp, kind: Arc::new(kind), namespace: None, name: "n".into() }
+        ObjectAddress { side: Side::Kcp, kind: Arc::new(kind), namespace: None, name: "n".into() }
     }
 
     fn execute(object: &mut Value, step: Option<Step>) {
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_holder_takes_the_finalizer_off() {
+    fn the_last_holder_removes_the_finalizer() {
         for first in ["a", "b/related"] {
             let mut object = json!({"metadata": {"finalizers": ["x"]}});
             for holder in ["a", "b/related"] {

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::DecideError;
+use super::address::{ObjectAddress, Side};
 use super::content::{ContentChange, CopyContent, drop_keys, is_exact, is_refused, remembered};
+use super::error::DecideError;
 use super::holders::{hold, is_held_by, release};
 use super::state::{Applied, BY_APPLY, Entry, applied_mark, checksum, sum};
-use super::step::{Dependents, Event, Place, Side, Step};
+use super::step::{Dependents, Event, Step};
 use crate::api::{ADOPTION, AGENT_NAME, APPLIED_STATE};
 use crate::rules::Adoption;
 use crate::rules::metadata::{Link, annotation, is_deleting, label, set, strip};
@@ -32,10 +33,10 @@ pub(super) enum StatusFlow {
 #[allow(clippy::struct_excessive_bools)] // each says one thing about the copy, and they are independent
 pub(super) struct Pair<'a> {
     pub source: &'a Value,
-    pub source_at: Place,
+    pub source_at: ObjectAddress,
     pub copy: Option<&'a Value>,
     /// Where the copy is, or where it will be created.
-    pub copy_at: Place,
+    pub copy_at: ObjectAddress,
     /// Key of this pair in the state Secret.
     pub entry: String,
     pub remembered: Option<&'a Entry>,
@@ -403,12 +404,12 @@ impl Pair<'_> {
 }
 
 /// A notice about a status that was refused.
-pub fn refused_status(at: &Place) -> String {
+pub fn refused_status(at: &ObjectAddress) -> String {
     format!("the status of {at} was refused, because it does not fit the schema; it is sent again when it changes")
 }
 
 /// The object moved to another place: what rules see of a copy that does not exist yet.
-pub(super) fn draft(object: &Value, at: &Place) -> Value {
+pub(super) fn draft(object: &Value, at: &ObjectAddress) -> Value {
     let mut object = object.clone();
     object["apiVersion"] = at.kind.api_version().into();
     object["kind"] = at.kind.kind.as_str().into();
@@ -425,7 +426,7 @@ pub(super) fn draft(object: &Value, at: &Place) -> Value {
 }
 
 /// The step that deletes exactly this object, with the deletion propagation that the consumer has chosen.
-pub(super) fn delete(at: Place, object: &Value, consumer: Option<&Value>) -> Step {
+pub(super) fn delete(at: ObjectAddress, object: &Value, consumer: Option<&Value>) -> Step {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     Step::Delete { at, uid, dependents: consumer.map(Dependents::of).unwrap_or_default() }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::DecideError;
+use super::address::{ObjectAddress, Side};
+use super::error::DecideError;
 use super::holders::{is_held_by, names, of_related, release};
 use super::pair::{Pair, PairProgress, StatusFlow, draft};
 use super::related::{self, RelatedContext, RelatedView};
 use super::state::{State, entry_key};
-use super::step::{Event, Next, Place, Plan, Side, Step};
+use super::step::{Event, Next, Plan, Step};
 use crate::api::{ADOPTION, REMOTE_UID};
 use crate::rules::metadata::{Link, SourceKey, annotation, is_deleting};
 use crate::rules::{Adoption, Duty, Rules, Selection};
@@ -43,7 +44,7 @@ pub struct Seen<'a> {
     /// Its related objects, once they are needed: when the primary is in line, and when it is being deleted.
     pub related: Option<&'a RelatedView>,
     /// Other objects in kcp that its state refers to. They matter only when it is released.
-    pub others: &'a [(Place, Value)],
+    pub others: &'a [(ObjectAddress, Value)],
     /// Whether it was released before: a finalizer that has appeared since then was set by somebody else.
     pub let_go: bool,
 }
@@ -71,12 +72,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
     let mut plan = Plan::default();
     // If the source is missing, everything stays as it is: it may just be out of sight.
     let Some(source) = seen.source else { return Ok(plan) };
-    let source_at = Place {
-        side: Side::Kcp,
-        kind: Arc::new(rules.remote.clone()),
-        namespace: rules.remote.namespaced.then(|| seen.key.namespace.clone()),
-        name: seen.key.name.clone(),
-    };
+    let source_at = ObjectAddress::of_source(&rules.remote, seen.key);
     let deleting = is_deleting(source);
     let let_go = seen.is_let_go(rules);
     if let_go && (!deleting || rules.related.is_empty()) {
@@ -108,7 +104,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
         && !may_inherit(rules, copy)
     {
         let uid = annotation(copy, REMOTE_UID).unwrap_or_default().to_owned();
-        return Err(DecideError::Earlier { copy: place_of_copy(rules, seen, source, Some(copy))?.to_string(), uid });
+        return Err(DecideError::Earlier { copy: address_of_copy(rules, seen, source, Some(copy))?.to_string(), uid });
     }
 
     let context = RelatedContext {
@@ -137,7 +133,7 @@ pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
     let pair = Pair {
         source,
         copy,
-        copy_at: place_of_copy(rules, seen, source, copy)?,
+        copy_at: address_of_copy(rules, seen, source, copy)?,
         source_at: source_at.clone(),
         // The state was written for the earlier object.
         remembered: seen.state.entry(&entry).filter(|_| !earlier),
@@ -188,22 +184,28 @@ fn may_inherit(rules: &Rules, copy: &Value) -> bool {
 }
 
 /// A copy stays where it is; only a new copy is named, after mutations.
-fn place_of_copy(rules: &Rules, seen: Seen<'_>, source: &Value, copy: Option<&Value>) -> Result<Place, DecideError> {
-    let place = |(namespace, name)| Place { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name };
+fn address_of_copy(
+    rules: &Rules,
+    seen: Seen<'_>,
+    source: &Value,
+    copy: Option<&Value>,
+) -> Result<ObjectAddress, DecideError> {
+    let address =
+        |(namespace, name)| ObjectAddress { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name };
     let name = |object: &Value| rules.naming.name_copy(seen.key, seen.workspace_path, object);
     if let Some(copy) = copy {
         let text = |key: &str| copy["metadata"][key].as_str().map(str::to_owned);
-        return Ok(place((text("namespace"), text("name").unwrap_or_default())));
+        return Ok(address((text("namespace"), text("name").unwrap_or_default())));
     }
     if is_deleting(source) {
-        return Ok(place((None, String::new())));
+        return Ok(address((None, String::new())));
     }
     if rules.mutation.keeps_spec() {
-        return Ok(place(name(source)?));
+        return Ok(address(name(source)?));
     }
-    let unmutated = place(rules.naming.evaluate(seen.key, seen.workspace_path, source)?);
+    let unmutated = address(rules.naming.evaluate(seen.key, seen.workspace_path, source)?);
     let mutated = rules.mutation.spec(source, Some(&draft(source, &unmutated)))?;
-    Ok(place(name(&mutated)?))
+    Ok(address(name(&mutated)?))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::step::{Place, Side};
+use super::address::{ObjectAddress, Side};
 use crate::rules::ApiKind;
 
 /// One related object that is served for a primary.
@@ -17,9 +17,9 @@ pub struct Record {
     /// Identifier of the entry in `spec.related`.
     pub identifier: String,
     /// The original.
-    pub origin: Place,
+    pub origin: ObjectAddress,
     /// Its copy.
-    pub copy: Place,
+    pub copy: ObjectAddress,
     /// UID of the copy, once it is known: an object that somebody else puts in its place has a different one.
     pub uid: Option<String>,
 }
@@ -30,17 +30,6 @@ impl Record {
         self.identifier == other.identifier
             && self.origin.is_same_object(&other.origin)
             && self.copy.is_same_object(&other.copy)
-    }
-}
-
-impl Place {
-    /// Whether both refer to the same object, in whichever API version.
-    pub fn is_same_object(&self, other: &Self) -> bool {
-        self.side == other.side
-            && self.kind.group == other.kind.group
-            && self.kind.plural == other.kind.plural
-            && self.namespace == other.namespace
-            && self.name == other.name
     }
 }
 
@@ -105,22 +94,22 @@ impl From<StoredRecord> for Record {
     }
 }
 
-impl From<Place> for StoredAddress {
-    fn from(place: Place) -> Self {
-        let kind = Arc::unwrap_or_clone(place.kind);
+impl From<ObjectAddress> for StoredAddress {
+    fn from(address: ObjectAddress) -> Self {
+        let kind = Arc::unwrap_or_clone(address.kind);
         Self {
             group: kind.group,
             version: kind.version,
             kind: kind.kind,
             resource: kind.plural,
-            namespace: place.namespace,
-            name: place.name,
+            namespace: address.namespace,
+            name: address.name,
         }
     }
 }
 
 impl StoredAddress {
-    fn at(self, side: Side) -> Place {
+    fn at(self, side: Side) -> ObjectAddress {
         let kind = ApiKind {
             group: self.group,
             version: self.version,
@@ -128,7 +117,7 @@ impl StoredAddress {
             plural: self.resource,
             namespaced: self.namespace.is_some(),
         };
-        Place { side, kind: Arc::new(kind), namespace: self.namespace, name: self.name }
+        ObjectAddress { side, kind: Arc::new(kind), namespace: self.namespace, name: self.name }
     }
 }
 

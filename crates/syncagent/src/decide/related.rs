@@ -21,12 +21,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::address::{ObjectAddress, Side};
 use super::content;
 use super::holders::{is_held_by, names};
 use super::pair::{Pair, PairProgress, StatusFlow};
 use super::record::Record;
 use super::state::{Applied, State, entry_key};
-use super::step::{Event, Next, Place, Plan, Side, Step};
+use super::step::{Event, Next, Plan, Step};
 use crate::api::{CleanupPolicy, Origin};
 use crate::rules::metadata::{SourceKey, is_deleting, sha1_hex};
 use crate::rules::provenance::Provenance;
@@ -108,13 +109,13 @@ impl RelatedSeen {
         let in_namespace = |kind: &ApiKind, namespace: String| kind.namespaced.then_some(namespace);
         Record {
             identifier: rules.identifier.clone(),
-            origin: Place {
+            origin: ObjectAddress {
                 side: origin_side,
                 kind: self.origin_kind.clone(),
                 namespace: in_namespace(&self.origin_kind, text("namespace")),
                 name: text("name"),
             },
-            copy: Place {
+            copy: ObjectAddress {
                 side: destination_side,
                 kind: self.destination_kind.clone(),
                 namespace: in_namespace(&self.destination_kind, self.destination_namespace.clone()),
@@ -135,7 +136,7 @@ pub fn unnamed(state: &State, rules: &[Related], seen: &[RelatedSeen]) -> Vec<(S
 pub(super) struct RelatedContext<'a> {
     pub source: &'a SourceKey,
     pub primary: &'a Value,
-    pub primary_at: &'a Place,
+    pub primary_at: &'a ObjectAddress,
     pub related: &'a [Related],
     /// Whether the rules are complete.
     pub complete: bool,
@@ -453,7 +454,7 @@ impl RelatedContext<'_> {
 
     fn new_key(&self, record: &Record, taken: &HashSet<String>) -> String {
         let at = &record.origin;
-        let cluster = if at.side == Side::Kcp { &self.source.cluster } else { "" };
+        let cluster = if at.side == Side::Kcp { &*self.source.cluster } else { "" };
         let plain = entry_key(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name);
         let last = self.state.entry(&plain).and_then(|entry| entry.last.as_ref()?.whole());
         let is_other_kind = last.is_some_and(|last| last["kind"] != at.kind.kind.as_str());

@@ -361,8 +361,11 @@ impl State {
         let cluster = labels[crate::api::REMOTE_CLUSTER].as_str()?;
         self.entries.iter().find_map(|(key, entry)| {
             let object = Remembered::of(entry.last.as_ref().or(entry.next.first())?.whole()?)?;
-            let source =
-                SourceKey { cluster: cluster.into(), namespace: object.namespace.clone(), name: object.name.clone() };
+            let source = SourceKey {
+                cluster: cluster.into(),
+                namespace: object.namespace.as_str().into(),
+                name: object.name.as_str().into(),
+            };
             let is_primary = !self.records.contains_key(key)
                 && *key == entry_key(cluster, &object.namespace, &object.name)
                 && secret_labels(&source).iter().all(|(key, value)| labels[key] == value.as_str());
@@ -572,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_tells_whose_copies_there_are() {
+    fn the_state_shows_whose_copies_exist() {
         let primary = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "a".into() };
         let value = |kind: &str, name: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"namespace": "ns", "name": name}});
         let mut state = State::default();

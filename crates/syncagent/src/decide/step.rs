@@ -1,51 +1,12 @@
 //! Steps: what to do, as data.
 
-use std::fmt;
-use std::sync::Arc;
-
 use serde_json::Value;
 
+use super::address::{ObjectAddress, Side};
 use super::edit::{Edit, Guard};
 use super::record::Record;
 use crate::api::DELETION_PROPAGATION;
-use crate::rules::ApiKind;
 use crate::rules::metadata::annotation;
-
-/// One of the two clusters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// The consumer's workspace.
-    Kcp,
-    /// The service cluster.
-    Service,
-}
-
-/// The address of an object that exists or will be created.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// Which cluster.
-    pub side: Side,
-    /// Which kind.
-    pub kind: Arc<ApiKind>,
-    /// Namespace, if the kind is namespaced.
-    pub namespace: Option<String>,
-    /// Name.
-    pub name: String,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = match self.side {
-            Side::Kcp => "kcp",
-            Side::Service => "service",
-        };
-        write!(f, "{side} {} ", self.kind.kind)?;
-        if let Some(namespace) = &self.namespace {
-            write!(f, "{namespace}/")?;
-        }
-        f.write_str(&self.name)
-    }
-}
 
 /// What happens to the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,7 +47,7 @@ pub enum Step {
     /// Replace the list of finalizers, unless the object has changed since.
     SetFinalizers {
         /// The object.
-        at: Place,
+        at: ObjectAddress,
         /// The whole list.
         finalizers: Vec<String>,
         /// The annotation that names the holders of our finalizer, if that changes.
@@ -104,14 +65,14 @@ pub enum Step {
     /// Create an object. If it exists already, `adopt` decides whether it may be taken over.
     Create {
         /// Where.
-        at: Place,
+        at: ObjectAddress,
         /// The object.
         object: Value,
     },
     /// Change some fields of a copy, unless somebody else has written it since.
     Edit {
         /// The object.
-        at: Place,
+        at: ObjectAddress,
         /// What changes.
         edits: Vec<Edit>,
         /// What must still be true.
@@ -122,7 +83,7 @@ pub enum Step {
     /// Apply an object server-side, unless it has changed since.
     Apply {
         /// The object.
-        at: Place,
+        at: ObjectAddress,
         /// The desired object, with UID and resourceVersion.
         object: Value,
         /// Whether it is the copy of an order rather than of a related object.
@@ -133,21 +94,21 @@ pub enum Step {
     /// Send a JSON merge patch.
     Patch {
         /// The object.
-        at: Place,
+        at: ObjectAddress,
         /// The patch.
         patch: Value,
     },
     /// Replace the whole object, unless it has changed since.
     Replace {
         /// The object.
-        at: Place,
+        at: ObjectAddress,
         /// The desired object, with its resourceVersion.
         object: Value,
     },
     /// Replace the status of an object, unless it has changed since.
     WriteStatus {
         /// The object.
-        at: Place,
+        at: ObjectAddress,
         /// The object with the new status and its resourceVersion.
         object: Value,
         /// Key in the state Secret, in case the server does not store the status as it was sent.
@@ -158,7 +119,7 @@ pub enum Step {
     /// Delete exactly this object.
     Delete {
         /// The object.
-        at: Place,
+        at: ObjectAddress,
         /// Precondition.
         uid: String,
         /// What becomes of its dependents.
@@ -182,7 +143,7 @@ pub enum Step {
         /// Desired state that was written.
         value: Value,
         /// Where the copy is, if its UID should be recorded.
-        copy: Option<Place>,
+        copy: Option<ObjectAddress>,
         /// What to record instead of the state itself, where the server remembers that.
         instead: Option<String>,
     },
@@ -201,7 +162,7 @@ pub enum Step {
     /// Report an event to the consumer. Never fails the plan.
     Report {
         /// The object in kcp.
-        at: Place,
+        at: ObjectAddress,
         /// What happened.
         event: Event,
     },
@@ -214,12 +175,12 @@ impl Step {
             Self::RememberNext { .. } | Self::Remember { .. } | Self::Track { .. } | Self::Drop { .. } => {
                 Some(Side::Service)
             }
-            _ => self.place().map(|at| at.side),
+            _ => self.address().map(|at| at.side),
         }
     }
 
     /// The object that is written, if it is a single one.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn address(&self) -> Option<&ObjectAddress> {
         match self {
             Self::SetFinalizers { at, .. }
             | Self::Create { at, .. }

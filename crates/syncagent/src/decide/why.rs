@@ -3,10 +3,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::address::{ObjectAddress, Side};
 use super::edit::Edit;
 use super::holders::has_finalizer;
 use super::primary::{Copies, Seen};
-use super::step::{Place, Plan, Side, Step};
+use super::step::{Plan, Step};
 use crate::api::{APPLIED_STATE, FINALIZER, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules::metadata::is_deleting;
 use crate::rules::{Duty, Rules, Selection};
@@ -96,14 +97,14 @@ fn place(side: Side) -> &'static str {
 }
 
 /// The fields that a merge patch changes; without their values if those may come from a Secret.
-fn changes(rules: &Rules, at: &Place, patch: &Value) -> String {
+fn changes(rules: &Rules, at: &ObjectAddress, patch: &Value) -> String {
     let mut fields = Vec::new();
     collect(patch, &mut String::new(), rules.is_confidential(&at.kind), &mut fields);
     fields.join(", ")
 }
 
 /// The fields that edits change; without their values if those may come from a Secret.
-fn edited(rules: &Rules, at: &Place, edits: &[Edit]) -> String {
+fn edited(rules: &Rules, at: &ObjectAddress, edits: &[Edit]) -> String {
     let mut fields = Vec::new();
     let is_mark = |edit: &&Edit| edit.path.last().is_some_and(|key| MARKS.contains(&key.as_str()));
     for edit in edits.iter().filter(|edit| !is_mark(edit)) {
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
     use crate::rules::ApiKind;
 
-    fn at(group: &str, kind: &str) -> Place {
+    fn at(group: &str, kind: &str) -> ObjectAddress {
         let kind = ApiKind {
             group: group.to_owned(),
             version: "v1".to_owned(),
@@ -165,7 +166,12 @@ mod tests {
             plural: "things".to_owned(),
             namespaced: true,
         };
-        Place { side: Side::Service, kind: Arc::new(kind), namespace: Some("ns".to_owned()), name: "one".to_owned() }
+        ObjectAddress {
+            side: Side::Service,
+            kind: Arc::new(kind),
+            namespace: Some("ns".to_owned()),
+            name: "one".to_owned(),
+        }
     }
 
     fn rules() -> Rules {

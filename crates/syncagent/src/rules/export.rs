@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_that_give_less_than_needed_stay_and_are_told() {
+    fn claims_that_give_less_than_needed_stay_and_are_reported() {
         let related = pr(json!({"related": [
             {"identifier": "a", "origin": "service", "kind": "Secret", "object": {}},
             {"identifier": "b", "origin": "kcp", "group": "x.io", "version": "v1", "resource": "backups", "identityHash": "new", "object": {}},
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_that_kcp_refuses_are_told_and_do_not_spoil_the_export() {
+    fn claims_that_kcp_refuses_are_reported_and_do_not_spoil_the_export() {
         let related = |group: &str, resource: &str, identity: &str| {
             json!({"identifier": resource, "origin": "kcp", "group": group, "version": "v1", "resource": resource,
                 "identityHash": identity, "object": {}})

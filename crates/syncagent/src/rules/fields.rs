@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_objects_have_are_no_reason_to_doubt() {
+    fn fields_that_objects_have_raise_no_doubts() {
         assert_eq!(told(json!({})), Vec::<String>::new());
         let fine = json!({
             "enableWorkspacePaths": true,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_no_object_can_have_are_told_with_their_place() {
+    fn fields_that_no_object_can_have_are_reported_with_their_path() {
         for (spec, wanted) in [
             (
                 json!({"naming": {"name": "{{ .Object.spec.imag }}"}}),

@@ -1,5 +1,8 @@
 //! Metadata of synchronized objects: what is stripped, what is never copied, and what links a copy to its source.
 
+use std::fmt;
+use std::sync::Arc;
+
 use carrick_kcp::{CLAIM_LABEL_PREFIX, CLUSTER_ANNOTATION};
 use serde_json::{Map, Value};
 use sha1::{Digest, Sha1};
@@ -23,15 +26,21 @@ const STRIPPED: [&str; 8] = [
     "selfLink",
 ];
 
-/// Where a primary object lives in kcp.
+/// Where a source is in kcp. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceKey {
     /// Logical cluster.
-    pub cluster: String,
+    pub cluster: Arc<str>,
     /// Namespace, empty for cluster-scoped kinds.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// Name.
-    pub name: String,
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for SourceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cluster://{}/{}/{}", self.cluster, self.namespace, self.name)
+    }
 }
 
 /// Labels and annotations on a copy that lead back to its source.
@@ -49,11 +58,11 @@ pub struct Link {
 impl Link {
     /// The link to a source.
     pub fn to(source: &SourceKey, workspace_path: Option<&str>) -> Self {
-        let mut labels = vec![(REMOTE_CLUSTER, source.cluster.clone()), (REMOTE_NAME_HASH, sha1_hex(&source.name))];
-        let mut annotations = vec![(REMOTE_NAME, source.name.clone())];
+        let mut labels = vec![(REMOTE_CLUSTER, source.cluster.to_string()), (REMOTE_NAME_HASH, sha1_hex(&source.name))];
+        let mut annotations = vec![(REMOTE_NAME, source.name.to_string())];
         if !source.namespace.is_empty() {
             labels.push((REMOTE_NAMESPACE_HASH, sha1_hex(&source.namespace)));
-            annotations.push((REMOTE_NAMESPACE, source.namespace.clone()));
+            annotations.push((REMOTE_NAMESPACE, source.namespace.to_string()));
         }
         if let Some(path) = workspace_path {
             annotations.push((REMOTE_WORKSPACE_PATH, path.to_owned()));
@@ -198,12 +207,12 @@ mod tests {
 
     #[test]
     fn cluster_scoped_sources_leave_no_namespace_behind() {
-        let link = Link::to(&SourceKey { namespace: String::new(), ..source() }, None);
+        let link = Link::to(&SourceKey { namespace: "".into(), ..source() }, None);
         assert_eq!((link.labels.len(), link.annotations.len()), (2, 1));
     }
 
     #[test]
-    fn what_agents_write_about_related_copies_goes_nowhere_else() {
+    fn what_agents_write_about_related_copies_is_not_copied_further() {
         let object = json!({"metadata": {
             "labels": {"mine": "1", RELATED_OWNER: "x", RELATED_IDENTIFIER: "y", AGENT_NAME: "z"},
             "annotations": {"mine": "1", RELATED_PRIMARY_NAME: "x", RELATED_PRIMARY_NAMESPACE: "y", DELETION_PROPAGATION: "orphan"},

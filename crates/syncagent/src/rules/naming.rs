@@ -134,7 +134,7 @@ impl Pattern {
             Self::Template(template) => {
                 let mut data = Map::new();
                 data.insert("Object".into(), object.clone());
-                data.insert("ClusterName".into(), source.cluster.as_str().into());
+                data.insert("ClusterName".into(), (&*source.cluster).into());
                 data.insert("ClusterPath".into(), workspace_path.unwrap_or_default().into());
                 let rendered = template.render(&data).map_err(|source| NamingError::Render { field, source })?;
                 Ok(rendered.trim().to_owned())
@@ -143,7 +143,10 @@ impl Pattern {
                 // Like templates, they see the object after mutation.
                 let field = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
                 let (namespace, name) = (field("namespace"), field("name"));
-                Ok(fill_placeholders(text, &SourceKey { cluster: source.cluster.clone(), namespace, name }))
+                Ok(fill_placeholders(
+                    text,
+                    &SourceKey { cluster: source.cluster.clone(), namespace: namespace.into(), name: name.into() },
+                ))
             }
         }
     }
@@ -154,11 +157,11 @@ fn fill_placeholders(text: &str, source: &SourceKey) -> String {
     let hash = |s: &str| sha1_hex(s)[..20].to_owned();
     // Longer names first, so that `$remoteNameHash` is not mistaken for `$remoteName`.
     let values = [
-        ("$remoteClusterName", source.cluster.clone()),
+        ("$remoteClusterName", source.cluster.to_string()),
         ("$remoteNamespaceHash", hash(&source.namespace)),
-        ("$remoteNamespace", source.namespace.clone()),
+        ("$remoteNamespace", source.namespace.to_string()),
         ("$remoteNameHash", hash(&source.name)),
-        ("$remoteName", source.name.clone()),
+        ("$remoteName", source.name.to_string()),
     ];
     let mut out = String::new();
     let mut rest = text;
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_kubernetes_takes_for_a_name_is_a_name() {
+    fn only_valid_kubernetes_names_are_accepted() {
         let long = |count: usize| "x".repeat(count);
         for (field, result, valid) in [
             ("name", "a.b-c.9".to_owned(), true),

@@ -26,9 +26,9 @@ impl Provenance {
     pub fn of(primary: &SourceKey, published: &str, identifier: &str, agent_name: &str) -> Self {
         let (owner, identifier) = (owner(primary, published), identifier.to_owned());
         let labels = vec![(RELATED_OWNER, owner.clone()), (RELATED_IDENTIFIER, identifier.clone())];
-        let mut annotations = vec![(RELATED_PRIMARY_NAME, primary.name.clone())];
+        let mut annotations = vec![(RELATED_PRIMARY_NAME, primary.name.to_string())];
         if !primary.namespace.is_empty() {
-            annotations.push((RELATED_PRIMARY_NAMESPACE, primary.namespace.clone()));
+            annotations.push((RELATED_PRIMARY_NAMESPACE, primary.namespace.to_string()));
         }
         Self {
             link: Link { labels, annotations, marks: Vec::new() },
@@ -76,7 +76,7 @@ impl Provenance {
 
 /// The primary and the PublishedResource that a copy belongs to, as a label value.
 pub fn owner(primary: &SourceKey, published: &str) -> String {
-    sha1_hex(&[&primary.cluster, published, &primary.namespace, &primary.name].map(str::to_owned).join("\0"))
+    sha1_hex(&[&*primary.cluster, published, &primary.namespace, &primary.name].map(str::to_owned).join("\0"))
 }
 
 fn key(owner: &str, identifier: &str) -> String {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn names_of_any_length_make_labels_that_fit() {
-        let long = SourceKey { name: "n".repeat(253), namespace: "s".repeat(63), ..primary("") };
+        let long = SourceKey { name: "n".repeat(253).into(), namespace: "s".repeat(63).into(), ..primary("") };
         let provenance = Provenance::of(&long, &"p".repeat(253), "", "agent");
         assert!(provenance.labels().all(|(_, value)| value.len() <= 63));
         assert_eq!(provenance.labels().count(), 3);

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn white_space_goes_and_order_stays() {
+    fn white_space_is_dropped_and_order_kept() {
         let raw = RawJson::new("{ \"b\": 1.50,\n \"a\": \"x \\\" <y>\" }").unwrap();
         assert_eq!(raw.get(), r#"{"b":1.50,"a":"x \" \u003cy\u003e"}"#);
     }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn server_side_apply_takes_the_right_to_patch() {
+    fn server_side_apply_needs_the_right_to_patch() {
         for (naming, verbs) in [(json!({}), KEEP_APPLIED), (json!({"naming": {"namespace": "n"}}), WRITE_APPLIED)] {
             let needs = needs(&published(naming), &crontab(), true);
             assert!(needs.iter().any(|need| need.verbs == verbs), "{needs:?}");

@@ -1,6 +1,6 @@
 //! Pipelines, operands, fields and calls.
 
-use super::{At, Evaluator, Fault, Step, concrete, fail};
+use super::{At, Evaluated, Evaluator, Fault, fail, root::concrete};
 use crate::{
     functions::{Args, Function, Run, Type},
     heap::{Failure, Heap, Outcome},
@@ -10,7 +10,7 @@ use crate::{
     value::{Elem, Uint, Value},
 };
 
-/// The rest of a command behind its first operand.
+/// The rest of a command after its first operand.
 struct Call<'t> {
     span: Span,
     arguments: &'t [Operand],
@@ -28,7 +28,7 @@ impl Call<'_> {
 }
 
 impl<'t> Evaluator<'t, '_> {
-    pub(super) fn pipe(&mut self, dot: &Value, pipe: &'t Pipe) -> Step<Value> {
+    pub(super) fn pipe(&mut self, dot: &Value, pipe: &'t Pipe) -> Evaluated<Value> {
         let heap = self.heap;
         let _level = heap.enter().at(pipe.span)?;
         let mut value = None;
@@ -48,7 +48,7 @@ impl<'t> Evaluator<'t, '_> {
     }
 
     /// Evaluates a command; `last` is the result of the command before it in the pipeline.
-    fn command(&mut self, dot: &Value, command: &'t Command, last: Option<Value>) -> Step<Value> {
+    fn command(&mut self, dot: &Value, command: &'t Command, last: Option<Value>) -> Evaluated<Value> {
         self.heap.step(1).at(command.span)?;
         let first = &command.first;
         let call = Call { span: command.span, arguments: &command.arguments, last };
@@ -73,7 +73,7 @@ impl<'t> Evaluator<'t, '_> {
     }
 
     /// The value of an operand where its type does not matter.
-    fn operand(&mut self, dot: &Value, operand: &'t Operand) -> Step<Value> {
+    fn operand(&mut self, dot: &Value, operand: &'t Operand) -> Evaluated<Value> {
         self.heap.step(1).at(operand.span)?;
         match &operand.term {
             Term::Dot => Ok(dot.clone()),
@@ -95,15 +95,15 @@ impl<'t> Evaluator<'t, '_> {
         }
     }
 
-    /// What stands before the fields of a chain.
-    fn receiver(&mut self, dot: &Value, operand: &'t Operand) -> Step<Value> {
+    /// What comes before the fields of a chain.
+    fn receiver(&mut self, dot: &Value, operand: &'t Operand) -> Evaluated<Value> {
         match operand.term {
             Term::Nil => fail(operand.span, "indirection through explicit nil"),
             _ => self.operand(dot, operand),
         }
     }
 
-    fn variable(&self, name: &str, span: Span) -> Step<Value> {
+    fn variable(&self, name: &str, span: Span) -> Evaluated<Value> {
         match self.variables.iter().rev().find(|(known, _)| *known == name) {
             Some((_, value)) => Ok(value.clone()),
             None => fail(span, format!("undefined variable: {name}")),
@@ -111,7 +111,7 @@ impl<'t> Evaluator<'t, '_> {
     }
 
     /// Follows fields; the last one gets the arguments.
-    fn path(&mut self, dot: &Value, receiver: Value, path: &'t [String], call: Call<'t>) -> Step<Value> {
+    fn path(&mut self, dot: &Value, receiver: Value, path: &'t [String], call: Call<'t>) -> Evaluated<Value> {
         let Some((last, mut inner)) = path.split_last() else { return Ok(receiver) };
         let mut receiver = receiver;
         if self.root.is(&receiver) {
@@ -132,7 +132,7 @@ impl<'t> Evaluator<'t, '_> {
         self.field(dot, receiver, last, call)
     }
 
-    fn field(&mut self, dot: &Value, receiver: Value, name: &'t str, call: Call<'t>) -> Step<Value> {
+    fn field(&mut self, dot: &Value, receiver: Value, name: &'t str, call: Call<'t>) -> Evaluated<Value> {
         let span = call.span;
         self.heap.step(1).at(span)?;
         if let Some(method) = methods::lookup(&receiver, name) {
@@ -163,7 +163,7 @@ impl<'t> Evaluator<'t, '_> {
         function: &'static Function,
         receiver: Option<Value>,
         call: Call<'t>,
-    ) -> Step<Value> {
+    ) -> Evaluated<Value> {
         let Call { span, arguments, last } = call;
         let name = function.name;
         let given = arguments.len() + usize::from(last.is_some());
@@ -203,7 +203,13 @@ impl<'t> Evaluator<'t, '_> {
         Ok(result)
     }
 
-    fn short_circuit(&mut self, dot: &Value, arguments: &'t [Operand], last: Option<Value>, stop: bool) -> Step<Value> {
+    fn short_circuit(
+        &mut self,
+        dot: &Value,
+        arguments: &'t [Operand],
+        last: Option<Value>,
+        stop: bool,
+    ) -> Evaluated<Value> {
         let mut value = Value::Missing;
         for argument in arguments {
             value = self.argument(dot, argument, Type::Reflect)?;
@@ -215,7 +221,7 @@ impl<'t> Evaluator<'t, '_> {
     }
 
     /// Evaluates an argument for a parameter of a type.
-    fn argument(&mut self, dot: &Value, argument: &'t Operand, wanted: Type) -> Step<Value> {
+    fn argument(&mut self, dot: &Value, argument: &'t Operand, wanted: Type) -> Evaluated<Value> {
         let span = argument.span;
         let mismatch = |what: &str| fail(span, format!("expected {what}"));
         match (&argument.term, wanted) {
@@ -231,7 +237,7 @@ impl<'t> Evaluator<'t, '_> {
                 None => mismatch("integer"),
             },
             (Term::Number(number), Type::Uint32) => match number.uint {
-                // Go cuts off as well.
+                // Go truncates as well.
                 Some(uint) => Ok(Value::Uint(Uint::U64, uint & u64::from(u32::MAX))),
                 None => mismatch("unsigned integer"),
             },
@@ -259,7 +265,7 @@ fn constant(number: &Number) -> Outcome<Value> {
     }
 }
 
-/// Checks a value against a parameter's type. There are no conversions: an `int64` is no `int`.
+/// Checks a value against a parameter's type. There are no conversions: an `int64` is not an `int`.
 fn fit(heap: &Heap, value: Value, wanted: Type) -> Outcome<Value> {
     if wanted == Type::Reflect {
         return Ok(value);

@@ -4,9 +4,8 @@ use std::{cell::Cell, collections::BTreeMap, rc::Rc};
 
 use serde_json::{Map as Fields, Value as Json};
 
-use super::concrete;
 use crate::{
-    found::{Found, Get},
+    gjson::{Found, Get},
     heap::{Heap, Outcome},
     needs::Needs,
     value::{Elem, Map, Value},
@@ -82,7 +81,7 @@ impl<'d> Root<'d> {
         let mut json = self.fields.get()?.get(first)?;
         let mut needs = self.needs.fields.get(first)?;
         for name in rest {
-            // What is handed on as a whole may be changed by `set` and its kin.
+            // What is passed on as a whole may be changed by `set` and similar functions.
             if needs.whole {
                 return None;
             }
@@ -103,5 +102,13 @@ impl<'d> Root<'d> {
             map.fill(entries);
         }
         Ok(())
+    }
+}
+
+/// What a pipeline makes of a value: a nil interface becomes no value.
+pub(super) fn concrete(value: Value) -> Value {
+    match value {
+        Value::Nil => Value::Missing,
+        other => other,
     }
 }

@@ -45,7 +45,7 @@ struct Directives<'a> {
     values: &'a [Value],
     /// The operand that comes next.
     next: usize,
-    /// `[n]` was used, so unused operands are no mistake.
+    /// `[n]` was used, so unused operands are not a mistake.
     reordered: bool,
     /// The last `[n]` was well-formed.
     index_ok: bool,
@@ -56,7 +56,7 @@ impl Directives<'_> {
         self.format.get(self.pos).copied()
     }
 
-    /// Prints the directive behind a `%`.
+    /// Prints the directive after a `%`.
     fn one(&mut self, printer: &mut Printer<'_>) -> Outcome<()> {
         self.index_ok = true;
         let mut flags = self.flags();

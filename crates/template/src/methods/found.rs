@@ -1,8 +1,8 @@
 //! Methods and fields of gjson results and their types.
 
 use crate::{
-    found::{Found, Kind},
     functions::{Args, Function, Type::Str},
+    gjson::{Found, Kind},
     heap::Outcome,
     named::Named,
     value::{Uint, Value},

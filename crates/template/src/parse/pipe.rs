@@ -3,10 +3,11 @@
 use super::{Parsed, Parser};
 use crate::{
     error::CompileError,
-    functions::{self, Function},
+    functions::Function,
     lex::{Kind, Span},
     literal,
     position::Position,
+    table,
     tree::{Command, Operand, Pipe, Term},
 };
 
@@ -177,9 +178,13 @@ impl Parser<'_> {
     }
 
     fn function(&self, name: &str, span: Span) -> Parsed<&'static Function> {
-        functions::lookup(name, self.dialect).ok_or_else(|| CompileError::UnknownFunction {
-            position: Position::of(self.text, span),
-            name: name.to_owned(),
+        table::lookup(name).ok_or_else(|| {
+            let (position, name) = (Position::of(self.text, span), name.to_owned());
+            if table::is_left_out(&name) {
+                CompileError::LeftOut { position, name }
+            } else {
+                CompileError::UnknownFunction { position, name }
+            }
         })
     }
 }

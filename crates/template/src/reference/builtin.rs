@@ -6,13 +6,13 @@ pub(super) const GO: &[Row] = &[
     Row(
         "and",
         "and A B…",
-        "the first of the values that is false, else the last one; what follows the first false one is not evaluated",
+        "the first value that is false, else the last one; values after the first false one are not evaluated",
         Some((r#"{{ and 1 "" 2 | quote }}"#, r#""""#)),
     ),
     Row(
         "or",
         "or A B…",
-        "the first of the values that is true, else the last one; what follows the first true one is not evaluated",
+        "the first value that is true, else the last one; values after the first true one are not evaluated",
         Some((r#"{{ or "" "b" "c" }}"#, "b")),
     ),
     Row("not", "not A", "whether the value is false, empty or absent", Some((r#"{{ not "" }}"#, "true"))),
@@ -30,7 +30,7 @@ pub(super) const GO: &[Row] = &[
     Row(
         "index",
         "index VALUE KEY…",
-        "an element of a list or map, also of nested ones",
+        "an element of a list or map; further keys lead into nested ones",
         Some((r#"{{ index (dict "a" (list 1 2)) "a" 1 }}"#, "2")),
     ),
     Row("len", "len VALUE", "number of bytes, elements or entries", Some((r#"{{ len "abc" }}"#, "3"))),
@@ -78,13 +78,13 @@ pub(super) const AGENT: &[Row] = &[
     Row(
         "sha3short",
         "sha3short TEXT, sha3short TEXT LENGTH",
-        "the first digits of SHA3-256, 20 unless told otherwise",
+        "the first digits of SHA3-256, 20 by default",
         Some((r#"{{ sha3short "objname" }}"#, "73d08a1ba188f1340dae")),
     ),
     Row(
         "shortHash",
         "shortHash VALUE",
-        "the first 20 digits of SHA-1; what is no text is hashed as JSON",
+        "the first 20 digits of SHA-1; anything but text is hashed as JSON",
         Some((r#"{{ shortHash "objname" }}"#, "8b09d63c82efb771a2c5")),
     ),
 ];

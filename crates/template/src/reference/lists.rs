@@ -63,16 +63,11 @@ pub(super) const LISTS: &[Row] = &[
     Row(
         "slice",
         "slice LIST, slice LIST START, slice LIST START END",
-        "elements from START to before END; replaces Go's function of that name",
+        "elements from START up to but not including END; replaces Go's function of that name",
         Some(("{{ slice (list 1 2 3 4) 1 3 }}", "[2 3]")),
     ),
     Row("mustSlice", "mustSlice LIST START END", "as slice", Some(("{{ mustSlice (list 1 2 3) 1 }}", "[2 3]"))),
-    Row(
-        "chunk",
-        "chunk SIZE LIST",
-        "lists of so many elements each",
-        Some(("{{ chunk 2 (list 1 2 3) }}", "[[1 2] [3]]")),
-    ),
+    Row("chunk", "chunk SIZE LIST", "lists of SIZE elements each", Some(("{{ chunk 2 (list 1 2 3) }}", "[[1 2] [3]]"))),
     Row("mustChunk", "mustChunk SIZE LIST", "as chunk", Some(("{{ mustChunk 1 (list 1 2) }}", "[[1] [2]]"))),
 ];
 
@@ -82,13 +77,13 @@ pub(super) const DICTIONARIES: &[Row] = &[
     Row(
         "set",
         "set MAP KEY VALUE",
-        "writes a value into the map itself and hands it out",
+        "sets a key of the map itself and returns the map",
         Some((r#"{{ set (dict "a" 1) "b" 2 }}"#, "map[a:1 b:2]")),
     ),
     Row(
         "unset",
         "unset MAP KEY",
-        "removes a key from the map itself and hands it out",
+        "removes a key from the map itself and returns the map",
         Some((r#"{{ unset (dict "a" 1 "b" 2) "a" }}"#, "map[b:2]")),
     ),
     Row("hasKey", "hasKey MAP KEY", "whether a map has a key", Some((r#"{{ hasKey (dict "a" nil) "a" }}"#, "true"))),
@@ -107,14 +102,14 @@ pub(super) const DICTIONARIES: &[Row] = &[
     Row(
         "merge",
         "merge MAP OTHER…",
-        "adds to the first map what it lacks; it is changed itself",
+        "adds to the first map what it lacks, in place",
         Some((r#"{{ merge (dict "a" 1) (dict "a" 2 "b" 3) }}"#, "map[a:1 b:3]")),
     ),
     Row("mustMerge", "mustMerge MAP OTHER…", "as merge", Some((r#"{{ mustMerge (dict) (dict "a" 1) }}"#, "map[a:1]"))),
     Row(
         "mergeOverwrite",
         "mergeOverwrite MAP OTHER…",
-        "writes the others over the first map; it is changed itself",
+        "writes the others over the first map, in place",
         Some((r#"{{ mergeOverwrite (dict "a" 1) (dict "a" 2 "b" 3) }}"#, "map[a:2 b:3]")),
     ),
     Row(

@@ -43,13 +43,13 @@ pub(super) const CRYPTO: &[Row] = &[
     Row(
         "bcrypt",
         "bcrypt PASSWORD",
-        "a salted hash; slow on purpose, two fit into a rendering",
+        "a salted hash; slow on purpose: a rendering may make two",
         Some((r#"{{ bcrypt "x" | hasPrefix "$2a$10$" }}"#, "true")),
     ),
     Row(
         "htpasswd",
         "htpasswd USER PASSWORD",
-        "a line of a password file; slow on purpose, two fit into a rendering",
+        "a line of a password file; slow on purpose: a rendering may make two",
         Some((r#"{{ htpasswd "u" "x" | hasPrefix "u:$2a$10$" }}"#, "true")),
     ),
     Row(
@@ -61,7 +61,7 @@ pub(super) const CRYPTO: &[Row] = &[
     Row(
         "derivePassword",
         "derivePassword COUNTER KIND PASSWORD USER SITE",
-        "the Master Password algorithm; slow on purpose, two fit into a rendering",
+        "the Master Password algorithm; slow on purpose: a rendering may make two",
         Some((r#"{{ derivePassword 1 "pin" "password" "user" "example.com" }}"#, "6685")),
     ),
     Row(
@@ -73,25 +73,29 @@ pub(super) const CRYPTO: &[Row] = &[
     Row(
         "decryptAES",
         "decryptAES PASSWORD TEXT",
-        "what encryptAES made",
+        "decrypts what encryptAES made",
         Some((r#"{{ decryptAES "k" "" | quote }}"#, r#""""#)),
     ),
+    Row("uuidv4", "uuidv4", "a random UUID; new at every rendering", Some(("{{ len uuidv4 }}", "36"))),
+];
+
+pub(super) const CERTIFICATES: &[Row] = &[
     Row(
         "genPrivateKey",
         "genPrivateKey KIND",
-        "a new key as PEM: rsa (4096 bits, one fits into a rendering), dsa (one as well), ecdsa or ed25519",
+        "a new key as PEM: rsa (4096 bits; a rendering may make one), dsa (likewise), ecdsa or ed25519",
         Some((r#"{{ genPrivateKey "ed25519" | trunc 27 }}"#, "-----BEGIN PRIVATE KEY-----")),
     ),
     Row(
         "genCA",
         "genCA NAME DAYS",
-        "a new certificate authority with an RSA key, which has .Cert and .Key; four certificates fit into a rendering",
+        "a new certificate authority with an RSA key, which has .Cert and .Key; a rendering may make four certificates",
         Some((r#"{{ (genCA "ca" 365).Cert | trunc 27 }}"#, "-----BEGIN CERTIFICATE-----")),
     ),
     Row(
         "genCAWithKey",
         "genCAWithKey NAME DAYS KEY",
-        "as genCA, with a key that exists",
+        "as genCA, with an existing key",
         Some((
             r#"{{ (genCAWithKey "ca" 365 (genPrivateKey "ecdsa")).Key | trunc 30 }}"#,
             "-----BEGIN EC PRIVATE KEY-----",
@@ -100,7 +104,7 @@ pub(super) const CRYPTO: &[Row] = &[
     Row(
         "genSelfSignedCert",
         "genSelfSignedCert NAME IPS DOMAINS DAYS",
-        "a new certificate that signs itself, which has .Cert and .Key",
+        "a new self-signed certificate, which has .Cert and .Key",
         Some((
             r#"{{ (genSelfSignedCert "a" nil (list "a.example") 1).Key | trunc 31 }}"#,
             "-----BEGIN RSA PRIVATE KEY-----",
@@ -109,7 +113,7 @@ pub(super) const CRYPTO: &[Row] = &[
     Row(
         "genSelfSignedCertWithKey",
         "genSelfSignedCertWithKey NAME IPS DOMAINS DAYS KEY",
-        "as genSelfSignedCert, with a key that exists",
+        "as genSelfSignedCert, with an existing key",
         Some((
             r#"{{ (genSelfSignedCertWithKey "a" nil nil 1 (genPrivateKey "ecdsa")).Cert | trunc 27 }}"#,
             "-----BEGIN CERTIFICATE-----",
@@ -118,7 +122,7 @@ pub(super) const CRYPTO: &[Row] = &[
     Row(
         "genSignedCert",
         "genSignedCert NAME IPS DOMAINS DAYS CA",
-        "a new certificate that an authority signs, which has .Cert and .Key",
+        "a new certificate signed by an authority, which has .Cert and .Key",
         Some((
             r#"{{ $ca := genCA "ca" 1 }}{{ (genSignedCert "a" (list "10.0.0.1") nil 1 $ca).Cert | trunc 27 }}"#,
             "-----BEGIN CERTIFICATE-----",
@@ -127,19 +131,13 @@ pub(super) const CRYPTO: &[Row] = &[
     Row(
         "genSignedCertWithKey",
         "genSignedCertWithKey NAME IPS DOMAINS DAYS CA KEY",
-        "as genSignedCert, with a key that exists",
+        "as genSignedCert, with an existing key",
         Some((
             r#"{{ $k := genPrivateKey "ecdsa" }}{{ (genSignedCertWithKey "a" nil nil 1 (genCAWithKey "ca" 1 $k) $k).Cert | trunc 27 }}"#,
             "-----BEGIN CERTIFICATE-----",
         )),
     ),
-    Row(
-        "buildCustomCert",
-        "buildCustomCert CERT KEY",
-        "a certificate with .Cert and .Key of base64 texts that exist",
-        None,
-    ),
-    Row("uuidv4", "uuidv4", "a random UUID; new at every rendering", Some(("{{ len uuidv4 }}", "36"))),
+    Row("buildCustomCert", "buildCustomCert CERT KEY", "a certificate with .Cert and .Key, from base64 texts", None),
 ];
 
 pub(super) const NETWORK: &[Row] = &[
@@ -173,7 +171,7 @@ pub(super) const URLS: &[Row] = &[
     Row(
         "urlJoin",
         "urlJoin MAP",
-        "a URL of such parts",
+        "a URL made from such parts",
         Some((r#"{{ urlJoin (dict "scheme" "http" "host" "h:80" "path" "/p" "query" "q=1") }}"#, "http://h:80/p?q=1")),
     ),
 ];

@@ -14,13 +14,13 @@ pub(super) const STRINGS: &[Row] = &[
     Row(
         "trimSuffix",
         "trimSuffix SUFFIX TEXT",
-        "removes a text from the end, if it stands there",
+        "removes a suffix, if the text has it",
         Some((r#"{{ trimSuffix ".yaml" "a.yaml" }}"#, "a")),
     ),
     Row(
         "trimPrefix",
         "trimPrefix PREFIX TEXT",
-        "removes a text from the start, if it stands there",
+        "removes a prefix, if the text has it",
         Some((r#"{{ trimPrefix "v" "v1.2" }}"#, "1.2")),
     ),
     Row("upper", "upper TEXT", "upper case", Some((r#"{{ upper "abc" }}"#, "ABC"))),
@@ -37,7 +37,7 @@ pub(super) const STRINGS: &[Row] = &[
         "lower case for the first letter of every word",
         Some((r#"{{ untitle "Hello World" }}"#, "hello world")),
     ),
-    Row("repeat", "repeat COUNT TEXT", "the text many times", Some((r#"{{ repeat 3 "ab" }}"#, "ababab"))),
+    Row("repeat", "repeat COUNT TEXT", "the text, repeated", Some((r#"{{ repeat 3 "ab" }}"#, "ababab"))),
     Row(
         "substr",
         "substr START END TEXT",
@@ -48,19 +48,19 @@ pub(super) const STRINGS: &[Row] = &[
     Row(
         "trunc",
         "trunc LENGTH TEXT",
-        "cuts off behind LENGTH bytes; a negative length keeps the end",
+        "keeps the first LENGTH bytes; a negative length keeps the last ones",
         Some((r#"{{ trunc 5 "hello world" }} {{ trunc -5 "hello world" }}"#, "hello world")),
     ),
     Row(
         "abbrev",
         "abbrev LENGTH TEXT",
-        "cuts off with an ellipsis, which counts",
+        "shortens the text to LENGTH with an ellipsis, which counts",
         Some((r#"{{ abbrev 8 "hello world" }}"#, "hello...")),
     ),
     Row(
         "abbrevboth",
         "abbrevboth START LENGTH TEXT",
-        "cuts off at both ends with ellipses",
+        "shortens the text at both ends, with ellipses",
         Some((r#"{{ abbrevboth 5 10 "1234 5678 9123" }}"#, "...5678...")),
     ),
     Row("initials", "initials TEXT", "the first letter of every word", Some((r#"{{ initials "First Try" }}"#, "FT"))),
@@ -97,13 +97,13 @@ pub(super) const STRINGS: &[Row] = &[
     Row(
         "wrapWith",
         "wrapWith COLUMN SEPARATOR TEXT",
-        "breaks at a column with a text of one's own",
+        "breaks lines at a column with a given text",
         Some((r#"{{ wrapWith 5 "/" "one two three" }}"#, "one/two/three")),
     ),
     Row(
         "contains",
         "contains PART TEXT",
-        "whether a text has a part",
+        "whether a text contains a part",
         Some((r#"{{ contains "cat" "concatenate" }}"#, "true")),
     ),
     Row(
@@ -134,7 +134,7 @@ pub(super) const STRINGS: &[Row] = &[
     Row(
         "indent",
         "indent SPACES TEXT",
-        "spaces before every line",
+        "puts spaces before every line",
         Some((r#"{{ indent 2 "a\nb" | quote }}"#, r#""  a\n  b""#)),
     ),
     Row(
@@ -152,7 +152,7 @@ pub(super) const STRINGS: &[Row] = &[
     Row(
         "plural",
         "plural ONE MANY COUNT",
-        "one of two words, by a count",
+        "the first word if the count is one, else the second",
         Some((r#"{{ plural "item" "items" 2 }}"#, "items")),
     ),
     Row(
@@ -189,13 +189,13 @@ pub(super) const STRINGS: &[Row] = &[
     Row(
         "regexMatch",
         "regexMatch EXPRESSION TEXT",
-        "whether a regular expression matches somewhere; a wrong expression matches nothing",
+        "whether a regular expression matches somewhere; an invalid expression matches nothing",
         Some((r#"{{ regexMatch "^[a-z]+$" "abc" }}"#, "true")),
     ),
     Row(
         "mustRegexMatch",
         "mustRegexMatch EXPRESSION TEXT",
-        "as regexMatch; a wrong expression is an error",
+        "as regexMatch; an invalid expression is an error",
         Some((r#"{{ mustRegexMatch "b" "abc" }}"#, "true")),
     ),
     Row(
@@ -237,7 +237,7 @@ pub(super) const STRINGS: &[Row] = &[
     Row(
         "regexReplaceAllLiteral",
         "regexReplaceAllLiteral EXPRESSION TEXT REPLACEMENT",
-        "replaces every match with the text as it is",
+        "replaces every match with the replacement taken literally",
         Some((r#"{{ regexReplaceAllLiteral "b+" "abbc" "$1" }}"#, "a$1c")),
     ),
     Row(
@@ -261,14 +261,19 @@ pub(super) const STRINGS: &[Row] = &[
     Row(
         "regexQuoteMeta",
         "regexQuoteMeta TEXT",
-        "escapes what has a meaning in regular expressions",
+        "escapes characters that are special in regular expressions",
         Some((r#"{{ regexQuoteMeta "1.2" }}"#, r"1\.2")),
     ),
     Row("hello", "hello", "a greeting, to see whether the functions are there", Some(("{{ hello }}", "Hello!"))),
 ];
 
 pub(super) const STRING_LISTS: &[Row] = &[
-    Row("join", "join SEPARATOR LIST", "the elements as one text", Some((r#"{{ list "a" "b" | join "-" }}"#, "a-b"))),
+    Row(
+        "join",
+        "join SEPARATOR LIST",
+        "the elements joined into one text",
+        Some((r#"{{ list "a" "b" | join "-" }}"#, "a-b")),
+    ),
     Row(
         "split",
         "split SEPARATOR TEXT",

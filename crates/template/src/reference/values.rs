@@ -3,7 +3,7 @@
 use super::Row;
 
 pub(super) const DATES: &[Row] = &[
-    Row("now", "now", "the time of the rendering; new every time", Some(("{{ kindOf now }}", "struct"))),
+    Row("now", "now", "the current time", Some(("{{ kindOf now }}", "struct"))),
     Row("ago", "ago DATE", "how long ago a date was, in seconds", Some(("{{ ago now }}", "0s"))),
     Row(
         "date",
@@ -44,7 +44,7 @@ pub(super) const DATES: &[Row] = &[
     Row(
         "durationRound",
         "durationRound DURATION",
-        "the largest unit of a duration only",
+        "a duration rounded to its largest unit",
         Some((r#"{{ durationRound "2h10m5s" }}"#, "2h")),
     ),
     Row(
@@ -56,7 +56,7 @@ pub(super) const DATES: &[Row] = &[
     Row(
         "dateModify",
         "dateModify DURATION DATE",
-        "a date moved by a duration; a wrong duration leaves it",
+        "a date moved by a duration; an invalid duration leaves it unchanged",
         Some((r#"{{ toDate "2006-01-02" "2020-02-29" | dateModify "24h" | date "2006-01-02" }}"#, "2020-03-01")),
     ),
     Row(
@@ -68,7 +68,7 @@ pub(super) const DATES: &[Row] = &[
     Row(
         "mustDateModify",
         "mustDateModify DURATION DATE",
-        "as dateModify; a wrong duration is an error",
+        "as dateModify; an invalid duration is an error",
         Some((r#"{{ toDate "2006-01-02" "2020-01-02" | mustDateModify "1h" | date "15:04" }}"#, "01:00")),
     ),
     Row(
@@ -80,13 +80,13 @@ pub(super) const DATES: &[Row] = &[
     Row(
         "toDate",
         "toDate LAYOUT TEXT",
-        "reads a date; what cannot be read is the year 1",
+        "reads a date; the year 1 if it cannot be read",
         Some((r#"{{ toDate "2006-01-02" "2017-12-31" | date "02/01/2006" }}"#, "31/12/2017")),
     ),
     Row(
         "mustToDate",
         "mustToDate LAYOUT TEXT",
-        "reads a date; what cannot be read is an error",
+        "reads a date; an error if it cannot be read",
         Some((r#"{{ (mustToDate "2006-01-02" "2017-12-31").Year }}"#, "2017")),
     ),
 ];
@@ -95,7 +95,7 @@ pub(super) const DEFAULTS: &[Row] = &[
     Row(
         "default",
         "default VALUE GIVEN",
-        "the given value, or the other one if it is empty",
+        "GIVEN, or VALUE if that is empty",
         Some((r#"{{ default "foo" "" }}"#, "foo")),
     ),
     Row(
@@ -105,19 +105,19 @@ pub(super) const DEFAULTS: &[Row] = &[
         Some((r#"{{ empty "" }}"#, "true")),
     ),
     Row("coalesce", "coalesce VALUE…", "the first value that is not empty", Some((r#"{{ coalesce "" 0 "x" }}"#, "x"))),
-    Row("all", "all VALUE…", "whether no value is empty", Some((r#"{{ all 1 "" }}"#, "false"))),
-    Row("any", "any VALUE…", "whether a value is not empty", Some((r#"{{ any 0 "x" }}"#, "true"))),
+    Row("all", "all VALUE…", "whether all values are non-empty", Some((r#"{{ all 1 "" }}"#, "false"))),
+    Row("any", "any VALUE…", "whether any value is non-empty", Some((r#"{{ any 0 "x" }}"#, "true"))),
     Row("ternary", "ternary YES NO CONDITION", "one of two values", Some((r#"{{ ternary "on" "off" true }}"#, "on"))),
     Row(
         "fromJson",
         "fromJson TEXT",
-        "reads JSON; what is not JSON is nothing",
+        "reads JSON; nothing if it is invalid",
         Some((r#"{{ (fromJson "{\"a\":[1,2]}").a }}"#, "[1 2]")),
     ),
     Row(
         "mustFromJson",
         "mustFromJson TEXT",
-        "reads JSON; what is not JSON is an error",
+        "reads JSON; an error if it is invalid",
         Some((r#"{{ (mustFromJson "[1,2]") | len }}"#, "2")),
     ),
     Row(
@@ -129,7 +129,7 @@ pub(super) const DEFAULTS: &[Row] = &[
     Row(
         "mustToJson",
         "mustToJson VALUE",
-        "as toJson; what has no JSON is an error",
+        "as toJson; an error if the value cannot be written",
         Some(("{{ mustToJson (list 1 nil) }}", "[1,null]")),
     ),
     Row(
@@ -141,7 +141,7 @@ pub(super) const DEFAULTS: &[Row] = &[
     Row(
         "mustToPrettyJson",
         "mustToPrettyJson VALUE",
-        "as toPrettyJson; what has no JSON is an error",
+        "as toPrettyJson; an error if the value cannot be written",
         Some(("{{ mustToPrettyJson (list 1) }}", "[\n  1\n]")),
     ),
     Row(
@@ -153,7 +153,7 @@ pub(super) const DEFAULTS: &[Row] = &[
     Row(
         "mustToRawJson",
         "mustToRawJson VALUE",
-        "as toRawJson; what has no JSON is an error",
+        "as toRawJson; an error if the value cannot be written",
         Some((r#"{{ mustToRawJson "<" }}"#, r#""<""#)),
     ),
 ];
@@ -163,14 +163,14 @@ pub(super) const ENCODING: &[Row] = &[
     Row(
         "b64dec",
         "b64dec TEXT",
-        "what a base64 text stands for; wrong ones yield a message",
+        "decodes base64; an invalid text yields the error message",
         Some((r#"{{ b64dec "YWJj" }}"#, "abc")),
     ),
     Row("b32enc", "b32enc TEXT", "base32", Some((r#"{{ b32enc "abc" }}"#, "MFRGG==="))),
     Row(
         "b32dec",
         "b32dec TEXT",
-        "what a base32 text stands for; wrong ones yield a message",
+        "decodes base32; an invalid text yields the error message",
         Some((r#"{{ b32dec "MFRGG===" }}"#, "abc")),
     ),
 ];
@@ -194,7 +194,7 @@ pub(super) const REFLECTION: &[Row] = &[
     Row(
         "deepEqual",
         "deepEqual A B",
-        "whether two values are the same in all their parts",
+        "whether two values are deeply equal",
         Some(("{{ deepEqual (list 1 2) (list 1 2) }}", "true")),
     ),
 ];

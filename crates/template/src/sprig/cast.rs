@@ -43,7 +43,7 @@ fn without_zero_decimals(text: &str) -> &str {
     }
 }
 
-/// `strconv.ParseInt` with a base that the prefix tells.
+/// `strconv.ParseInt` with the base that the prefix says.
 fn parse_int(text: &str) -> Option<i64> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),

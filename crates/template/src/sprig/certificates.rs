@@ -88,7 +88,7 @@ fn new_key(heap: &Heap, kind: &str) -> Outcome<String> {
             heap.step(SIGNING)?;
             Key::new_ed25519()
         }
-        // Go hands this out as the key.
+        // Go returns this as the key.
         other => return Ok(format!("Unknown type {other}")),
     };
     Ok(key.pem())
@@ -137,7 +137,7 @@ fn sign_itself(heap: &Heap, params: &CertificateParams, key: &Key) -> Outcome<Va
 
 fn signed(heap: &Heap, args: Args<'_>, key: &Key) -> Outcome<Value> {
     heap.step(SIGNING)?;
-    let Value::Certificate(ca) = args.any(4)? else { return Err("the signer is no certificate".into()) };
+    let Value::Certificate(ca) = args.any(4)? else { return Err("the signer must be a certificate".into()) };
     let block = pem::decode(ca.cert.as_bytes()).ok_or("unable to decode certificate")?;
     let known =
         parse(&block.bytes).map_err(|error| format!("error parsing certificate: decodedSignerCert.Bytes: {error}"))?;
@@ -182,7 +182,7 @@ fn base(
         let address = IpAddr::from_str(&ip).map_err(|_| format!("error parsing ip: {ip}"))?;
         params.subject_alt_names.push(SanType::IpAddress(address));
     }
-    // Go multiplies without looking at the size.
+    // Go multiplies without checking for overflow.
     let nanos = days.wrapping_mul(24 * 3600 * 1_000_000_000);
     let now = Time::now();
     params.not_before = date(&now)?;

@@ -44,7 +44,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("durationRound", &[Any], duration_round),
 ];
 
-/// Numbers are seconds since 1970; anything else that is no time means now.
+/// Numbers are seconds since 1970; anything else that is not a time means now.
 fn time_of(value: &Value) -> Time {
     match value {
         Value::Time(time) => time.clone(),

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use carrick_go::float::{self, Digits};
 
-/// Digits behind the point that a division keeps.
+/// Digits after the point that a division keeps.
 const DIVISION_DIGITS: i32 = 16;
 
 /// A number `sign × digits × 10^exponent`; digits are 0 to 9, most significant first, without zeros in front.
@@ -16,7 +16,7 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// The shortest decimal that reads back as the float; none for infinities and what is no number.
+    /// The shortest decimal that reads back as the float; none for infinities and NaN.
     pub(super) fn from_float(float: f64) -> Option<Decimal> {
         if !float.is_finite() {
             return None;

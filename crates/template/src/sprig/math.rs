@@ -58,7 +58,7 @@ fn fold(args: Args<'_>, start: i64, operation: impl Fn(i64, i64) -> i64) -> Valu
     Value::Int64(args.all().iter().map(int).fold(start, operation))
 }
 
-/// In Go a value that is no number wins.
+/// In Go, NaN wins.
 fn fold_float(args: Args<'_>, start: f64, operation: impl Fn(f64, f64) -> f64) -> Value {
     let numbers = args.all().iter().map(float);
     Value::Float(numbers.fold(start, |a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { operation(a, b) }))

@@ -105,7 +105,7 @@ fn class(letter: u8) -> &'static [u8] {
 /// The password that the Master Password algorithm makes of a main password, a user and a site.
 fn derive_password(heap: &Heap, args: Args<'_>) -> Outcome<Value> {
     const SEED: &[u8] = b"com.lyndir.masterpassword";
-    let Value::Uint(_, counter) = args.any(0)? else { return Err("the counter is no unsigned integer".into()) };
+    let Value::Uint(_, counter) = args.any(0)? else { return Err("the counter must be an unsigned integer".into()) };
     let counter = u32::try_from(*counter).unwrap_or(u32::MAX);
     let kind = args.str(1)?.text();
     let Some(shapes) = shapes(&kind) else { return heap.str(format!("cannot find password template {kind}")) };

@@ -27,7 +27,7 @@ fn random_u32() -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// So many random bytes.
+/// The given number of random bytes.
 pub(super) fn random_bytes(count: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random_u32().to_be_bytes()).flatten().take(count).collect()
 }
@@ -73,7 +73,7 @@ fn int(_: &Heap, args: Args<'_>) -> Outcome<Value> {
             let wide = u64::from(random_u32()) << 32 | u64::from(random_u32());
             Ok(Value::Int(least + (wide % span.unsigned_abs()).cast_signed()))
         }
-        _ => Err(format!("there is no integer from {least} on below {end}").into()),
+        _ => Err(format!("no integer is at least {least} and less than {end}").into()),
     }
 }
 

@@ -59,10 +59,10 @@ fn compile(heap: &Heap, expression: &[u8]) -> Outcome<Rc<GoRegex>> {
     heap.step(COMPILE_STEPS + expression.len())?;
     let text = std::str::from_utf8(expression).map_err(|_| "regular expression is not UTF-8".to_owned())?;
     // The whole message quotes the expression, which may have been made from a secret.
-    let told = |error: RegexError| format!("error parsing regexp: {}", error.reason);
-    let pattern = Pattern::parse(text).map_err(told)?;
+    let refused = |error: RegexError| format!("error parsing regexp: {}", error.reason);
+    let pattern = Pattern::parse(text).map_err(refused)?;
     heap.step(pattern.states() / 8)?;
-    let compiled = Rc::new(pattern.compile(SIZE_LIMIT).map_err(told)?);
+    let compiled = Rc::new(pattern.compile(SIZE_LIMIT).map_err(refused)?);
     heap.regexes.borrow_mut().insert(expression.to_vec(), compiled.clone());
     Ok(compiled)
 }

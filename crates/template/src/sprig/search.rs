@@ -35,7 +35,7 @@ pub(super) fn contains(heap: &Heap, text: &[u8], wanted: &[u8]) -> Outcome<bool>
     Ok(wanted.is_empty() || !offsets(heap, text, wanted, 1)?.is_empty())
 }
 
-/// `strings.SplitN`: at most so many parts; an empty separator splits into characters.
+/// `strings.SplitN`: at most the given number of parts; an empty separator splits into characters.
 pub(super) fn split(heap: &Heap, text: &[u8], separator: &[u8], most: usize) -> Outcome<Vec<Str>> {
     if most == 0 {
         return Ok(Vec::new());

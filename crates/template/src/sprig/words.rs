@@ -21,13 +21,13 @@ pub(super) fn pascal(heap: &Heap, text: &[u8]) -> Outcome<Value> {
         out.char(*c)?;
     }
     let Some((first, rest)) = chars[lead..].split_first() else {
-        // The last of nothing but connectors is written twice.
+        // Where there are only connectors, the last one is written twice.
         if let Some(last) = chars.last() {
             out.char(*last)?;
         }
         return out.value();
     };
-    // A word in capitals becomes lower case behind its first letter.
+    // A word in capitals becomes lower case after its first letter.
     let mut in_capitals = first.is_uppercase();
     let mut pending = upper(*first);
     for c in rest {
@@ -85,7 +85,7 @@ pub(super) fn connect(heap: &Heap, text: &[u8], connector: char) -> Outcome<Valu
         match (kind, kind_at(index), kind_at(index + 1)) {
             (Kind::Connector | Kind::Punctuation, ..) => continue,
             (Kind::Number, ..) => index = push_tail(&mut out, &words, index, connector),
-            // Small letters behind a number belong to it, and both are a word of their own.
+            // Lower-case letters after a number belong to it; together they form a word.
             (_, Some(Kind::Number), Some(Kind::Lower)) => {
                 out.push(connector);
                 index = push_tail(&mut out, &words, index, connector);
@@ -121,7 +121,7 @@ fn push(out: &mut String, kind: Kind, word: &[char], connector: char) {
     }
 }
 
-/// Chinese characters are no letters here.
+/// Chinese characters do not count as letters here.
 fn is_letter(c: char) -> bool {
     c.is_alphabetic() && !matches!(c, '\u{3400}'..='\u{4d85}' | '\u{4e00}'..='\u{9fcc}' | '\u{20000}'..='\u{2b81d}')
 }

@@ -33,9 +33,9 @@ enum Part {
     LowerPm,
     ZoneName,
     Offset(Offset),
-    /// `.000`: so many digits.
+    /// `.000`: this many digits.
     Fraction(usize),
-    /// `.999`: so many digits, without zeros at the end.
+    /// `.999`: this many digits, without trailing zeros.
     ShortFraction(usize),
 }
 
@@ -89,7 +89,7 @@ const PARTS: &[(&str, Part)] = &[
     ("Z07", offset(true, false, 1)),
 ];
 
-/// Splits a layout at its first part: text before, the part, text behind.
+/// Splits a layout at its first part: text before, the part, text after.
 fn next_part(layout: &[u8]) -> (&[u8], Option<Part>, &[u8]) {
     for start in 0..layout.len() {
         let rest = &layout[start..];

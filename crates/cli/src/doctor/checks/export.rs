@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn another_agent_on_the_export_is_told() {
+    fn another_agent_on_the_export_is_reported() {
         assert_eq!(others(&facts(good_slice(), Lookup::There(kept_by("me"))))[0].severity, Green);
         let found = others(&facts(good_slice(), Lookup::There(kept_by("you"))));
         assert_eq!(found[0].severity, Amber);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_the_export_is_told_by_what_it_says_itself() {
+    fn the_keeper_of_the_export_is_known_from_its_own_entry() {
         let entry = |agent: &str, second: i64, resource: &str| json!({ "agent": agent, "identity": "host", "renewed": format!("2001-09-09T01:{}:{:02}Z", 46, second), "keeps": [resource] });
         let found = |entries: Value, owner: &str| {
             let mut export = kept_by(owner);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_nobody_renews_is_told() {
+    fn a_lease_that_nobody_renews_is_reported() {
         let lease_of = |holder: &str, renewed: &str| {
             let lease =
                 json!({ "spec": { "holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15 } });

@@ -88,7 +88,7 @@ fn place(one: &Published, rules: &Naming, (cluster, namespace, name): Sample) ->
         metadata["namespace"] = Value::from(namespace);
     }
     let object = json!({ "metadata": metadata, "spec": {}, "status": {} });
-    let source = SourceKey { cluster: cluster.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() };
+    let source = SourceKey { cluster: cluster.into(), namespace: namespace.into(), name: name.into() };
     rules.evaluate(&source, Some(&format!("root:{cluster}")), &object).ok()
 }
 
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_do_not_keep_objects_apart_are_told() {
+    fn names_that_do_not_keep_objects_apart_are_reported() {
         let (cluster, namespace, name) =
             ("{{ .ClusterName }}", "{{ .Object.metadata.namespace }}", "{{ .Object.metadata.name }}");
         let cases = [

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_installed_is_told_with_the_command_that_does() {
+    fn what_is_not_installed_is_reported_with_the_command_that_installs_it() {
         assert_eq!(installation(&Facts::default()), []);
         let mut facts = Facts { crd: Lookup::Missing, namespace: Lookup::Missing, ..Facts::default() };
         facts.asked.namespace = "own".to_owned();

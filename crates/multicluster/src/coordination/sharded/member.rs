@@ -62,7 +62,7 @@ pub(super) enum Done {
 }
 
 impl Done {
-    /// What went wrong, unless it was somebody else who was faster.
+    /// What went wrong, unless another process was just faster.
     pub(super) fn error(&self) -> Option<&Error> {
         match self {
             Self::NotRenewed(error) | Self::Failed { error, .. } => error.as_ref(),
@@ -164,7 +164,7 @@ impl Member {
         format!("{}-slot-{slot}", self.group)
     }
 
-    /// Gives up everything this process has.
+    /// Releases everything this process has.
     pub(super) async fn leave(&self, held: Vec<(usize, u64)>) {
         let slots = futures::stream::iter(held);
         let all = slots.for_each_concurrent(8, async |(slot, version)| {
@@ -172,12 +172,12 @@ impl Member {
                 tracing::debug!(slot, %error, "Slot not released; others take it when the lease has expired.");
             }
         });
-        // Whatever hangs, shutting down must not.
+        // A shutdown must not hang.
         let _ = tokio::time::timeout(self.duration, all).await;
         let _ = tokio::time::timeout(self.duration / 3, self.leases.delete(&self.process_lease(&self.id), None)).await;
     }
 
-    /// Takes a step, within the time in which it makes sense.
+    /// Executes a step, within the time in which it makes sense.
     pub(super) async fn act(&self, step: LeaseStep, life: u64, begun: Time) -> Done {
         let limit = self.timing().deadline / 2;
         let failed = match &step {

@@ -1,9 +1,9 @@
 //! What one process knows about the Leases, and what follows from it. No client and no clock: times are handed in.
 //!
 //! Two kinds of Leases: that of a process says that it lives, and is renewed; that of a slot says who has it, and is written only when
-//! it changes hands. A process that could not renew its own Lease until the deadline has nothing any more; only later, when others have
-//! seen no change of it for its whole duration, do they take its slots. Every write names the version it was decided on, so whoever
-//! decided on old knowledge fails.
+//! it changes hands. A process that could not renew its own Lease until the deadline has lost everything; only later, when others have
+//! seen no change of it for its whole duration, do they take its slots. Every write names the version it was decided on, so decisions
+//! on outdated knowledge fail.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -201,7 +201,7 @@ impl View {
         }
     }
 
-    /// A step for a slot failed. The next one waits a little, unless there is news before.
+    /// A step for a slot failed. The next one waits a little, unless something changes before.
     pub(super) fn on_failed(&mut self, slot: usize, now: Time) {
         let pause = self.timing.interval / 4;
         if let Some(state) = self.slots.get_mut(slot) {
@@ -238,7 +238,7 @@ impl View {
             .collect()
     }
 
-    /// When to look again if nothing else happens.
+    /// When to decide again if nothing else happens.
     pub(super) fn next_look(&self, now: Time) -> Time {
         let renewal = self.renew_at.into_iter();
         let lapse = self.works_until().filter(|until| *until > now).into_iter();
@@ -327,7 +327,7 @@ impl View {
         self.processes.iter().find(|(_, process)| misfit(process)).map(|(id, _)| id)
     }
 
-    /// What is assumed of a process that was not heard of.
+    /// What is assumed of a process without a Lease.
     fn nobody(&self) -> Living {
         Living { weight: 0.0, slots: self.slots.len(), duration: self.timing.duration }
     }
@@ -350,7 +350,7 @@ impl View {
         }
     }
 
-    /// Leases of the long dead that have nothing any more are deleted by the first of the living.
+    /// Leases of processes that are long dead and own nothing are deleted by the first living process.
     fn forget(&mut self, now: Time) -> Vec<LeaseStep> {
         let alive = |process: &Process| process.version.is_some() && Self::seems_alive(process, now);
         if self.processes.iter().find(|(_, process)| alive(process)).is_none_or(|(id, _)| *id != self.me) {
@@ -369,7 +369,7 @@ impl View {
     }
 }
 
-/// Whether news is older than what is known. The last event of a deleted Lease may bear the version it had before.
+/// Whether an event is older than what is known. The last event of a deleted Lease may have the version it had before.
 fn is_old(version: u64, deleted: bool, known: Option<u64>) -> bool {
     known.is_some_and(|known| if deleted { known > version } else { known >= version })
 }

@@ -29,7 +29,7 @@ fn shown(binding: &ApiBinding) -> Vec<String> {
 }
 
 #[test]
-fn conditions_tell_why_a_binding_waits_or_that_it_is_bound() {
+fn conditions_say_why_a_binding_waits_or_that_it_is_bound() {
     let waiting = "InitialBindingCompleted False WaitingForEstablished";
     let claims = ["PermissionClaimsApplied True", "PermissionClaimsValid True"];
     let cases: Vec<(Offer, &str, Vec<&str>)> = vec![

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrick_kcp::apis::split_schema_name;
 
 use super::definition::Definition;
-use super::{Catalog, Entry, Problem};
+use super::entry::{Catalog, CatalogEntry, Problem};
 use crate::api::PublishedResource;
 use crate::rules::crd::{Crd, CrdError};
 use crate::rules::{AgentDefaults, Rules};
@@ -14,14 +14,14 @@ use crate::rules::{fields, projection, schema};
 
 /// A PublishedResource as it was read.
 #[derive(Debug, Clone)]
-pub(super) struct Listed {
+pub(super) struct ListedResource {
     /// When it was created; older ones win conflicts.
     pub(super) created: String,
     /// The object, or why it cannot be read.
     pub(super) pr: Result<Arc<PublishedResource>, String>,
 }
 
-/// What an entry was made from: the same origin makes the same entry.
+/// What an entry was built from: the same origin yields the same entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     uid: String,
@@ -37,26 +37,26 @@ impl Origin {
 }
 
 /// The entry of a PublishedResource, or why there is none.
-pub(super) type Outcome = Result<Entry, Problem>;
+pub(super) type Outcome = Result<CatalogEntry, Problem>;
 
-/// What was made of each PublishedResource, so that definitions are read only when something about them has changed.
+/// The entries that were built, so that definitions are read only when something about them has changed.
 #[derive(Debug, Default)]
-pub(super) struct Made(BTreeMap<String, (Origin, Outcome)>);
+pub(super) struct EntryCache(BTreeMap<String, (Origin, Outcome)>);
 
-impl Made {
-    /// Whether there is nothing left to be made of a PublishedResource and this version of its definition.
+impl EntryCache {
+    /// Whether the entry for a PublishedResource and this version of its definition is built already.
     pub(super) fn is_current(&self, pr: &PublishedResource, version: &str) -> bool {
         self.0.get(&pr.metadata.name).is_some_and(|(origin, _)| *origin == Origin::of(pr, version))
     }
 
-    /// What was made of a PublishedResource and this version of its definition.
+    /// The entry for a PublishedResource and this version of its definition.
     pub(super) fn get(&self, pr: &Arc<PublishedResource>, version: &str) -> Option<Outcome> {
         let (origin, outcome) = self.0.get(&pr.metadata.name)?;
         let current = *origin == Origin::of(pr, version);
-        current.then(|| outcome.clone().map(|entry| Entry { pr: Arc::clone(pr), ..entry }))
+        current.then(|| outcome.clone().map(|entry| CatalogEntry { pr: Arc::clone(pr), ..entry }))
     }
 
-    /// Makes what can be made of a PublishedResource.
+    /// Builds the entry for a PublishedResource.
     pub(super) fn make(
         &mut self,
         pr: &Arc<PublishedResource>,
@@ -78,14 +78,14 @@ impl Made {
     }
 }
 
-/// Builds the catalog from what was made of each PublishedResource.
+/// Builds the catalog from the entries of all PublishedResources.
 pub(super) fn build(
     previous: &Catalog,
-    resources: &BTreeMap<String, Listed>,
+    resources: &BTreeMap<String, ListedResource>,
     made: &BTreeMap<&str, Outcome>,
 ) -> Catalog {
     let mut catalog = Catalog::default();
-    // Whoever is published under a name already keeps it, then the older one: restarts decide the same way.
+    // The one that is published under a name already keeps it, else the older one gets it: restarts decide the same way.
     let mut order: Vec<_> = resources.iter().collect();
     order.sort_by_key(|(name, listed)| {
         let holds = match (&listed.pr, &made[name.as_str()]) {
@@ -106,7 +106,7 @@ pub(super) fn build(
         });
         let kept = match made {
             Ok(entry) => {
-                // New rules that do not compile leave the old ones at work.
+                // If new rules do not compile, the old ones stay in use.
                 let old = previous.entries.get(name).filter(|old| entry.rules.is_err() && old.rules.is_ok());
                 if let Err(problem) = &entry.rules {
                     let message = format!("{problem}; correct it: {}", until_then(&entry, old));
@@ -129,7 +129,7 @@ pub(super) fn build(
     catalog
 }
 
-/// The entry for one PublishedResource, without a look at the others.
+/// The entry for one PublishedResource, regardless of the others.
 fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaults: &AgentDefaults) -> Outcome {
     let projected = projection::project(pr, crd).map_err(|error| Problem {
         reason: "InvalidProjection",
@@ -141,9 +141,16 @@ fn entry(pr: &Arc<PublishedResource>, crd: &Crd, definition: &Definition, defaul
     let rules = Rules::compile(pr, &outline, &defaults.agent_name)
         .map(|rules| Rules { schema: schema_name.clone(), ..rules.with_defaults(pr, defaults) });
     let rules = rules.map(Arc::new).map_err(|error| error.to_string());
-    // Only whole schemas tell which fields objects can have.
+    // Only whole schemas show which fields objects can have.
     let doubts = fields::doubts(pr, crd);
-    Ok(Entry { pr: Arc::clone(pr), crd: Arc::new(outline), definition: definition.clone(), schema_name, rules, doubts })
+    Ok(CatalogEntry {
+        pr: Arc::clone(pr),
+        crd: Arc::new(outline),
+        definition: definition.clone(),
+        schema_name,
+        rules,
+        doubts,
+    })
 }
 
 /// A PublishedResource that cannot be read.
@@ -168,7 +175,7 @@ pub(super) fn not_found(pr: &PublishedResource) -> Problem {
 }
 
 /// What happens while the rules are not valid.
-fn until_then(entry: &Entry, old: Option<&Entry>) -> String {
+fn until_then(entry: &CatalogEntry, old: Option<&CatalogEntry>) -> String {
     match old {
         Some(old) => format!("until then the rules of generation {} stay at work", old.pr.metadata.generation),
         None if entry.is_publishable(&entry.pr) => {
@@ -178,13 +185,13 @@ fn until_then(entry: &Entry, old: Option<&Entry>) -> String {
     }
 }
 
-/// The definition is on its way.
+/// The definition is still being read.
 pub(super) fn pending(pr: &PublishedResource) -> Problem {
     let wanted = &pr.spec.resource;
     Problem { reason: "Pending", message: format!("{}.{} is being read", wanted.kind, wanted.api_group) }
 }
 
-fn conflict(entry: &Entry, holder: &str) -> Problem {
+fn conflict(entry: &CatalogEntry, holder: &str) -> Problem {
     Problem {
         reason: "Conflict",
         message: format!(
@@ -212,7 +219,7 @@ mod tests {
     use super::*;
     use crate::rules::tests::crontab;
 
-    fn listed(name: &str, created: &str, generation: i64, spec: &Value) -> (String, Listed) {
+    fn listed(name: &str, created: &str, generation: i64, spec: &Value) -> (String, ListedResource) {
         let mut object = json!({
             "metadata": { "name": name, "uid": format!("uid-{name}"), "generation": generation },
             "spec": { "resource": { "apiGroup": "example.com", "kind": "CronTab" }, "naming": { "name": "$remoteName", "namespace": "n" } },
@@ -221,18 +228,18 @@ mod tests {
             object["spec"][key] = value.clone();
         }
         let pr = serde_json::from_value(object).unwrap();
-        (name.to_owned(), Listed { created: created.to_owned(), pr: Ok(Arc::new(pr)) })
+        (name.to_owned(), ListedResource { created: created.to_owned(), pr: Ok(Arc::new(pr)) })
     }
 
     /// What there is if nothing but CronTabs are defined.
-    fn built(previous: &Catalog, resources: impl IntoIterator<Item = (String, Listed)>) -> Catalog {
-        built_with(&mut Made::default(), previous, resources)
+    fn built(previous: &Catalog, resources: impl IntoIterator<Item = (String, ListedResource)>) -> Catalog {
+        built_with(&mut EntryCache::default(), previous, resources)
     }
 
     fn built_with(
-        made: &mut Made,
+        made: &mut EntryCache,
         previous: &Catalog,
-        resources: impl IntoIterator<Item = (String, Listed)>,
+        resources: impl IntoIterator<Item = (String, ListedResource)>,
     ) -> Catalog {
         let (resources, crd) = (resources.into_iter().collect::<BTreeMap<_, _>>(), Ok(crontab()));
         let definition = Definition::Crd("crontabs.example.com".to_owned());
@@ -264,7 +271,7 @@ mod tests {
     #[test]
     fn a_broken_one_does_not_hinder_the_others() {
         let missing = json!({ "resource": { "apiGroup": "no.example", "kind": "Backup" } });
-        let unreadable = Listed { created: "1".to_owned(), pr: Err("not an object".to_owned()) };
+        let unreadable = ListedResource { created: "1".to_owned(), pr: Err("not an object".to_owned()) };
         let catalog = built(
             &Catalog::default(),
             [
@@ -302,7 +309,7 @@ mod tests {
 
     #[test]
     fn rules_are_compiled_once_per_generation() {
-        let mut made = Made::default();
+        let mut made = EntryCache::default();
         let first = built_with(&mut made, &Catalog::default(), [listed("a", "1", 1, &json!({}))]);
         let same = built_with(&mut made, &first, [listed("a", "1", 1, &json!({}))]);
         assert!(Arc::ptr_eq(rules_of(&first, "a"), rules_of(&same, "a")));

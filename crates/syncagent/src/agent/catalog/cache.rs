@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a watch has told so far. Objects missing from a new list disappear when that list is complete, not before.
+/// What a watch has reported so far. Objects missing from a new list disappear when that list is complete, not before.
 #[derive(Debug)]
-pub(super) struct Cache<T> {
+pub(super) struct WatchCache<T> {
     objects: BTreeMap<String, T>,
     listed: Option<BTreeSet<String>>,
     synced: bool,
 }
 
-impl<T> Default for Cache<T> {
+impl<T> Default for WatchCache<T> {
     fn default() -> Self {
         Self { objects: BTreeMap::new(), listed: None, synced: false }
     }
 }
 
-impl<T> Cache<T> {
+impl<T> WatchCache<T> {
     /// A new list begins.
     pub(super) fn begin(&mut self) {
         self.listed = Some(BTreeSet::new());
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn objects_vanish_only_when_a_list_is_complete() {
-        let mut cache = Cache::default();
+        let mut cache = WatchCache::default();
         cache.begin();
         cache.insert("a", 1);
         cache.insert("b", 2);

@@ -1,7 +1,7 @@
 //! Kinds without a CRD, found by asking the API server: those that come with Kubernetes, and those of aggregated APIs.
 //!
-//! Every kind is asked for on its own and on the side, so that an API that hangs or fails harms nobody else. Nothing tells when such a kind
-//! changes, therefore it is asked for again now and then.
+//! Every kind is asked for by itself and in the background, so that an API that hangs or fails harms nobody else. Nothing reports when such a
+//! kind changes, so it is asked for again now and then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use sha1::{Digest, Sha1};
 use tokio::time::Instant;
 
 use super::definition::crds;
-use crate::agent::Timing;
+use crate::agent::retry::wait_until;
+use crate::agent::timing::Timing;
 use crate::rules::crd::{Crd, Names};
 use crate::rules::hex;
 use crate::rules::openapi::{self, Models, Served};
@@ -25,45 +26,45 @@ use crate::rules::openapi::{self, Models, Served};
 pub(super) type Wanted = (String, String);
 
 /// The kinds that were asked for.
-pub(super) struct Kinds {
+pub(super) struct ServedKinds {
     timing: Timing,
-    known: BTreeMap<Wanted, Asked>,
-    asking: FuturesUnordered<BoxFuture<'static, (Wanted, Answer)>>,
+    known: BTreeMap<Wanted, AskedKind>,
+    asking: FuturesUnordered<BoxFuture<'static, (Wanted, KindAnswer)>>,
 }
 
-struct Asked {
+struct AskedKind {
     /// What was answered last; nothing yet while it is asked for the first time.
-    answer: Option<Answer>,
+    answer: Option<KindAnswer>,
     /// When to ask again; never while an answer is awaited.
     due: Option<Instant>,
 }
 
 /// What the API server says about a kind.
-pub(super) enum Answer {
+pub(super) enum KindAnswer {
     /// It is served, and looks like this.
-    Served(Described),
+    Served(DescribedKind),
     /// It has a CRD, which the watch will bring.
     HasCrd,
     /// It is not served.
     Absent,
-    /// Nothing can be made of what the server told.
+    /// The answer of the server makes no sense.
     Failed(String),
-    /// The server did not tell.
+    /// The server did not answer.
     Unanswered(String),
 }
 
-/// When a server that did not tell is asked again, if not sooner.
+/// When a server that did not answer is asked again, if not sooner.
 const UNANSWERED: Duration = Duration::from_secs(4);
 
 /// A kind as the API server describes it.
-pub(super) struct Described {
+pub(super) struct DescribedKind {
     /// The same description has the same version.
     pub(super) version: String,
     /// The description in the form of a CRD, as JSON.
     pub(super) text: Arc<[u8]>,
 }
 
-impl Kinds {
+impl ServedKinds {
     /// None yet. Those that are there are asked for less often: they change only when the API server is replaced.
     pub(super) fn new(timing: Timing) -> Self {
         Self { timing, known: BTreeMap::new(), asking: FuturesUnordered::new() }
@@ -74,7 +75,7 @@ impl Kinds {
         self.known.retain(|kind, _| wanted.contains(kind));
         let now = Instant::now();
         for kind in wanted {
-            let asked = self.known.entry(kind.clone()).or_insert(Asked { answer: None, due: Some(now) });
+            let asked = self.known.entry(kind.clone()).or_insert(AskedKind { answer: None, due: Some(now) });
             if asked.due.is_some_and(|due| due <= now) {
                 asked.due = None;
                 let (local, kind) = (local.clone(), kind.clone());
@@ -89,12 +90,6 @@ impl Kinds {
     /// Waits until there is something new: an answer, or the time to ask again.
     pub(super) async fn changed(&mut self) {
         let due = self.known.values().filter_map(|asked| asked.due).min();
-        let again = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
         let answered = async {
             match self.asking.next().await {
                 Some(answered) => answered,
@@ -102,18 +97,18 @@ impl Kinds {
             }
         };
         tokio::select! {
-            () = again => {}
+            () = wait_until(due) => {}
             (kind, answer) = answered => {
                 let Some(asked) = self.known.get_mut(&kind) else { return };
                 let Timing { known_kind, absent_kind, .. } = self.timing;
                 let pause = match answer {
-                    Answer::Served(_) => known_kind,
-                    Answer::Unanswered(_) => absent_kind.min(UNANSWERED),
-                    Answer::HasCrd | Answer::Absent | Answer::Failed(_) => absent_kind,
+                    KindAnswer::Served(_) => known_kind,
+                    KindAnswer::Unanswered(_) => absent_kind.min(UNANSWERED),
+                    KindAnswer::HasCrd | KindAnswer::Absent | KindAnswer::Failed(_) => absent_kind,
                 };
                 asked.due = Some(Instant::now() + pause);
-                // A server that does not answer now takes nothing back of what it said before.
-                if !matches!((&asked.answer, &answer), (Some(Answer::Served(_)), Answer::Failed(_) | Answer::Unanswered(_))) {
+                // What a server has answered before still holds if it does not answer now.
+                if !matches!((&asked.answer, &answer), (Some(KindAnswer::Served(_)), KindAnswer::Failed(_) | KindAnswer::Unanswered(_))) {
                     asked.answer = Some(answer);
                 }
             }
@@ -121,7 +116,7 @@ impl Kinds {
     }
 
     /// What was answered about a kind; nothing if it was not asked for, or was not answered yet.
-    pub(super) fn answer(&self, group: &str, kind: &str) -> Option<&Answer> {
+    pub(super) fn answer(&self, group: &str, kind: &str) -> Option<&KindAnswer> {
         self.known.get(&(group.to_owned(), kind.to_owned()))?.answer.as_ref()
     }
 }
@@ -131,23 +126,23 @@ fn fingerprint(crd: &Crd) -> String {
     hex(&Sha1::digest(text.as_bytes()))
 }
 
-async fn ask(local: &Client, group: &str, kind: &str) -> Answer {
+async fn ask(local: &Client, group: &str, kind: &str) -> KindAnswer {
     match read(local, group, kind).await {
         Ok(answer) => answer,
-        Err(error) => Answer::Unanswered(format!("{error}; is the API server of group {group:?} healthy?")),
+        Err(error) => KindAnswer::Unanswered(format!("{error}; is the API server of group {group:?} healthy?")),
     }
 }
 
-async fn read(local: &Client, group: &str, kind: &str) -> Result<Answer, Error> {
-    let Some(found) = find_kind(local, group, kind).await? else { return Ok(Answer::Absent) };
+async fn read(local: &Client, group: &str, kind: &str) -> Result<KindAnswer, Error> {
+    let Some(found) = find_kind(local, group, kind).await? else { return Ok(KindAnswer::Absent) };
     let crd = format!("{}.{group}", found.plural);
     if !group.is_empty() && local.metadata_only().get(&crds(), None, &crd).await?.is_some() {
-        return Ok(Answer::HasCrd);
+        return Ok(KindAnswer::HasCrd);
     }
     read_served(local, found).await
 }
 
-/// A kind as the server describes it in OpenAPI, in the form of a CRD; `Err` with the reason if nothing can be made of it.
+/// A kind as the server describes it in OpenAPI, in the form of a CRD; `Err` with the reason if that is impossible.
 pub(crate) async fn describe(local: &Client, found: Found) -> Result<Result<Crd, String>, Error> {
     let mut models = BTreeMap::new();
     for version in &found.versions {
@@ -156,10 +151,10 @@ pub(crate) async fn describe(local: &Client, found: Found) -> Result<Result<Crd,
     Ok(openapi::crd(&served(found), &models).map_err(|error| error.to_string()))
 }
 
-async fn read_served(local: &Client, found: Found) -> Result<Answer, Error> {
+async fn read_served(local: &Client, found: Found) -> Result<KindAnswer, Error> {
     Ok(match describe(local, found).await? {
-        Ok(crd) => Answer::Served(Described { version: fingerprint(&crd), text: crd.to_text().into() }),
-        Err(problem) => Answer::Failed(problem),
+        Ok(crd) => KindAnswer::Served(DescribedKind { version: fingerprint(&crd), text: crd.to_text().into() }),
+        Err(problem) => KindAnswer::Failed(problem),
     })
 }
 

@@ -7,17 +7,16 @@ use carrick_client::watch::{WatchOptions, watch};
 use carrick_client::{Client, ListOptions, Resource};
 use futures::{FutureExt, StreamExt};
 use tokio::sync::watch::Sender;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Catalog;
 use super::definition::crds;
-use super::kinds::Kinds;
-use super::shelf::{Shelf, local_problem};
-use crate::agent::Timing;
-use crate::agent::backoff::Backoff;
+use super::entry::Catalog;
+use super::inputs::{Inputs, local_problem};
+use super::kinds::ServedKinds;
 use crate::agent::health::Health;
 use crate::agent::metrics::Metrics;
+use crate::agent::retry::Retry;
+use crate::agent::timing::Timing;
 use crate::api::{GROUP, VERSION};
 use crate::rules::AgentDefaults;
 
@@ -34,7 +33,7 @@ pub(crate) struct Setup {
     pub selector: String,
     /// What holds for all PublishedResources.
     pub defaults: AgentDefaults,
-    /// How often to look at what no watch reports.
+    /// How often to check what no watch reports.
     pub timing: Timing,
 }
 
@@ -54,52 +53,44 @@ pub(crate) async fn run(
     let mut pr_events = pin!(watch(local.clone(), published_resources(), options));
     // A cluster may have thousands of CRDs, and most are nobody's business here.
     let mut crd_events = pin!(watch(local.metadata_only(), crds(), WatchOptions::default()));
-    let mut kinds = Kinds::new(timing);
-    let mut shelf = Shelf::new(local.clone(), defaults);
-    let mut backoff = Backoff::for_servers();
-    let mut retry: Option<Instant> = None;
+    let mut kinds = ServedKinds::new(timing);
+    let mut inputs = Inputs::new(local.clone(), defaults);
+    let mut retry = Retry::for_servers();
     loop {
-        let again = async {
-            match retry {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             () = stop.cancelled() => return,
-            Some(event) = pr_events.next() => shelf.on_pr(event, &pr_part),
-            Some(event) = crd_events.next() => shelf.on_crd(event, &crd_part),
+            Some(event) = pr_events.next() => inputs.on_pr(event, &pr_part),
+            Some(event) = crd_events.next() => inputs.on_crd(event, &crd_part),
             () = kinds.changed() => {}
-            () = again => {}
+            () = retry.due() => {}
         }
-        // What has arrived already is taken along, so that a list of a thousand objects is looked at once.
+        // Whatever has arrived already is handled together, so that a list of a thousand objects makes one catalog.
         while let Some(Some(event)) = pr_events.next().now_or_never() {
-            shelf.on_pr(event, &pr_part);
+            inputs.on_pr(event, &pr_part);
         }
         while let Some(Some(event)) = crd_events.next().now_or_never() {
-            shelf.on_crd(event, &crd_part);
+            inputs.on_crd(event, &crd_part);
         }
-        if !shelf.is_complete() {
+        if !inputs.is_complete() {
             continue;
         }
         let read = tokio::select! {
             () = stop.cancelled() => return,
-            read = shelf.read_missing() => read,
+            read = inputs.read_missing() => read,
         };
-        retry = match read {
+        match read {
             Ok(()) => {
                 read_part.works();
-                backoff.reset();
-                None
+                retry.succeeded();
             }
             Err(error) => {
                 read_part.fails(&local_problem(&error));
-                Some(Instant::now() + backoff.pause())
+                retry.failed();
             }
-        };
-        metrics.set_published_resources(shelf.count());
-        kinds.want(&local, &shelf.without_crd());
-        let next = shelf.catalog(&catalog.borrow(), &kinds);
+        }
+        metrics.set_published_resources(inputs.count());
+        kinds.want(&local, &inputs.without_crd());
+        let next = inputs.catalog(&catalog.borrow(), &kinds);
         catalog.send_replace(Arc::new(next));
     }
 }

@@ -13,7 +13,7 @@ impl Numbers {
 
     /// The sum of all samples of a name.
     pub(super) fn sum(&self, name: &str) -> f64 {
-        // Not sum(), which makes -0 of nothing.
+        // Not sum(), which is -0 for no samples.
         self.of(name).fold(0.0, |sum, (_, value)| sum + value)
     }
 
@@ -43,7 +43,7 @@ impl Numbers {
     }
 }
 
-/// `name{label="value",…} number`. Values that hold quotes are not used by the agent.
+/// `name{label="value",…} number`. The agent uses no values that contain quotes.
 fn sample(line: &str) -> Option<(String, BTreeMap<String, String>, f64)> {
     let (series, value) = line.rsplit_once(' ')?;
     let value = value.parse().ok()?;

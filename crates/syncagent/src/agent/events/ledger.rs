@@ -1,45 +1,45 @@
-//! What was said already: turns repetitions into counts and talkative objects into silence.
+//! Events that were written already: repetitions become counts, and objects with too many events are rate limited.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::{Involved, Note, Type};
+use super::note::{Involved, Note, Type};
 
-/// Events an object and source may cause in a row, and how long it takes to be allowed one more.
+/// How many events an object and source may cause at once, and how long it takes until one more is allowed.
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_mins(5);
-/// Entries kept; when it gets more, everything is forgotten, which costs a few events with a count of one.
+/// How many events are remembered; beyond that everything is forgotten, which costs a few events with a count of one.
 const LIMIT: usize = 2048;
 
 /// What makes two events equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    source: Source,
+pub(super) struct EventKey {
+    source: EventSource,
     kind: Type,
     reason: String,
     message: String,
 }
 
-/// Who talks about what.
+/// The component that reports, and the object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Source {
+struct EventSource {
     url: String,
     component: &'static str,
     involved: Involved,
 }
 
-impl Key {
+impl EventKey {
     pub(super) fn of(note: &Note) -> Self {
         // An event says the same about the next version of the object.
         let involved = Involved { resource_version: String::new(), ..note.involved.clone() };
-        let source = Source { url: note.client.url().to_owned(), component: note.component, involved };
+        let source = EventSource { url: note.client.url().to_owned(), component: note.component, involved };
         Self { source, kind: note.kind, reason: note.reason.clone(), message: note.message.clone() }
     }
 }
 
 /// An event that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct WrittenEvent {
     pub(super) name: String,
     pub(super) count: u32,
 }
@@ -48,15 +48,15 @@ pub(super) struct Entry {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     New,
-    Repeat(Entry),
+    Repeat(WrittenEvent),
     Drop,
 }
 
 /// What one worker has written.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    written: HashMap<Key, Entry>,
-    allowances: HashMap<Source, Allowance>,
+    written: HashMap<EventKey, WrittenEvent>,
+    allowances: HashMap<EventSource, Allowance>,
 }
 
 #[derive(Debug)]
@@ -66,8 +66,8 @@ struct Allowance {
 }
 
 impl Ledger {
-    /// Decides about an event and uses up a bit of its source's allowance.
-    pub(super) fn look(&mut self, key: &Key, now: Instant) -> Verdict {
+    /// Decides about an event and uses up one event of its source's allowance.
+    pub(super) fn look(&mut self, key: &EventKey, now: Instant) -> Verdict {
         if self.allowances.len() >= LIMIT {
             self.allowances.clear();
         }
@@ -87,7 +87,7 @@ impl Ledger {
     }
 
     /// Remembers what was written.
-    pub(super) fn wrote(&mut self, key: Key, entry: Entry) {
+    pub(super) fn wrote(&mut self, key: EventKey, entry: WrittenEvent) {
         if self.written.len() >= LIMIT {
             self.written.clear();
         }
@@ -99,7 +99,7 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn key(name: &str, message: &str) -> Key {
+    fn key(name: &str, message: &str) -> EventKey {
         let involved = Involved {
             api_version: "v1".into(),
             kind: "Secret".into(),
@@ -108,8 +108,8 @@ mod tests {
             uid: "u".into(),
             resource_version: String::new(),
         };
-        let source = Source { url: "https://h".into(), component: "syncagent-sync", involved };
-        Key { source, kind: Type::Normal, reason: "R".into(), message: message.into() }
+        let source = EventSource { url: "https://h".into(), component: "syncagent-sync", involved };
+        EventKey { source, kind: Type::Normal, reason: "R".into(), message: message.into() }
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let now = Instant::now();
         assert_eq!(ledger.look(&key("x", "m"), now), Verdict::New);
-        let entry = Entry { name: "x.1".into(), count: 1 };
+        let entry = WrittenEvent { name: "x.1".into(), count: 1 };
         ledger.wrote(key("x", "m"), entry.clone());
         assert_eq!(ledger.look(&key("x", "m"), now), Verdict::Repeat(entry));
         assert_eq!(ledger.look(&key("x", "other"), now), Verdict::New);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_talkative_object_is_silenced_for_a_while() {
+    fn an_object_with_too_many_events_is_rate_limited() {
         let mut ledger = Ledger::default();
         let start = Instant::now();
         for n in 0..BURST {

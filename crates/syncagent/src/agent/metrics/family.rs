@@ -1,17 +1,6 @@
 //! What the agent shows under `/metrics`: one entry per metric. The reference page is made from this table.
 
-/// One metric.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Family {
-    /// Its name.
-    pub name: &'static str,
-    /// `gauge`, `counter` or `histogram`.
-    pub kind: &'static str,
-    /// Its labels.
-    pub labels: &'static [&'static str],
-    /// What it tells.
-    pub help: &'static str,
-}
+use carrick_multicluster::metrics::Family;
 
 macro_rules! families {
     ($($(#[$doc:meta])* $constant:ident = $kind:literal $name:literal $labels:tt $help:literal;)*) => {
@@ -37,9 +26,9 @@ families! {
     /// One way from a change to its effect.
     HOP_SECONDS = "histogram" "sync_agent_hop_seconds" ["hop"]
         "How long each part of the way takes: source_to_copy from seeing a source to writing its copy, copy_to_status from writing the copy to seeing its first status, status_to_source from seeing a status to writing it to the source.";
-    /// The oldest change that waits.
+    /// The oldest waiting change.
     LAG_SECONDS = "gauge" "sync_agent_lag_seconds" []
-        "How long the change has waited that waits longest.";
+        "How long the oldest waiting change has waited.";
     /// What was done.
     STEPS = "counter" "sync_agent_steps_total" ["step"]
         "Steps executed, by what they do.";

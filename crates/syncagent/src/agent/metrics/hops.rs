@@ -1,4 +1,4 @@
-//! How long each part of an object's way takes.
+//! How long each part of the way from source to copy and back takes.
 //!
 //! ```text
 //!   source seen ──▶ copy written ──▶ status seen ──▶ status written
@@ -8,15 +8,14 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use carrick_multicluster::Key;
-use carrick_multicluster::metrics::{Durations, Stopwatch};
+use carrick_multicluster::metrics::{Durations, Page, Stopwatch};
 use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::family::HOP_SECONDS;
-use super::page::Page;
+use crate::rules::metadata::SourceKey;
 
-/// How many copies are remembered whose first status has not come: that of further ones is not timed.
+/// For how many copies the time until their first status is measured at once.
 const REMEMBERED: usize = 4096;
 
 /// Durations of all objects.
@@ -26,12 +25,12 @@ pub struct Hops {
     copy_to_status: Stopwatch,
     status_to_source: Stopwatch,
     /// When copies were created that have no status yet.
-    created: Mutex<HashMap<Key, Instant>>,
-    /// How long the last way of objects took.
-    last: Mutex<HashMap<Key, Times>>,
+    created: Mutex<HashMap<SourceKey, Instant>>,
+    /// How long the last changes of objects took.
+    last: Mutex<HashMap<SourceKey, Times>>,
 }
 
-/// How long the last way of one object took, as far as it has come since this agent started.
+/// How long the last change of one object took, as far as it has come since this agent started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Times {
@@ -45,7 +44,7 @@ pub struct Times {
 
 impl Hops {
     /// A copy was written, for a source that was seen so long ago; `new` if it was not there before.
-    pub fn copy_written(&self, key: &Key, seen_ago: Duration, new: bool) {
+    pub fn copy_written(&self, key: &SourceKey, seen_ago: Duration, new: bool) {
         self.source_to_copy.record(seen_ago);
         self.note(key, |times| times.source_to_copy = Some(seen_ago.as_secs_f64()));
         if new {
@@ -57,7 +56,7 @@ impl Hops {
     }
 
     /// A status was written to its source, after it was seen so long ago.
-    pub fn status_written(&self, key: &Key, seen_ago: Duration) {
+    pub fn status_written(&self, key: &SourceKey, seen_ago: Duration) {
         self.status_to_source.record(seen_ago);
         self.note(key, |times| times.status_to_source = Some(seen_ago.as_secs_f64()));
         if let Some(created) = self.created.lock().remove(key) {
@@ -67,17 +66,17 @@ impl Hops {
         }
     }
 
-    /// How long the last way of an object took, as far as that is remembered.
-    pub fn of(&self, key: &Key) -> Times {
+    /// How long the last change of an object took, as far as that is remembered.
+    pub fn of(&self, key: &SourceKey) -> Times {
         self.last.lock().get(key).copied().unwrap_or_default()
     }
 
-    fn note(&self, key: &Key, change: impl FnOnce(&mut Times)) {
+    fn note(&self, key: &SourceKey, change: impl FnOnce(&mut Times)) {
         let mut last = self.last.lock();
         if let Some(times) = last.get_mut(key) {
             return change(times);
         }
-        // The latest are asked for most; who asks for older ones can do without.
+        // The latest matter most; older ones may be forgotten.
         if last.len() >= REMEMBERED {
             last.clear();
         }
@@ -85,7 +84,7 @@ impl Hops {
     }
 
     /// An object is gone.
-    pub fn forget(&self, key: &Key) {
+    pub fn forget(&self, key: &SourceKey) {
         self.created.lock().remove(key);
         self.last.lock().remove(key);
     }
@@ -110,7 +109,7 @@ mod tests {
     #[test]
     fn a_first_status_ends_the_time_of_the_operator() {
         let hops = Hops::default();
-        let key = Key::new("a".parse().unwrap(), "default", "b");
+        let key = SourceKey { cluster: "a".into(), namespace: "default".into(), name: "b".into() };
         hops.copy_written(&key, Duration::from_millis(2), true);
         hops.copy_written(&key, Duration::from_millis(2), false);
         hops.status_written(&key, Duration::ZERO);
@@ -120,7 +119,7 @@ mod tests {
         assert!(times.copy_to_status.is_some());
         let mut page = Page::default();
         hops.show(&mut page);
-        let text = page.text();
+        let text = page.text(&[HOP_SECONDS]);
         for (hop, count) in [("source_to_copy", 2), ("copy_to_status", 1), ("status_to_source", 2)] {
             let line = format!("sync_agent_hop_seconds_count{{hop=\"{hop}\"}} {count}");
             assert!(text.lines().any(|got| got == line), "{line} is missing in\n{text}");

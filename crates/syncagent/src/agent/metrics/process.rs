@@ -1,11 +1,12 @@
-//! Memory, processor time, open files and threads of this process, where the system tells them.
+//! Memory, processor time, open files and threads of this process, where the system reports them.
 
 use std::fs;
 
-use super::family;
-use super::page::Page;
+use carrick_multicluster::metrics::Page;
 
-/// Linux tells processor time in hundredths of a second.
+use super::family;
+
+/// Linux counts processor time in hundredths of a second.
 const TICKS: f64 = 100.0;
 
 pub(super) fn show(page: &mut Page) {

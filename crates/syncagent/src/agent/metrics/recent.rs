@@ -1,4 +1,4 @@
-//! What failed lately, in words and with the way out: for people who look.
+//! The latest failures, in words and with the way out, for people.
 
 use std::collections::VecDeque;
 

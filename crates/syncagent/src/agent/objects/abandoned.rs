@@ -1,4 +1,4 @@
-//! Looking for kinds that nobody publishes any more: a PublishedResource was deleted, or is not valid any more, maybe since no agent ran.
+//! Finding kinds that nobody publishes any more: a PublishedResource was deleted or is no longer valid, maybe while no agent ran.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::Context;
+use super::context::Context;
 use crate::agent::catalog::{Catalog, published_resources};
 use crate::agent::connect;
 use crate::api::AGENT_NAME;
@@ -20,7 +20,7 @@ use crate::rules::{ApiKind, Duty, Rules};
 
 /// Why it is not known which kinds are abandoned.
 #[derive(Debug, Error)]
-pub(super) enum LookError {
+pub(super) enum SearchError {
     /// A server refused or did not answer.
     #[error("cannot read {what}: {source}")]
     Read {
@@ -35,15 +35,15 @@ pub(super) enum LookError {
 }
 
 /// Rules for all abandoned kinds.
-pub(super) async fn look(context: &Context, catalog: &Catalog) -> Result<Vec<Arc<Rules>>, LookError> {
+pub(super) async fn find(context: &Context, catalog: &Catalog) -> Result<Vec<Arc<Rules>>, SearchError> {
     let failed = |what: &str| {
         let what = what.to_owned();
-        |source| LookError::Read { what, source }
+        |source| SearchError::Read { what, source }
     };
     let ours = ListOptions::labels(format!("{AGENT_NAME}={}", context.agent_name));
     let (schemas, exports) = (connect::resource(&API_RESOURCE_SCHEMA), connect::resource(&API_EXPORT));
     let (kcp, every) = (&context.export_workspace, ListOptions::default());
-    // Schemas take megabytes: all are looked at by their names, and only those that nobody publishes are read.
+    // Schemas take megabytes: all are listed by their names, and only those that nobody publishes are read.
     let listed = kcp.metadata_only().list_compact(&schemas, None, &ours).await;
     let listed = listed.map_err(failed("APIResourceSchemas"))?;
     let export = kcp.get(&exports, None, &context.export).await.map_err(failed("the APIExport"))?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carrick_client::Object;
-use carrick_multicluster::{ClusterName, FleetStore, Key};
+use carrick_multicluster::FleetStore;
 
 use crate::api::{REMOTE_CLUSTER, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE};
 use crate::rules::metadata::{Link, SourceKey};
@@ -28,7 +28,7 @@ pub(super) fn index(store: &FleetStore<Object>) {
     store.index(BY_RESOURCE, |copy| vec![copy.annotation(REMOTE_RESOURCE).unwrap_or_default()]);
 }
 
-/// All copies that may belong to a source of a resource in kcp. Copies of the reference agent do not tell the resource: several sources of
+/// All copies that may belong to a source of a resource in kcp. Copies of the reference agent do not name the resource: several sources of
 /// different kinds may have the same claim to them.
 pub(super) fn of(store: &FleetStore<Object>, source: &SourceKey, resource: &str) -> Vec<Arc<Object>> {
     let labels = Link::to(source, None).labels;
@@ -46,12 +46,11 @@ pub(super) fn count(store: &FleetStore<Object>, resource: &str) -> usize {
 }
 
 /// The source of a resource that a copy may belong to.
-pub(super) fn source_of(copy: &Object, resource: &str) -> Option<Key> {
+pub(super) fn source_of(copy: &Object, resource: &str) -> Option<SourceKey> {
     if !may_belong(copy, resource) {
         return None;
     }
-    let source = Link::source_of(&copy.value())?;
-    Some(Key::new(ClusterName::new(source.cluster).ok()?, source.namespace, source.name))
+    Link::source_of(&copy.value())
 }
 
 fn may_belong(copy: &Object, resource: &str) -> bool {

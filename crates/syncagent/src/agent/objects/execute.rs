@@ -1,151 +1,46 @@
 //! Executing steps: the one place that writes.
-#![allow(clippy::result_large_err)] // failures are rare, and told at once
+#![allow(clippy::result_large_err)] // failures are rare, and reported at once
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object, Resource};
-use parking_lot::Mutex;
+use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object};
 use serde_json::{Value, json};
-use thiserror::Error;
-use tokio::sync::OnceCell;
 
 use super::kinds::resource;
+use super::namespaces::Namespaces;
 use super::states::States;
+use super::step_error::StepError;
 use crate::agent::events::{Recorder, Type};
 use crate::api::{AGENT_NAME, FIELD_MANAGER, HELD_BY, REMOTE_NAMESPACE_HASH, REMOTE_UID};
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit::{self, Edit, Guard, json_patch};
 use crate::decide::ownership::turned_over;
 use crate::decide::state::{Applied, State, StatusNote, checksum};
-use crate::decide::{Claim, Dependents, Event, Place, Side, Step, claim, refused_status};
+use crate::decide::{Claim, Dependents, Event, ObjectAddress, Side, Step, claim, refused_status};
 use crate::rules::Rules;
 use crate::rules::metadata::{Link, SourceKey, annotation, label};
 
-/// Why a step could not be executed.
-#[derive(Debug, Error)]
-pub(super) enum StepError {
-    /// A server refused or did not answer.
-    #[error("cannot {verb} {at}: {source}")]
-    Write {
-        /// What was tried.
-        verb: &'static str,
-        /// On which object.
-        at: String,
-        /// What the server said.
-        source: Error,
-    },
-    /// The place of a new copy is taken.
-    #[error(
-        "{at} exists already and belongs to {owner}; change spec.naming of the PublishedResource, remove that object, or give it away by its annotation syncagent.kcp.io/adoption: TakeOver"
-    )]
-    Foreign {
-        /// The object.
-        at: String,
-        /// Who owns it.
-        owner: String,
-    },
-    /// The place of a new copy is taken by an object that nobody has offered.
-    #[error(
-        "{0} was there before, and nobody said that it may become a copy; remove or rename it, change spec.naming of the PublishedResource, or let it be taken over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
-    )]
-    Refused(String),
-    /// A status does not fit its schema. It is not sent again until it changes.
-    #[error("{0}")]
-    StatusRefused(String),
-    /// Somebody else has written the copy since it was looked at.
-    #[error("{0} was written by somebody else meanwhile; it is looked at again")]
-    Stale(String),
-    /// A copy was not visible before.
-    #[error("a copy is still there: {0}; it is looked at again")]
-    CopyLeft(String),
-}
-
-impl StepError {
-    /// Whether somebody else was faster: nothing is wrong, the object is just decided anew.
-    pub fn is_race(&self) -> bool {
-        match self {
-            Self::Write { source, .. } => source.is_conflict() || source.is_already_exists(),
-            Self::Foreign { .. } | Self::Refused(_) | Self::StatusRefused(_) => false,
-            Self::CopyLeft(_) | Self::Stale(_) => true,
-        }
-    }
-
-    /// What is wrong, if that is the consumer's business: the order itself is refused, or its place is taken.
-    pub fn for_consumer(&self) -> Option<String> {
-        match self {
-            Self::Write { verb: "create" | "edit" | "replace", source, .. } if source.is_invalid() => {
-                source.status().map(|status| status.message.clone())
-            }
-            Self::Foreign { .. } | Self::Refused(_) => Some(self.to_string()),
-            _ => None,
-        }
-    }
-
-    /// Whether something else is in the place of the copy, and stays there until its owner does something about it.
-    pub fn is_taken(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::Refused(_))
-    }
-
-    /// Whether a server knows us and says no.
-    pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Write { source, .. } if source.is_forbidden())
-    }
-
-    /// The same without anything that a server may have quoted.
-    pub fn discreet(self) -> Self {
-        match self {
-            Self::Write { verb, at, source } => Self::Write { verb, at, source: source.discreet() },
-            other => other,
-        }
-    }
-
-    /// The object, in words, that the agent may not write.
-    pub fn refused(&self) -> Option<&str> {
-        match self {
-            Self::Write { at, source, .. } if source.is_forbidden() => Some(at),
-            _ => None,
-        }
-    }
-
-    /// Whether a server has too much to do.
-    pub fn is_overload(&self) -> bool {
-        matches!(self, Self::Write { source, .. } if source.is_overload())
-    }
-
-    /// Whether a server is at fault, so that it may work by itself later.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Write { source, .. } if source.is_transient())
-    }
-}
-
-/// Namespaces that are known to exist, by the URL of their server, so that they are not asked for again and again.
-#[derive(Default)]
-pub(super) struct Namespaces(Mutex<HashMap<(String, String), Known>>);
-
-/// Whether a namespace is known to exist; whoever asks while another one finds out waits for that.
-type Known = Arc<OnceCell<()>>;
-
 /// Executes the steps of one object.
-pub(super) struct Executor<'a> {
+pub(super) struct StepExecutor<'a> {
     pub kcp: &'a Client,
     pub local: &'a Client,
     pub states: &'a States,
     pub namespaces: &'a Namespaces,
     pub recorder: &'a Recorder,
     pub rules: &'a Rules,
-    /// Whether another object was in the place of the copy when it was last looked at.
+    /// Whether another object had the name of the copy at the last reconcile.
     pub was_taken: bool,
     pub key: &'a SourceKey,
     /// The primary.
     pub source: &'a Value,
-    /// Other sources of the same place whose copies are of the same kind.
+    /// Other sources of the same name whose copies are of the same kind.
     pub rivals: &'a [(Arc<Rules>, Value)],
     /// Objects as they were seen or written last, for events.
-    pub objects: HashMap<Place, Value>,
+    pub objects: HashMap<ObjectAddress, Value>,
 }
 
-impl Executor<'_> {
+impl StepExecutor<'_> {
     /// Executes one step.
     pub async fn execute(&mut self, step: Step) -> Result<(), StepError> {
         let verb = step.verb();
@@ -192,14 +87,14 @@ impl Executor<'_> {
         }
     }
 
-    /// Leaves a trace of an object whose copy cannot be made: it is held already, and must be let go should its rules vanish.
+    /// Remembers an object whose copy cannot be made: it is held already, and must be released should its rules vanish.
     pub async fn hold(&self, entry: &str, value: &Value) {
         if self.states.get(&self.rules.remote, self.key).entry(entry).is_some() {
             return;
         }
         let note = |state: &mut State| state.note_next(entry, value.clone(), true);
         if let Err(error) = self.states.update(&self.rules.remote, self.key, note).await {
-            tracing::debug!(%error, "Cannot leave a trace.");
+            tracing::debug!(%error, "Cannot remember an object whose copy cannot be made.");
         }
     }
 
@@ -210,7 +105,7 @@ impl Executor<'_> {
         }
     }
 
-    fn wrote(&mut self, verb: &'static str, at: Place, written: Result<Value, Error>) -> Result<(), StepError> {
+    fn wrote(&mut self, verb: &'static str, at: ObjectAddress, written: Result<Value, Error>) -> Result<(), StepError> {
         match written {
             Ok(object) => {
                 self.objects.insert(at, object);
@@ -220,7 +115,7 @@ impl Executor<'_> {
         }
     }
 
-    fn report(&self, at: &Place, event: Event) {
+    fn report(&self, at: &ObjectAddress, event: Event) {
         if let Some(object) = self.objects.get(at) {
             let (reason, message) = event.texts();
             let kind = if event.is_warning() { Type::Warning } else { Type::Normal };
@@ -234,12 +129,18 @@ impl Executor<'_> {
     }
 
     /// Changes a copy if the guard holds when the write arrives. Where patches are not granted, the whole object is replaced.
-    async fn edit(&mut self, at: Place, edits: &[Edit], guard: &Guard, annotated: bool) -> Result<(), StepError> {
+    async fn edit(
+        &mut self,
+        at: ObjectAddress,
+        edits: &[Edit],
+        guard: &Guard,
+        annotated: bool,
+    ) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let client = self.client(at.side);
         let patched = client.json_patch(&kind, namespace, &at.name, &json_patch(edits, guard, annotated)).await;
         let refused = match patched {
-            // A test that fails is told like an object that is not valid.
+            // The server reports a test that fails like an object that is not valid.
             Err(error) if error.is_invalid() || error.is_forbidden() => error,
             patched => return self.wrote("edit", at, patched),
         };
@@ -258,7 +159,13 @@ impl Executor<'_> {
     }
 
     /// Applies what is ours on a copy. Whatever was written in another way is turned over first, or else it would stay for ever.
-    async fn apply(&mut self, at: Place, mut object: Value, primary: bool, first: bool) -> Result<(), StepError> {
+    async fn apply(
+        &mut self,
+        at: ObjectAddress,
+        mut object: Value,
+        primary: bool,
+        first: bool,
+    ) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let (client, manager) = (self.client(at.side), self.rules.field_manager(primary));
         if first {
@@ -283,7 +190,13 @@ impl Executor<'_> {
     }
 
     /// Writes a status. One that the server does not take as it is would be sent again and again: it is remembered what was sent.
-    async fn write_status(&mut self, at: Place, object: &Value, entry: &str, schema: String) -> Result<(), StepError> {
+    async fn write_status(
+        &mut self,
+        at: ObjectAddress,
+        object: &Value,
+        entry: &str,
+        schema: String,
+    ) -> Result<(), StepError> {
         let client = self.client(at.side);
         let sum = |object: &Value| checksum(&object["status"]);
         let sent = sum(object);
@@ -314,24 +227,24 @@ impl Executor<'_> {
         Err(StepError::StatusRefused(refused_status(&at)))
     }
 
-    async fn patch(&mut self, verb: &'static str, at: Place, patch: &Value) -> Result<(), StepError> {
+    async fn patch(&mut self, verb: &'static str, at: ObjectAddress, patch: &Value) -> Result<(), StepError> {
         let client = self.client(at.side);
         let written = client.merge_patch(&resource(&at.kind), at.namespace.as_deref(), &at.name, patch).await;
         self.wrote(verb, at, written)
     }
 
-    async fn create(&mut self, at: Place, object: Value) -> Result<(), StepError> {
+    async fn create(&mut self, at: ObjectAddress, object: Value) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
         let client = self.client(at.side);
         let get = async || client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source));
-        // Where the place was taken before, it probably is so still: that is no reason to write again and again.
+        // Where the name was taken before, it probably still is: that is no reason to write again and again.
         let mut existing = if self.was_taken { get().await? } else { None };
         if existing.is_none() {
             let created = client.create(&kind, namespace, &object).await;
             let Err(refused) = &created else { return self.wrote("create", at, created) };
             if refused.is_not_found() {
                 // The namespace may have been deleted since it was last seen.
-                self.namespaces.0.lock().clear();
+                self.namespaces.forget();
             }
             if !refused.is_already_exists() {
                 return self.wrote("create", at, created);
@@ -343,8 +256,8 @@ impl Executor<'_> {
         }
         let existing = existing.unwrap_or_default();
         match adopt(&existing, &object, self.rules.adoption, &self.rules.subresources) {
-            // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew with
-            // the copy in sight.
+            // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew
+            // once the copy is seen.
             Adoption::Ours => Err(StepError::CopyLeft(at.to_string())),
             Adoption::Take(taken) => {
                 tracing::info!(object = %at, "Taking over an object that was there before.");
@@ -358,16 +271,13 @@ impl Executor<'_> {
 
     async fn ensure_namespace(&self, side: Side, name: &str) -> Result<(), StepError> {
         // A primary is in its namespace, so that exists.
-        if side == Side::Kcp && name == self.key.namespace {
+        if side == Side::Kcp && name == &*self.key.namespace {
             return Ok(());
         }
-        let client = self.client(side);
-        let known = self.namespaces.0.lock().entry((client.url().to_owned(), name.to_owned())).or_default().clone();
-        // Of many objects for one namespace only the first one asks.
-        known.get_or_try_init(|| make_namespace(client, side, name)).await.copied()
+        self.namespaces.ensure(self.client(side), side, name).await
     }
 
-    /// The cache is behind the server now and then; before a source is let go the server itself is asked.
+    /// The cache is behind the server now and then; before a source is released, the server itself is asked.
     async fn confirm_no_copy(&self) -> Result<(), StepError> {
         if self.rules.blind {
             return Ok(());
@@ -437,31 +347,12 @@ fn delete_options(uid: String, dependents: Dependents) -> DeleteOptions {
     DeleteOptions { uid: Some(uid), propagation_policy, ..DeleteOptions::default() }
 }
 
-fn failed(verb: &'static str, at: &Place, source: Error) -> StepError {
+fn failed(verb: &'static str, at: &ObjectAddress, source: Error) -> StepError {
     StepError::Write { verb, at: at.to_string(), source }
-}
-
-/// Makes sure that a namespace exists. Consumers' namespaces mostly do, those for copies mostly do not.
-async fn make_namespace(client: &Client, side: Side, name: &str) -> Result<(), StepError> {
-    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
-    let fail = |verb, source| StepError::Write { verb, at: format!("namespace {name}"), source };
-    let exists = async || client.get(&namespaces, None, name).await.map(|found| found.is_some());
-    if side == Side::Kcp && exists().await.map_err(|source| fail("get", source))? {
-        return Ok(());
-    }
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    match client.create(&namespaces, None, &namespace).await {
-        // Who may not create namespaces may have been given this one.
-        Err(source) if source.is_forbidden() && exists().await.unwrap_or(false) => Ok(()),
-        Err(source) if !source.is_already_exists() => Err(fail("create", source)),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use carrick_client::Status;
-
     use super::*;
 
     #[test]
@@ -485,24 +376,5 @@ mod tests {
         let at_version = |version: &str| Some(json!({"metadata": {"resourceVersion": version}}));
         assert!(still_meant(at_version("7"), &guard).is_some());
         assert!(still_meant(at_version("8"), &guard).is_none() && still_meant(None, &guard).is_none());
-    }
-
-    fn answered(code: u16, reason: &str) -> StepError {
-        let message = "spec.password: Hunter2 is too short".to_owned();
-        let status = Status { code, reason: reason.to_owned(), message, ..Status::default() };
-        StepError::Write { verb: "create", at: "service Secret ns/one".to_owned(), source: status.into() }
-    }
-
-    #[test]
-    fn whoever_was_slower_has_not_failed() {
-        assert!(answered(409, "Conflict").is_race() && answered(409, "AlreadyExists").is_race());
-        assert!(StepError::Stale(String::new()).is_race() && StepError::CopyLeft(String::new()).is_race());
-        assert!(!answered(422, "Invalid").is_race() && !StepError::Refused(String::new()).is_race());
-    }
-
-    #[test]
-    fn what_a_server_quotes_is_not_told() {
-        assert!(answered(422, "Invalid").to_string().contains("Hunter2"));
-        assert!(!answered(422, "Invalid").discreet().to_string().contains("Hunter2"));
     }
 }

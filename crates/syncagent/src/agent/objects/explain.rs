@@ -1,105 +1,93 @@
-//! Plans that are told instead of being executed.
+//! What the agent would do for every object right now: the same syncers, with an executor that records plans.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_multicluster::Key;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::fleet::Fleets;
-use super::related::RelatedWatches;
+use super::act::{Executor, PlanRecorder, Recorded};
+use super::context::Context;
+use super::manager::Manager;
+use super::related::Patience;
 use super::states::States;
-use super::syncer::Syncer;
-use super::{Context, Manager};
 use crate::agent::catalog::Catalog;
 use crate::decide::Explanation;
+use crate::rules::metadata::SourceKey;
 
-/// How often to look whether everything has been seen while nothing is told.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often to check whether everything was seen while nothing is recorded.
+const CHECK: Duration = Duration::from_millis(50);
 
-/// Takes down what would be done.
-#[derive(Debug, Clone)]
-pub(crate) struct Teller(mpsc::UnboundedSender<Told>);
-
-/// What would be done for one object of a PublishedResource, or why that cannot be said.
-type Told = (String, Key, Result<Explanation, String>);
-
-impl Teller {
-    pub(super) fn tell(&self, published: &str, key: &Key, outcome: Result<Explanation, String>) {
-        // Nobody listens any more when patience has ended.
-        let _ = self.0.send((published.to_owned(), key.clone(), outcome));
-    }
-}
-
-/// Everything that was told.
+/// All plans that were recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Looked {
-    /// By PublishedResource and object.
-    pub(crate) told: BTreeMap<(String, Key), Result<Explanation, String>>,
+pub(crate) struct Plans {
+    /// By PublishedResource and object; an error where there is no plan.
+    pub(crate) by_object: BTreeMap<(String, SourceKey), Result<Explanation, String>>,
     /// Workspace paths by logical cluster.
     pub(crate) paths: BTreeMap<String, String>,
     /// Why some objects may be missing.
     pub(crate) problem: Option<String>,
 }
 
+impl Plans {
+    fn add(&mut self, Recorded { published, key, outcome }: Recorded) {
+        self.by_object.insert((published, key), outcome);
+    }
+}
+
 /// Decides for every object once, as the agent would right now, and does nothing about it.
-pub(crate) async fn look(mut context: Context, catalog: &Catalog, patience: Duration) -> Looked {
+pub(crate) async fn plan_all(context: Context, catalog: &Catalog, patience: Duration) -> Plans {
     let deadline = Instant::now() + patience;
     let stop = CancellationToken::new();
     let _end = stop.clone().drop_guard();
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    context.explained = Some(Teller(sender));
     let context = Arc::new(context);
-    let mut looked = Looked::default();
+    let mut plans = Plans::default();
 
     let states = Arc::new(States::new(context.local.clone(), &context.namespace));
     let part = context.health.part("state Secrets");
     if tokio::time::timeout_at(deadline, states.load(&part, &stop)).await.is_err() {
-        looked.problem = Some(context.health.problems().join("; "));
-        return looked;
+        plans.problem = Some(context.health.problems().join("; "));
+        return plans;
     }
-    let fleets = Fleets::start(&context, stop.clone());
-    let abandoned = Vec::new();
-    let related = Arc::new(RelatedWatches::new(context.local.clone(), fleets.clone()));
-    let mut manager = Manager { context, states, fleets, related, syncers: HashMap::new(), abandoned, stop };
+    let (recorder, mut recorded) = PlanRecorder::new();
+    // Whoever asks what would be done does not ask twice.
+    let mut manager = Manager::new(context, states, Executor::Record(recorder), Patience::none(), stop);
     manager.adjust(catalog).await;
     loop {
-        while let Ok((published, key, outcome)) = receiver.try_recv() {
-            looked.told.insert((published, key), outcome);
+        while let Ok(one) = recorded.try_recv() {
+            plans.add(one);
         }
-        let missing = missing(&manager, &looked);
+        let missing = missing(&manager, &plans);
         if missing.is_none() {
             break;
         }
         if Instant::now() >= deadline {
-            looked.problem = missing;
+            plans.problem = missing;
             break;
         }
-        if let Ok(Some((published, key, outcome))) = tokio::time::timeout(LOOK, receiver.recv()).await {
-            looked.told.insert((published, key), outcome);
+        if let Ok(Some(one)) = tokio::time::timeout(CHECK, recorded.recv()).await {
+            plans.add(one);
         }
     }
-    for cluster in manager.fleets.consumers.clusters() {
-        looked.paths.extend(cluster.path().map(|path| (cluster.name().to_string(), path.to_string())));
+    for cluster in manager.fleets().consumers.clusters() {
+        plans.paths.extend(cluster.path().map(|path| (cluster.name().to_string(), path.to_string())));
     }
-    futures::future::join_all(manager.syncers.into_values().map(Syncer::stop)).await;
-    looked
+    manager.stop().await;
+    plans
 }
 
-/// What has not been seen yet.
-fn missing(manager: &Manager, looked: &Looked) -> Option<String> {
-    let fleets = &manager.fleets;
-    for (fleet, place) in [(&fleets.consumers, "consumers' workspaces"), (&fleets.service, "the service cluster")] {
+/// What was not seen yet.
+fn missing(manager: &Manager, plans: &Plans) -> Option<String> {
+    let fleets = manager.fleets();
+    for (fleet, side) in [(&fleets.consumers, "consumers' workspaces"), (&fleets.service, "the service cluster")] {
         let health = fleet.health();
         if !health.is_live() {
-            return Some(format!("{place}: {health}"));
+            return Some(format!("{side}: {health}"));
         }
     }
-    let waits = |published: &String, key: &Key| !looked.told.contains_key(&(published.clone(), key.clone()));
-    let waiting = manager.syncers.iter().flat_map(|(published, syncer)| {
+    let waits = |published: &String, key: &SourceKey| !plans.by_object.contains_key(&(published.clone(), key.clone()));
+    let waiting = manager.syncers().iter().flat_map(|(published, syncer)| {
         syncer.keys().into_iter().filter(move |key| waits(published, key)).map(|key| key.to_string())
     });
     let waiting: Vec<String> = waiting.collect();

@@ -9,7 +9,8 @@ use carrick_multicluster::{Fleet, FleetEvent};
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, copies};
+use super::context::Context;
+use super::copies;
 use crate::agent::health::{Health, Part};
 
 /// The clusters on both sides. Cloning shares them.
@@ -24,20 +25,20 @@ pub(super) struct Fleets {
 }
 
 impl Fleets {
-    /// Follows the slice and the bindings, and says what happens to them, until told to stop.
+    /// Follows the slice and the bindings, and logs what happens to them, until told to stop.
     pub fn start(context: &Context, stop: CancellationToken) -> Self {
         let provider = ApiExport::new(context.slice_workspace.clone(), context.slice.clone());
-        // Their outages are told as parts of the agent's health.
+        // Their outages are reported as parts of the agent's health.
         let consumers = Fleet::builder(provider).quiet().build();
         let service = Fleet::builder(Single::new(copies::SERVICE, context.local.clone())).quiet().build();
-        tokio::spawn(tell(consumers.clone(), context.health.clone(), stop));
+        tokio::spawn(log_events(consumers.clone(), context.health.clone(), stop));
         Self { consumers, service, nowhere: Fleet::from(Nop) }
     }
 }
 
-async fn tell(consumers: Fleet, health: Arc<Health>, stop: CancellationToken) {
+async fn log_events(consumers: Fleet, health: Arc<Health>, stop: CancellationToken) {
     let mut events = consumers.subscribe();
-    // One for each source that fails, so that every outage is told once and no recovery hides another outage.
+    // One for each source that fails, so that every outage is logged once and no recovery hides another outage.
     let mut failing: BTreeMap<Arc<str>, Part> = BTreeMap::new();
     loop {
         let event = tokio::select! {

@@ -1,20 +1,21 @@
-//! Counts the steps of one look at an object, and what they mean for its way from source to copy and back.
+//! Counts the steps of one reconcile, and what they mean for the way from source to copy and back.
 
-use carrick_multicluster::{Key, Pace};
+use carrick_multicluster::Pace;
 use tokio::time::Instant;
 
 use crate::agent::metrics::Metrics;
-use crate::decide::{Place, Side, Step};
+use crate::decide::{ObjectAddress, Side, Step};
 use crate::rules::Rules;
+use crate::rules::metadata::SourceKey;
 
-/// One look at one object.
+/// One reconcile of one object.
 pub(super) struct Tally<'a> {
     /// Where it is counted.
     pub metrics: &'a Metrics,
     /// Who learns how long servers take.
     pub pace: &'a Pace,
     /// Which object.
-    pub object: &'a Key,
+    pub object: &'a SourceKey,
     /// Since when its change is known.
     pub since: Instant,
 }
@@ -34,7 +35,7 @@ impl Tally<'_> {
 /// A part of the way that a step ends.
 #[derive(Clone, Copy)]
 pub(super) enum Hop {
-    /// The copy is written; it was not there before if it is new.
+    /// The copy is written.
     Copy {
         /// Whether it was not there before.
         new: bool,
@@ -46,8 +47,8 @@ pub(super) enum Hop {
 impl Hop {
     /// The part that a step ends, if it ends one.
     pub fn of(step: &Step, rules: &Rules) -> Option<Self> {
-        let is_copy = |at: &Place| at.side == Side::Service && *at.kind == rules.local;
-        let is_source = |at: &Place| at.side == Side::Kcp && *at.kind == rules.remote;
+        let is_copy = |at: &ObjectAddress| at.side == Side::Service && *at.kind == rules.local;
+        let is_source = |at: &ObjectAddress| at.side == Side::Kcp && *at.kind == rules.remote;
         match step {
             Step::Create { at, .. } if is_copy(at) => Some(Self::Copy { new: true }),
             Step::Patch { at, .. } | Step::Replace { at, .. } if is_copy(at) => Some(Self::Copy { new: false }),

@@ -8,26 +8,26 @@ use serde_json::Value;
 use super::kinds::resource;
 use super::reach::Reaching;
 use crate::decide::state::{Remembered, State};
-use crate::decide::{Place, Side};
+use crate::decide::{ObjectAddress, Side};
 use crate::rules::ApiKind;
 use crate::rules::metadata::SourceKey;
 
-/// Reads them as they are now, apart from those that somebody else needs. Rules are not needed for that: they may be gone or changed.
+/// Reads their current state, except for those that another primary needs. This works without rules, which may be gone or changed.
 ///
-/// Objects of which there is a record are left out if the primary is being deleted: they go with their copies then.
+/// Objects with a record are skipped if the primary is being deleted: they are released together with their copies.
 pub(super) async fn read(
     kcp: &Client,
     state: &State,
     primary: &SourceKey,
     deleting: bool,
-    is_needed: impl Fn(&Place) -> bool,
+    is_needed: impl Fn(&ObjectAddress) -> bool,
     reach: Reaching<'_>,
-) -> Result<Vec<(Place, Value)>, Error> {
+) -> Result<Vec<(ObjectAddress, Value)>, Error> {
     let recorded = state.records().map(|(_, record)| &record.origin);
-    let mut places: Vec<Place> = recorded.filter(|at| at.side == Side::Kcp && !deleting).cloned().collect();
+    let mut addresses: Vec<ObjectAddress> = recorded.filter(|at| at.side == Side::Kcp && !deleting).cloned().collect();
     for object in state.others_in_kcp(primary) {
         let Some(kind) = kind_of(kcp, &object).await? else { continue };
-        places.push(Place {
+        addresses.push(ObjectAddress {
             side: Side::Kcp,
             namespace: kind.namespaced.then_some(object.namespace),
             name: object.name,
@@ -35,7 +35,7 @@ pub(super) async fn read(
         });
     }
     let mut found = Vec::new();
-    for at in places.into_iter().filter(|at| !is_needed(at)) {
+    for at in addresses.into_iter().filter(|at| !is_needed(at)) {
         match kcp.get(&resource(&at.kind), at.namespace.as_deref(), &at.name).await {
             Err(error) if reach.is_lost(&at, &error).await => {}
             read => found.extend(read?.map(|read| (at, read))),

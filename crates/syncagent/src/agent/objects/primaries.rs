@@ -7,11 +7,11 @@ use carrick_client::Object;
 use carrick_multicluster::{Fleet, FleetStore};
 use parking_lot::Mutex;
 
-use super::uses::Told;
+use super::uses::SecretUses;
 use crate::decide::{Other, has_finalizer};
 use crate::rules::{ApiKind, Rules};
 
-/// Where the primaries of each PublishedResource are found, and by which rules they are copied.
+/// The primaries of each PublishedResource, and the rules they are copied by.
 #[derive(Default)]
 pub(super) struct AllPrimaries(Mutex<HashMap<String, Primaries>>);
 
@@ -24,14 +24,14 @@ impl AllPrimaries {
         self.0.lock().insert(rules.name.clone(), (rules.clone(), store));
     }
 
-    /// Takes note of other rules of a PublishedResource.
+    /// Replaces the rules of a PublishedResource.
     pub fn set_rules(&self, rules: &Arc<Rules>) {
         if let Some((known, _)) = self.0.lock().get_mut(&rules.name) {
             *known = rules.clone();
         }
     }
 
-    /// Other PublishedResources whose copies are of the same kind, and could be of a source of the same place.
+    /// Other PublishedResources whose copies are of the same kind, and could have a source of the same name.
     pub fn rivals(&self, rules: &Rules) -> Vec<(Arc<Rules>, FleetStore<Object>)> {
         let is_rival = |theirs: &Rules| {
             theirs.local.resource() == rules.local.resource()
@@ -51,19 +51,19 @@ impl AllPrimaries {
         self.0.lock().values().any(|(known, _)| known.remote.group == kind.group && known.remote.kind == kind.kind)
     }
 
-    /// What a primary really uses of what its state Secret tells; also if that cannot be told.
-    pub fn uses(&self, consumers: &Fleet, told: &Told, other: Other) -> Option<Other> {
-        let Some(primary) = &told.primary else { return Some(other) };
+    /// What a primary really uses of what its state Secret notes; all of it if nobody knows the primary.
+    pub fn uses(&self, consumers: &Fleet, noted: &SecretUses, other: Other) -> Option<Other> {
+        let Some(primary) = &noted.primary else { return Some(other) };
         let all = self.0.lock();
         let is_kind = |rules: &Rules| rules.remote.group == primary.group && rules.remote.kind == primary.kind;
         let found = all.values().find(|(rules, _)| is_kind(rules));
-        let (Some((_, store)), Ok(cluster)) = (found, consumers.cluster(&told.cluster)) else { return Some(other) };
+        let (Some((_, store)), Ok(cluster)) = (found, consumers.cluster(&noted.cluster)) else { return Some(other) };
         if !store.is_synced(cluster.endpoint()) {
             return Some(other);
         }
         let source = &primary.source;
         let object = store.get(&source.cluster, &source.namespace, &source.name)?;
-        // One that was let go keeps its copies, but holds nothing in kcp.
+        // One that was released keeps its copies, but holds nothing in kcp.
         let held = has_finalizer(&object.value());
         (!object.is_deleting()).then_some(Other { origin: other.origin && held, copy: other.copy })
     }
@@ -84,8 +84,8 @@ mod tests {
     use crate::rules::metadata::SourceKey;
     use crate::rules::tests::{crontab, published};
 
-    /// What the state Secret of an order tells that uses a related object.
-    fn told() -> Told {
+    /// What the state Secret of an order notes that uses a related object.
+    fn noted() -> SecretUses {
         let source = SourceKey { cluster: "c1".into(), namespace: "default".into(), name: "a".into() };
         let metadata = json!({"namespace": "default", "name": "a"});
         let mut state = State::default();
@@ -94,9 +94,9 @@ mod tests {
             json!({"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": metadata}),
         );
         state.note("other", json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}));
-        let told = Told::by(&json!(secret_labels(&source)), &state).unwrap();
-        assert!(told.primary.is_some());
-        told
+        let noted = SecretUses::by(&json!(secret_labels(&source)), &state).unwrap();
+        assert!(noted.primary.is_some());
+        noted
     }
 
     #[tokio::test]
@@ -108,8 +108,8 @@ mod tests {
         fleet.wait_cluster("c1", Duration::from_secs(30)).await.unwrap();
         let primaries = AllPrimaries::default();
         let other = Other { origin: true, copy: true };
-        assert_eq!(primaries.uses(&fleet, &told(), other), Some(other), "nobody knows the kind");
+        assert_eq!(primaries.uses(&fleet, &noted(), other), Some(other), "nobody knows the kind");
         primaries.add(&rules, informer.store().clone());
-        assert_eq!(primaries.uses(&fleet, &told(), other), Some(other), "it is not listed yet");
+        assert_eq!(primaries.uses(&fleet, &noted(), other), Some(other), "it is not listed yet");
     }
 }

@@ -1,26 +1,26 @@
-//! What is out of reach in a consumer's workspace: its binding does not accept a claim, or not any more.
+//! What is out of reach in a consumer's workspace: its binding does not accept a claim, or no longer does.
 //!
-//! The end of an order must not wait for rights that nobody will give. An object that is refused is given up only if the binding itself says
-//! that it is withheld, or if refusals last while the binding can be read: an outage is no reason.
+//! The end of an order must not wait for rights that nobody will grant. An object is given up only if the binding itself does not accept the
+//! claim for it, or if the server keeps refusing while the binding can be read: an outage is no reason.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_client::{Client, Error, ListOptions, Resource};
-use carrick_multicluster::Key;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::decide::{Place, Side};
+use crate::decide::{ObjectAddress, Side};
 use crate::rules::ApiKind;
+use crate::rules::metadata::SourceKey;
 
-/// How long something may be refused, against what the binding says, before it is given up.
+/// How long the server may refuse what the binding accepts before it is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Since when objects are refused, by order and by what it is.
+/// Since when objects are refused, by order and object.
 #[derive(Default)]
-pub(super) struct Reach(Mutex<HashMap<Key, HashMap<String, Instant>>>);
+pub(super) struct Reach(Mutex<HashMap<SourceKey, HashMap<String, Instant>>>);
 
 /// The same for one order.
 #[derive(Clone, Copy)]
@@ -30,19 +30,19 @@ pub(super) struct Reaching<'a> {
     /// The consumer's workspace.
     pub kcp: &'a Client,
     /// The order.
-    pub order: &'a Key,
+    pub order: &'a SourceKey,
 }
 
 impl Reach {
     /// Forgets an order.
-    pub fn forget(&self, order: &Key) {
+    pub fn forget(&self, order: &SourceKey) {
         self.0.lock().remove(order);
     }
 }
 
 impl Reaching<'_> {
     /// Whether an object in the consumer's workspace is given up, after the server has refused a request.
-    pub async fn is_lost(&self, at: &Place, error: &Error) -> bool {
+    pub async fn is_lost(&self, at: &ObjectAddress, error: &Error) -> bool {
         if !error.is_forbidden() || at.side != Side::Kcp {
             return false;
         }

@@ -1,4 +1,4 @@
-//! What became of each object: counted, logged, and told on the PublishedResource where it fails.
+//! How each reconcile ended: counted, logged, and reported on the PublishedResource where it failed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
@@ -6,56 +6,53 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::Object;
-use carrick_multicluster::{Action, Error, Key, Request};
+use carrick_multicluster::{Action, Error, Request};
 use futures::{Stream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::CONTROLLER;
-use super::reconcile::ReconcileError;
-use super::syncer::Shared;
+use super::act::Executor;
+use super::context::{CONTROLLER, Troubles};
+use super::error::ReconcileError;
+use super::shared::Shared;
 use crate::agent::metrics::{Outcome, reason};
+use crate::agent::retry::wait_until;
+use crate::rules::metadata::SourceKey;
 
-/// How long failures are collected before the PublishedResource tells of them.
+/// What is said of a panic. Its own words stay in the log of the process: they may quote an object.
+const PANICKED: &str = "the agent panicked over this object; please report this";
+/// How long failures are collected before they are reported on the PublishedResource.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How many objects a PublishedResource names.
 const NAMED: usize = 3;
 
-/// What is wrong with objects, in words, by name of the PublishedResource.
-pub(crate) type Troubles = BTreeMap<String, String>;
-
 /// Follows the reports of a controller to their end.
 pub(super) async fn follow(
     shared: Arc<Shared>,
+    executor: Executor,
     reports: impl Stream<Item = Result<(Request<Object>, Action), Error<Object, ReconcileError>>>,
 ) {
     let name = shared.rules().name.clone();
-    let mut failing = Failing::default();
-    let mut tell: Option<Instant> = None;
+    let mut failing = FailingObjects::default();
+    let mut due: Option<Instant> = None;
     let mut reports = pin!(reports);
     loop {
-        let due = async {
-            match tell {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
         let changed = tokio::select! {
-            () = due => {
-                tell = None;
+            () = wait_until(due) => {
+                due = None;
                 note(&shared.context.troubles, &name, failing.words(&shared.losses.lock()));
                 continue;
             }
             report = reports.next() => match report {
-                Some(report) => failing.take(&shared, report),
+                Some(report) => failing.take(&shared, &executor, report),
                 None => break,
             },
         };
-        if changed && tell.is_none() {
-            tell = Some(Instant::now() + PAUSE);
+        if changed && due.is_none() {
+            due = Some(Instant::now() + PAUSE);
         }
     }
-    // Nothing is tried any more, so nothing fails.
+    // Nothing is reconciled any more, so nothing fails.
     note(&shared.context.troubles, &name, None);
 }
 
@@ -72,47 +69,52 @@ fn note(troubles: &watch::Sender<Troubles>, name: &str, words: Option<String>) {
     });
 }
 
-/// Objects that failed when they were last looked at.
+/// Objects whose last reconcile failed.
 #[derive(Default)]
-struct Failing {
-    /// What was said last about each of them, so that it is said once.
-    told: HashMap<Key, String>,
+struct FailingObjects {
+    /// What was logged last about each of them, so that it is logged once.
+    logged: HashMap<SourceKey, String>,
     /// Those that no waiting will help, in a lasting order.
     lasting: BTreeMap<String, String>,
     /// How many left something behind.
     lost: usize,
 }
 
-impl Failing {
-    /// Takes in a report; returns whether there is anything new to tell.
+impl FailingObjects {
+    /// Takes in a report; returns whether there is anything new to publish.
     fn take(
         &mut self,
         shared: &Shared,
+        executor: &Executor,
         report: Result<(Request<Object>, Action), Error<Object, ReconcileError>>,
     ) -> bool {
         let metrics = &shared.context.metrics;
         let (request, error, lasts) = match report {
             Ok((request, _)) => {
                 metrics.reconciled(CONTROLLER, Outcome::Success);
-                shared.note_failure(&request.key(), None);
-                self.told.remove(&request.key());
+                let key = SourceKey::from(&request.key());
+                shared.note_failure(&key, None);
+                self.logged.remove(&key);
                 let losses = shared.losses.lock().len();
                 let lost = std::mem::replace(&mut self.lost, losses) != losses;
-                return self.lasting.remove(&request.key().to_string()).is_some() || lost;
+                return self.lasting.remove(&key.to_string()).is_some() || lost;
             }
             Err(Error::Reconcile { request, error }) if error.is_race() => {
-                tracing::debug!(%request, %error, "Somebody else was faster, trying again.");
+                tracing::debug!(%request, %error, "Somebody else was faster, retrying.");
                 return false;
             }
             Err(Error::Reconcile { request, error }) => {
                 let (text, word) = (error.to_string(), reason(&error).unwrap_or_else(|| error.word().to_owned()));
                 metrics.failed(CONTROLLER, &word, &request.key().to_string(), &text);
-                shared.note_failure(&request.key(), Some(&error));
+                shared.note_failure(&(&request.key()).into(), Some(error.is_forbidden()));
                 (request, text, !error.is_transient())
             }
-            Err(Error::Panic { request, message }) => {
-                metrics.failed(CONTROLLER, "Panic", &request.key().to_string(), &message);
-                (request, message, true)
+            Err(Error::Panic { request, .. }) => {
+                metrics.failed(CONTROLLER, "Panic", &request.key().to_string(), PANICKED);
+                let key = SourceKey::from(&request.key());
+                shared.note_failure(&key, Some(false));
+                executor.report_panic(shared, &key, PANICKED);
+                (request, PANICKED.to_owned(), true)
             }
             Err(error @ Error::Undecodable(_)) => {
                 metrics.failed(CONTROLLER, "Undecodable", "an object", &error.to_string());
@@ -127,8 +129,8 @@ impl Failing {
             }
         };
         metrics.reconciled(CONTROLLER, Outcome::Error);
-        let key = request.key();
-        if self.told.insert(key.clone(), error.clone()).as_ref() == Some(&error) {
+        let key = SourceKey::from(&request.key());
+        if self.logged.insert(key.clone(), error.clone()).as_ref() == Some(&error) {
             tracing::debug!(object = %request, error, "Failed to process object again.");
         } else {
             tracing::error!(object = %request, error, "Failed to process object.");

@@ -1,8 +1,8 @@
 //! Remembered state, in Secrets on the service cluster.
 //!
 //! All state Secrets are read once at the start; after that this agent is their only writer, so nothing needs to be watched. They are kept
-//! in memory as long as there are few. Of the others only checksums are kept: that is enough to see that nothing has changed, and the
-//! Secret is read again when something has.
+//! in memory up to a limit. Beyond that, only checksums are kept: they are enough to see that nothing has changed, and the Secret is read
+//! again when something has.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::uses::{Told, Uses};
-use crate::agent::backoff::Backoff;
+use super::uses::{RelatedUses, SecretUses};
 use crate::agent::health::Part;
+use crate::agent::retry::Backoff;
 use crate::api::{OBJECT_STATE, REMOTE_CLUSTER, REMOTE_KIND, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH};
 use crate::decide::state::{State, secret_labels, secret_name};
 use crate::decide::{Other, Record};
@@ -31,21 +31,21 @@ const BUDGET: usize = 24 << 20;
 pub(super) struct States {
     client: Client,
     namespace: String,
-    known: Mutex<Known>,
-    /// Which related objects they tell of.
-    uses: Mutex<Uses>,
+    known: Mutex<KnownSecrets>,
+    /// Which related objects they note.
+    uses: Mutex<RelatedUses>,
     /// Names of Secrets that may or may not exist: creating them failed, or the answer was lost.
     doubtful: Mutex<HashSet<String>>,
     /// Records that will be written with the next write of a Secret, by its name.
     implied: Mutex<HashMap<String, Vec<(String, Record)>>>,
-    /// Whether it was said that Secrets must not be deleted.
+    /// Whether it was logged that Secrets cannot be deleted.
     said: AtomicBool,
 }
 
 /// Secrets by name, and by what they are about.
 #[derive(Default)]
-struct Known {
-    secrets: HashMap<Arc<str>, Arc<Kept>>,
+struct KnownSecrets {
+    secrets: HashMap<Arc<str>, Arc<KeptSecret>>,
     /// The name of a Secret contains the version of the kind, which may change. Several mean that a change was not finished.
     names: HashMap<Subject, Vec<Arc<str>>>,
     /// How many Secrets there are for each kind, as `Kind.group`.
@@ -57,12 +57,12 @@ struct Known {
 /// A hash of what a Secret is about: the kind, and where the object is.
 type Subject = u64;
 
-/// What is kept of a state Secret: there are as many as objects.
-struct Kept {
+/// What is kept of a state Secret; kept small, because there is one per object.
+struct KeptSecret {
     version: Box<str>,
     subject: Subject,
     kind: Arc<str>,
-    data: Box<[Entry]>,
+    data: Box<[DataEntry]>,
     /// Whether the Secret holds more than is kept.
     partial: bool,
     /// All metadata, if somebody has added something.
@@ -70,9 +70,9 @@ struct Kept {
 }
 
 /// A key and its text.
-type Entry = (Box<str>, Box<[u8]>);
+type DataEntry = (Box<str>, Box<[u8]>);
 
-impl Kept {
+impl KeptSecret {
     fn state(&self) -> State {
         let mut state = State::from_data(self.data.iter().map(|(key, text)| (&**key, &**text)));
         state.partial = self.partial;
@@ -109,8 +109,8 @@ impl States {
             };
             match listed {
                 Ok(secrets) => {
-                    *self.uses.lock() = Uses::default();
-                    *self.known.lock() = Known::default();
+                    *self.uses.lock() = RelatedUses::default();
+                    *self.known.lock() = KnownSecrets::default();
                     for secret in secrets {
                         self.learn(&secret.name, Some(&secret.value()));
                     }
@@ -126,7 +126,7 @@ impl States {
         }
     }
 
-    /// What is known here about a primary.
+    /// What is in memory about a primary.
     pub fn get(&self, kind: &ApiKind, source: &SourceKey) -> State {
         let Some((name, kept)) = self.find(kind, source) else { return State::default() };
         self.with_implied(&name, kept.state())
@@ -143,7 +143,7 @@ impl States {
         self.known.lock().kinds.contains_key(&*kind_name(kind))
     }
 
-    /// Takes note of related objects that the reference agent remembers in its own way. They are written down with the next write.
+    /// Notes related objects that the reference agent remembers in its own way. They are stored with the next write.
     pub fn imply(&self, kind: &ApiKind, source: &SourceKey, records: Vec<(String, Record)>) {
         if let Some((name, _)) = self.find(kind, source) {
             self.implied.lock().insert(name.to_string(), records);
@@ -186,7 +186,7 @@ impl States {
                 Ok(())
             }
             Err(error) => {
-                // Somebody else wrote or deleted it: look again, and let the object be decided anew.
+                // Somebody else wrote or deleted it: read it again, and let the object be decided anew.
                 if error.is_conflict() || error.is_already_exists() || error.is_not_found() {
                     let current = self.client.get(&secrets(), Some(&self.namespace), &name).await?;
                     self.learn(&name, current.as_ref());
@@ -215,7 +215,7 @@ impl States {
     ///
     /// The rights that other agents ask for do not include deleting Secrets; without that right the Secret is emptied.
     async fn remove(&self, name: &str) -> Result<(), Error> {
-        // Exactly what is known: somebody else may have written down something since.
+        // Exactly the known version: somebody else may have written something since.
         let resource_version = self.known.lock().secrets.get(name).map(|kept| kept.version.to_string());
         let options = DeleteOptions { resource_version, ..DeleteOptions::default() };
         match self.client.delete(&secrets(), Some(&self.namespace), name, &options).await {
@@ -265,22 +265,22 @@ impl States {
         }
     }
 
-    /// What other primaries than this one remember about the original or the copy of a record.
-    pub fn others(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(Told, Other)> {
+    /// What primaries other than this one remember about the original or the copy of a record.
+    pub fn others(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(SecretUses, Other)> {
         self.uses.lock().others(&self.name(kind, source), &source.cluster, record)
     }
 
-    /// Another original that another primary has the same copy made of, in words.
+    /// A different original that another primary copies to the same place, in words.
     pub fn rival(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Option<String> {
         self.uses.lock().rival(&self.name(kind, source), &source.cluster, record)
     }
 
-    /// The name of the Secret of a primary: that of the version in use, or that of the version which was in use before.
+    /// The name of the Secret of a primary: for the version in use, or for the version that was in use before.
     fn name(&self, kind: &ApiKind, source: &SourceKey) -> Arc<str> {
         self.find(kind, source).map_or_else(|| secret_name(kind, source).into(), |(name, _)| name)
     }
 
-    fn find(&self, kind: &ApiKind, source: &SourceKey) -> Option<(Arc<str>, Arc<Kept>)> {
+    fn find(&self, kind: &ApiKind, source: &SourceKey) -> Option<(Arc<str>, Arc<KeptSecret>)> {
         let name = secret_name(kind, source);
         let known = self.known.lock();
         if let Some((name, kept)) = known.secrets.get_key_value(&*name) {
@@ -290,7 +290,7 @@ impl States {
         Some((name.clone(), known.secrets.get(name)?.clone()))
     }
 
-    async fn whole(&self, name: &str, kept: &Kept) -> Result<State, Error> {
+    async fn whole(&self, name: &str, kept: &KeptSecret) -> Result<State, Error> {
         if !kept.partial {
             return Ok(kept.state());
         }
@@ -308,7 +308,14 @@ impl States {
         state
     }
 
-    fn secret(&self, kind: &ApiKind, source: &SourceKey, name: &str, known: Option<&Kept>, state: &State) -> Value {
+    fn secret(
+        &self,
+        kind: &ApiKind,
+        source: &SourceKey,
+        name: &str,
+        known: Option<&KeptSecret>,
+        state: &State,
+    ) -> Value {
         let data: BTreeMap<_, _> = state.to_data().into_iter().map(|(key, text)| (key, BASE64.encode(&text))).collect();
         let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque"});
         if let Some(kept) = known {
@@ -324,7 +331,7 @@ impl States {
     }
 
     fn learn(&self, name: &str, secret: Option<&Value>) {
-        self.uses.lock().set(name, secret.and_then(told));
+        self.uses.lock().set(name, secret.and_then(secret_uses));
         self.doubtful.lock().remove(name);
         if secret.is_none() {
             self.implied.lock().remove(name);
@@ -333,7 +340,7 @@ impl States {
     }
 }
 
-impl Known {
+impl KnownSecrets {
     fn set(&mut self, name: &str, secret: Option<&Value>) {
         if let Some((name, old)) = self.secrets.remove_entry(name) {
             self.spent -= old.size();
@@ -358,7 +365,7 @@ impl Known {
         self.secrets.insert(name, Arc::new(kept));
     }
 
-    fn keep(&self, secret: &Value) -> Kept {
+    fn keep(&self, secret: &Value) -> KeptSecret {
         let (metadata, labels) = (&secret["metadata"], &secret["metadata"]["labels"]);
         let state = state_of(secret);
         let kind = metadata["annotations"][REMOTE_KIND].as_str().map(str::to_owned);
@@ -368,11 +375,11 @@ impl Known {
         let extended = others || ["ownerReferences", "finalizers"].iter().any(|field| !metadata[field].is_null());
         let data = data_of(secret);
         let size: usize = data.iter().map(|(_, text)| text.len()).sum();
-        // Entries of the reference agent do not say what they are about but by their content.
-        let told = state.entries().filter(|(key, _)| state.record(key).is_none()).count() <= 1;
-        let partial = told && self.spent + size > BUDGET;
+        // Only the content of the reference agent's entries says what they are about.
+        let is_clear = state.entries().filter(|(key, _)| state.record(key).is_none()).count() <= 1;
+        let partial = is_clear && self.spent + size > BUDGET;
         let text = |key: &str| labels[key].as_str().unwrap_or_default();
-        Kept {
+        KeptSecret {
             version: metadata["resourceVersion"].as_str().unwrap_or_default().into(),
             subject: hash(&kind, text(REMOTE_CLUSTER), text(REMOTE_NAMESPACE_HASH), text(REMOTE_NAME_HASH)),
             kind,
@@ -408,7 +415,7 @@ fn hash(kind: &str, cluster: &str, namespace: &str, name: &str) -> Subject {
     hasher.finish()
 }
 
-fn data_of(secret: &Value) -> Box<[Entry]> {
+fn data_of(secret: &Value) -> Box<[DataEntry]> {
     let decoded = |(key, text): (&String, &Value)| {
         let bytes = BASE64.decode(text.as_str()?.as_bytes()).ok()?;
         Some((key.as_str().into(), bytes.into()))
@@ -420,110 +427,11 @@ fn state_of(secret: &Value) -> State {
     State::from_data(data_of(secret).iter().map(|(key, text)| (&**key, &**text)))
 }
 
-/// What a Secret tells of related objects. One entry alone is that of the primary and needs no look.
-fn told(secret: &Value) -> Option<Told> {
+/// What a Secret notes about related objects. One entry alone is that of the primary and need not be read.
+fn secret_uses(secret: &Value) -> Option<SecretUses> {
     let several = secret["data"].as_object().is_some_and(|data| data.len() > 1);
-    several.then(|| Told::by(&secret["metadata"]["labels"], &state_of(secret))).flatten()
+    several.then(|| SecretUses::by(&secret["metadata"]["labels"], &state_of(secret))).flatten()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decide::state::entry_key;
-
-    fn secret(version: usize, entries: &[(&str, Value)]) -> Value {
-        let source = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "a".into() };
-        let encoded = |value: &Value| BASE64.encode(value.to_string().as_bytes());
-        let data: BTreeMap<&str, String> = entries.iter().map(|(key, value)| (*key, encoded(value))).collect();
-        json!({"data": data, "metadata": {"resourceVersion": version.to_string(), "labels": secret_labels(&source),
-            "annotations": {REMOTE_KIND: "CronTab.example.com"}}})
-    }
-
-    #[test]
-    fn what_is_replaced_or_gone_does_not_count_any_more() {
-        let mut known = Known::default();
-        for version in 0..100 {
-            known.set("s", Some(&secret(version, &[("a", json!({"spec": "x".repeat(100)}))])));
-        }
-        assert_eq!(known.spent, known.secrets["s"].size());
-        assert_eq!((known.names.values().next().unwrap().len(), known.kinds["CronTab.example.com"]), (1, 1));
-        known.set("s", None);
-        assert!(known.spent == 0 && known.names.is_empty() && known.kinds.is_empty());
-    }
-
-    #[test]
-    fn beyond_the_budget_checksums_are_kept_unless_only_content_tells_what_an_entry_is_about() {
-        let state = || json!({"kind": "Secret", "spec": 1});
-        let mut known = Known { spent: BUDGET, ..Known::default() };
-        known.set("one", Some(&secret(1, &[("a", state())])));
-        known.set("two", Some(&secret(1, &[("a", state()), ("b", state())])));
-        assert!(known.secrets["one"].partial && known.secrets["one"].state().partial);
-        assert!(!known.secrets["two"].partial, "an entry of the reference agent without a record");
-        let told =
-            |secret: &Kept| secret.state().entries().all(|(_, entry)| entry.last.as_ref().unwrap().whole().is_some());
-        assert!(!told(&known.secrets["one"]) && told(&known.secrets["two"]));
-    }
-
-    fn states() -> States {
-        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-        States::new(Client::try_from(config).unwrap(), "agent")
-    }
-
-    fn kind(version: &str) -> ApiKind {
-        let (group, version) = ("example.com".to_owned(), version.to_owned());
-        ApiKind { group, version, kind: "CronTab".into(), plural: "crontabs".into(), namespaced: true }
-    }
-
-    fn order(name: &str) -> SourceKey {
-        SourceKey { cluster: "c".into(), namespace: "ns".into(), name: name.into() }
-    }
-
-    fn record() -> Record {
-        let at = json!({"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "ns", "name": "s"});
-        serde_json::from_value(json!({"identifier": "creds", "origin": "kcp", "source": at, "copy": at})).unwrap()
-    }
-
-    /// Learns that an order uses a related object.
-    fn learn(states: &States, version: &str, source: &SourceKey) {
-        let mut state = State::default();
-        let metadata = json!({"namespace": source.namespace, "name": source.name});
-        let value = json!({"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": metadata});
-        state.note(&entry_key(&source.cluster, &source.namespace, &source.name), value);
-        state.track("related", record());
-        let name = secret_name(&kind(version), source);
-        let mut secret = states.secret(&kind(version), source, &name, None, &state);
-        secret["metadata"]["resourceVersion"] = "1".into();
-        secret["metadata"]["annotations"]["theirs"] = "x".into();
-        states.learn(&name, Some(&secret));
-    }
-
-    #[tokio::test]
-    async fn another_version_of_a_kind_finds_what_is_remembered() {
-        let states = states();
-        learn(&states, "v1", &order("a"));
-        assert!(!states.get(&kind("v2"), &order("a")).is_empty());
-        assert!(states.get(&kind("v2"), &order("b")).is_empty());
-    }
-
-    #[tokio::test]
-    async fn orders_know_of_each_other_by_what_they_have_in_common() {
-        let states = states();
-        learn(&states, "v1", &order("a"));
-        assert!(states.others(&kind("v1"), &order("a"), &record()).is_empty(), "there is nobody else");
-        assert_eq!(states.others(&kind("v1"), &order("b"), &record()).len(), 1);
-        states.learn(&secret_name(&kind("v1"), &order("a")), None);
-        assert!(states.others(&kind("v1"), &order("b"), &record()).is_empty(), "it is gone");
-    }
-
-    #[tokio::test]
-    async fn what_others_have_noted_on_a_secret_stays() {
-        let states = states();
-        learn(&states, "v1", &order("a"));
-        let (name, kept) = states.find(&kind("v1"), &order("a")).unwrap();
-        let secret = states.secret(&kind("v1"), &order("a"), &name, Some(&kept), &State::default());
-        assert_eq!(
-            (&secret["metadata"]["annotations"]["theirs"], &secret["metadata"]["resourceVersion"]),
-            (&json!("x"), &json!("1"))
-        );
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
-//! Who uses which related object, over all primaries of all PublishedResources.
+//! Which primaries use which related objects, across all PublishedResources.
 //!
 //! The answer is in the state Secrets, all of which are known: a record is written before anything is done for a related object, and is
-//! removed after everything has been undone. So it holds from the first moment of a new process on.
+//! removed after everything has been undone. So the answer is right from the start of a new process.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,19 +10,19 @@ use serde_json::Value;
 
 use crate::api::REMOTE_CLUSTER;
 use crate::decide::state::{Applied, State, entry_key, secret_labels};
-use crate::decide::{Other, Place, Record, Side};
+use crate::decide::{ObjectAddress, Other, Record, Side};
 use crate::rules::metadata::SourceKey;
 
-/// An object on one of the sides; the version of its API does not matter.
+/// An object that some primary uses; the version of its API does not matter.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Used {
+enum UsedObject {
     /// An object that a record names.
     At { side: Side, cluster: String, group: String, resource: String, namespace: String, name: String },
     /// A key of the reference agent, which keeps no records.
     Key(String),
 }
 
-impl fmt::Display for Used {
+impl fmt::Display for UsedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::At { side, cluster, group, resource, namespace, name } => {
@@ -35,12 +35,12 @@ impl fmt::Display for Used {
     }
 }
 
-/// What a state Secret tells of related objects.
+/// What a state Secret notes about related objects.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Told {
+pub(super) struct SecretUses {
     /// Logical cluster of the primary.
     pub cluster: String,
-    /// The primary, unless that cannot be told.
+    /// The primary, unless the Secret does not say.
     pub primary: Option<Primary>,
     records: Vec<Record>,
     /// Keys and kinds of the reference agent's entries.
@@ -58,37 +58,37 @@ pub(super) struct Primary {
     pub source: SourceKey,
 }
 
-impl Told {
-    /// What a state Secret tells; nothing if it knows of no related objects.
+impl SecretUses {
+    /// What a state Secret notes; nothing if it knows of no related objects.
     pub fn by(labels: &Value, state: &State) -> Option<Self> {
         let cluster = labels[REMOTE_CLUSTER].as_str()?.to_owned();
-        let mut told = Self { cluster, primary: None, records: Vec::new(), entries: Vec::new() };
-        told.records.extend(state.records().map(|(_, record)| record.clone()));
+        let mut noted = Self { cluster, primary: None, records: Vec::new(), entries: Vec::new() };
+        noted.records.extend(state.records().map(|(_, record)| record.clone()));
         for (key, entry) in state.entries().filter(|(key, _)| state.record(key).is_none()) {
             let last = entry.last.as_ref().and_then(Applied::whole).unwrap_or(&Value::Null);
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let (kind, metadata) = (text(&last["kind"]), &last["metadata"]);
             let source = SourceKey {
-                cluster: told.cluster.clone(),
-                namespace: text(&metadata["namespace"]),
-                name: text(&metadata["name"]),
+                cluster: noted.cluster.as_str().into(),
+                namespace: text(&metadata["namespace"]).into(),
+                name: text(&metadata["name"]).into(),
             };
-            let is_primary = key == entry_key(&told.cluster, &source.namespace, &source.name)
+            let is_primary = key == entry_key(&noted.cluster, &source.namespace, &source.name)
                 && secret_labels(&source).iter().all(|(key, value)| labels[key] == value.as_str());
-            if is_primary && told.primary.is_none() {
+            if is_primary && noted.primary.is_none() {
                 let api_version = text(&last["apiVersion"]);
                 let group = api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
-                told.primary = Some(Primary { group, kind, source });
+                noted.primary = Some(Primary { group, kind, source });
             } else {
-                told.entries.push((key.to_owned(), kind));
+                noted.entries.push((key.to_owned(), kind));
             }
         }
-        (!told.records.is_empty() || !told.entries.is_empty()).then_some(told)
+        (!noted.records.is_empty() || !noted.entries.is_empty()).then_some(noted)
     }
 
-    /// What the primary has in common with the record of another one, in a cluster.
+    /// Which objects of another primary's record, in a cluster, this primary uses too.
     fn shares(&self, cluster: &str, record: &Record) -> Option<Other> {
-        let same = |a: &Place, b: &Place| used(cluster, a) == used(&self.cluster, b);
+        let same = |a: &ObjectAddress, b: &ObjectAddress| used(cluster, a) == used(&self.cluster, b);
         let key = key(cluster, record);
         let kind = &record.origin.kind.kind;
         // The reference agent does not say where the copy is: it may be this one.
@@ -101,30 +101,30 @@ impl Told {
     }
 
     /// Copies and their originals.
-    fn pairs(&self) -> impl Iterator<Item = (Used, Used)> {
+    fn pairs(&self) -> impl Iterator<Item = (UsedObject, UsedObject)> {
         self.records.iter().map(|record| (used(&self.cluster, &record.copy), used(&self.cluster, &record.origin)))
     }
 
-    fn objects(&self) -> Vec<Used> {
+    fn objects(&self) -> Vec<UsedObject> {
         let records = self.records.iter().flat_map(|r| [used(&self.cluster, &r.origin), used(&self.cluster, &r.copy)]);
-        records.chain(self.entries.iter().map(|(key, _)| Used::Key(key.clone()))).collect()
+        records.chain(self.entries.iter().map(|(key, _)| UsedObject::Key(key.clone()))).collect()
     }
 }
 
-/// Which state Secrets tell of which objects.
+/// Which state Secrets note which objects.
 #[derive(Default)]
-pub(super) struct Uses {
-    by_object: HashMap<Used, HashSet<String>>,
+pub(super) struct RelatedUses {
+    by_object: HashMap<UsedObject, HashSet<String>>,
     /// How many records there are for each original of a copy.
-    originals: HashMap<Used, HashMap<Used, usize>>,
-    by_secret: HashMap<String, Told>,
+    originals: HashMap<UsedObject, HashMap<UsedObject, usize>>,
+    by_secret: HashMap<String, SecretUses>,
 }
 
-impl Uses {
-    /// Replaces what a state Secret tells; nothing, once it is gone.
-    pub fn set(&mut self, secret: &str, told: Option<Told>) {
+impl RelatedUses {
+    /// Replaces what a state Secret notes; nothing, once it is gone.
+    pub fn set(&mut self, secret: &str, noted: Option<SecretUses>) {
         let old = self.by_secret.remove(secret);
-        for (copy, original) in old.iter().flat_map(Told::pairs) {
+        for (copy, original) in old.iter().flat_map(SecretUses::pairs) {
             let Some(originals) = self.originals.get_mut(&copy) else { continue };
             if let Some(count) = originals.get_mut(&original) {
                 *count -= 1;
@@ -134,7 +134,7 @@ impl Uses {
                 self.originals.remove(&copy);
             }
         }
-        for old in old.iter().flat_map(Told::objects) {
+        for old in old.iter().flat_map(SecretUses::objects) {
             if let Some(secrets) = self.by_object.get_mut(&old) {
                 secrets.remove(secret);
                 if secrets.is_empty() {
@@ -142,40 +142,41 @@ impl Uses {
                 }
             }
         }
-        let Some(told) = told else { return };
-        for (copy, original) in told.pairs() {
+        let Some(noted) = noted else { return };
+        for (copy, original) in noted.pairs() {
             *self.originals.entry(copy).or_default().entry(original).or_default() += 1;
         }
-        for object in told.objects() {
+        for object in noted.objects() {
             self.by_object.entry(object).or_default().insert(secret.to_owned());
         }
-        self.by_secret.insert(secret.to_owned(), told);
+        self.by_secret.insert(secret.to_owned(), noted);
     }
 
-    /// Another original of which other state Secrets than one say that it has the copy of a record, in words.
+    /// Another original that state Secrets other than this one name for the copy of a record, in words.
     pub fn rival(&self, secret: &str, cluster: &str, record: &Record) -> Option<String> {
         let (copy, original) = (used(cluster, &record.copy), used(cluster, &record.origin));
         let own = self.by_secret.get(secret);
-        let is_rival = |(theirs, count): &(&Used, &usize)| {
-            let pair = |pair: &(Used, Used)| pair.0 == copy && pair.1 == **theirs;
-            **theirs != original && **count > own.into_iter().flat_map(Told::pairs).filter(pair).count()
+        let is_rival = |(theirs, count): &(&UsedObject, &usize)| {
+            let pair = |pair: &(UsedObject, UsedObject)| pair.0 == copy && pair.1 == **theirs;
+            **theirs != original && **count > own.into_iter().flat_map(SecretUses::pairs).filter(pair).count()
         };
         self.originals.get(&copy)?.iter().find(is_rival).map(|(theirs, _)| theirs.to_string())
     }
 
-    /// What other state Secrets than one tell of the original or of the copy of a record.
-    pub fn others(&self, secret: &str, cluster: &str, record: &Record) -> Vec<(Told, Other)> {
-        let objects = [used(cluster, &record.origin), used(cluster, &record.copy), Used::Key(key(cluster, record))];
+    /// What state Secrets other than this one note about the original or the copy of a record.
+    pub fn others(&self, secret: &str, cluster: &str, record: &Record) -> Vec<(SecretUses, Other)> {
+        let objects =
+            [used(cluster, &record.origin), used(cluster, &record.copy), UsedObject::Key(key(cluster, record))];
         let secrets: HashSet<&String> = objects.iter().filter_map(|used| self.by_object.get(used)).flatten().collect();
         let others = secrets.into_iter().filter(|other| *other != secret).filter_map(|other| self.by_secret.get(other));
-        others.filter_map(|told| Some((told.clone(), told.shares(cluster, record)?))).collect()
+        others.filter_map(|noted| Some((noted.clone(), noted.shares(cluster, record)?))).collect()
     }
 }
 
-fn used(cluster: &str, at: &Place) -> Used {
-    Used::At {
+fn used(cluster: &str, at: &ObjectAddress) -> UsedObject {
+    UsedObject::At {
         side: at.side,
-        // There is but one service cluster.
+        // There is only one service cluster.
         cluster: if at.side == Side::Kcp { cluster.to_owned() } else { String::new() },
         group: at.kind.group.clone(),
         resource: at.kind.plural.clone(),
@@ -205,7 +206,7 @@ mod tests {
         json!(secret_labels(&SourceKey { cluster: "c1".into(), namespace: "n".into(), name: name.into() }))
     }
 
-    fn others(uses: &Uses, cluster: &str, record: &Record) -> Option<Other> {
+    fn others(uses: &RelatedUses, cluster: &str, record: &Record) -> Option<Other> {
         let mut others = uses.others("mine", cluster, record);
         assert!(others.len() < 2);
         others.pop().map(|(_, other)| other)
@@ -213,10 +214,10 @@ mod tests {
 
     #[test]
     fn originals_are_shared_within_a_workspace_and_copies_over_all() {
-        let mut uses = Uses::default();
+        let mut uses = RelatedUses::default();
         let mut state = State::default();
         state.track("k", record("a", "x"));
-        uses.set("theirs", Told::by(&labels("primary"), &state));
+        uses.set("theirs", SecretUses::by(&labels("primary"), &state));
         for (cluster, ours, expected) in [
             ("c1", record("a", "x"), Some(Other { origin: true, copy: true })),
             ("c1", record("a", "y"), Some(Other { origin: true, copy: false })),
@@ -233,19 +234,20 @@ mod tests {
 
     #[test]
     fn another_original_of_the_same_copy_is_a_rival() {
-        let mut uses = Uses::default();
+        let mut uses = RelatedUses::default();
         for (secret, origins) in [("mine", vec!["a", "old"]), ("theirs", vec!["b"]), ("also theirs", vec!["b"])] {
             let mut state = State::default();
             for origin in origins {
                 state.track(origin, record(origin, "x"));
             }
-            uses.set(secret, Told::by(&labels(secret), &state));
+            uses.set(secret, SecretUses::by(&labels(secret), &state));
         }
-        let rival =
-            |uses: &Uses, secret: &str, origin: &str, copy: &str| uses.rival(secret, "c1", &record(origin, copy));
+        let rival = |uses: &RelatedUses, secret: &str, origin: &str, copy: &str| {
+            uses.rival(secret, "c1", &record(origin, copy))
+        };
         assert_eq!(rival(&uses, "mine", "a", "x").unwrap(), "kcp workspace c1 secrets n/b");
         assert_eq!(rival(&uses, "mine", "a", "y"), None);
-        assert!(rival(&uses, "theirs", "b", "x").is_some(), "both are told");
+        assert!(rival(&uses, "theirs", "b", "x").is_some(), "both are rivals");
         uses.set("theirs", None);
         assert!(rival(&uses, "mine", "a", "x").is_some(), "one of them is left");
         uses.set("also theirs", None);
@@ -260,15 +262,15 @@ mod tests {
             let value = json!({"apiVersion": "g/v1", "kind": kind, "metadata": {"namespace": "n", "name": name}});
             state.note(&entry_key("c1", "n", name), value);
         }
-        let told = Told::by(&labels("primary"), &state).unwrap();
-        let primary = told.primary.clone().unwrap();
+        let noted = SecretUses::by(&labels("primary"), &state).unwrap();
+        let primary = noted.primary.clone().unwrap();
         assert_eq!((primary.group.as_str(), primary.kind.as_str()), ("g", "CronTab"));
-        let mut uses = Uses::default();
-        uses.set("theirs", Some(told));
+        let mut uses = RelatedUses::default();
+        uses.set("theirs", Some(noted));
         assert!(others(&uses, "c1", &record("a", "x")).is_some_and(|other| other.origin));
         assert_eq!(others(&uses, "c1", &record("primary", "x")), None, "the primary is no related object");
         assert_eq!(others(&uses, "c2", &record("a", "x")), None);
         state.drop_entry(&entry_key("c1", "n", "a"));
-        assert_eq!(Told::by(&labels("primary"), &state), None);
+        assert_eq!(SecretUses::by(&labels("primary"), &state), None);
     }
 }

@@ -28,7 +28,7 @@ struct Model {
     origin: Option<Value>,
     destination: Option<Value>,
     state: State,
-    others: Vec<(Place, Value)>,
+    others: Vec<(ObjectAddress, Value)>,
     let_go: bool,
     events: Vec<Event>,
     revision: u64,
@@ -109,7 +109,7 @@ impl Model {
         decide(rules, seen)
     }
 
-    fn slot(&mut self, at: &Place) -> &mut Option<Value> {
+    fn slot(&mut self, at: &ObjectAddress) -> &mut Option<Value> {
         match (at.kind.kind.as_str(), at.side) {
             ("Secret", Side::Service) => &mut self.origin,
             ("Secret", Side::Kcp) => &mut self.destination,
@@ -118,7 +118,7 @@ impl Model {
         }
     }
 
-    fn touch(&mut self, at: &Place) {
+    fn touch(&mut self, at: &ObjectAddress) {
         self.revision += 1;
         let revision = self.revision.to_string();
         let slot = self.slot(at);
@@ -353,7 +353,7 @@ fn rules_that_yield_numbers_come_to_rest() {
 }
 
 #[test]
-fn the_last_label_of_the_source_goes_without_those_of_the_copy() {
+fn removing_the_last_label_of_the_source_keeps_those_of_the_copy() {
     let mut model = Model::with_source(json!({}));
     model.source.as_mut().unwrap()["metadata"]["labels"] = json!({"mine": "1"});
     model.settle(&rules(json!({})));
@@ -445,7 +445,7 @@ fn without_valid_rules_everything_stays_as_it_is() {
 }
 
 #[test]
-fn objects_that_do_not_take_part_any_more_are_let_go_and_may_come_back() {
+fn objects_that_are_no_longer_selected_are_released_and_may_come_back() {
     for without in [filtered(), to_let_go(json!({}))] {
         let mut model = Model::with_source(json!({"replicas": 1}));
         assert_eq!(model.plan(&without), Plan::default(), "what was never selected is left alone");
@@ -465,7 +465,7 @@ fn objects_that_do_not_take_part_any_more_are_let_go_and_may_come_back() {
 }
 
 #[test]
-fn what_is_being_deleted_when_it_is_let_go_takes_its_copy_along() {
+fn the_copy_of_an_object_that_is_released_during_its_deletion_is_deleted() {
     for without in [filtered(), to_let_go(json!({})), afterwards(Duty::End, json!({"naming": {"name": "{{"}}))] {
         for crash in 0..5 {
             let mut model = Model::with_source(json!({}));
@@ -511,7 +511,7 @@ fn a_namespace_out_of_sight_changes_nothing() {
 }
 
 #[test]
-fn objects_held_together_with_their_primary_are_let_go_with_it() {
+fn objects_held_together_with_their_primary_are_released_with_it() {
     let secret = json!({"metadata": {"name": "creds", "namespace": "default", "resourceVersion": "7",
         "finalizers": ["theirs", FINALIZER]}});
     let kind = ApiKind {
@@ -521,7 +521,8 @@ fn objects_held_together_with_their_primary_are_let_go_with_it() {
         plural: "secrets".into(),
         namespaced: true,
     };
-    let at = Place { side: Side::Kcp, kind: kind.into(), namespace: Some("default".into()), name: "creds".into() };
+    let at =
+        ObjectAddress { side: Side::Kcp, kind: kind.into(), namespace: Some("default".into()), name: "creds".into() };
     let mut model = Model::with_source(json!({}));
     model.settle(&rules(json!({})));
     model.others = vec![(at.clone(), secret)];
@@ -533,7 +534,7 @@ fn objects_held_together_with_their_primary_are_let_go_with_it() {
 }
 
 #[test]
-fn several_copies_do_not_keep_an_object_from_being_let_go() {
+fn several_copies_do_not_keep_an_object_from_being_released() {
     let mut source = Model::with_source(json!({})).source.unwrap();
     source["metadata"]["finalizers"] = json!([FINALIZER]);
     let names = ["a/x".to_owned(), "b/y".to_owned()];
@@ -573,7 +574,7 @@ fn removed_links_are_repaired() {
 }
 
 #[test]
-fn a_related_secret_travels_up_and_goes_with_its_primary() {
+fn a_related_secret_is_copied_up_and_deleted_with_its_primary() {
     let mut model = Model::with_source(json!({}));
     model.origin = Some(json!({"metadata": {"name": "creds", "namespace": "c1", "uid": "o"}, "data": {"k": "v"}}));
     model.settle(&secret_rules());
@@ -608,7 +609,7 @@ fn a_related_object_named_like_its_primary_has_a_memory_of_its_own() {
 }
 
 #[test]
-fn a_source_that_was_made_anew_does_not_inherit_the_copy() {
+fn a_source_that_was_created_again_does_not_inherit_the_copy() {
     let mut model = Model::with_source(json!({"replicas": 1}));
     model.settle(&rules(json!({})));
     let copy = model.copy.clone();

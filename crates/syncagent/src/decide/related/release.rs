@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::{DroppedSeen, KnownRelated, Other};
+use crate::decide::address::Side;
 use crate::decide::holders::{is_held_by, release};
 use crate::decide::pair::{PairProgress, delete};
 use crate::decide::record::Record;
-use crate::decide::step::{Event, Side, Step};
+use crate::decide::step::{Event, Step};
 use crate::rules::metadata::is_deleting;
 
 /// A related object that must be released.

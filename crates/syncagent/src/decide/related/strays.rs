@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use super::{Other, RelatedContext, RelatedSeen};
 use crate::api::CleanupPolicy;
+use crate::decide::address::ObjectAddress;
 use crate::decide::pair::delete;
 use crate::decide::state::State;
-use crate::decide::step::{Event, Place, Step};
+use crate::decide::step::{Event, Step};
 use crate::rules::metadata::is_deleting;
 use crate::rules::related::Related;
 
@@ -17,7 +18,7 @@ pub struct Stray {
     /// Position of the entry in `spec.related`.
     pub entry: usize,
     /// Where it is.
-    pub at: Place,
+    pub at: ObjectAddress,
     /// The object.
     pub object: Value,
     /// Primaries that use it nevertheless, as a copy or as an original.
@@ -25,9 +26,9 @@ pub struct Stray {
 }
 
 /// Whether a marked object is neither an original nor a copy of anything that is selected or remembered.
-pub fn is_stray(at: &Place, state: &State, rules: &[Related], seen: &[RelatedSeen]) -> bool {
+pub fn is_stray(at: &ObjectAddress, state: &State, rules: &[Related], seen: &[RelatedSeen]) -> bool {
     let mut named = seen.iter().filter_map(|object| Some(object.record(rules.get(object.entry)?)));
-    let is_it = |place: &Place| place.is_same_object(at);
+    let is_it = |place: &ObjectAddress| place.is_same_object(at);
     !named.any(|record| is_it(&record.copy) || is_it(&record.origin))
         && !state.records().any(|(_, record)| is_it(&record.copy) || is_it(&record.origin))
 }

@@ -183,7 +183,7 @@ impl World {
             }
         }
         for (key, record) in unnamed(state, &rules.related, &view.seen) {
-            let get = |at: &Place| self.objects.get(&at.to_string()).cloned();
+            let get = |at: &ObjectAddress| self.objects.get(&at.to_string()).cloned();
             let (origin, copy, others) = (get(&record.origin), get(&record.copy), self.others(primary, &record));
             view.dropped.push(DroppedSeen { key, record, origin, copy, others });
         }
@@ -204,7 +204,7 @@ impl World {
             for (_, object) in self.objects.iter().filter(|(name, _)| name.starts_with(&prefix)) {
                 let text = |key: &str| object["metadata"][key].as_str().unwrap().to_owned();
                 let (namespace, name) = (Some(text("namespace")), text("name"));
-                let at = Place { side, kind: kind.clone(), namespace, name };
+                let at = ObjectAddress { side, kind: kind.clone(), namespace, name };
                 let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
                 strays.push(Stray { entry, at, object: object.clone(), others: self.others(primary, &record) });
             }
@@ -484,7 +484,7 @@ fn the_policy_decides_what_becomes_of_a_copy_whose_original_is_not_named_any_mor
 }
 
 #[test]
-fn a_copy_that_goes_with_its_primary_is_remembered_where_its_marks_are_lost() {
+fn a_copy_that_is_deleted_with_its_primary_is_remembered_if_its_marks_are_lost() {
     let rules = rules(json!([governed("service", Some("OnPrimaryDeletion"))]));
     let mut world = World::with(&rules, &[("a", "s")]);
     world.secret("service", "s");
@@ -611,7 +611,7 @@ fn a_stray_that_somebody_holds_is_waited_for() {
 }
 
 #[test]
-fn a_renamed_entry_or_published_resource_keeps_its_copies_and_marks_them_anew() {
+fn a_renamed_entry_or_published_resource_keeps_its_copies_and_marks_them_again() {
     let before = rules(json!([governed("service", Some("MatchOrigin"))]));
     let mut world = World::with(&before, &[("a", "s")]);
     world.secret("service", "s");
@@ -662,7 +662,7 @@ fn dependents_of_a_copy_end_as_the_owner_of_its_original_wishes() {
 }
 
 #[test]
-fn a_shared_original_is_let_go_by_the_last_of_its_primaries() {
+fn a_shared_original_is_released_by_the_last_of_its_primaries() {
     let rules = rules(json!([referred("kcp")]));
     let mut world = World::with(&rules, &[("a", "s"), ("b", "s")]);
     world.secret("kcp", "s");
@@ -680,7 +680,7 @@ fn a_shared_original_is_let_go_by_the_last_of_its_primaries() {
 }
 
 #[test]
-fn a_shared_original_that_its_owner_deletes_goes_at_once() {
+fn a_shared_original_that_its_owner_deletes_is_gone_at_once() {
     let rules = rules(json!([referred("kcp")]));
     let mut world = World::with(&rules, &[("a", "s"), ("b", "s")]);
     world.secret("kcp", "s");
@@ -696,7 +696,7 @@ fn a_shared_original_that_its_owner_deletes_goes_at_once() {
 }
 
 #[test]
-fn what_the_rules_do_not_name_any_more_is_let_go() {
+fn what_the_rules_no_longer_select_is_released() {
     let named = rules(json!([referred("kcp")]));
     for (change, now) in [("another name", rules(json!([referred("kcp")]))), ("no entry", rules(json!([])))] {
         let mut world = World::with(&named, &[("a", "s")]);
@@ -715,7 +715,7 @@ fn what_the_rules_do_not_name_any_more_is_let_go() {
 }
 
 #[test]
-fn a_vanished_original_of_the_service_takes_its_copy_and_its_annotation_along() {
+fn the_copy_and_annotation_of_a_vanished_original_of_the_service_are_removed() {
     let rules = rules(json!([referred("service")]));
     let mut world = World::with(&rules, &[("a", "s")]);
     world.secret("service", "s");
@@ -747,7 +747,7 @@ fn a_consumers_object_that_was_never_synced_is_never_deleted() {
 }
 
 #[test]
-fn an_original_that_ends_while_nothing_is_remembered_takes_only_its_exact_copy_along() {
+fn without_state_only_the_exact_copy_of_a_deleted_original_is_deleted() {
     let rules = rules(json!([referred("kcp")]));
     let ends: [(Value, bool); 4] = [
         (json!({}), true),
@@ -838,7 +838,7 @@ fn another_primarys_copy_is_not_taken_for_another_original() {
 }
 
 #[test]
-fn an_original_in_kcp_that_is_out_of_sight_changes_nothing_unless_copies_shall_match() {
+fn an_original_in_kcp_that_is_out_of_sight_changes_nothing_unless_copies_must_match() {
     for (policy, goes) in
         [(None, false), (Some("Orphan"), false), (Some("OnPrimaryDeletion"), false), (Some("MatchOrigin"), true)]
     {
@@ -857,7 +857,7 @@ fn an_original_in_kcp_that_is_out_of_sight_changes_nothing_unless_copies_shall_m
 }
 
 #[test]
-fn a_primary_whose_copy_is_gone_still_lets_go_of_its_related_objects() {
+fn a_primary_whose_copy_is_gone_still_releases_its_related_objects() {
     let rules = rules(json!([referred("kcp")]));
     let mut world = World::with(&rules, &[("a", "s")]);
     world.secret("kcp", "s");
@@ -961,7 +961,7 @@ fn a_status_travels_with_its_mutation_and_never_back() {
 }
 
 #[test]
-fn a_status_without_a_place_to_go_is_told_and_nothing_else_happens() {
+fn a_status_that_has_nowhere_to_go_is_reported_and_nothing_else_happens() {
     let mut entry = referred("kcp");
     entry["syncStatus"] = true.into();
     let rules = rules(json!([entry]));
@@ -977,7 +977,7 @@ fn a_status_without_a_place_to_go_is_told_and_nothing_else_happens() {
 }
 
 #[test]
-fn a_secret_whose_type_changes_is_made_anew() {
+fn a_secret_whose_type_changes_is_created_again() {
     let rules = rules(json!([referred("service")]));
     let mut world = World::with(&rules, &[("a", "s")]);
     world.secret("service", "s");

@@ -5,7 +5,7 @@ pub(super) const BIT_STRING: u8 = 0x03;
 pub(super) const OCTET_STRING: u8 = 0x04;
 pub(super) const OID: u8 = 0x06;
 pub(super) const SEQUENCE: u8 = 0x30;
-/// Tags that the type around them defines.
+/// Tags whose meaning the enclosing type defines.
 pub(super) const CONTEXT_0: u8 = 0xa0;
 pub(super) const CONTEXT_1: u8 = 0xa1;
 
@@ -51,7 +51,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((*tag, content, rest))
 }
 
-/// Reads an element of a certain tag and moves behind it.
+/// Reads an element with the given tag and moves past it.
 pub(super) fn expect<'b>(bytes: &mut &'b [u8], tag: u8) -> Option<&'b [u8]> {
     let (found, content, rest) = read(bytes)?;
     *bytes = rest;

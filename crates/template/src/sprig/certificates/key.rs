@@ -133,7 +133,7 @@ impl Key {
     }
 }
 
-/// So many numbers and nothing else.
+/// Exactly this many numbers.
 fn has_numbers(bytes: &[u8], count: usize) -> Option<()> {
     let (der::SEQUENCE, mut content, []) = der::read(bytes)? else { return None };
     for _ in 0..count {

@@ -20,7 +20,7 @@ pub(super) fn encode(label: &str, bytes: &[u8]) -> String {
     out + "-----END " + label + "-----\n"
 }
 
-/// Finds the first block in a text. Lines of headers (`Name: value`) may stand before the base64.
+/// Finds the first block in a text. Header lines (`Name: value`) may come before the base64.
 pub(super) fn decode(text: &[u8]) -> Option<Block> {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.lines().map(str::trim_end);

@@ -69,7 +69,7 @@ fn skip_literal<'a>(text: &'a [u8], literal: &[u8]) -> Option<&'a [u8]> {
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
-    /// A number with so many digits.
+    /// A number with the given number of digits.
     fn digits(&mut self, least: usize, most: usize) -> Option<i64> {
         let count = self.0.iter().take(most).take_while(|b| b.is_ascii_digit()).count();
         if count < least {

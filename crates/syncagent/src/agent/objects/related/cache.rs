@@ -1,29 +1,22 @@
 //! What is known of related objects of one kind on one side.
 //!
-//! A watch reports everything there is, but only what some primary cares about is kept: the cost grows with the primaries, not with the
-//! cluster. What nobody cared about before is read once from the server, and kept fresh by the watch from then on.
+//! A watch reports every object, but only those that some primary needs are kept: the cost grows with the primaries, not with the cluster.
+//! An object that is needed for the first time is read once from the server, and kept up to date by the watch from then on.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 
 use carrick_client::Object;
 use carrick_client::watch::Event;
-use carrick_multicluster::Key;
 
-use super::marked::Marked;
+use super::keys::{ClusterNamespace, PrimaryKey};
+use super::marked::MarkedObjects;
 use crate::rules::provenance::Provenance;
 use crate::rules::selector::Selector;
 
-/// A primary that cares, and the PublishedResource it belongs to.
-pub(in crate::agent::objects) type User = (Arc<str>, Key);
-
-/// Logical cluster (empty for the service cluster) and namespace (empty for cluster-scoped kinds).
-pub(super) type Room = (String, String);
-
-/// What the cache has to say.
+/// What the cache knows.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answer<T> {
-    /// This is how it is.
+pub(in crate::agent::objects) enum CacheAnswer<T> {
+    /// This is the current state.
     Known(T),
     /// The server must be asked once.
     Unknown,
@@ -31,87 +24,108 @@ pub(super) enum Answer<T> {
     Blind,
 }
 
+/// One object that some primary needs, whether it exists or not.
 #[derive(Default)]
-struct Slot {
+struct CachedObject {
     object: Option<Object>,
-    /// Whether that is how it is; otherwise the server must be asked.
+    /// Whether that is current; otherwise the server must be asked.
     known: bool,
-    users: HashSet<User>,
-    /// When this was last heard of.
+    users: HashSet<PrimaryKey>,
+    /// In which round the watch reported it last.
     round: u64,
-    /// The version of its deletion: what is not newer came too late.
+    /// The version of its deletion: whatever is not newer arrived too late.
     gone: Option<u64>,
-    /// The last version before a list lacked it: answers that are not newer came too late. An old list may lack what the watch reports
-    /// next.
+    /// The last version before a list lacked it: answers that are not newer arrived too late. A list may be old and lack what the watch
+    /// reports next.
     unlisted: Option<u64>,
 }
 
-struct Query {
+/// A selection of objects that some primary needs.
+struct Selection {
     selector: Selector,
-    /// Whether all objects that match are in slots.
+    /// Whether all objects that match are cached.
     complete: bool,
-    users: HashSet<User>,
+    users: HashSet<PrimaryKey>,
     round: u64,
 }
 
-/// Objects of one kind that somebody cares about.
+/// Objects of one kind that some primary needs.
 #[derive(Default)]
-pub(super) struct Cache {
-    slots: HashMap<Room, BTreeMap<String, Slot>>,
-    queries: HashMap<Room, Vec<Query>>,
-    /// Copies that somebody made for a primary, whether or not anybody cares about them.
-    marked: Marked,
+pub(super) struct RelatedCache {
+    slots: HashMap<ClusterNamespace, BTreeMap<String, CachedObject>>,
+    queries: HashMap<ClusterNamespace, Vec<Selection>>,
+    /// Copies that are marked as made for a primary, whether or not any primary needs them.
+    marked: MarkedObjects,
     /// Who asked for marked objects while no watch knew, by endpoint.
-    waiting: HashMap<String, HashSet<User>>,
-    endpoints: HashMap<String, Watch>,
-    /// Grows with every list, so that one can tell what was heard of since.
+    waiting: HashMap<String, HashSet<PrimaryKey>>,
+    endpoints: HashMap<String, EndpointWatch>,
+    /// Grows with every list, to know what was reported since.
     round: u64,
 }
 
+/// The watch of one endpoint.
 #[derive(Default)]
-struct Watch {
+struct EndpointWatch {
     begun: u64,
     synced: bool,
     failing: bool,
 }
 
-impl Cache {
-    /// One object, in which the user is interested from now on.
-    pub fn get(&mut self, user: &User, endpoint: &str, room: &Room, name: &str) -> Answer<Option<Object>> {
+impl RelatedCache {
+    /// One object, which the user needs from now on.
+    pub fn get(
+        &mut self,
+        user: &PrimaryKey,
+        endpoint: &str,
+        scope: &ClusterNamespace,
+        name: &str,
+    ) -> CacheAnswer<Option<Object>> {
         let (live, round) = (self.is_live(endpoint), self.round);
-        let slot = self.slots.entry(room.clone()).or_default().entry(name.to_owned());
-        let slot = slot.or_insert_with(|| Slot { round, ..Slot::default() });
+        let slot = self.slots.entry(scope.clone()).or_default().entry(name.to_owned());
+        let slot = slot.or_insert_with(|| CachedObject { round, ..CachedObject::default() });
         slot.users.insert(user.clone());
         match (live, slot.known) {
-            (false, _) => Answer::Blind,
-            (true, false) => Answer::Unknown,
-            (true, true) => Answer::Known(slot.object.clone()),
+            (false, _) => CacheAnswer::Blind,
+            (true, false) => CacheAnswer::Unknown,
+            (true, true) => CacheAnswer::Known(slot.object.clone()),
         }
     }
 
-    /// All objects that match, in which the user is interested from now on.
-    pub fn list(&mut self, user: &User, endpoint: &str, room: &Room, selector: &Selector) -> Answer<Vec<Object>> {
+    /// All objects that match, which the user needs from now on.
+    pub fn list(
+        &mut self,
+        user: &PrimaryKey,
+        endpoint: &str,
+        scope: &ClusterNamespace,
+        selector: &Selector,
+    ) -> CacheAnswer<Vec<Object>> {
         let (live, round) = (self.is_live(endpoint), self.round);
-        let queries = self.queries.entry(room.clone()).or_default();
+        let queries = self.queries.entry(scope.clone()).or_default();
         let at = queries.iter().position(|query| query.selector == *selector).unwrap_or_else(|| {
-            queries.push(Query { selector: selector.clone(), complete: false, users: HashSet::new(), round });
+            queries.push(Selection { selector: selector.clone(), complete: false, users: HashSet::new(), round });
             queries.len() - 1
         });
         queries[at].users.insert(user.clone());
         match (live, queries[at].complete) {
-            (false, _) => Answer::Blind,
-            (true, false) => Answer::Unknown,
+            (false, _) => CacheAnswer::Blind,
+            (true, false) => CacheAnswer::Unknown,
             (true, true) => {
-                let objects = self.slots.get(room).into_iter().flat_map(BTreeMap::values);
+                let objects = self.slots.get(scope).into_iter().flat_map(BTreeMap::values);
                 let objects = objects.filter_map(|slot| slot.object.clone());
-                Answer::Known(objects.filter(|object| selector.matches(&object.labels())).collect())
+                CacheAnswer::Known(objects.filter(|object| selector.matches(&object.labels())).collect())
             }
         }
     }
 
-    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is told once
-    /// one does.
-    pub fn marked(&mut self, user: &User, endpoint: &str, cluster: &str, owner: &str) -> Option<Vec<(String, String)>> {
+    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is requeued
+    /// once one does.
+    pub fn marked(
+        &mut self,
+        user: &PrimaryKey,
+        endpoint: &str,
+        cluster: &str,
+        owner: &str,
+    ) -> Option<Vec<(String, String)>> {
         if self.is_live(endpoint) {
             return Some(self.marked.of(cluster, owner));
         }
@@ -120,9 +134,9 @@ impl Cache {
     }
 
     /// Takes in what the server answered about one object.
-    pub fn learn(&mut self, room: &Room, name: &str, object: Option<Object>) {
+    pub fn learn(&mut self, scope: &ClusterNamespace, name: &str, object: Option<Object>) {
         let round = self.round;
-        let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) else { return };
+        let Some(slot) = self.slots.get_mut(scope).and_then(|slots| slots.get_mut(name)) else { return };
         match object {
             Some(object) => slot.answer(object, round),
             // What the watch reported meanwhile is newer.
@@ -132,70 +146,70 @@ impl Cache {
     }
 
     /// Takes in a list from the server.
-    pub fn learn_list(&mut self, room: &Room, selector: &Selector, objects: Vec<Object>) {
+    pub fn learn_list(&mut self, scope: &ClusterNamespace, selector: &Selector, objects: Vec<Object>) {
         let round = self.round;
         for object in objects {
-            let slots = self.slots.entry(room.clone()).or_default();
+            let slots = self.slots.entry(scope.clone()).or_default();
             slots.entry(object.name.to_string()).or_default().answer(object, round);
         }
-        let queries = self.queries.get_mut(room).into_iter().flatten();
+        let queries = self.queries.get_mut(scope).into_iter().flatten();
         for query in queries.filter(|query| query.selector == *selector) {
             query.complete = true;
         }
     }
 
     /// The server must be asked again about an object.
-    pub fn doubt(&mut self, room: &Room, name: &str) {
-        if let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) {
+    pub fn doubt(&mut self, scope: &ClusterNamespace, name: &str) {
+        if let Some(slot) = self.slots.get_mut(scope).and_then(|slots| slots.get_mut(name)) {
             slot.known = false;
         }
     }
 
     /// The server must be asked again about everything in a cluster.
     pub fn doubt_cluster(&mut self, cluster: &str) {
-        for (_, slots) in self.slots.iter_mut().filter(|(room, _)| room.0 == cluster) {
+        for (_, slots) in self.slots.iter_mut().filter(|(scope, _)| scope.0 == cluster) {
             for slot in slots.values_mut() {
                 slot.known = false;
             }
         }
-        for (_, queries) in self.queries.iter_mut().filter(|(room, _)| room.0 == cluster) {
+        for (_, queries) in self.queries.iter_mut().filter(|(scope, _)| scope.0 == cluster) {
             for query in queries {
                 query.complete = false;
             }
         }
     }
 
-    /// A user does not care about an object any more.
-    pub fn leave(&mut self, user: &User, room: &Room, name: &str) {
-        if let Some(slot) = self.slots.get_mut(room).and_then(|slots| slots.get_mut(name)) {
+    /// A user no longer needs an object.
+    pub fn leave(&mut self, user: &PrimaryKey, scope: &ClusterNamespace, name: &str) {
+        if let Some(slot) = self.slots.get_mut(scope).and_then(|slots| slots.get_mut(name)) {
             slot.users.remove(user);
         }
-        self.tidy(room, name);
+        self.tidy(scope, name);
     }
 
-    /// A user does not care about the objects that match any more.
-    pub fn leave_list(&mut self, user: &User, room: &Room, selector: &Selector) {
-        let Some(queries) = self.queries.get_mut(room) else { return };
+    /// A user no longer needs the objects that match.
+    pub fn leave_list(&mut self, user: &PrimaryKey, scope: &ClusterNamespace, selector: &Selector) {
+        let Some(queries) = self.queries.get_mut(scope) else { return };
         for query in queries.iter_mut().filter(|query| query.selector == *selector) {
             query.users.remove(user);
         }
         queries.retain(|query| !query.users.is_empty());
         if queries.is_empty() {
-            self.queries.remove(room);
+            self.queries.remove(scope);
         }
-        let names: Vec<String> = self.slots.get(room).into_iter().flat_map(BTreeMap::keys).cloned().collect();
+        let names: Vec<String> = self.slots.get(scope).into_iter().flat_map(BTreeMap::keys).cloned().collect();
         for name in &names {
-            self.tidy(room, name);
+            self.tidy(scope, name);
         }
     }
 
-    /// Whether nobody cares about anything.
+    /// Whether no object is needed.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.queries.is_empty()
     }
 
-    /// Takes in one event of the watch of an endpoint, and says who cares. `serves` tells whether the endpoint serves a cluster.
-    pub fn apply(&mut self, endpoint: &str, event: &Event, serves: impl Fn(&str) -> bool) -> HashSet<User> {
+    /// Takes in one event of the watch of an endpoint, and returns who needs the object. `serves` says whether the endpoint serves a cluster.
+    pub fn apply(&mut self, endpoint: &str, event: &Event, serves: impl Fn(&str) -> bool) -> HashSet<PrimaryKey> {
         match event {
             Event::Begin => {
                 self.round += 1;
@@ -221,7 +235,7 @@ impl Cache {
         self.endpoints.remove(endpoint);
     }
 
-    fn watch(&mut self, endpoint: &str) -> &mut Watch {
+    fn watch(&mut self, endpoint: &str) -> &mut EndpointWatch {
         self.endpoints.entry(endpoint.to_owned()).or_default()
     }
 
@@ -229,41 +243,41 @@ impl Cache {
         self.endpoints.get(endpoint).is_some_and(|watch| watch.synced && !watch.failing)
     }
 
-    /// Who can be told now.
-    fn waited(&mut self, endpoint: &str) -> HashSet<User> {
+    /// Who waited for the watch of an endpoint and can be requeued now.
+    fn waited(&mut self, endpoint: &str) -> HashSet<PrimaryKey> {
         if self.is_live(endpoint) { self.waiting.remove(endpoint).unwrap_or_default() } else { HashSet::new() }
     }
 
-    fn upsert(&mut self, object: &Object) -> HashSet<User> {
-        let room = (object.cluster.to_string(), object.namespace.to_string());
+    fn upsert(&mut self, object: &Object) -> HashSet<PrimaryKey> {
+        let scope = (object.cluster.to_string(), object.namespace.to_string());
         let labels = object.labels();
-        self.marked.set(&room, &object.name, Provenance::key_of(&labels).as_deref(), self.round);
-        let queries = self.queries.get(&room).into_iter().flatten();
-        let mut users: HashSet<User> = queries
+        self.marked.set(&scope, &object.name, Provenance::key_of(&labels).as_deref(), self.round);
+        let queries = self.queries.get(&scope).into_iter().flatten();
+        let mut users: HashSet<PrimaryKey> = queries
             .filter(|query| query.selector.matches(&labels))
             .flat_map(|query| query.users.iter().cloned())
             .collect();
-        let known = self.slots.get(&room).is_some_and(|slots| slots.contains_key(&*object.name));
+        let known = self.slots.get(&scope).is_some_and(|slots| slots.contains_key(&*object.name));
         if !known && users.is_empty() {
             return users;
         }
         let round = self.round;
-        let slot = self.slots.entry(room.clone()).or_default().entry(object.name.to_string()).or_default();
+        let slot = self.slots.entry(scope.clone()).or_default().entry(object.name.to_string()).or_default();
         let before = slot.object.as_ref().map(|object| object.resource_version.clone());
         slot.renew(object.clone(), round);
         if before == slot.object.as_ref().map(|object| object.resource_version.clone()) {
             return HashSet::new();
         }
         users.extend(slot.users.iter().cloned());
-        self.tidy(&room, &object.name);
+        self.tidy(&scope, &object.name);
         users
     }
 
-    fn remove(&mut self, object: &Object) -> HashSet<User> {
-        let room = (object.cluster.to_string(), object.namespace.to_string());
+    fn remove(&mut self, object: &Object) -> HashSet<PrimaryKey> {
+        let scope = (object.cluster.to_string(), object.namespace.to_string());
         let round = self.round;
-        self.marked.remove(&room, &object.name);
-        let Some(slot) = self.slots.get_mut(&room).and_then(|slots| slots.get_mut(&*object.name)) else {
+        self.marked.remove(&scope, &object.name);
+        let Some(slot) = self.slots.get_mut(&scope).and_then(|slots| slots.get_mut(&*object.name)) else {
             return HashSet::new();
         };
         if slot.object.as_ref().is_some_and(|known| is_newer(known, object)) {
@@ -272,12 +286,12 @@ impl Cache {
         slot.vanish(round);
         slot.gone = version(object).max(slot.unlisted).max(slot.gone);
         let users = slot.users.clone();
-        self.tidy(&room, &object.name);
+        self.tidy(&scope, &object.name);
         users
     }
 
-    /// A list is complete: what was known before and is not in it does not exist any more.
-    fn finish(&mut self, endpoint: &str, serves: impl Fn(&str) -> bool) -> HashSet<User> {
+    /// A list is complete: what was known before and is not in it no longer exists.
+    fn finish(&mut self, endpoint: &str, serves: impl Fn(&str) -> bool) -> HashSet<PrimaryKey> {
         let round = self.round;
         let watch = self.watch(endpoint);
         watch.synced = true;
@@ -285,43 +299,43 @@ impl Cache {
         self.marked.finish(begun, &serves);
         let mut users = self.waited(endpoint);
         let mut gone = Vec::new();
-        for (room, slots) in self.slots.iter_mut().filter(|(room, _)| serves(&room.0)) {
+        for (scope, slots) in self.slots.iter_mut().filter(|(scope, _)| serves(&scope.0)) {
             for (name, slot) in slots.iter_mut().filter(|(_, slot)| slot.round < begun) {
                 if slot.object.is_some() {
                     users.extend(slot.users.iter().cloned());
                 }
                 slot.vanish(round);
-                gone.push((room.clone(), name.clone()));
+                gone.push((scope.clone(), name.clone()));
             }
         }
-        for (_, queries) in self.queries.iter_mut().filter(|(room, _)| serves(&room.0)) {
+        for (_, queries) in self.queries.iter_mut().filter(|(scope, _)| serves(&scope.0)) {
             for query in queries.iter_mut().filter(|query| query.round < begun) {
                 query.complete = true;
             }
         }
-        for (room, name) in &gone {
-            self.tidy(room, name);
+        for (scope, name) in &gone {
+            self.tidy(scope, name);
         }
         users
     }
 
-    /// Forgets an object about which nobody cares.
-    fn tidy(&mut self, room: &Room, name: &str) {
-        let Some(slots) = self.slots.get_mut(room) else { return };
+    /// Forgets an object that nobody needs.
+    fn tidy(&mut self, scope: &ClusterNamespace, name: &str) {
+        let Some(slots) = self.slots.get_mut(scope) else { return };
         let Some(slot) = slots.get(name) else { return };
         let labels = slot.object.as_ref().map(Object::labels);
-        let queries = self.queries.get(room).into_iter().flatten();
+        let queries = self.queries.get(scope).into_iter().flatten();
         let matched = labels.is_some_and(|labels| queries.into_iter().any(|query| query.selector.matches(&labels)));
         if slot.users.is_empty() && !matched {
             slots.remove(name);
         }
         if slots.is_empty() {
-            self.slots.remove(room);
+            self.slots.remove(scope);
         }
     }
 }
 
-impl Slot {
+impl CachedObject {
     /// Takes in what the watch says.
     fn renew(&mut self, object: Object, round: u64) {
         self.round = round;
@@ -363,200 +377,4 @@ fn version(object: &Object) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::{LabelSelector, RELATED_IDENTIFIER, RELATED_OWNER};
-    use serde_json::json;
-
-    fn object(name: &str, version: u64, label: &str) -> Object {
-        let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": version.to_string(),
-            "annotations": {"kcp.io/cluster": "c"}, "labels": {"l": label}});
-        Object::from_value(&json!({"metadata": metadata, "version": version})).unwrap()
-    }
-
-    fn user(name: &str) -> User {
-        ("pr".into(), Key::new("c".parse().unwrap(), "ns", name))
-    }
-
-    fn room() -> Room {
-        ("c".into(), "ns".into())
-    }
-
-    fn selector(label: &str) -> Selector {
-        let labels = [("l".to_owned(), label.to_owned())].into();
-        Selector::compile(&LabelSelector { match_labels: labels, ..LabelSelector::default() }).unwrap()
-    }
-
-    fn live() -> Cache {
-        let mut cache = Cache::default();
-        for event in [Event::Begin, Event::Listed(object("other", 1, "x")), Event::Synced] {
-            assert!(cache.apply("e", &event, |_| true).is_empty());
-        }
-        assert!(cache.is_empty(), "nobody cares");
-        cache
-    }
-
-    fn told(answer: Answer<Option<Object>>) -> Option<String> {
-        match answer {
-            Answer::Known(object) => object.map(|object| object.resource_version.to_string()),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn an_object_is_asked_for_once_and_then_followed() {
-        let mut cache = live();
-        let a = &user("a");
-        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Unknown);
-        cache.learn(&room(), "s", Some(object("s", 5, "x")));
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("5".into()));
-        assert!(cache.apply("e", &Event::Applied(object("s", 4, "x")), |_| true).is_empty(), "an old event is ignored");
-        assert_eq!(cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("6".into()));
-        assert_eq!(cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
-        cache.learn(&room(), "s", Some(object("s", 6, "x")));
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None, "that answer came too late");
-        assert_eq!(cache.apply("e", &Event::Applied(object("s", 8, "x")), |_| true), [a.clone()].into());
-        cache.doubt(&room(), "s");
-        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Unknown);
-        cache.leave(a, &room(), "s");
-        assert!(cache.is_empty());
-    }
-
-    #[test]
-    fn what_the_watch_said_meanwhile_wins_over_an_answer() {
-        let mut cache = live();
-        assert_eq!(cache.get(&user("a"), "e", &room(), "s"), Answer::Unknown);
-        cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
-        cache.learn(&room(), "s", None);
-        assert_eq!(told(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
-        cache.learn(&room(), "s", Some(object("s", 5, "x")));
-        assert_eq!(told(cache.get(&user("a"), "e", &room(), "s")), Some("6".into()));
-    }
-
-    #[test]
-    fn a_list_is_asked_for_once_and_then_followed() {
-        let mut cache = live();
-        let (a, x) = (&user("a"), &selector("x"));
-        assert_eq!(cache.list(a, "e", &room(), x), Answer::Unknown);
-        cache.learn_list(&room(), x, vec![object("s", 5, "x")]);
-        let names = |cache: &mut Cache| match cache.list(a, "e", &room(), x) {
-            Answer::Known(objects) => objects.iter().map(|object| object.name.to_string()).collect::<Vec<_>>(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(names(&mut cache), ["s"]);
-        assert_eq!(cache.apply("e", &Event::Applied(object("t", 6, "x")), |_| true), [a.clone()].into());
-        assert!(cache.apply("e", &Event::Applied(object("u", 7, "y")), |_| true).is_empty());
-        assert_eq!(names(&mut cache), ["s", "t"]);
-        assert!(matches!(cache.get(a, "e", &room(), "t"), Answer::Known(Some(_))), "what was found is followed");
-        assert_eq!(cache.apply("e", &Event::Applied(object("t", 8, "y")), |_| true), [a.clone()].into());
-        assert_eq!(names(&mut cache), ["s"]);
-        cache.leave(a, &room(), "t");
-        cache.leave_list(a, &room(), x);
-        assert!(cache.is_empty());
-    }
-
-    #[test]
-    fn a_new_list_finds_what_vanished_but_not_what_came_meanwhile() {
-        let mut cache = live();
-        for name in ["s", "t"] {
-            cache.get(&user(name), "e", &room(), name);
-            cache.learn(&room(), name, Some(object(name, 5, "x")));
-        }
-        cache.apply("e", &Event::Begin, |_| true);
-        cache.get(&user("u"), "e", &room(), "u");
-        cache.learn(&room(), "u", Some(object("u", 9, "x")));
-        cache.apply("e", &Event::Listed(object("s", 5, "x")), |_| true);
-        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [user("t")].into());
-        assert_eq!(told(cache.get(&user("u"), "e", &room(), "u")), Some("9".into()));
-        assert_eq!(told(cache.get(&user("t"), "e", &room(), "t")), None);
-        cache.apply("e", &Event::Begin, |_| true);
-        assert!(
-            cache.apply("e", &Event::Synced, |_| false).is_empty(),
-            "clusters of other endpoints are not concerned"
-        );
-    }
-
-    #[test]
-    fn what_an_old_list_lacks_comes_back_with_the_watch() {
-        let mut cache = live();
-        let a = &user("a");
-        cache.get(a, "e", &room(), "s");
-        cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true);
-        cache.apply("e", &Event::Begin, |_| true);
-        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
-        cache.learn(&room(), "s", Some(object("s", 5, "x")));
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None, "the answer may be older than the list");
-        assert_eq!(cache.apply("e", &Event::Applied(object("s", 5, "x")), |_| true), [a.clone()].into());
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), Some("5".into()), "the watch goes on after the list");
-    }
-
-    #[test]
-    fn marked_objects_are_known_although_nobody_cares_about_them() {
-        let mut cache = Cache::default();
-        let marked = |name: &str, version: u64| {
-            let metadata = json!({"name": name, "namespace": "ns", "resourceVersion": version.to_string(),
-                "annotations": {"kcp.io/cluster": "c"}, "labels": {RELATED_OWNER: "o", RELATED_IDENTIFIER: "i"}});
-            Object::from_value(&json!({"metadata": metadata})).unwrap()
-        };
-        let a = &user("a");
-        assert_eq!(cache.marked(a, "e", "c", "o/i"), None, "nothing is known without a watch");
-        for event in [Event::Begin, Event::Listed(marked("a", 1)), Event::Listed(marked("b", 2))] {
-            assert!(cache.apply("e", &event, |_| true).is_empty());
-        }
-        assert_eq!(cache.apply("e", &Event::Synced, |_| true), [a.clone()].into(), "who asked too early is told");
-        let names = |cache: &mut Cache| -> Vec<String> {
-            cache.marked(a, "e", "c", "o/i").unwrap().into_iter().map(|(_, name)| name).collect()
-        };
-        assert_eq!(names(&mut cache), ["a", "b"]);
-        cache.apply("e", &Event::Deleted(marked("a", 3)), |_| true);
-        cache.apply("e", &Event::Applied(object("b", 4, "x")), |_| true);
-        cache.apply("e", &Event::Applied(marked("d", 5)), |_| true);
-        assert_eq!(names(&mut cache), ["d"]);
-        for event in [Event::Begin, Event::Synced] {
-            assert!(cache.apply("e", &event, |_| true).is_empty());
-        }
-        assert!(names(&mut cache).is_empty() && cache.is_empty());
-    }
-
-    #[test]
-    fn without_a_watch_the_server_is_asked_each_time() {
-        let mut cache = Cache::default();
-        let a = &user("a");
-        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Blind);
-        cache.apply("e", &Event::Begin, |_| true);
-        cache.apply("e", &Event::Synced, |_| true);
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
-        let error = carrick_client::Error::from(carrick_client::Status::default());
-        cache.apply("e", &Event::Failing(error), |_| true);
-        assert_eq!(cache.get(a, "e", &room(), "s"), Answer::Blind);
-        cache.apply("e", &Event::Recovered, |_| true);
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
-        cache.lose("e");
-        assert_eq!(cache.list(a, "e", &room(), &selector("x")), Answer::Blind);
-    }
-
-    #[test]
-    fn what_was_deleted_is_not_brought_back_by_an_older_event() {
-        let mut cache = live();
-        let a = &user("a");
-        cache.get(a, "e", &room(), "s");
-        cache.learn(&room(), "s", Some(object("s", 5, "x")));
-        cache.apply("e", &Event::Deleted(object("s", 7, "x")), |_| true);
-        cache.apply("e", &Event::Applied(object("s", 6, "x")), |_| true);
-        assert_eq!(told(cache.get(a, "e", &room(), "s")), None);
-    }
-
-    #[test]
-    fn a_cluster_that_moved_is_asked_about_anew() {
-        let mut cache = live();
-        let a = &user("a");
-        cache.list(a, "e", &room(), &selector("x"));
-        cache.learn_list(&room(), &selector("x"), vec![object("s", 5, "x")]);
-        assert!(matches!(cache.list(a, "e", &room(), &selector("x")), Answer::Known(_)));
-        cache.doubt_cluster("c");
-        assert_eq!(cache.list(a, "e", &room(), &selector("x")), Answer::Unknown);
-    }
-}
+mod tests;

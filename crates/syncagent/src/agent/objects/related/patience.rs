@@ -1,4 +1,4 @@
-//! Patience: what was seen once may be so for a moment only. Whatever takes something back waits until it was seen again later.
+//! Patience: what is seen once may be a passing state. Nothing is withdrawn before the same is seen again later.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -6,16 +6,25 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::cache::User;
+use super::keys::PrimaryKey;
 
-/// Since when things are as they are, for each primary.
+/// Since when each observation about a primary holds.
 #[derive(Default)]
-pub(in crate::agent::objects) struct Patience(Mutex<HashMap<User, HashMap<String, Instant>>>);
+pub(in crate::agent::objects) struct Patience {
+    since: Mutex<HashMap<PrimaryKey, HashMap<String, Instant>>>,
+    /// Whether observations count at once.
+    none: bool,
+}
 
 impl Patience {
-    /// Replaces everything that is so for a primary, and returns what has been so for long enough.
-    pub fn all(&self, user: &User, things: &[String], now: Instant, grace: Duration) -> HashSet<String> {
-        let mut all = self.0.lock();
+    /// No patience: every observation counts at once.
+    pub fn none() -> Self {
+        Self { none: true, ..Self::default() }
+    }
+
+    /// Replaces all observations about a primary, and returns those that have held for long enough.
+    pub fn all(&self, user: &PrimaryKey, things: &[String], now: Instant, grace: Duration) -> HashSet<String> {
+        let mut all = self.since.lock();
         if things.is_empty() {
             all.remove(user);
             return HashSet::new();
@@ -23,28 +32,29 @@ impl Patience {
         let before = all.remove(user).unwrap_or_default();
         let since: HashMap<String, Instant> =
             things.iter().map(|thing| (thing.clone(), before.get(thing).copied().unwrap_or(now))).collect();
-        let lasting = since.iter().filter(|(_, since)| is_over(**since, now, grace)).map(|(thing, _)| thing.clone());
+        let lasting =
+            since.iter().filter(|(_, since)| self.none || is_over(**since, now, grace)).map(|(thing, _)| thing.clone());
         let lasting = lasting.collect();
         all.insert(user.clone(), since);
         lasting
     }
 
-    /// Notes that something is so for a primary, and says whether it has been so for long enough.
-    pub fn one(&self, user: &User, thing: &str, now: Instant, grace: Duration) -> bool {
-        let mut all = self.0.lock();
+    /// Notes one observation about a primary, and says whether it has held for long enough.
+    pub fn one(&self, user: &PrimaryKey, thing: &str, now: Instant, grace: Duration) -> bool {
+        let mut all = self.since.lock();
         let since = *all.entry(user.clone()).or_default().entry(thing.to_owned()).or_insert(now);
         is_over(since, now, grace)
     }
 
-    /// Whether something that was noted for a primary has been so for long enough.
-    pub fn has(&self, user: &User, thing: &str, now: Instant, grace: Duration) -> bool {
-        let all = self.0.lock();
+    /// Whether an observation that was noted for a primary has held for long enough.
+    pub fn has(&self, user: &PrimaryKey, thing: &str, now: Instant, grace: Duration) -> bool {
+        let all = self.since.lock();
         all.get(user).and_then(|things| things.get(thing)).is_some_and(|since| is_over(*since, now, grace))
     }
 
-    /// Something is not so any more for a primary.
-    pub fn forget_one(&self, user: &User, thing: &str) {
-        let mut all = self.0.lock();
+    /// An observation about a primary no longer holds.
+    pub fn forget_one(&self, user: &PrimaryKey, thing: &str) {
+        let mut all = self.since.lock();
         if let Some(things) = all.get_mut(user) {
             things.remove(thing);
             if things.is_empty() {
@@ -54,31 +64,30 @@ impl Patience {
     }
 
     /// A primary is gone.
-    pub fn forget(&self, user: &User) {
-        self.0.lock().remove(user);
+    pub fn forget(&self, user: &PrimaryKey) {
+        self.since.lock().remove(user);
     }
 
     /// All primaries of a PublishedResource are gone.
     pub fn forget_all(&self, published: &str) {
-        self.0.lock().retain(|(name, _), _| **name != *published);
+        self.since.lock().retain(|(name, _), _| **name != *published);
     }
 }
 
-/// A grace of nothing still takes two looks.
+/// Even without a grace period, the same must be seen twice.
 fn is_over(since: Instant, now: Instant, grace: Duration) -> bool {
     now > since && now.duration_since(since) >= grace
 }
 
 #[cfg(test)]
 mod tests {
-    use carrick_multicluster::Key;
-
     use super::*;
+    use crate::rules::metadata::SourceKey;
 
     const GRACE: Duration = Duration::from_secs(5);
 
-    fn user(name: &str) -> User {
-        ("pr".into(), Key::new("c".parse().unwrap(), "ns", name))
+    fn user(name: &str) -> PrimaryKey {
+        ("pr".into(), SourceKey { cluster: "c".into(), namespace: "ns".into(), name: name.into() })
     }
 
     fn things(names: &[&str]) -> Vec<String> {
@@ -101,14 +110,14 @@ mod tests {
         assert_eq!(look(&["x", "y"], 9), ["y"], "and has all its time again");
         assert!(look(&[], 20).is_empty() && look(&["x", "y"], 20).is_empty());
         assert!(patience.all(&user("b"), &things(&["x"]), start + GRACE * 9, GRACE).is_empty(), "another primary");
-        assert!(patience.0.lock().len() == 2);
+        assert!(patience.since.lock().len() == 2);
         patience.forget(&a);
         patience.forget_all("pr");
-        assert!(patience.0.lock().is_empty());
+        assert!(patience.since.lock().is_empty());
     }
 
     #[test]
-    fn a_grace_of_nothing_takes_two_looks_all_the_same() {
+    fn without_a_grace_period_the_same_must_still_be_seen_twice() {
         let (patience, a, start) = (Patience::default(), user("a"), Instant::now());
         assert!(patience.all(&a, &things(&["x"]), start, Duration::ZERO).is_empty());
         assert!(patience.all(&a, &things(&["x"]), start, Duration::ZERO).is_empty());
@@ -126,6 +135,12 @@ mod tests {
         assert!(!patience.one(&a, "x", start + GRACE * 2, GRACE), "its time begins anew");
         patience.forget_one(&a, "x");
         patience.forget_one(&a, "y");
-        assert!(patience.0.lock().is_empty());
+        assert!(patience.since.lock().is_empty());
+    }
+
+    #[test]
+    fn without_patience_every_observation_counts_at_once() {
+        let (patience, start) = (Patience::none(), Instant::now());
+        assert_eq!(patience.all(&user("a"), &things(&["x", "y"]), start, GRACE).len(), 2);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Object};
-use carrick_multicluster::{EndpointId, FleetEvent, Key};
+use carrick_multicluster::{EndpointId, FleetEvent};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -15,14 +15,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::cache::{Answer, Cache, Room, User};
+use super::cache::{CacheAnswer, RelatedCache};
+use super::keys::{ClusterNamespace, PrimaryKey};
 use super::patience::Patience;
-use crate::agent::backoff::Backoff;
 use crate::agent::objects::copies::SERVICE;
 use crate::agent::objects::fleet::Fleets;
-use crate::agent::objects::kinds::{Kinds, resource};
+use crate::agent::objects::kinds::{RelatedKinds, resource};
 use crate::agent::objects::primaries::AllPrimaries;
-use crate::decide::{Place, Side};
+use crate::agent::retry::Backoff;
+use crate::decide::{ObjectAddress, Side};
+use crate::rules::metadata::SourceKey;
 use crate::rules::related::Gvr;
 use crate::rules::selector::Selector;
 
@@ -34,62 +36,63 @@ pub(in crate::agent::objects) struct RelatedWatches {
     local: Client,
     fleets: Fleets,
     /// Kinds of related resources.
-    pub kinds: Arc<Kinds>,
+    pub kinds: Arc<RelatedKinds>,
     /// The primaries they belong to.
     pub primaries: AllPrimaries,
-    /// Since when what was kept in line is absent.
+    /// Since when related objects are absent, or no longer named.
     pub absences: Patience,
-    /// Since when consumers refuse what their objects' end needs.
+    /// Since when consumers refuse what the end of their orders needs.
     pub refusals: Patience,
-    running: Mutex<HashMap<(Side, Gvr), Running>>,
-    interests: Mutex<HashMap<User, HashSet<Interest>>>,
-    lookers: Arc<Lookers>,
+    running: Mutex<HashMap<(Side, Gvr), RunningWatch>>,
+    interests: Mutex<HashMap<PrimaryKey, HashSet<Interest>>>,
+    requeues: Arc<Requeues>,
 }
 
-/// Where to send primaries that are to be looked at, by PublishedResource.
-type Lookers = Mutex<HashMap<Arc<str>, mpsc::UnboundedSender<Key>>>;
+/// Where to send primaries that are to be reconciled, by PublishedResource.
+type Requeues = Mutex<HashMap<Arc<str>, mpsc::UnboundedSender<SourceKey>>>;
 
-struct Running {
-    cache: Arc<Mutex<Cache>>,
+/// The watches of one kind on one side, and their cache.
+struct RunningWatch {
+    cache: Arc<Mutex<RelatedCache>>,
     /// Feeds the cache; ends with it.
     _task: JoinSet<()>,
 }
 
-/// What a primary cares about.
+/// What a primary needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Interest {
+pub(in crate::agent::objects) struct Interest {
     pub side: Side,
     pub gvr: Gvr,
-    pub room: Room,
+    pub scope: ClusterNamespace,
     pub wanted: Wanted,
 }
 
 /// One object, or all that match.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Wanted {
+pub(in crate::agent::objects) enum Wanted {
     Object(String),
     Matching(Selector),
 }
 
 impl RelatedWatches {
-    /// Nothing is watched yet.
-    pub fn new(local: Client, fleets: Fleets) -> Self {
+    /// Nothing is watched yet. What is absent is withdrawn when `absences` says so.
+    pub fn new(local: Client, fleets: Fleets, absences: Patience) -> Self {
         Self {
             local,
             fleets,
             kinds: Arc::default(),
             primaries: AllPrimaries::default(),
-            absences: Patience::default(),
+            absences,
             refusals: Patience::default(),
             running: Mutex::default(),
             interests: Mutex::default(),
-            lookers: Arc::default(),
+            requeues: Arc::default(),
         }
     }
 
-    /// Has primaries of a PublishedResource looked at when their related objects change.
-    pub fn join(&self, published: &str, looks: mpsc::UnboundedSender<Key>) {
-        self.lookers.lock().insert(published.into(), looks);
+    /// Requeues primaries of a PublishedResource when their related objects change.
+    pub fn join(&self, published: &str, requeue: mpsc::UnboundedSender<SourceKey>) {
+        self.requeues.lock().insert(published.into(), requeue);
     }
 
     /// Forgets a PublishedResource.
@@ -97,63 +100,71 @@ impl RelatedWatches {
         self.primaries.remove(published);
         self.absences.forget_all(published);
         self.refusals.forget_all(published);
-        self.lookers.lock().remove(published);
-        let users: Vec<User> = self.interests.lock().keys().filter(|(name, _)| **name == *published).cloned().collect();
+        self.requeues.lock().remove(published);
+        let users: Vec<PrimaryKey> =
+            self.interests.lock().keys().filter(|(name, _)| **name == *published).cloned().collect();
         for user in users {
             self.set_interests(&user, &HashSet::new());
         }
         self.running.lock().retain(|_, running| !running.cache.lock().is_empty());
     }
 
-    /// Replaces what a primary cares about; nothing, once it is gone.
-    pub(super) fn set_interests(&self, user: &User, interests: &HashSet<Interest>) {
+    /// Replaces what a primary needs; nothing, once it is gone.
+    pub fn set_interests(&self, user: &PrimaryKey, interests: &HashSet<Interest>) {
         let mut all = self.interests.lock();
         let old = if interests.is_empty() { all.remove(user) } else { all.insert(user.clone(), interests.clone()) };
         for gone in old.into_iter().flatten().filter(|old| !interests.contains(old)) {
             let Some(cache) = self.find(gone.side, &gone.gvr) else { continue };
             match &gone.wanted {
-                Wanted::Object(name) => cache.lock().leave(user, &gone.room, name),
-                Wanted::Matching(selector) => cache.lock().leave_list(user, &gone.room, selector),
+                Wanted::Object(name) => cache.lock().leave(user, &gone.scope, name),
+                Wanted::Matching(selector) => cache.lock().leave_list(user, &gone.scope, selector),
             }
         }
     }
 
     /// A primary is gone.
-    pub fn forget(&self, user: &User) {
+    pub fn forget(&self, user: &PrimaryKey) {
         self.set_interests(user, &HashSet::new());
         self.absences.forget(user);
         self.refusals.forget(user);
     }
 
     /// What is known of one object.
-    pub(super) fn get(&self, user: &User, side: Side, gvr: &Gvr, room: &Room, name: &str) -> Answer<Option<Object>> {
-        let Some(endpoint) = self.endpoint(side, &room.0) else { return Answer::Blind };
-        self.cache(side, gvr).lock().get(user, &endpoint, room, name)
+    pub fn get(
+        &self,
+        user: &PrimaryKey,
+        side: Side,
+        gvr: &Gvr,
+        scope: &ClusterNamespace,
+        name: &str,
+    ) -> CacheAnswer<Option<Object>> {
+        let Some(endpoint) = self.endpoint(side, &scope.0) else { return CacheAnswer::Blind };
+        self.cache(side, gvr).lock().get(user, &endpoint, scope, name)
     }
 
     /// What is known of all objects that match.
-    pub(super) fn list(
+    pub fn list(
         &self,
-        user: &User,
+        user: &PrimaryKey,
         side: Side,
         gvr: &Gvr,
-        room: &Room,
+        scope: &ClusterNamespace,
         selector: &Selector,
-    ) -> Answer<Vec<Object>> {
-        let Some(endpoint) = self.endpoint(side, &room.0) else { return Answer::Blind };
-        self.cache(side, gvr).lock().list(user, &endpoint, room, selector)
+    ) -> CacheAnswer<Vec<Object>> {
+        let Some(endpoint) = self.endpoint(side, &scope.0) else { return CacheAnswer::Blind };
+        self.cache(side, gvr).lock().list(user, &endpoint, scope, selector)
     }
 
     /// Notes that the agent may not write an object that the end of a primary depends on.
-    pub fn refused(&self, user: &User, at: &str) {
+    pub fn refused(&self, user: &PrimaryKey, at: &str) {
         self.refusals.one(user, &written(at), Instant::now(), Duration::ZERO);
     }
 
-    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is looked at
-    /// again once one does.
-    pub(super) fn marked(
+    /// Namespaces and names of objects that carry the marks of an entry of a primary. None if no watch knows yet; the user is requeued
+    /// once one does.
+    pub fn marked(
         &self,
-        user: &User,
+        user: &PrimaryKey,
         side: Side,
         gvr: &Gvr,
         cluster: &str,
@@ -165,29 +176,29 @@ impl RelatedWatches {
     }
 
     /// Takes in what the server answered about one object.
-    pub(super) fn learn(&self, side: Side, gvr: &Gvr, room: &Room, name: &str, object: Option<&Value>) {
+    pub fn learn(&self, side: Side, gvr: &Gvr, scope: &ClusterNamespace, name: &str, object: Option<&Value>) {
         if let Some(cache) = self.find(side, gvr) {
-            cache.lock().learn(room, name, object.and_then(|object| in_room(object, room)));
+            cache.lock().learn(scope, name, object.and_then(|object| cached(object, scope)));
         }
     }
 
     /// Takes in a list from the server.
-    pub(super) fn learn_list(&self, side: Side, gvr: &Gvr, room: &Room, selector: &Selector, objects: &[Value]) {
+    pub fn learn_list(&self, side: Side, gvr: &Gvr, scope: &ClusterNamespace, selector: &Selector, objects: &[Value]) {
         if let Some(cache) = self.find(side, gvr) {
-            let objects = objects.iter().filter_map(|object| in_room(object, room)).collect();
-            cache.lock().learn_list(room, selector, objects);
+            let objects = objects.iter().filter_map(|object| cached(object, scope)).collect();
+            cache.lock().learn_list(scope, selector, objects);
         }
     }
 
     /// An object was written.
-    pub fn wrote(&self, cluster: &str, at: &Place, object: &Value) {
-        self.learn(at.side, &gvr_of(at), &room(cluster, at), &at.name, Some(object));
+    pub fn wrote(&self, cluster: &str, at: &ObjectAddress, object: &Value) {
+        self.learn(at.side, &gvr_of(at), &scope_of(cluster, at), &at.name, Some(object));
     }
 
-    /// An object was deleted, or is not as it was thought to be.
-    pub fn doubt(&self, cluster: &str, at: &Place) {
+    /// An object was deleted, or differs from what is cached.
+    pub fn doubt(&self, cluster: &str, at: &ObjectAddress) {
         if let Some(cache) = self.find(at.side, &gvr_of(at)) {
-            cache.lock().doubt(&room(cluster, at), &at.name);
+            cache.lock().doubt(&scope_of(cluster, at), &at.name);
         }
     }
 
@@ -199,24 +210,24 @@ impl RelatedWatches {
         }
     }
 
-    fn find(&self, side: Side, gvr: &Gvr) -> Option<Arc<Mutex<Cache>>> {
+    fn find(&self, side: Side, gvr: &Gvr) -> Option<Arc<Mutex<RelatedCache>>> {
         self.running.lock().get(&(side, gvr.clone())).map(|running| running.cache.clone())
     }
 
-    fn cache(&self, side: Side, gvr: &Gvr) -> Arc<Mutex<Cache>> {
+    fn cache(&self, side: Side, gvr: &Gvr) -> Arc<Mutex<RelatedCache>> {
         let mut running = self.running.lock();
         let entry = running.entry((side, gvr.clone()));
         entry.or_insert_with(|| self.start(side, gvr.clone())).cache.clone()
     }
 
-    fn start(&self, side: Side, gvr: Gvr) -> Running {
-        let cache: Arc<Mutex<Cache>> = Arc::default();
-        let feed = Feed {
+    fn start(&self, side: Side, gvr: Gvr) -> RunningWatch {
+        let cache: Arc<Mutex<RelatedCache>> = Arc::default();
+        let feed = CacheFeed {
             side,
             gvr,
             fleets: self.fleets.clone(),
             kinds: self.kinds.clone(),
-            lookers: self.lookers.clone(),
+            requeues: self.requeues.clone(),
             cache: cache.clone(),
         };
         let mut task = JoinSet::new();
@@ -224,22 +235,22 @@ impl RelatedWatches {
             Side::Service => drop(task.spawn(feed.follow(self.local.clone(), SERVICE.to_owned()))),
             Side::Kcp => drop(task.spawn(feed.follow_endpoints())),
         }
-        Running { cache, _task: task }
+        RunningWatch { cache, _task: task }
     }
 }
 
 /// Feeds one cache.
 #[derive(Clone)]
-struct Feed {
+struct CacheFeed {
     side: Side,
     gvr: Gvr,
     fleets: Fleets,
-    kinds: Arc<Kinds>,
-    lookers: Arc<Lookers>,
-    cache: Arc<Mutex<Cache>>,
+    kinds: Arc<RelatedKinds>,
+    requeues: Arc<Requeues>,
+    cache: Arc<Mutex<RelatedCache>>,
 }
 
-impl Feed {
+impl CacheFeed {
     /// Keeps one watch for every endpoint.
     async fn follow_endpoints(self) {
         let start = |id: &EndpointId, client: &Client| {
@@ -298,7 +309,7 @@ impl Feed {
                 Event::Listed(object) | Event::Applied(object) | Event::Deleted(object)
                     if self.side == Side::Service =>
                 {
-                    // There is but one service cluster, even if it is a workspace of some kcp.
+                    // There is only one service cluster, even if it is a workspace of some kcp.
                     object.cluster = "".into();
                 }
                 Event::Failing(error) => {
@@ -314,11 +325,11 @@ impl Feed {
                 }
             };
             let users = self.cache.lock().apply(&endpoint, &event, serves);
-            let lookers = self.lookers.lock();
+            let requeues = self.requeues.lock();
             for (published, key) in users {
-                if let Some(looks) = lookers.get(&published) {
+                if let Some(requeue) = requeues.get(&published) {
                     // Nobody listens any more when the PublishedResource has gone.
-                    let _ = looks.send(key);
+                    let _ = requeue.send(key);
                 }
             }
         }
@@ -326,24 +337,24 @@ impl Feed {
 }
 
 /// How a refused write is remembered.
-pub(super) fn written(at: &str) -> String {
+pub(in crate::agent::objects) fn written(at: &str) -> String {
     format!("write {at}")
 }
 
-/// Group, version and resource of a place.
-pub(super) fn gvr_of(at: &Place) -> Gvr {
+/// Group, version and resource of an object.
+pub(in crate::agent::objects) fn gvr_of(at: &ObjectAddress) -> Gvr {
     Gvr { group: at.kind.group.clone(), version: at.kind.version.clone(), resource: at.kind.plural.clone() }
 }
 
-/// Where the cache keeps the object of a place.
-fn room(cluster: &str, at: &Place) -> Room {
+/// Where the cache keeps an object.
+fn scope_of(cluster: &str, at: &ObjectAddress) -> ClusterNamespace {
     let cluster = if at.side == Side::Kcp { cluster } else { "" };
     (cluster.to_owned(), at.namespace.clone().unwrap_or_default())
 }
 
 /// An object as the cache keeps it.
-fn in_room(object: &Value, room: &Room) -> Option<Object> {
+fn cached(object: &Value, scope: &ClusterNamespace) -> Option<Object> {
     let mut object = Object::from_value(object)?;
-    object.cluster = room.0.as_str().into();
+    object.cluster = scope.0.as_str().into();
     Some(object)
 }

@@ -47,7 +47,7 @@ fn a_status_is_not_sent_with_a_version_that_the_finalizer_has_just_outdated() {
 }
 
 #[test]
-fn a_new_copy_and_one_that_is_taken_up_carry_the_mark_of_their_state() {
+fn new_and_adopted_copies_carry_the_mark_of_their_state() {
     let mut model = Model::with_source(json!({"replicas": 1}));
     let mark = |model: &Model| model.copy.as_ref().unwrap()["metadata"]["annotations"][APPLIED_STATE].clone();
     let last = |model: &Model| sum(model.state.entries().next().unwrap().1.last.as_ref().unwrap().whole().unwrap());
@@ -148,7 +148,7 @@ fn a_status_that_is_null_is_none() {
 }
 
 #[test]
-fn another_version_of_the_kind_in_kcp_is_no_change_of_the_copy() {
+fn another_version_of_the_kind_in_kcp_does_not_change_the_copy() {
     let mut model = Model::with_source(json!({"replicas": 1}));
     model.settle(&rules(json!({})));
     model.source.as_mut().unwrap()["apiVersion"] = "example.com/v2".into();
@@ -225,7 +225,7 @@ fn a_change_waits_for_all_that_is_remembered() {
 }
 
 #[test]
-fn a_related_object_named_like_its_primary_is_told_apart_by_checksums_too() {
+fn a_related_object_named_like_its_primary_is_distinguished_by_checksums_too() {
     let rules = rules(json!({"related": [{"identifier": "twin", "origin": "kcp", "kind": "Secret",
         "object": {"template": {"template": "my-cron"}}}]}));
     let mut model = Model::with_source(json!({}));

@@ -157,7 +157,7 @@ fn the_reference_agent_finds_what_is_remembered_of_the_services_objects() {
 }
 
 #[test]
-fn an_original_is_no_stray_whatever_marks_it_carries() {
+fn an_original_is_not_a_stray_whatever_marks_it_carries() {
     let rules = rules(json!([governed("kcp", Some("MatchOrigin"))]));
     let world = settled(&rules, "kcp");
     let source = world.get("kcp", "CronTab", "a").unwrap();
@@ -215,7 +215,7 @@ fn an_object_that_is_taken_over_is_written_as_a_whole_before_anything_is_applied
 }
 
 #[test]
-fn an_immutable_copy_is_made_anew_however_it_is_written() {
+fn an_immutable_copy_is_created_again_however_it_is_written() {
     for apply in [false, true] {
         let rules = Rules { apply, ..rules(json!([referred("kcp")])) };
         let mut world = World::with(&rules, &[("a", "s")]);

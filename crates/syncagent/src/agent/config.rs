@@ -1,0 +1,81 @@
+//! What one agent runs with.
+
+use std::collections::BTreeSet;
+
+use carrick_client::Server;
+
+use super::connect::SliceRef;
+use super::timing::Timing;
+use crate::rules::{Adoption, AgentDefaults};
+
+/// A part of the agent that can be switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Controller {
+    /// Writes the APIExport.
+    ApiExport,
+    /// Writes APIResourceSchemas.
+    ApiResourceSchema,
+    /// Synchronizes objects.
+    Sync,
+}
+
+impl Controller {
+    /// The controller of that name on the command line.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::ApiExport, Self::ApiResourceSchema, Self::Sync].into_iter().find(|controller| controller.name() == name)
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ApiExport => "apiexport",
+            Self::ApiResourceSchema => "apiresourceschema",
+            Self::Sync => "sync",
+        }
+    }
+}
+
+/// What one agent runs with.
+#[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools)] // one per flag
+pub struct AgentConfig {
+    /// The service cluster.
+    pub local: Server,
+    /// kcp, at the workspace that holds the slice.
+    pub kcp: Server,
+    /// Namespace of the agent on the service cluster.
+    pub namespace: String,
+    /// Name that marks what the agent owns.
+    pub agent_name: String,
+    /// Which APIExportEndpointSlice to work for.
+    pub slice: SliceRef,
+    /// Label selector for PublishedResources; empty means all.
+    pub selector: String,
+    /// Whether to take over what another agent keeps in the same APIExport.
+    pub take_over: bool,
+    /// What happens to objects in the place of copies where a PublishedResource says nothing about it.
+    pub adoption: Adoption,
+    /// Whether copies are written by server-side apply.
+    pub apply: bool,
+    /// Controllers not to run.
+    pub disabled: BTreeSet<Controller>,
+    /// Whether to work only while holding a lease.
+    pub leader_election: bool,
+    /// Where to serve metrics.
+    pub metrics_address: Option<String>,
+    /// Where to serve probes.
+    pub health_address: Option<String>,
+    /// Where to serve the dashboard.
+    pub dashboard_address: Option<String>,
+    /// Whether to give up when kcp cannot be reached at the start.
+    pub exit_on_startup_error: bool,
+    /// How often to check what no watch reports.
+    pub timing: Timing,
+}
+
+impl AgentConfig {
+    /// What holds for all PublishedResources.
+    pub(super) fn defaults(&self) -> AgentDefaults {
+        AgentDefaults { agent_name: self.agent_name.clone(), adoption: self.adoption, apply: self.apply }
+    }
+}

@@ -1,0 +1,54 @@
+//! Act: what becomes of a plan. A running agent sends it to the servers; whoever asks what would be done has it recorded.
+
+mod record;
+mod send;
+
+use super::error::ReconcileError;
+use super::observe::Observed;
+use super::order::Order;
+use super::shared::Shared;
+use crate::decide::{Next, Plan};
+use crate::rules::metadata::SourceKey;
+
+pub(super) use record::{PlanRecorder, Recorded};
+
+/// Carries plans out, in one of two ways.
+#[derive(Clone)]
+pub(super) enum Executor {
+    /// Sends the steps to the servers, and tells consumers.
+    Send,
+    /// Writes down what would be done, and does nothing else.
+    Record(PlanRecorder),
+}
+
+impl Executor {
+    /// Carries out the plan for an order.
+    pub async fn act(&self, order: &Order<'_>, observed: Observed, plan: Plan) -> Result<Next, ReconcileError> {
+        match self {
+            Self::Send => send::send(order, observed, plan).await,
+            Self::Record(recorder) => {
+                recorder.plan(order, &observed, &plan);
+                Ok(Next::OnChange)
+            }
+        }
+    }
+
+    /// Reports how the reconcile of an order ended: what is wrong, or nothing.
+    pub fn report(&self, order: &Order<'_>, error: Option<&ReconcileError>) {
+        match (self, error) {
+            (Self::Send, error) => send::report(order, error),
+            (Self::Record(recorder), Some(error)) => {
+                recorder.failure(&order.rules.name, order.key, error.to_string());
+            }
+            (Self::Record(_), None) => {}
+        }
+    }
+
+    /// Reports that the agent panicked over an order.
+    pub fn report_panic(&self, shared: &Shared, key: &SourceKey, message: &str) {
+        match self {
+            Self::Send => send::report_panic(shared, key),
+            Self::Record(recorder) => recorder.failure(&shared.rules().name, key, message.to_owned()),
+        }
+    }
+}

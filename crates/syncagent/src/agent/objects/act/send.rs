@@ -1,0 +1,271 @@
+//! Plans that are sent to the servers, step by step.
+#![allow(clippy::result_large_err)] // failures are rare, and reported at once
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use carrick_client::Object;
+use carrick_multicluster::FleetStore;
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::agent::events::Type;
+use crate::agent::objects::copies;
+use crate::agent::objects::error::{PROVIDER_SIDE, ReconcileError};
+use crate::agent::objects::execute::StepExecutor;
+use crate::agent::objects::hop::{Hop, Tally};
+use crate::agent::objects::observe::Observed;
+use crate::agent::objects::order::Order;
+use crate::agent::objects::reader::{ReadError, RelatedRead, Unseen};
+use crate::agent::objects::shared::{Shared, Warned};
+use crate::agent::objects::step_error::StepError;
+use crate::api::{FIELD_MANAGER, FINALIZER};
+use crate::decide::{Next, ObjectAddress, Plan, Record, RelatedView, Side, Step};
+use crate::rules::Rules;
+use crate::rules::metadata::SourceKey;
+
+/// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless reconcile.
+const CATCH_UP: Duration = Duration::from_secs(2);
+
+/// Sends the plan for an order.
+pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Plan) -> Result<Next, ReconcileError> {
+    let Order { shared, rules, key, .. } = order;
+    if !plan.implied.is_empty() {
+        shared.states.imply(&rules.remote, key, std::mem::take(&mut plan.implied));
+    }
+    plan.next = match (plan.next, observed.related.unseen) {
+        (Next::OnChange, Unseen::Appearance) => Next::Soon,
+        (Next::OnChange, Unseen::Changes) => Next::Later,
+        (next, _) => next,
+    };
+    if !observed.related.lost.is_empty() {
+        report_loss(order, &observed.related.lost);
+    }
+    let blame = RelatedProblems::of(&mut observed.related, &plan);
+    if plan.steps.is_empty() && plan.strands.is_empty() {
+        return outcome(plan.next, None, blame, plan.notices);
+    }
+    let (kcp, local) = (order.kcp().writing_as(FIELD_MANAGER), shared.context.local.writing_as(FIELD_MANAGER));
+    let mut executor = StepExecutor {
+        kcp: &kcp,
+        local: &local,
+        states: &shared.states,
+        namespaces: &shared.namespaces,
+        recorder: &shared.context.recorder,
+        rules,
+        was_taken: shared.was_taken(key),
+        key,
+        source: &order.source,
+        rivals: &observed.rivals,
+        objects: HashMap::from([(ObjectAddress::of_source(&rules.remote, key), order.source.clone())]),
+    };
+    let released = plan.releases();
+    let tally = Tally { metrics: &shared.context.metrics, pace: &shared.context.pace, object: key, since: order.since };
+    let mut failed = execute(&mut executor, &tally, plan.steps).await.err();
+    if failed.is_none() && !plan.strands.is_empty() {
+        executor.objects.extend(related_objects(rules, &observed.related.view));
+        for strand in plan.strands {
+            match send_strand(order, &mut executor, &tally, strand).await {
+                Err(StepError::StatusRefused(notice)) => plan.notices.push(notice),
+                result => failed = result.err().or(failed),
+            }
+        }
+    }
+    shared.note_released(key, released && failed.is_none());
+    // A cache that lags is no error: the next event decides anew.
+    let _ = tokio::time::timeout(CATCH_UP, catch_up(order, &executor.objects, !observed.copies.is_empty())).await;
+    outcome(plan.next, failed, blame, plan.notices)
+}
+
+/// Tells the consumer what is wrong, if anything is and unless it was reported before.
+pub(super) fn report(order: &Order<'_>, error: Option<&ReconcileError>) {
+    let Order { shared, key, .. } = order;
+    // What only others can fix is retried again and again, but reported once.
+    let lasting = error.filter(|error| error.is_taken() || error.is_transient());
+    let warned = lasting.map(|error| Warned { message: error.for_consumer(), taken: error.is_taken() });
+    let is_news = shared.note_warned(key, warned) || lasting.is_none();
+    if let Some(error) = error
+        && is_news
+        && !error.is_race()
+        && !matches!(error, ReconcileError::Notices(_))
+    {
+        warn_consumer(order, "ReconcilingError", &error.for_consumer());
+    }
+}
+
+/// Tells the consumer that the agent is broken, as far as that is the consumer's business.
+pub(super) fn report_panic(shared: &Shared, key: &SourceKey) {
+    let (recorder, source) = (&shared.context.recorder, shared.sources.get(&key.cluster, &key.namespace, &key.name));
+    if let (Ok(cluster), Some(source)) = (shared.fleets.consumers.cluster(&key.cluster), source) {
+        let (kcp, source) = (cluster.json_client(), source.value());
+        recorder.event(kcp, &source, Type::Warning, "ReconcilingError", PROVIDER_SIDE);
+    }
+}
+
+/// Tells the consumer, and the log, what stays behind.
+fn report_loss(order: &Order<'_>, lost: &[String]) {
+    let Order { shared, key, .. } = order;
+    let message = format!(
+        "Cannot clean up in logical cluster {}, because its APIBinding does not accept the claims: {}. Remove by hand what is left, or the finalizer {FINALIZER} where it is left.",
+        key.cluster,
+        lost.join(", "),
+    );
+    tracing::warn!(object = %key, "{message}");
+    shared.losses.lock().insert(key.to_string(), message.clone());
+    warn_consumer(order, "RelatedOutOfReach", &message);
+}
+
+fn warn_consumer(order: &Order<'_>, reason: &str, message: &str) {
+    order.shared.context.recorder.event(order.kcp(), &order.source, Type::Warning, reason, message);
+}
+
+/// Sends the steps for one related object, and lets the cache know.
+async fn send_strand(
+    order: &Order<'_>,
+    executor: &mut StepExecutor<'_>,
+    tally: &Tally<'_>,
+    strand: Vec<Step>,
+) -> Result<(), StepError> {
+    let Order { shared, key, .. } = order;
+    let addresses: Vec<ObjectAddress> = strand.iter().filter_map(Step::address).cloned().collect();
+    let deletes = strand.iter().any(|step| matches!(step, Step::Delete { .. }));
+    let result = execute(executor, tally, strand).await;
+    for at in &addresses {
+        match executor.objects.get(at).filter(|_| result.is_ok() && !deletes) {
+            Some(object) => shared.related.wrote(&key.cluster, at, object),
+            None => shared.related.doubt(&key.cluster, at),
+        }
+    }
+    if let Some(at) = result.as_ref().err().and_then(StepError::refused).filter(|_| order.is_deleting()) {
+        shared.related.refused(&shared.primary_key(key), at);
+    }
+    result
+}
+
+/// Executes steps until one fails.
+async fn execute(executor: &mut StepExecutor<'_>, tally: &Tally<'_>, steps: Vec<Step>) -> Result<(), StepError> {
+    let mut steps = steps.into_iter().peekable();
+    while let Some(step) = steps.next() {
+        let (verb, side, hop) = (step.verb(), step.side(), Hop::of(&step, executor.rules));
+        tracing::debug!(object = %tally.object, step = verb, "Executing a step.");
+        let begun = Instant::now();
+        // What is remembered holds the content of the objects it is about.
+        let confidential = step.address().map_or(side.is_some(), |at| executor.rules.is_confidential(&at.kind));
+        let executed = executor.execute(step).instrument(tracing::info_span!("step", verb)).await;
+        let executed = executed.map_err(|error| if confidential { error.discreet() } else { error });
+        match (side, &executed) {
+            (_, Err(error)) if error.is_overload() => tally.pace.refused(),
+            (Some(side), _) => tally.pace.answered(side as usize, begun.elapsed()),
+            (None, _) => {}
+        }
+        if let (Err(error), Some(Step::Remember { entry, value, .. })) = (&executed, steps.peek())
+            && !error.is_race()
+            && !error.is_transient()
+        {
+            executor.hold(entry, value).await;
+        }
+        executed?;
+        tally.executed(verb, hop);
+    }
+    Ok(())
+}
+
+/// What cannot be done for some related objects.
+struct RelatedProblems {
+    problems: Vec<String>,
+    /// What a server said, if one is to blame.
+    cause: Option<ReadError>,
+}
+
+impl RelatedProblems {
+    fn of(read: &mut RelatedRead, plan: &Plan) -> Self {
+        let problems = read.problems.iter().map(ToString::to_string).chain(plan.problems.iter().cloned()).collect();
+        // If a server is to blame, they end when it recovers.
+        let cause =
+            std::mem::take(&mut read.problems).into_iter().find(|problem| matches!(problem, ReadError::Server { .. }));
+        Self { problems, cause }
+    }
+}
+
+/// The result, after everything that could be done was done.
+fn outcome(
+    next: Next,
+    failed: Option<StepError>,
+    RelatedProblems { problems, cause }: RelatedProblems,
+    notices: Vec<String>,
+) -> Result<Next, ReconcileError> {
+    match failed {
+        // A race is reported only if nothing is worse: it is retried at once and without a word.
+        Some(error) if problems.is_empty() || !error.is_race() => Err(error.into()),
+        _ if !problems.is_empty() => Err(ReconcileError::Problems(problems, cause.map(Box::new))),
+        None if next == Next::OnChange && !notices.is_empty() => Err(ReconcileError::Notices(notices)),
+        _ => Ok(next),
+    }
+}
+
+/// Related objects: those in kcp get events, and all are known by their UID.
+fn related_objects(rules: &Rules, view: &RelatedView) -> Vec<(ObjectAddress, Value)> {
+    let mut objects = Vec::new();
+    let mut add = |record: Record, origin: Option<&Value>, copy: Option<&Value>| {
+        objects.extend(origin.map(|origin| (record.origin, origin.clone())));
+        objects.extend(copy.map(|copy| (record.copy, copy.clone())));
+    };
+    for seen in &view.seen {
+        if let Some(rules) = rules.related.get(seen.entry) {
+            add(seen.record(rules), Some(&seen.origin), seen.destination.as_ref());
+        }
+    }
+    for dropped in &view.dropped {
+        add(dropped.record.clone(), dropped.origin.as_ref(), dropped.copy.as_ref());
+    }
+    objects
+}
+
+/// Waits until the caches show what was written of the source and of its copy.
+async fn catch_up(order: &Order<'_>, objects: &HashMap<ObjectAddress, Value>, had_copy: bool) {
+    let Order { shared, rules, key, .. } = order;
+    for (at, object) in objects {
+        if *at.kind == rules.remote && at.side == Side::Kcp {
+            seen_in(&shared.sources, &key.cluster, at, object, true).await;
+        } else if *at.kind == rules.local && at.side == Side::Service {
+            seen_in(&shared.copies, copies::SERVICE, at, object, had_copy).await;
+        }
+    }
+}
+
+/// Waits until a cache shows a version of the object that is at least as new.
+async fn seen_in(store: &FleetStore<Object>, cluster: &str, at: &ObjectAddress, object: &Value, existed: bool) {
+    let number = |version: &str| version.parse::<u64>().unwrap_or(u64::MAX);
+    let written = number(object["metadata"]["resourceVersion"].as_str().unwrap_or_default());
+    let is_seen =
+        |store: &FleetStore<Object>| match store.get(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name) {
+            Some(cached) => number(&cached.resource_version) >= written,
+            // It was there before and is gone: the cache is ahead.
+            None => existed,
+        };
+    store.wait_until(is_seen).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_wrong_is_reported_and_a_race_only_if_nothing_is_worse() {
+        let blame = |problems: &[&str]| RelatedProblems {
+            problems: problems.iter().map(ToString::to_string).collect(),
+            cause: None,
+        };
+        let (race, failure) = (|| Some(StepError::Stale("x".into())), || Some(StepError::Refused("x".into())));
+        let out = |next, failed, problems: &[&str], notices: &[&str]| {
+            outcome(next, failed, blame(problems), notices.iter().map(ToString::to_string).collect())
+        };
+        assert!(matches!(out(Next::OnChange, None, &["p"], &[]), Err(ReconcileError::Problems(..))));
+        assert!(matches!(out(Next::OnChange, race(), &["p"], &[]), Err(ReconcileError::Problems(..))));
+        assert!(matches!(out(Next::OnChange, failure(), &["p"], &[]), Err(ReconcileError::Step(_))));
+        assert!(matches!(out(Next::OnChange, race(), &[], &[]), Err(ReconcileError::Step(_))));
+        assert!(matches!(out(Next::OnChange, None, &[], &["n"]), Err(ReconcileError::Notices(_))));
+        assert!(matches!(out(Next::Soon, None, &[], &["n"]), Ok(Next::Soon)), "it is reconciled again anyway");
+    }
+}

@@ -1,0 +1,57 @@
+//! What the whole object half works with: servers, names, and where results go.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use carrick_client::Client;
+use carrick_multicluster::Pace;
+use tokio::sync::{mpsc, watch};
+
+use super::progress::AllOrders;
+use crate::agent::events::Recorder;
+use crate::agent::health::Health;
+use crate::agent::metrics::Metrics;
+use crate::agent::rights::Granted;
+use crate::agent::timing::Timing;
+
+/// Name of this controller in events and metrics.
+pub(crate) const CONTROLLER: &str = "syncagent-sync";
+
+/// What is wrong with objects, in words, by name of the PublishedResource.
+pub(crate) type Troubles = BTreeMap<String, String>;
+
+/// What the object half works with.
+pub(crate) struct Context {
+    /// The service cluster.
+    pub local: Client,
+    /// The workspace of the endpoint slice.
+    pub slice_workspace: Client,
+    /// Name of the endpoint slice.
+    pub slice: String,
+    /// The workspace of the export.
+    pub export_workspace: Client,
+    /// Name of the export.
+    pub export: String,
+    /// Name of the agent.
+    pub agent_name: String,
+    /// Namespace of the state Secrets.
+    pub namespace: String,
+    /// When objects are reconciled again although no watch reported anything.
+    pub timing: Timing,
+    /// Tells consumers what happens to their objects.
+    pub recorder: Recorder,
+    /// How many objects are worked on at once, of all PublishedResources together.
+    pub pace: Pace,
+    /// Counts what was done.
+    pub metrics: Arc<Metrics>,
+    /// The objects of all PublishedResources, for the dashboard.
+    pub orders: Arc<AllOrders>,
+    /// Knows what does not work.
+    pub health: Arc<Health>,
+    /// Publishes which objects fail.
+    pub troubles: watch::Sender<Troubles>,
+    /// Takes the names of PublishedResources whose objects were refused for want of a right.
+    pub refused: mpsc::UnboundedSender<String>,
+    /// What the service cluster grants.
+    pub granted: watch::Receiver<Granted>,
+}

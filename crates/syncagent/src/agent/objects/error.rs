@@ -1,0 +1,136 @@
+//! Why an object could not be reconciled, and who needs to know.
+
+use carrick_client::Error;
+use carrick_json::TooDeep;
+use thiserror::Error;
+
+use super::reader::ReadError;
+use super::step_error::StepError;
+use crate::decide::DecideError;
+
+/// How much a consumer is told of what is wrong: events have their limits.
+const LONGEST_DETAIL: usize = 800;
+
+/// What a consumer is told of what only the provider can do something about.
+pub(super) const PROVIDER_SIDE: &str = "Failed to process object: a provider-side issue has occurred.";
+
+/// Why an object could not be reconciled.
+#[derive(Debug, Error)]
+pub(super) enum ReconcileError {
+    /// Something that the rules need cannot be read in the workspace.
+    #[error("cannot read {what} in logical cluster {cluster}: {source}")]
+    Read {
+        /// What was to be read.
+        what: String,
+        /// In which cluster.
+        cluster: String,
+        /// What the server said.
+        source: Error,
+    },
+    /// The workspace path cannot be read.
+    #[error(
+        "cannot read the path of logical cluster {cluster}: {source}; has its binding accepted the claim for logicalclusters?"
+    )]
+    Path {
+        /// Which cluster.
+        cluster: String,
+        /// What the server said.
+        source: Error,
+    },
+    /// An object nests too deep to be copied.
+    #[error("{what}: {problem}")]
+    TooDeep {
+        /// Which one.
+        what: String,
+        /// How deep.
+        problem: TooDeep,
+    },
+    /// Related objects cannot be read.
+    #[error(transparent)]
+    Related(#[from] ReadError),
+    /// The rules fail on this object.
+    #[error(transparent)]
+    Decide(#[from] DecideError),
+    /// Something cannot be done for some related objects; everything else was done.
+    #[error("{}", .0.join("; "))]
+    Problems(Vec<String>, #[source] Option<Box<ReadError>>),
+    /// Everything was done, but there is something to know; nothing is retried until something changes.
+    #[error("{}", .0.join("; "))]
+    Notices(Vec<String>),
+    /// A write failed.
+    #[error(transparent)]
+    Step(#[from] StepError),
+}
+
+impl ReconcileError {
+    /// One word for metrics, if no server is to blame.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Read { .. } | Self::Path { .. } | Self::Related(_) | Self::Problems(..) => "Related",
+            Self::Notices(_) => "Status",
+            Self::Decide(_) => "Rules",
+            Self::TooDeep { .. } => "TooDeep",
+            Self::Step(_) => "Taken",
+        }
+    }
+
+    /// What the consumer is told. What a consumer cannot do anything about stays with the provider.
+    pub fn for_consumer(&self) -> String {
+        let detail = match self {
+            Self::Path { .. } => return "Failed to retrieve workspace path, cannot process object.".to_owned(),
+            Self::Decide(
+                error @ (DecideError::Taken(_) | DecideError::Earlier { .. } | DecideError::Disputed { .. }),
+            ) => error.to_string(),
+            Self::Problems(problems, _) => problems.join("; "),
+            Self::TooDeep { problem, .. } => format!("{problem}."),
+            Self::Step(error) => match error.for_consumer() {
+                Some(detail) => detail,
+                None => return PROVIDER_SIDE.to_owned(),
+            },
+            _ => return PROVIDER_SIDE.to_owned(),
+        };
+        let detail: String = detail.chars().take(LONGEST_DETAIL).collect();
+        format!("Failed to process object: {detail}")
+    }
+
+    /// Whether another object has the name of the copy.
+    pub fn is_taken(&self) -> bool {
+        matches!(self, Self::Step(error) if error.is_taken())
+    }
+
+    /// Whether a server knows us and says no.
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Step(error) => error.is_forbidden(),
+            _ => self.server_error().is_some_and(Error::is_forbidden),
+        }
+    }
+
+    /// Whether somebody else was faster, which is no failure.
+    pub fn is_race(&self) -> bool {
+        matches!(self, Self::Step(error) if error.is_race())
+    }
+
+    /// Whether a server is at fault, so that it may work by itself later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Step(error) => error.is_transient(),
+            _ => self.server_error().is_some_and(Error::is_transient),
+        }
+    }
+
+    /// What a server said to a read.
+    fn server_error(&self) -> Option<&Error> {
+        match self {
+            Self::Read { source, .. } | Self::Path { source, .. } | Self::Related(ReadError::Server { source, .. }) => {
+                Some(source)
+            }
+            Self::Related(_)
+            | Self::Problems(..)
+            | Self::Notices(_)
+            | Self::Decide(_)
+            | Self::TooDeep { .. }
+            | Self::Step(_) => None,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Observe: everything that matters for one order, from caches where they know and from servers where they do not.
+#![allow(clippy::result_large_err)] // failures are rare, and reported at once
+
+use std::sync::Arc;
+
+use carrick_client::{Object, Resource};
+use carrick_kcp::kinds::LOGICAL_CLUSTER;
+use carrick_kcp::{LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
+use serde_json::Value;
+
+use super::error::ReconcileError;
+use super::order::Order;
+use super::reader::{RelatedRead, RelatedReader};
+use super::{copies, kinds, others};
+use crate::agent::connect::resource;
+use crate::decide::state::State;
+use crate::decide::{Claim, Copies, ObjectAddress, Plan, Seen, claim};
+use crate::rules::metadata::annotation;
+use crate::rules::{Rules, Selection};
+
+/// Everything that was observed of one order.
+pub(super) struct Observed {
+    /// Path of the workspace, if the rules ask for it.
+    path: Option<String>,
+    /// The namespace in kcp, if the rules filter by it.
+    namespace: Option<Value>,
+    /// Other sources of the same name whose copies are of the same kind.
+    pub rivals: Vec<(Arc<Rules>, Value)>,
+    /// The copies; there should be one at most.
+    pub copies: Vec<Value>,
+    names: Vec<String>,
+    /// What is remembered.
+    state: State,
+    /// Objects in kcp that are held together with the order, if it is released.
+    others: Vec<(ObjectAddress, Value)>,
+    /// Related objects; nothing as long as they were not needed.
+    pub related: RelatedRead,
+    was_released: bool,
+}
+
+/// Observes one order. Related objects are left for [`Observed::read_related`]: mostly they are not needed.
+pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileError> {
+    let Order { shared, rules, key, source, .. } = order;
+    let deleting = order.is_deleting();
+    // The end of an order needs neither; what can no longer be read must not hold it up.
+    let namespace = unless(deleting, namespace(order).await)?;
+    let path = unless(deleting, workspace_path(order).await)?;
+    let rivals = rivals(order).await?;
+    let found = own_copies(order, &rivals)?;
+    // The end of an order needs no more than metadata.
+    if !deleting && rules.selects(source, namespace.as_ref()) != Selection::Out {
+        check_depth(order, &found)?;
+    }
+    let copies: Vec<Value> = found.iter().map(|copy| copy.value()).collect();
+    let mut observed = Observed {
+        path,
+        namespace,
+        rivals,
+        names: copies.iter().map(full_name).collect(),
+        copies,
+        state: shared.states.get(&rules.remote, key),
+        others: Vec::new(),
+        related: RelatedRead::default(),
+        was_released: shared.was_released(key),
+    };
+    let released = observed.seen(order).is_let_go(rules);
+    if observed.state.partial && (deleting || released) {
+        observed.read_memory(order).await?;
+    }
+    if released {
+        let is_needed = |at: &ObjectAddress| shared.is_needed(rules, key, at);
+        let read = others::read(order.kcp(), &observed.state, key, deleting, is_needed, order.reaching()).await;
+        observed.others = read.map_err(|source| order.unreadable("objects that are held together with it", source))?;
+    }
+    Ok(observed)
+}
+
+impl Observed {
+    /// The same for those who decide.
+    pub fn seen<'a>(&'a self, order: &'a Order<'_>) -> Seen<'a> {
+        Seen {
+            key: order.key,
+            workspace_path: self.path.as_deref(),
+            source: Some(&order.source),
+            namespace: self.namespace.as_ref(),
+            copies: match self.copies.as_slice() {
+                [] => Copies::None,
+                [copy] => Copies::One(copy),
+                _ => Copies::Many(&self.names),
+            },
+            state: &self.state,
+            related: (!self.related.is_empty()).then_some(&self.related.view),
+            others: &self.others,
+            let_go: self.was_released,
+        }
+    }
+
+    /// Whether related objects must be read before a plan is complete.
+    pub fn lacks_related(&self, order: &Order<'_>, plan: &Plan) -> bool {
+        let Order { rules, .. } = order;
+        let has_related = !rules.related.is_empty() || self.state.records().next().is_some();
+        has_related && !plan.needs_memory && (order.is_deleting() || plan.steps.is_empty())
+    }
+
+    /// Reads the related objects.
+    pub async fn read_related(&mut self, order: &Order<'_>) -> Result<(), ReconcileError> {
+        let reader = RelatedReader {
+            kcp: order.kcp(),
+            shared: order.shared,
+            rules: &order.rules,
+            user: order.shared.primary_key(order.key),
+            key: order.key,
+            state: &self.state,
+            source: &order.source,
+            copy: self.copies.first(),
+            path: self.path.as_deref(),
+        };
+        self.related = if order.is_deleting() { reader.read_last().await? } else { reader.read().await? };
+        Ok(())
+    }
+
+    /// Reads everything that is remembered, where only checksums are in memory.
+    pub async fn read_memory(&mut self, order: &Order<'_>) -> Result<(), ReconcileError> {
+        let read = order.shared.states.read(&order.rules.remote, order.key).await;
+        self.state = read.map_err(|source| order.unreadable("the state Secret", source))?;
+        Ok(())
+    }
+}
+
+/// Whatever was found; nothing where a failure does not matter.
+fn unless<T>(irrelevant: bool, found: Result<Option<T>, ReconcileError>) -> Result<Option<T>, ReconcileError> {
+    match found {
+        Err(error) if irrelevant => {
+            tracing::debug!(%error, "Going on without it.");
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
+/// The namespace of the object in kcp, if the rules filter by it.
+async fn namespace(order: &Order<'_>) -> Result<Option<Value>, ReconcileError> {
+    let Order { shared, rules, key, .. } = order;
+    let (true, Some(known)) = (rules.filters_by_namespace(), &shared.consumer_namespaces) else { return Ok(None) };
+    if let Some(namespace) = known.get(&key.cluster, "", &key.namespace) {
+        return Ok(Some(namespace.value()));
+    }
+    // The watch of objects may be ahead of that of namespaces.
+    let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+    let read = order.kcp().get(&namespaces, None, &key.namespace).await;
+    read.map_err(|source| order.unreadable(format!("namespace {}", key.namespace), source))
+}
+
+/// The path of the object's workspace, if the rules ask for it. Where its bindings do not name it, it is read once: it never changes.
+async fn workspace_path(order: &Order<'_>) -> Result<Option<String>, ReconcileError> {
+    let Order { shared, rules, cluster, .. } = order;
+    if !rules.workspace_paths {
+        return Ok(None);
+    }
+    if let Some(path) = cluster.path() {
+        return Ok(Some(path.to_string()));
+    }
+    if let Some(path) = shared.paths.lock().get(cluster.name()) {
+        return Ok(Some(path.clone()));
+    }
+    let logical_cluster = order.kcp().get(&resource(&LOGICAL_CLUSTER), None, LOGICAL_CLUSTER_NAME).await;
+    let logical_cluster =
+        logical_cluster.map_err(|source| ReconcileError::Path { cluster: cluster.name().to_string(), source })?;
+    let path = logical_cluster.as_ref().and_then(|object| annotation(object, PATH_ANNOTATION)).unwrap_or_default();
+    shared.paths.lock().insert(cluster.name().clone(), path.to_owned());
+    Ok(Some(path.to_owned()))
+}
+
+/// Other sources of the same name, of other PublishedResources whose copies are of the same kind.
+async fn rivals(order: &Order<'_>) -> Result<Vec<(Arc<Rules>, Value)>, ReconcileError> {
+    let Order { shared, rules, key, cluster, .. } = order;
+    let mut rivals = Vec::new();
+    for (theirs, store) in shared.related.primaries.rivals(rules) {
+        let found = if store.is_synced(cluster.endpoint()) {
+            store.get(&key.cluster, &key.namespace, &key.name).map(|object| object.value())
+        } else {
+            let found = order.kcp().get(&kinds::resource(&theirs.remote), Some(&*key.namespace), &key.name).await;
+            let what = || format!("{} {}", theirs.remote.resource(), key.name);
+            found.map_err(|source| order.unreadable(what(), source))?
+        };
+        rivals.extend(found.map(|found| (theirs, found)));
+    }
+    Ok(rivals)
+}
+
+/// The copies of a source, without those that belong to a source of another kind.
+fn own_copies(order: &Order<'_>, rivals: &[(Arc<Rules>, Value)]) -> Result<Vec<Arc<Object>>, ReconcileError> {
+    let Order { shared, rules, key, source, .. } = order;
+    let mut own = Vec::new();
+    for copy in copies::of(&shared.copies, key, &rules.remote.resource()) {
+        if claim(rules, key, source, rivals, &copy.value())? == Claim::Ours {
+            own.push(copy);
+        }
+    }
+    Ok(own)
+}
+
+/// Refuses objects of which only metadata could be read.
+fn check_depth(order: &Order<'_>, copies: &[Arc<Object>]) -> Result<(), ReconcileError> {
+    if let Some(problem) = order.too_deep {
+        return Err(ReconcileError::TooDeep { what: "the object".to_owned(), problem });
+    }
+    let deep = copies.iter().find_map(|copy| Some((copy, copy.too_deep()?)));
+    let Some((copy, problem)) = deep else { return Ok(()) };
+    Err(ReconcileError::TooDeep { what: format!("its copy {}/{}", copy.namespace, copy.name), problem })
+}
+
+fn full_name(object: &Value) -> String {
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    format!("{}/{}", text("namespace"), text("name"))
+}

@@ -1,0 +1,100 @@
+//! Why related objects cannot be read, and the way out.
+
+use carrick_client::Error;
+use thiserror::Error;
+
+use crate::decide::Side;
+use crate::rules::related::{Gvr, Related, RelatedError};
+
+/// Why related objects cannot be read.
+#[derive(Debug, Error)]
+pub(in crate::agent::objects) enum ReadError {
+    /// The rules fail on these primaries.
+    #[error("related resource {identifier:?}: {source}")]
+    Rules {
+        /// Identifier of the entry.
+        identifier: String,
+        /// What is wrong.
+        source: RelatedError,
+    },
+    /// A server refused or did not answer.
+    #[error("related resource {identifier:?}: {source}")]
+    Server {
+        /// Identifier of the entry.
+        identifier: String,
+        /// What the server said.
+        source: Error,
+    },
+    /// The agent lacks a right, or the consumer has not accepted a claim.
+    #[error(transparent)]
+    Forbidden(Box<Forbidden>),
+    /// Something that should be deleted with its primary is out of reach.
+    #[error("related resource {identifier:?}: {at} is left behind; {way_out}")]
+    LeftBehind {
+        /// Identifier of the entry.
+        identifier: String,
+        /// The object.
+        at: String,
+        /// What is missing.
+        way_out: String,
+    },
+    /// A server does not have the resource.
+    #[error("related resource {identifier:?}: {side} has no resource {}.{}/{}", .gvr.resource, .gvr.group, .gvr.version)]
+    NoKind {
+        /// Identifier of the entry.
+        identifier: String,
+        /// Which side.
+        side: &'static str,
+        /// The resource.
+        gvr: Gvr,
+    },
+}
+
+impl ReadError {
+    /// The error of a server that was asked for a resource.
+    pub fn of(identifier: &str, side: Side, gvr: &Gvr, source: Error) -> Self {
+        let identifier = identifier.to_owned();
+        if source.is_forbidden() {
+            let (way_out, gvr) = (way_out(side, gvr), gvr.clone());
+            return Self::Forbidden(Box::new(Forbidden { identifier, side, gvr, way_out, source }));
+        }
+        Self::Server { identifier, source }
+    }
+}
+
+/// A right that is missing.
+#[derive(Debug, Error)]
+#[error("related resource {identifier:?}: {source}; {way_out}")]
+pub(in crate::agent::objects) struct Forbidden {
+    /// Identifier of the entry.
+    pub identifier: String,
+    /// On which side.
+    pub side: Side,
+    /// For what.
+    pub gvr: Gvr,
+    /// What to do about it.
+    pub way_out: String,
+    /// What the server said.
+    pub source: Error,
+}
+
+/// What to do about missing rights.
+pub(super) fn way_out(side: Side, gvr: &Gvr) -> String {
+    let Gvr { group, resource, .. } = gvr;
+    match side {
+        Side::Kcp if group.is_empty() => format!("the consumer's APIBinding must accept the claim for {resource}"),
+        Side::Kcp => format!("the consumer's APIBinding must accept the claim for {resource}.{group}"),
+        Side::Service => format!(
+            "grant the agent a ClusterRole with {{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [get, list, watch, create, update, patch, delete]}}"
+        ),
+    }
+}
+
+/// A server does not have a resource.
+pub(super) fn no_kind(rules: &Related, side: Side, gvr: &Gvr) -> ReadError {
+    ReadError::NoKind {
+        identifier: rules.identifier.clone(),
+        side: if side == Side::Kcp { "the consumer's workspace" } else { "the service cluster" },
+        gvr: gvr.clone(),
+    }
+}

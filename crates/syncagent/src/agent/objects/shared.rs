@@ -1,0 +1,220 @@
+//! What everything that works on the orders of one PublishedResource shares.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use carrick_client::Object;
+use carrick_multicluster::{ClusterName, FleetStore};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use super::context::Context;
+use super::fleet::Fleets;
+use super::namespaces::Namespaces;
+use super::reach::Reach;
+use super::related::{PrimaryKey, RelatedWatches};
+use super::states::States;
+use super::uses::SecretUses;
+use crate::decide::{ObjectAddress, Other, Record};
+use crate::rules::Rules;
+use crate::rules::metadata::SourceKey;
+
+/// What a consumer was warned of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Warned {
+    /// In these words.
+    pub message: String,
+    /// Whether another object has the name of the copy.
+    pub taken: bool,
+}
+
+/// The caches of one PublishedResource.
+pub(super) struct Stores {
+    /// Consumers' objects.
+    pub sources: FleetStore<Object>,
+    /// Their copies on the service cluster.
+    pub copies: FleetStore<Object>,
+    /// Namespaces in consumers' workspaces, if the rules filter by them.
+    pub consumer_namespaces: Option<FleetStore<Object>>,
+}
+
+/// What all tasks of one PublishedResource share.
+pub(super) struct Shared {
+    pub context: Arc<Context>,
+    pub states: Arc<States>,
+    pub sources: FleetStore<Object>,
+    pub copies: FleetStore<Object>,
+    /// Namespaces in consumers' workspaces, if the rules filter by them.
+    pub consumer_namespaces: Option<FleetStore<Object>>,
+    pub related: Arc<RelatedWatches>,
+    pub fleets: Fleets,
+    pub namespaces: Namespaces,
+    /// What is out of reach in consumers' workspaces.
+    pub reach: Reach,
+    /// Workspace paths by cluster.
+    pub paths: Mutex<HashMap<ClusterName, String>>,
+    /// What could not be cleaned up, by order.
+    pub losses: Mutex<BTreeMap<String, String>>,
+    released: Mutex<HashSet<SourceKey>>,
+    /// Sources that do not exist although they have copies.
+    orphaned: Mutex<HashSet<SourceKey>>,
+    /// Objects whose last reconcile failed.
+    failing: Mutex<HashSet<SourceKey>>,
+    /// What consumers were warned of that will not end by itself soon.
+    warned: Mutex<HashMap<SourceKey, Warned>>,
+    rules: watch::Sender<Arc<Rules>>,
+    requeued: mpsc::UnboundedSender<SourceKey>,
+}
+
+impl Shared {
+    /// Nothing has happened yet. Objects that are requeued go to the sender.
+    pub fn new(
+        context: Arc<Context>,
+        states: Arc<States>,
+        Stores { sources, copies, consumer_namespaces }: Stores,
+        (related, fleets): (Arc<RelatedWatches>, Fleets),
+        rules: Arc<Rules>,
+        requeued: mpsc::UnboundedSender<SourceKey>,
+    ) -> Self {
+        Self {
+            context,
+            states,
+            sources,
+            copies,
+            consumer_namespaces,
+            related,
+            fleets,
+            namespaces: Namespaces::default(),
+            reach: Reach::default(),
+            paths: Mutex::default(),
+            losses: Mutex::default(),
+            released: Mutex::default(),
+            orphaned: Mutex::default(),
+            failing: Mutex::default(),
+            warned: Mutex::default(),
+            rules: watch::Sender::new(rules),
+            requeued,
+        }
+    }
+
+    /// The rules of this moment.
+    pub fn rules(&self) -> Arc<Rules> {
+        self.rules.borrow().clone()
+    }
+
+    /// Swaps the rules.
+    pub fn set_rules(&self, rules: &Arc<Rules>) {
+        self.rules.send_replace(rules.clone());
+    }
+
+    /// Reports every change of the rules.
+    pub fn rules_changes(&self) -> watch::Receiver<Arc<Rules>> {
+        self.rules.subscribe()
+    }
+
+    /// Requeues an object although nothing about it has changed.
+    pub fn requeue(&self, key: SourceKey) {
+        // Nobody listens any more when the syncer has stopped.
+        let _ = self.requeued.send(key);
+    }
+
+    /// Objects whose last reconcile failed.
+    pub fn failing(&self) -> Vec<SourceKey> {
+        self.failing.lock().iter().cloned().collect()
+    }
+
+    /// Whether an object was released.
+    pub fn was_released(&self, key: &SourceKey) -> bool {
+        self.released.lock().contains(key)
+    }
+
+    /// Whether another object had the name of the copy at the last reconcile.
+    pub fn was_taken(&self, key: &SourceKey) -> bool {
+        self.warned.lock().get(key).is_some_and(|warned| warned.taken)
+    }
+
+    /// Notes what the consumer is to be warned of, if anything, and says whether that is news.
+    pub fn note_warned(&self, key: &SourceKey, warned: Option<Warned>) -> bool {
+        let mut all = self.warned.lock();
+        let Some(warned) = warned else { return all.remove(key).is_some() };
+        all.insert(key.clone(), warned.clone()).is_none_or(|before| before != warned)
+    }
+
+    /// Notes that an object was released, or is synchronized again.
+    pub fn note_released(&self, key: &SourceKey, released: bool) {
+        let mut all = self.released.lock();
+        if released {
+            all.insert(key.clone())
+        } else {
+            all.remove(key)
+        };
+    }
+
+    /// Notes whether the reconcile of an object failed, and if so, whether for want of a right: then somebody finds out which one.
+    pub fn note_failure(&self, key: &SourceKey, forbidden: Option<bool>) {
+        match forbidden {
+            Some(forbidden) => {
+                if forbidden {
+                    // Nobody listens where plans are only recorded.
+                    let _ = self.context.refused.send(self.rules().name.clone());
+                }
+                self.failing.lock().insert(key.clone());
+            }
+            None => drop(self.failing.lock().remove(key)),
+        }
+    }
+
+    /// Notes that a source does not exist although it has a copy; or that this is no longer so. Such a copy is never deleted: its source
+    /// may just be out of sight, and if it was deleted, that was while nothing was synchronized.
+    pub fn note_orphan(&self, key: &SourceKey, copy: Option<&Arc<Object>>) {
+        let mut all = self.orphaned.lock();
+        let changed = match copy {
+            Some(copy) if all.insert(key.clone()) => {
+                tracing::warn!(
+                    object = %key,
+                    copy = format!("{}/{}", copy.namespace, copy.name),
+                    "A copy has no source in kcp and is left alone. Delete it if nobody needs it."
+                );
+                true
+            }
+            Some(_) => false,
+            None => all.remove(key),
+        };
+        if changed {
+            self.context.metrics.set_orphans(&self.rules().name, all.len());
+        }
+    }
+
+    /// Forgets a source that does not exist any more.
+    pub fn forget(&self, key: &SourceKey) {
+        self.related.forget(&self.primary_key(key));
+        self.reach.forget(key);
+        self.note_warned(key, None);
+        self.context.metrics.hops.forget(key);
+    }
+
+    /// A primary as the watches of related objects know it.
+    pub fn primary_key(&self, key: &SourceKey) -> PrimaryKey {
+        (self.rules().name.as_str().into(), key.clone())
+    }
+
+    /// Other primaries that use the same original or the same copy, and stay.
+    pub fn others(&self, rules: &Rules, key: &SourceKey, record: &Record) -> Vec<Other> {
+        let uses = self.states.others(&rules.remote, key, record);
+        let used =
+            |(uses, other): (SecretUses, Other)| self.related.primaries.uses(&self.fleets.consumers, &uses, other);
+        uses.into_iter().filter_map(used).collect()
+    }
+
+    /// A different original that another primary, which stays, copies to the same place.
+    pub fn rival(&self, rules: &Rules, key: &SourceKey, record: &Record) -> Option<String> {
+        let rival = self.states.rival(&rules.remote, key, record)?;
+        self.others(rules, key, record).iter().any(|other| other.copy).then_some(rival)
+    }
+
+    /// Whether another primary needs an object in kcp that a primary is about to release.
+    pub fn is_needed(&self, rules: &Rules, key: &SourceKey, at: &ObjectAddress) -> bool {
+        let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
+        self.others(rules, key, &record).iter().any(|other| other.origin)
+    }
+}

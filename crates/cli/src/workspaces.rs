@@ -4,28 +4,26 @@ use std::time::Duration;
 
 use anyhow::Context;
 use carrick_client::{Resource, Server};
-use carrick_kcp::kinds::WORKSPACE;
+use carrick_kcp::tenancy::v1alpha1::Workspace;
 use serde_json::{Value, json};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Creates a workspace and its parents, and waits until they are ready. Existing ones stay as they are.
 pub async fn ensure(admin: &Server, path: &str) -> anyhow::Result<()> {
-    let resource = Resource::cluster_wide(WORKSPACE.group, WORKSPACE.version, WORKSPACE.kind, WORKSPACE.plural);
     for (at, _) in path.match_indices(':') {
         let (parent, rest) = (&path[..at], &path[at + 1..]);
         let name = rest.split(':').next().unwrap_or_default();
         let client = admin.at_path(&format!("/clusters/{parent}"));
-        let object = json!({"apiVersion": WORKSPACE.api_version(), "kind": WORKSPACE.kind, "metadata": {"name": name}});
-        match client.create(&resource, None, &object).await {
+        match client.create_kcp(&Workspace::new(name)).await {
             Err(error) if !error.is_already_exists() => {
                 return Err(error).with_context(|| format!("cannot create workspace {parent}:{name}"));
             }
             _ => {}
         }
         loop {
-            let found = client.get(&resource, None, name).await?;
-            if found.is_some_and(|workspace| workspace["status"]["phase"] == "Ready") {
+            let found: Option<Workspace> = client.get_kcp(name).await?;
+            if found.is_some_and(|workspace| workspace.is_ready()) {
                 break;
             }
             tokio::time::sleep(PAUSE).await;

@@ -49,6 +49,7 @@ mod client;
 mod compact;
 mod connect;
 mod error;
+mod kcp;
 mod object;
 mod packer;
 mod payload;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
+#[path = "scripted/kcp.rs"]
+mod kcp;
 #[path = "scripted/outage.rs"]
 mod outage;
 #[path = "scripted/requests.rs"]

@@ -1,55 +1,16 @@
-//! Typed views of the kcp objects the agent reads and writes, v1alpha1.
+//! The group `apis.kcp.io`: what providers export and consumers bind.
 //!
-//! Only fields with a meaning for the agent are typed. Whoever writes an object back edits the JSON it read, so that nothing it
-//! does not know is lost.
+//! APIExport and APIBinding have two versions, of which [`v1alpha2`] is the stored one; kcp converts between them, see
+//! [`convert`](crate::convert). Everything else has only [`v1alpha1`].
 
-use serde::{Deserialize, Serialize};
+mod common;
+pub mod v1alpha1;
+pub mod v1alpha2;
 
-/// `spec` of an APIExport.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ApiExportSpec {
-    /// Names of the APIResourceSchemas that consumers get.
-    pub latest_resource_schemas: Vec<String>,
-    /// What the provider asks to see in consumers' workspaces.
-    pub permission_claims: Vec<PermissionClaim>,
-}
-
-/// One permission claim of an APIExport.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PermissionClaim {
-    /// API group, empty for core.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub group: String,
-    /// Plural resource name.
-    pub resource: String,
-    /// Whether all objects are claimed.
-    #[serde(skip_serializing_if = "is_false")]
-    pub all: bool,
-    /// Identity of the foreign export that owns the resource.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub identity_hash: String,
-    /// Selectors, kept as they are.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub resource_selector: Vec<serde_json::Value>,
-}
-
-/// `spec.export` of an APIExportEndpointSlice.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ExportReference {
-    /// Workspace path or cluster name; empty means the slice's own workspace.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub path: String,
-    /// Name of the APIExport.
-    pub name: String,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // the signature serde asks for
-fn is_false(value: &bool) -> bool {
-    !*value
-}
+pub use common::{
+    ApiExportStatus, BindingPhase, BindingReference, BoundApiResource, BoundApiResourceSchema, ClaimState,
+    ExportReference, Identity, LocalPolicy, MaximalPermissionPolicy, SecretReference, VirtualWorkspace,
+};
 
 /// Splits a schema name into version, resource and group at its first two dots.
 pub fn split_schema_name(name: &str) -> Option<(&str, &str, &str)> {

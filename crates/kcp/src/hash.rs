@@ -7,7 +7,7 @@ use sha2::{Digest, Sha224, Sha256};
 const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// A permission claim as far as its hash is concerned: selectors are not part of it and verbs are always null.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim<'a> {
     /// API group, empty for core.
     pub group: &'a str,

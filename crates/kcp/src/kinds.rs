@@ -1,7 +1,13 @@
-//! The kcp kinds this project touches.
+//! Group, version, kind and plural of kcp's kinds. All of them are cluster-wide: a workspace is their scope.
 
-/// Group, version, kind, plural and scope of one API kind.
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::meta::ObjectMeta;
+
+/// Group, version, kind and plural of one API kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Kind {
     /// API group.
     pub group: &'static str,
@@ -24,22 +30,47 @@ impl Kind {
     }
 }
 
+/// An object of a kind of kcp, as a Rust type.
+pub trait KcpObject: Serialize + DeserializeOwned {
+    /// Which kind it is.
+    const KIND: Kind;
+
+    /// Its metadata.
+    fn metadata(&self) -> &ObjectMeta;
+
+    /// Its metadata, to be changed.
+    fn metadata_mut(&mut self) -> &mut ObjectMeta;
+}
+
+/// Group of exports, bindings and schemas.
+pub const APIS_GROUP: &str = "apis.kcp.io";
+/// Group of logical clusters and shards.
+pub const CORE_GROUP: &str = "core.kcp.io";
+/// Group of workspaces and their types.
+pub const TENANCY_GROUP: &str = "tenancy.kcp.io";
+/// Group of partitions.
+pub const TOPOLOGY_GROUP: &str = "topology.kcp.io";
+
 /// APIExport in the version the agent writes.
-pub const API_EXPORT: Kind = Kind::new("apis.kcp.io", "v1alpha1", "APIExport", "apiexports");
+pub const API_EXPORT: Kind = Kind::new(APIS_GROUP, "v1alpha1", "APIExport", "apiexports");
 /// APIExport in the version kcp stores.
-pub const API_EXPORT_V2: Kind = Kind::new("apis.kcp.io", "v1alpha2", "APIExport", "apiexports");
+pub const API_EXPORT_V2: Kind = Kind::new(APIS_GROUP, "v1alpha2", "APIExport", "apiexports");
 /// APIBinding in the version the agent reads.
-pub const API_BINDING: Kind = Kind::new("apis.kcp.io", "v1alpha1", "APIBinding", "apibindings");
+pub const API_BINDING: Kind = Kind::new(APIS_GROUP, "v1alpha1", "APIBinding", "apibindings");
 /// APIBinding in the version kcp stores.
-pub const API_BINDING_V2: Kind = Kind::new("apis.kcp.io", "v1alpha2", "APIBinding", "apibindings");
+pub const API_BINDING_V2: Kind = Kind::new(APIS_GROUP, "v1alpha2", "APIBinding", "apibindings");
 /// APIResourceSchema.
-pub const API_RESOURCE_SCHEMA: Kind = Kind::new("apis.kcp.io", "v1alpha1", "APIResourceSchema", "apiresourceschemas");
+pub const API_RESOURCE_SCHEMA: Kind = Kind::new(APIS_GROUP, "v1alpha1", "APIResourceSchema", "apiresourceschemas");
 /// APIExportEndpointSlice.
 pub const API_EXPORT_ENDPOINT_SLICE: Kind =
-    Kind::new("apis.kcp.io", "v1alpha1", "APIExportEndpointSlice", "apiexportendpointslices");
+    Kind::new(APIS_GROUP, "v1alpha1", "APIExportEndpointSlice", "apiexportendpointslices");
 /// LogicalCluster.
-pub const LOGICAL_CLUSTER: Kind = Kind::new("core.kcp.io", "v1alpha1", "LogicalCluster", "logicalclusters");
+pub const LOGICAL_CLUSTER: Kind = Kind::new(CORE_GROUP, "v1alpha1", "LogicalCluster", "logicalclusters");
+/// Shard.
+pub const SHARD: Kind = Kind::new(CORE_GROUP, "v1alpha1", "Shard", "shards");
 /// Workspace.
-pub const WORKSPACE: Kind = Kind::new("tenancy.kcp.io", "v1alpha1", "Workspace", "workspaces");
+pub const WORKSPACE: Kind = Kind::new(TENANCY_GROUP, "v1alpha1", "Workspace", "workspaces");
 /// WorkspaceType.
-pub const WORKSPACE_TYPE: Kind = Kind::new("tenancy.kcp.io", "v1alpha1", "WorkspaceType", "workspacetypes");
+pub const WORKSPACE_TYPE: Kind = Kind::new(TENANCY_GROUP, "v1alpha1", "WorkspaceType", "workspacetypes");
+/// Partition.
+pub const PARTITION: Kind = Kind::new(TOPOLOGY_GROUP, "v1alpha1", "Partition", "partitions");

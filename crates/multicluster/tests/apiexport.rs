@@ -111,7 +111,7 @@ async fn a_filter_that_panics_over_one_binding_is_told_and_judges_the_others() {
     let url = client.url().replace("/clusters/root:prov", "/ex");
     let (met, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let provider = ApiExport::new(client, "s").grace(Duration::MAX).filter(|binding| {
-        assert!(binding.metadata.labels.is_some(), "no label");
+        assert!(!binding.metadata.labels.is_empty(), "no label");
         true
     });
     let provider = provider.hooks(move |cluster, _, _| {

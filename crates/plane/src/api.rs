@@ -48,7 +48,7 @@ pub(crate) use watch::bookmark;
 pub use watch::{Event, EventKind, WatchOptions};
 
 /// The annotation that names the logical cluster of an object; injected on output, never stored.
-pub const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
+pub const CLUSTER_ANNOTATION: &str = carrick_kcp::CLUSTER_ANNOTATION;
 
 /// Who makes a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! ```text
 //!   request ─▶ resolve    path or name → logical cluster          (data)
 //!           ─▶ authorize  access to the workspace, policies, RBAC (authorize)
-//!           ─▶ apis       system kinds and bound kinds            (kinds, apis, convert)
+//!           ─▶ apis       system kinds and bound kinds            (kinds, apis)
 //!           ─▶ admit      checks and completes writes             (admit, export, types)
 //!   /services/apiexport/…              ─▶ view: exported and claimed objects of all consumers
 //!   /services/initializingworkspaces/… ─▶ hooks: workspaces that wait for an initializer or terminator
@@ -14,7 +14,9 @@
 //! ```
 //!
 //! `shards` says which endpoint serves which clusters; all share one store.
-//! Objects are plain JSON (`object`, `condition`); the store is the only state, so a restart continues where it stopped.
+//! Controllers read and write kcp's kinds as the types of `carrick-kcp`. What every request needs is read from the stored JSON
+//! (`object`), because a typed copy would cost more than the rest of the request. The store is the only state, so a restart continues
+//! where it stopped.
 
 mod admit;
 mod apis;
@@ -23,9 +25,7 @@ mod binding;
 mod bootstrap;
 mod claim;
 mod cluster;
-mod condition;
 mod controller;
-mod convert;
 mod data;
 mod export;
 mod home;

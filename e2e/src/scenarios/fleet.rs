@@ -94,7 +94,7 @@ pub(super) async fn an_export_that_claims_bindings_counts_only_its_own(world: Ar
     stage.provider.client.merge_patch(&kinds::kcp(&API_EXPORT), None, stage.export_name(), &patch).await?;
     let (counted, names) = watch::channel(BTreeSet::<String>::new());
     let provider = ApiExport::new(provider_client(&stage)?, stage.export_name()).hooks(move |_, binding, _| {
-        counted.send_if_modified(|names| names.insert(binding.metadata.name.unwrap_or_default()));
+        counted.send_if_modified(|names| names.insert(binding.metadata.name));
         std::future::ready(())
     });
     let fleet = Fleet::from(provider);

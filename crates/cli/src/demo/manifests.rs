@@ -61,12 +61,12 @@ pub fn published_resources() -> Resource {
 
 /// APIExports.
 pub fn exports() -> Resource {
-    Resource::cluster_wide(API_EXPORT.group, API_EXPORT.version, API_EXPORT.kind, API_EXPORT.plural)
+    API_EXPORT.into()
 }
 
 /// APIBindings.
 pub fn bindings() -> Resource {
-    Resource::cluster_wide(API_BINDING.group, API_BINDING.version, API_BINDING.kind, API_BINDING.plural)
+    API_BINDING.into()
 }
 
 /// The kinds that occur in the files.

@@ -4,8 +4,11 @@ mod consumer;
 mod farewell;
 mod provider;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use carrick_client::{Client, Resource};
+use carrick_kcp::condition::{self, Condition};
+use carrick_kcp::kinds::KcpObject;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Where the copy of a team's HttpBin is on the service cluster.
@@ -33,13 +36,20 @@ fn text_at(object: &Value, pointer: &str) -> anyhow::Result<String> {
     Ok(found.with_context(field)?.to_owned())
 }
 
-/// The status of a condition, with its message if it is not `True`.
+/// The same for a kind of kcp.
+async fn existing_kcp<K: KcpObject>(client: &Client, name: &str) -> anyhow::Result<K> {
+    let found = client.get_kcp(name).await?;
+    found.with_context(|| format!("{} {name} does not exist at {}", K::KIND.kind, client.url()))
+}
+
+/// That a condition of an object holds; its message if it does not.
 fn require_condition(object: &Value, name: &str) -> anyhow::Result<()> {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    let condition = conditions.into_iter().find(|condition| condition["type"] == name);
+    require(&Vec::deserialize(&object["status"]["conditions"]).unwrap_or_default(), name)
+}
+
+fn require(conditions: &[Condition], name: &str) -> anyhow::Result<()> {
+    let condition = condition::find(conditions, name);
     let condition = condition.with_context(|| format!("condition {name} is not there yet"))?;
-    if condition["status"] == "True" {
-        return Ok(());
-    }
-    anyhow::bail!("condition {name} is {}: {}", condition["status"], condition["message"])
+    ensure!(condition.is_true(), "condition {name} is {}: {}", condition.status, condition.message);
+    Ok(())
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use carrick_client::Resource;
-use carrick_kcp::kinds::LOGICAL_CLUSTER;
+use carrick_kcp::LOGICAL_CLUSTER_NAME;
+use carrick_kcp::core::v1alpha1::LogicalCluster;
 use serde_json::Value;
 
 use super::board;
@@ -126,10 +126,8 @@ impl Session {
 
     /// The logical cluster of the consumer's workspace.
     async fn home(&self) -> anyhow::Result<String> {
-        let kind = LOGICAL_CLUSTER;
-        let resource = Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural);
-        let cluster = self.stage.applier.consumer.get(&resource, None, "cluster").await?.unwrap_or_default();
-        Ok(cluster["metadata"]["annotations"][carrick_kcp::CLUSTER_ANNOTATION].as_str().unwrap_or_default().to_owned())
+        let cluster: Option<LogicalCluster> = self.stage.applier.consumer.get_kcp(LOGICAL_CLUSTER_NAME).await?;
+        Ok(cluster.and_then(|cluster| cluster.metadata.cluster().map(str::to_owned)).unwrap_or_default())
     }
 
     /// Says where everything is and what to type.

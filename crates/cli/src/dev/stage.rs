@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use carrick_client::{Client, DeleteOptions, ListOptions, Overrides, Resource, Server};
-use carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
+use carrick_kcp::apis::v1alpha1::{
+    AcceptablePermissionClaim, ApiBinding, ApiExport, ApiExportEndpointSlice, ClaimState, ExportReference,
+};
+use carrick_kcp::kinds::API_BINDING;
 use carrick_plane::{Mode, Plane};
 use serde_json::{Value, json};
 
 use super::applier::{Applier, LABEL, ObjectLocation};
 use super::sources::Side;
-use crate::demo::manifests::{bindings, crds, exports};
+use crate::demo::manifests::crds;
 use crate::embedded::{self, AgentSetup, RunningAgent};
 use crate::workspaces;
 
@@ -97,8 +100,7 @@ impl Stage {
 
     /// Creates the export, starts the agent, and binds the consumer to it.
     pub async fn prepare(&mut self) -> anyhow::Result<()> {
-        let export = json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExport", "metadata": {"name": EXPORT}, "spec": {}});
-        self.provider.create(&exports(), None, &export).await?;
+        self.provider.create_kcp(&ApiExport::new(EXPORT)).await?;
         for (kind, object) in bind_rights() {
             self.provider.create(&kind, None, &object).await?;
         }
@@ -109,15 +111,13 @@ impl Stage {
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
         service.create(&namespaces(), None, &namespace).await.context("cannot create a namespace for the agent")?;
-        let kind = &API_EXPORT_ENDPOINT_SLICE;
-        let slices = Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural);
         let ready = async || -> anyhow::Result<bool> {
             let crd = service.get(&crds(), None, &name).await?.unwrap_or_default();
             let conditions = crd["status"]["conditions"].as_array();
             let established = conditions.is_some_and(|all| {
                 all.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
             });
-            Ok(established && self.provider.get(&slices, None, EXPORT).await?.is_some())
+            Ok(established && self.provider.get_kcp::<ApiExportEndpointSlice>(EXPORT).await?.is_some())
         };
         until("the CRD of PublishedResources and the endpoint slice are served", ready).await?;
         let agent = RunningAgent::start(AgentSetup {
@@ -134,21 +134,19 @@ impl Stage {
 
     /// Binds the consumer to the export and accepts whatever it claims, which changes with the PublishedResources.
     pub async fn accept(&self) -> anyhow::Result<()> {
-        let export = self.provider.get(&exports(), None, EXPORT).await?.unwrap_or_default();
-        let mut claims = export["spec"]["permissionClaims"].as_array().cloned().unwrap_or_default();
-        for claim in &mut claims {
-            claim["state"] = json!("Accepted");
-        }
-        let spec = json!({"reference": {"export": {"path": PROVIDER.0, "name": EXPORT}}, "permissionClaims": claims});
+        let export: ApiExport = self.provider.get_kcp(EXPORT).await?.unwrap_or_default();
+        let claims = export.spec.permission_claims.into_iter().map(|claim| claim.decided(ClaimState::Accepted));
+        let claims: Vec<AcceptablePermissionClaim> = claims.collect();
         let consumer = &self.applier.consumer;
-        match consumer.get(&bindings(), None, EXPORT).await? {
+        match consumer.get_kcp::<ApiBinding>(EXPORT).await? {
             None => {
-                let binding = json!({"apiVersion": bindings().api_version(), "kind": "APIBinding", "metadata": {"name": EXPORT}, "spec": spec});
-                consumer.create(&bindings(), None, &binding).await?;
+                let mut binding = ApiBinding::to_export(EXPORT, ExportReference::new(PROVIDER.0, EXPORT));
+                binding.spec.permission_claims = claims;
+                consumer.create_kcp(&binding).await?;
             }
-            Some(binding) if binding["spec"]["permissionClaims"].as_array().unwrap_or(&Vec::new()) != &claims => {
+            Some(binding) if binding.spec.permission_claims != claims => {
                 let patch = json!({"spec": {"permissionClaims": claims}});
-                consumer.merge_patch(&bindings(), None, EXPORT, &patch).await?;
+                consumer.merge_patch(&API_BINDING.into(), None, EXPORT, &patch).await?;
             }
             Some(_) => {}
         }
@@ -158,14 +156,13 @@ impl Stage {
     /// Deletes all objects of bound kinds in the consumer's workspace, so that the agent deletes their copies.
     pub async fn delete_orders(&self) -> anyhow::Result<()> {
         let consumer = &self.applier.consumer;
-        let binding = consumer.get(&bindings(), None, EXPORT).await?.unwrap_or_default();
-        for bound in binding["status"]["boundResources"].as_array().into_iter().flatten() {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let version = text(&bound["storageVersions"][0]);
-            let kind = Resource::namespaced(&text(&bound["group"]), &version, "", &text(&bound["resource"]));
-            for object in consumer.list(&kind, None, &ListOptions::default()).await? {
-                let (namespace, name) = (object["metadata"]["namespace"].as_str(), text(&object["metadata"]["name"]));
-                match consumer.delete(&kind, namespace, &name, &DeleteOptions::default()).await {
+        let binding: ApiBinding = consumer.get_kcp(EXPORT).await?.unwrap_or_default();
+        for bound in &binding.status.bound_resources {
+            let version = bound.storage_versions.first().map_or("", String::as_str);
+            let kind = Resource::namespaced(&bound.group, version, "", &bound.resource);
+            for object in consumer.list_compact(&kind, None, &ListOptions::default()).await? {
+                let namespace = Some(&*object.namespace).filter(|namespace| !namespace.is_empty());
+                match consumer.delete(&kind, namespace, &object.name, &DeleteOptions::default()).await {
                     Err(error) if !error.is_not_found() => return Err(error.into()),
                     _ => {}
                 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use carrick_client::Error;
+use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExport, ApiExportEndpointSlice, ApiResourceSchema};
 use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::rules::crd::Crd;
 use serde_json::Value;
@@ -25,7 +26,7 @@ pub struct Facts {
     /// The agent's lease on the service cluster.
     pub lease: Lookup,
     /// The APIExportEndpointSlice.
-    pub slice: Lookup,
+    pub slice: Lookup<ApiExportEndpointSlice>,
     /// Names of all slices in its workspace, if the requested one does not exist.
     pub slices: Vec<String>,
     /// One for each endpoint of the slice.
@@ -33,11 +34,11 @@ pub struct Facts {
     /// URL of the workspace that holds the APIExport.
     pub export_url: String,
     /// The APIExport.
-    pub export: Lookup,
-    /// APIResourceSchemas in the export's workspace.
-    pub schemas: Vec<Value>,
+    pub export: Lookup<ApiExport>,
+    /// APIResourceSchemas in the export's workspace; only their metadata.
+    pub schemas: Vec<ApiResourceSchema>,
     /// APIBindings of consumers.
-    pub bindings: Vec<Value>,
+    pub bindings: Vec<ApiBinding>,
     /// PublishedResources, or why they cannot be read; `None` if they were not requested.
     pub published: Option<Result<Vec<Published>, String>>,
     /// Rights the agent needs, and which of their verbs it does not have.
@@ -113,12 +114,12 @@ pub enum FailureKind {
 
 /// An object on a server.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Lookup {
+pub enum Lookup<T = Value> {
     /// Not requested, because something before it does not work.
     #[default]
     NotAsked,
     /// It is there.
-    There(Value),
+    There(T),
     /// It is not there.
     Missing,
     /// It could not be read.
@@ -162,9 +163,9 @@ pub struct CheckedRight {
     pub denied: Result<Vec<&'static str>, String>,
 }
 
-impl Lookup {
+impl<T> Lookup<T> {
     /// What a request led to.
-    pub fn of(answer: Result<Option<Value>, Error>) -> Self {
+    pub fn of(answer: Result<Option<T>, Error>) -> Self {
         match answer {
             Ok(Some(object)) => Self::There(object),
             Ok(None) => Self::Missing,
@@ -173,7 +174,7 @@ impl Lookup {
     }
 
     /// The object, if it is there.
-    pub fn object(&self) -> Option<&Value> {
+    pub fn object(&self) -> Option<&T> {
         match self {
             Self::There(object) => Some(object),
             _ => None,

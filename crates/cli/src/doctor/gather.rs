@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use carrick_client::{Client, ConnectError, Error, ListOptions, Overrides, Resource, Server};
-use carrick_kcp::kinds::{API_BINDING, API_EXPORT, API_EXPORT_ENDPOINT_SLICE, API_RESOURCE_SCHEMA, Kind};
+use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExportEndpointSlice};
 use carrick_syncagent::agent::explain;
 use carrick_syncagent::agent::keeper::cluster_id;
 use carrick_syncagent::agent::rights::allowed;
@@ -171,25 +171,21 @@ impl TimedRequests {
 
     async fn look_at_kcp(&self, kcp: &Server, facts: &mut Facts) {
         let client = kcp.client();
-        let slices = resource(&API_EXPORT_ENDPOINT_SLICE);
-        facts.slice = self.get(&client, &slices, None, &facts.asked.slice).await;
+        let everything = ListOptions::default();
+        facts.slice = Lookup::of(self.within(client.get_kcp(&facts.asked.slice)).await);
         let Some(slice) = facts.slice.object() else {
-            let all = self.within(client.list(&slices, None, &ListOptions::default())).await.unwrap_or_default();
-            facts.slices = all.iter().filter_map(|it| it["metadata"]["name"].as_str().map(str::to_owned)).collect();
+            let all: Vec<ApiExportEndpointSlice> = self.within(client.list_kcp(&everything)).await.unwrap_or_default();
+            facts.slices = all.into_iter().map(|slice| slice.metadata.name).collect();
             return;
         };
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (path, export) = (text(&slice["spec"]["export"]["path"]), text(&slice["spec"]["export"]["name"]));
-        let urls = slice["status"]["endpoints"].as_array().into_iter().flatten();
-        let urls: Vec<String> = urls.map(|endpoint| text(&endpoint["url"])).collect();
+        let (path, export) = (slice.spec.export.path.clone(), slice.spec.export.name.clone());
+        let urls: Vec<String> = slice.urls().map(str::to_owned).collect();
 
         let url = if path.is_empty() { Ok(kcp.url().to_owned()) } else { carrick_kcp::url::retarget(kcp.url(), &path) };
         let Ok(workspace) = url.map_err(drop).and_then(|url| kcp.at_url(&url).map_err(drop)) else { return };
         workspace.url().clone_into(&mut facts.export_url);
-        facts.export = self.get(&workspace, &resource(&API_EXPORT), None, &export).await;
-        let (schemas, everything) = (resource(&API_RESOURCE_SCHEMA), ListOptions::default());
-        facts.schemas =
-            self.within(workspace.metadata_only().list(&schemas, None, &everything)).await.unwrap_or_default();
+        facts.export = Lookup::of(self.within(workspace.get_kcp(&export)).await);
+        facts.schemas = self.within(workspace.metadata_only().list_kcp(&everything)).await.unwrap_or_default();
 
         for url in urls {
             let (answer, bindings) = self.endpoint(kcp, &url).await;
@@ -203,12 +199,12 @@ impl TimedRequests {
     }
 
     /// Whether an endpoint answers, and the bindings it knows.
-    async fn endpoint(&self, kcp: &Server, url: &str) -> (ServerAnswer, Vec<Value>) {
+    async fn endpoint(&self, kcp: &Server, url: &str) -> (ServerAnswer, Vec<ApiBinding>) {
         let client = match kcp.at_url(&carrick_kcp::url::in_endpoint(url, "*")) {
             Ok(client) => client,
             Err(error) => return (ServerAnswer::Fails(FailureKind::Other, error.to_string()), Vec::new()),
         };
-        match self.within(client.list(&resource(&API_BINDING), None, &ListOptions::default())).await {
+        match self.within(client.list_kcp(&ListOptions::default())).await {
             Ok(bindings) => (ServerAnswer::Works, bindings),
             Err(error) => (ServerAnswer::Fails(FailureKind::of(&error), error.to_string()), Vec::new()),
         }
@@ -246,9 +242,4 @@ fn context(file: &str) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let config: Value = serde_saphyr::from_str(&text).unwrap_or_default();
     config["current-context"].as_str().unwrap_or_default().to_owned()
-}
-
-/// A kcp kind as the client wants it; all of them are cluster-wide.
-fn resource(kind: &Kind) -> Resource {
-    Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural)
 }

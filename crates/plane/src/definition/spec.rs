@@ -262,7 +262,7 @@ fn check_stored(stored: &Value, spec: &Value, faults: &mut Faults) {
 }
 
 /// Annotation with the approval of an API in one of Kubernetes' own groups.
-const APPROVED: &str = "api-approved.kubernetes.io";
+const APPROVED: &str = carrick_kcp::names::API_APPROVED_ANNOTATION;
 
 #[derive(PartialEq, Eq)]
 enum Approval {

@@ -1,23 +1,25 @@
-//! Admission: what kcp checks and completes on writes.
+//! Admission: what kcp checks and completes on writes. Objects come as users sent them, before their schema is checked, and are
+//! therefore read as JSON.
 
 use std::collections::BTreeMap;
 
+use carrick_kcp::apis::v1alpha2::ApiExport;
 use carrick_kcp::hash::export_hash;
+use carrick_kcp::names::{
+    BINDING_FINALIZER, EXPORT_LABEL, OWNER_ANNOTATION, PATH_ANNOTATION, REQUIRED_GROUPS_ANNOTATION,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::authorize::{is_master, permits};
-use super::claim::{self, EXPORT_LABEL};
-use super::cluster::OWNER_ANNOTATION;
+use super::claim;
 use super::data::{Data, EXPORTS, ROOT};
-use super::object::{add_finalizer, annotate, annotation, child, flag, items, set_label, strings, text};
-use super::{binding, convert, export, types};
+use super::object::{add_finalizer, annotate, child, flag, items, set_label, strings, text};
+use super::{export, types};
 use crate::api::Caller;
 use crate::extension::{Attributes, Operation, Review};
 use crate::schema::Schema;
 use crate::status::{Cause, Status};
-
-const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
 
 /// Checks and completes one write.
 pub fn review(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
@@ -64,18 +66,19 @@ fn schema(review: &Review<'_>) -> Result<(), Status> {
 fn api_export(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
     let mut v2 = review.object.clone();
     let version = text(&v2, "/apiVersion").to_owned();
-    convert::export(&version, "apis.kcp.io/v1alpha2", &mut v2);
-    if let Some(why) = export::check_export(&v2) {
+    carrick_kcp::convert::export(&version, "apis.kcp.io/v1alpha2", &mut v2);
+    // What is no APIExport at all is refused by its schema.
+    if let Some(why) = serde_json::from_value::<ApiExport>(v2).ok().and_then(|v2| export::check_export(&v2)) {
         return Err(refuse(review, &why));
     }
-    annotate(review.object, carrick_kcp::PATH_ANNOTATION, data.path_of(review.cluster));
+    annotate(review.object, PATH_ANNOTATION, data.path_of(review.cluster));
     Ok(())
 }
 
 fn new_binding(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
     let (path, name) = reference(review.object, "/spec/reference/export");
     may_bind(data, review, &path, &name, "create APIBinding")?;
-    add_finalizer(review.object, binding::FINALIZER);
+    add_finalizer(review.object, BINDING_FINALIZER);
     binding_metadata(data, review);
     Ok(())
 }
@@ -95,7 +98,7 @@ fn binding_metadata(data: &Data, review: &mut Review<'_>) {
     if let Some(home) = home {
         set_label(review.object, EXPORT_LABEL, export_hash(&home, &name));
     }
-    annotate(review.object, carrick_kcp::PATH_ANNOTATION, data.path_of(review.cluster));
+    annotate(review.object, PATH_ANNOTATION, data.path_of(review.cluster));
 }
 
 fn slice(data: &Data, review: &Review<'_>) -> Result<(), Status> {
@@ -198,7 +201,7 @@ fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
             return Err(refuse(review, &format!("spec.{shown} can only be set by system privileged users")));
         }
     }
-    let Some(parent) = data.cluster(review.cluster) else {
+    let Some(parent) = data.read_cluster(review.cluster) else {
         return Err(refuse(review, "the workspace has no parent"));
     };
     // A mounted workspace is elsewhere and has no type.
@@ -206,13 +209,13 @@ fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
         annotate(review.object, OWNER_ANNOTATION, owner(review.caller));
         return Ok(());
     }
-    let parent_type = types::of_cluster(data, &parent);
+    let parent_type = types::of_cluster(data, &parent.metadata);
     if text(review.object, "/spec/type/name").is_empty() {
-        let default = parent_type.as_ref().and_then(|kind| kind.object.pointer("/spec/defaultChildWorkspaceType"));
-        let Some(default) = default.cloned() else {
+        let default = parent_type.as_ref().and_then(|kind| kind.object.spec.default_child_workspace_type.as_ref());
+        let Some(default) = default else {
             return Err(refuse(review, "spec.defaultChildWorkspaceType of workspace type is not set"));
         };
-        child(review.object, &["spec"]).insert("type".to_owned(), default);
+        child(review.object, &["spec"]).insert("type".to_owned(), json!(default));
     }
     let (path, name) = reference(review.object, "/spec/type");
     let Some(found) = types::find(data, review.cluster, &path, &name) else {
@@ -222,9 +225,8 @@ fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
     let kinds = types::closure(data, found);
     for kind in &kinds {
         may_use(data, review, kind)?;
-        let labels = kind.object.pointer("/spec/additionalWorkspaceLabels").and_then(Value::as_object);
-        for (key, value) in labels.into_iter().flatten() {
-            set_label(review.object, key, value.as_str().unwrap_or_default());
+        for (key, value) in &kind.object.spec.additional_workspace_labels {
+            set_label(review.object, key, value);
         }
     }
     if let Some(parent_type) = parent_type
@@ -233,14 +235,14 @@ fn new_workspace(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
         return Err(refuse(review, &why));
     }
     annotate(review.object, OWNER_ANNOTATION, owner(review.caller));
-    if let Some(groups) = annotation(&parent, REQUIRED_GROUPS) {
-        annotate(review.object, REQUIRED_GROUPS, groups);
+    if let Some(groups) = parent.metadata.annotation(REQUIRED_GROUPS_ANNOTATION) {
+        annotate(review.object, REQUIRED_GROUPS_ANNOTATION, groups);
     }
     Ok(())
 }
 
 fn may_use(data: &Data, review: &Review<'_>, kind: &types::FoundType) -> Result<(), Status> {
-    let name = super::object::name(&kind.object);
+    let name = kind.object.metadata.name.as_str();
     let attributes = Attributes {
         verb: "use".into(),
         group: "tenancy.kcp.io".into(),
@@ -281,7 +283,7 @@ fn workspace_type(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
             may_bind(data, review, text(wanted, "/path"), text(wanted, "/export"), "create WorkspaceType")?;
         }
     }
-    annotate(review.object, carrick_kcp::PATH_ANNOTATION, data.path_of(review.cluster));
+    annotate(review.object, PATH_ANNOTATION, data.path_of(review.cluster));
     if review.object.pointer("/spec/defaultChildWorkspaceType").is_none() {
         let default = json!({"name": "universal", "path": ROOT});
         child(review.object, &["spec"]).insert("defaultChildWorkspaceType".to_owned(), default);

@@ -1,5 +1,6 @@
 //! Who may do what: kcp's chain of checks on top of RBAC.
 
+use carrick_kcp::names::REQUIRED_GROUPS_ANNOTATION;
 use serde_json::Value;
 
 use super::data::{BINDINGS, Data, EXPORTS, SYSTEM_ADMIN};
@@ -10,7 +11,6 @@ use crate::extension::Attributes;
 use crate::status::Status;
 
 const MASTERS: &str = "system:masters";
-const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
 const ACCOUNT_CLUSTER: &str = "authentication.kcp.io/cluster-name";
 const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 const POLICY_PREFIX: &str = "apis.kcp.io:binding:";
@@ -49,7 +49,7 @@ pub fn accessible(data: &Data, caller: &Caller, cluster: &str) -> bool {
     if !cluster.starts_with("system:") {
         let Some(object) = data.cluster(cluster) else { return false };
         let alive = LIVE_PHASES.contains(&text(&object, "/status/phase"));
-        let groups = annotation(&object, REQUIRED_GROUPS).unwrap_or_default();
+        let groups = annotation(&object, REQUIRED_GROUPS_ANNOTATION).unwrap_or_default();
         if !alive || !in_required_groups(caller, groups) {
             return false;
         }

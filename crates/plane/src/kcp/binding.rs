@@ -5,26 +5,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use carrick_kcp::apis::v1alpha2::{
+    ApiBinding, ApiExport, BindingPhase, BoundApiResource, BoundApiResourceSchema, ExportReference,
+};
+use carrick_kcp::condition::{self, Condition, READY, Severity};
 use carrick_kcp::hash::export_hash;
+use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use carrick_kcp::names::conditions::{
+    API_EXPORT_VALID, BINDING_RESOURCE_DELETE_SUCCESS, BINDING_UP_TO_DATE, INITIAL_BINDING_COMPLETED,
+    PERMISSION_CLAIMS_APPLIED,
+};
+use carrick_kcp::names::{BINDING_FINALIZER, EXPORT_LABEL, EXTRA_ANNOTATION_PREFIX, PATH_ANNOTATION};
 use serde_json::{Value, json};
 
 use super::apis::Apis;
-use super::claim::{self, EXPORT_LABEL};
-use super::condition::{self, Condition, Severity};
-use super::data::{BINDINGS, BOUND_SCHEMAS, CRDS, Data, EXPORTS, SCHEMAS, now};
+use super::claim;
+use super::data::{BINDINGS, BOUND_SCHEMAS, CRDS, Data, SCHEMAS, now};
 use super::names::{Names, Owner, conflicts};
-use super::object::{
-    annotate, child, deleting, finalizers, items, name, remove_finalizer, set_label, strings, text, uid,
-};
+use super::object::{finalizers, items, name, text, uid};
 use crate::store::{Key, Kind};
-
-/// Holds a binding until all instances of its APIs are gone.
-pub const FINALIZER: &str = "apis.kcp.io/apibinding-finalizer";
-const EXTRA_ANNOTATIONS: &str = "extra.apis.kcp.io/";
-const VALID: &str = "APIExportValid";
-const UP_TO_DATE: &str = "BindingUpToDate";
-const COMPLETED: &str = "InitialBindingCompleted";
-const DELETED: &str = "BindingResourceDeleteSuccess";
 
 /// Everything outside a binding that matters to it.
 #[derive(Debug)]
@@ -45,23 +44,22 @@ pub enum Offer {
     /// The export does not exist.
     Missing,
     /// The export has no identity yet.
-    NoIdentity(Arc<Value>),
+    NoIdentity(Arc<ApiExport>),
     /// The export names a schema that does not exist.
-    NoSchema(Arc<Value>, String),
+    NoSchema(Arc<ApiExport>, String),
     /// A schema cannot be served.
-    BadSchema(Arc<Value>, String),
+    BadSchema(Arc<ApiExport>, String),
     /// The APIs clash with others in the workspace.
-    Conflict(Arc<Value>, String),
+    Conflict(Arc<ApiExport>, String),
     /// The APIs can be bound.
-    Apis(Arc<Value>, Vec<Arc<Value>>),
+    Apis(Arc<ApiExport>, Vec<Arc<Value>>),
 }
 
 /// Brings one binding up to date.
 pub fn reconcile(data: &Data, apis: &Apis, cluster: &str, binding: &str) {
-    let key = Key::new(&BINDINGS, cluster, "", binding);
-    let Some(found) = data.get(&BINDINGS, cluster, binding) else { return };
-    if deleting(&found) {
-        finalize(data, &key, &found);
+    let Some(found) = data.read::<ApiBinding>(cluster, binding) else { return };
+    if found.metadata.is_deleting() {
+        finalize(data, cluster, &found);
         return;
     }
     let facts = read(data, apis, cluster, &found);
@@ -70,45 +68,42 @@ pub fn reconcile(data: &Data, apis: &Apis, cluster: &str, binding: &str) {
         for schema in schemas {
             let copy = Key::new(&SCHEMAS, BOUND_SCHEMAS, "", uid(schema));
             if !data.store.has(&copy) {
-                let object = json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema",
+                let object = json!({"apiVersion": API_RESOURCE_SCHEMA.api_version(), "kind": API_RESOURCE_SCHEMA.kind,
                     "metadata": {"annotations": {"kcp.io/schema": name(schema)}}, "spec": schema["spec"]});
                 data.create(&copy, object);
             }
         }
     }
-    data.edit(&key, |binding| decide(binding, &facts, &now()));
+    data.edit_as(cluster, binding, |binding| decide(binding, &facts, &now()));
 }
 
-fn read(data: &Data, apis: &Apis, cluster: &str, binding: &Value) -> Facts {
-    let path = text(binding, "/spec/reference/export/path");
-    let export_name = text(binding, "/spec/reference/export/name");
+fn read(data: &Data, apis: &Apis, cluster: &str, binding: &ApiBinding) -> Facts {
+    let ExportReference { path, name, .. } = &binding.spec.reference.export;
     let home = if path.is_empty() { Some(cluster.into()) } else { data.resolve(path) };
-    let export = home.as_deref().and_then(|home| data.get(&EXPORTS, home, export_name));
+    let export = home.as_deref().and_then(|home| data.read::<ApiExport>(home, name));
     let shown = if path.is_empty() { cluster } else { path };
     Facts {
         path: data.path_of(cluster),
-        reference: format!("{shown}|{export_name}"),
+        reference: format!("{shown}|{name}"),
         offer: match (&home, export) {
-            (Some(home), Some(export)) => offer(data, apis, (cluster, name(binding)), home, export),
+            (Some(home), Some(export)) => offer(data, apis, (cluster, &binding.metadata.name), home, Arc::new(export)),
             _ => Offer::Missing,
         },
         home: home.map(|home| home.to_string()),
     }
 }
 
-fn offer(data: &Data, apis: &Apis, binding: (&str, &str), home: &str, export: Arc<Value>) -> Offer {
-    let identity = text(&export, "/status/identityHash");
-    if identity.is_empty() {
+fn offer(data: &Data, apis: &Apis, binding: (&str, &str), home: &str, export: Arc<ApiExport>) -> Offer {
+    if export.status.identity_hash.is_empty() {
         return Offer::NoIdentity(export);
     }
     let mut schemas = Vec::new();
-    for resource in items(&export, "/spec/resources") {
-        let wanted = text(resource, "/schema");
-        let Some(schema) = data.get(&SCHEMAS, home, wanted) else {
-            let missing = wanted.to_owned();
+    for resource in &export.spec.resources {
+        let Some(schema) = data.get(&SCHEMAS, home, &resource.schema) else {
+            let missing = resource.schema.clone();
             return Offer::NoSchema(export, missing);
         };
-        if let Err(error) = apis.compile(&schema, identity) {
+        if let Err(error) = apis.compile(&schema, &export.status.identity_hash) {
             return Offer::BadSchema(export, error);
         }
         schemas.push(schema);
@@ -124,16 +119,13 @@ fn offer(data: &Data, apis: &Apis, binding: (&str, &str), home: &str, export: Ar
 fn taken(data: &Data, cluster: &str, except: &str) -> Vec<Names> {
     let mut all: Vec<Names> =
         data.list(&CRDS, Some(cluster)).map(|(_, crd)| Names::of(&crd["spec"], Owner::Crd)).collect();
-    for (key, binding) in data.list(&BINDINGS, Some(cluster)) {
-        if *key.name == *except {
-            continue;
-        }
-        let export = text(&binding, "/spec/reference/export/name");
-        let path = text(&binding, "/spec/reference/export/path");
+    for (key, _) in data.list(&BINDINGS, Some(cluster)).filter(|(key, _)| *key.name != *except) {
+        let Some(binding) = data.read::<ApiBinding>(cluster, &key.name) else { continue };
+        let ExportReference { path, name, .. } = &binding.spec.reference.export;
         let path = if path.is_empty() { cluster } else { path };
-        for bound in items(&binding, "/status/boundResources") {
-            let owner = Owner::Binding { name: key.name.to_string(), export: format!("{path}:{export}") };
-            if let Some(schema) = data.get(&SCHEMAS, BOUND_SCHEMAS, text(bound, "/schema/UID")) {
+        for bound in &binding.status.bound_resources {
+            let owner = Owner::Binding { name: key.name.to_string(), export: format!("{path}:{name}") };
+            if let Some(schema) = data.get(&SCHEMAS, BOUND_SCHEMAS, &bound.schema.uid) {
                 all.push(Names::of(&schema["spec"], owner));
             }
         }
@@ -142,18 +134,23 @@ fn taken(data: &Data, cluster: &str, except: &str) -> Vec<Names> {
 }
 
 /// The new state of a binding that is not being deleted.
-pub fn decide(binding: &mut Value, facts: &Facts, now: &str) {
-    annotate(binding, carrick_kcp::PATH_ANNOTATION, facts.path.as_str());
+pub fn decide(binding: &mut ApiBinding, facts: &Facts, now: &str) {
+    binding.metadata.annotate(PATH_ANNOTATION, facts.path.as_str());
     if let Some(home) = &facts.home {
-        let hash = export_hash(home, text(binding, "/spec/reference/export/name"));
-        set_label(binding, EXPORT_LABEL, hash.as_str());
+        let hash = export_hash(home, &binding.spec.reference.export.name);
+        binding.metadata.set_label(EXPORT_LABEL, hash);
     }
-    if text(binding, "/status/phase").is_empty() {
-        child(binding, &["status"]).insert("phase".to_owned(), json!("Binding"));
+    if binding.status.phase == BindingPhase::Unset {
+        binding.status.phase = BindingPhase::Binding;
         let message = "Waiting for API(s) to be established";
-        condition::set(binding, &Condition::no(COMPLETED, Severity::Info, "WaitingForEstablished", message), now);
+        set(
+            binding,
+            Condition::fails(INITIAL_BINDING_COMPLETED, Severity::Info, "WaitingForEstablished", message),
+            now,
+        );
     }
-    let invalid = |severity, reason: &str, message: String| Condition::no(VALID, severity, reason, message);
+    let invalid =
+        |severity, reason: &str, message: String| Condition::fails(API_EXPORT_VALID, severity, reason, message);
     let (export, valid) = match &facts.offer {
         Offer::Missing => {
             let message = format!("APIExport {} not found", facts.reference);
@@ -170,10 +167,10 @@ pub fn decide(binding: &mut Value, facts: &Facts, now: &str) {
             (Some(export), invalid(Severity::Error, "InternalError", message))
         }
         Offer::BadSchema(export, _) | Offer::Conflict(export, _) | Offer::Apis(export, _) => {
-            (Some(export), Condition::yes(VALID))
+            (Some(export), Condition::holds(API_EXPORT_VALID))
         }
     };
-    condition::set(binding, &valid, now);
+    set(binding, valid, now);
     match &facts.offer {
         Offer::BadSchema(_, problem) => refuse(binding, "APIResourceSchemaInvalid", problem, now),
         Offer::Conflict(_, problem) => refuse(binding, "NamingConflicts", problem, now),
@@ -186,21 +183,25 @@ pub fn decide(binding: &mut Value, facts: &Facts, now: &str) {
     mirror_ready(binding, now);
 }
 
-fn refuse(binding: &mut Value, reason: &str, problem: &str, now: &str) {
-    let verdict = Condition::no(UP_TO_DATE, Severity::Error, reason, problem);
-    condition::set(binding, &verdict, now);
-    if !condition::holds(binding, COMPLETED) {
-        condition::set(binding, &verdict.renamed(COMPLETED), now);
+fn set(binding: &mut ApiBinding, condition: Condition, now: &str) {
+    condition::set(&mut binding.status.conditions, condition, now);
+}
+
+fn refuse(binding: &mut ApiBinding, reason: &str, problem: &str, now: &str) {
+    let verdict = Condition::fails(BINDING_UP_TO_DATE, Severity::Error, reason, problem);
+    if !condition::is_true(&binding.status.conditions, INITIAL_BINDING_COMPLETED) {
+        set(binding, verdict.renamed(INITIAL_BINDING_COMPLETED), now);
     }
+    set(binding, verdict, now);
 }
 
 /// Existing entries follow the export's new schemas; entries for resources it no longer exports stay.
-fn bind(binding: &mut Value, export: &Value, schemas: &[Arc<Value>], now: &str) {
-    let mut bound = items(binding, "/status/boundResources").to_vec();
+fn bind(binding: &mut ApiBinding, export: &ApiExport, schemas: &[Arc<Value>], now: &str) {
+    let bound = &mut binding.status.bound_resources;
     for schema in schemas {
         let (group, resource) = (text(schema, "/spec/group"), text(schema, "/spec/names/plural"));
-        let at = bound.iter().position(|b| b["group"] == group && b["resource"] == resource);
-        let mut versions = at.map(|at| strings(&bound[at], "/storageVersions")).unwrap_or_default();
+        let at = bound.iter().position(|bound| bound.group == group && bound.resource == resource);
+        let mut versions = at.map(|at| bound[at].storage_versions.clone()).unwrap_or_default();
         for version in items(schema, "/spec/versions").iter().filter(|version| version["storage"] == true) {
             let name = text(version, "/name");
             if !versions.iter().any(|known| known == name) {
@@ -208,76 +209,51 @@ fn bind(binding: &mut Value, export: &Value, schemas: &[Arc<Value>], now: &str) 
             }
         }
         versions.sort();
-        let entry = json!({
-            "group": group, "resource": resource, "storageVersions": versions,
-            "schema": {"name": name(schema), "UID": uid(schema), "identityHash": text(export, "/status/identityHash")},
-        });
+        let source = BoundApiResourceSchema::new(name(schema), uid(schema), &export.status.identity_hash);
+        let mut entry = BoundApiResource::new(group, resource, source);
+        entry.storage_versions = versions;
         match at {
             Some(at) => bound[at] = entry,
             None => bound.push(entry),
         }
     }
-    let status = child(binding, &["status"]);
-    if !bound.is_empty() {
-        status.insert("boundResources".to_owned(), bound.into());
-    }
-    status.insert("phase".to_owned(), json!("Bound"));
-    condition::set(binding, &Condition::yes(UP_TO_DATE), now);
-    condition::set(binding, &Condition::yes(COMPLETED), now);
+    binding.status.phase = BindingPhase::Bound;
+    set(binding, Condition::holds(BINDING_UP_TO_DATE), now);
+    set(binding, Condition::holds(INITIAL_BINDING_COMPLETED), now);
 }
 
 /// Copies the export's cluster, claims and extra annotations.
-fn follow(binding: &mut Value, export: &Value, home: &str, now: &str) {
-    let exported = items(export, "/spec/permissionClaims").to_vec();
-    let verdict = claim::judge(&exported, items(binding, "/spec/permissionClaims"));
-    let status = child(binding, &["status"]);
-    status.insert("apiExportClusterName".to_owned(), home.into());
-    for (field, list) in [("exportPermissionClaims", exported), ("appliedPermissionClaims", verdict.applied)] {
-        if list.is_empty() {
-            status.remove(field);
-        } else {
-            status.insert(field.to_owned(), list.into());
-        }
-    }
-    condition::set(binding, &verdict.valid, now);
-    condition::set(binding, &Condition::yes("PermissionClaimsApplied"), now);
-    let extra: BTreeMap<&String, &Value> = export
-        .pointer("/metadata/annotations")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| key.starts_with(EXTRA_ANNOTATIONS))
-        .collect();
-    let annotations = child(binding, &["metadata", "annotations"]);
-    annotations.retain(|key, _| !key.starts_with(EXTRA_ANNOTATIONS) || extra.contains_key(key));
-    for (key, value) in extra {
-        annotations.insert(key.clone(), value.clone());
-    }
+fn follow(binding: &mut ApiBinding, export: &ApiExport, home: &str, now: &str) {
+    let exported = &export.spec.permission_claims;
+    let verdict = claim::judge(exported, &binding.spec.permission_claims);
+    let status = &mut binding.status;
+    home.clone_into(&mut status.api_export_cluster_name);
+    status.export_permission_claims.clone_from(exported);
+    status.applied_permission_claims = verdict.applied;
+    set(binding, verdict.valid, now);
+    set(binding, Condition::holds(PERMISSION_CLAIMS_APPLIED), now);
+    let is_extra = |key: &str| key.starts_with(EXTRA_ANNOTATION_PREFIX);
+    let offered = &export.metadata.annotations;
+    let annotations = &mut binding.metadata.annotations;
+    annotations.retain(|key, _| !is_extra(key) || offered.contains_key(key));
+    let extra = offered.iter().filter(|(key, _)| is_extra(key));
+    annotations.extend(extra.map(|(key, value)| (key.clone(), value.clone())));
 }
 
-fn mirror_ready(binding: &mut Value, now: &str) {
-    let Some(completed) = condition::find(binding, COMPLETED) else { return };
-    let ready = if completed["status"] == "True" {
-        Condition::yes("Ready")
-    } else {
-        let severity = match text(completed, "/severity") {
-            "Info" => Severity::Info,
-            "Warning" => Severity::Warning,
-            _ => Severity::Error,
-        };
-        Condition::no("Ready", severity, text(completed, "/reason"), text(completed, "/message"))
-    };
-    condition::set(binding, &ready, now);
+fn mirror_ready(binding: &mut ApiBinding, now: &str) {
+    let Some(completed) = condition::find(&binding.status.conditions, INITIAL_BINDING_COMPLETED) else { return };
+    let ready = if completed.is_true() { Condition::holds(READY) } else { completed.renamed(READY) };
+    set(binding, ready, now);
 }
 
 /// Deletes all instances of the bound APIs; the binding is deleted when they are gone.
-fn finalize(data: &Data, key: &Key, binding: &Value) {
-    if !finalizers(binding).iter().any(|finalizer| finalizer == FINALIZER) {
+fn finalize(data: &Data, cluster: &str, binding: &ApiBinding) {
+    if !binding.metadata.has_finalizer(BINDING_FINALIZER) {
         return;
     }
     let mut held: BTreeMap<String, usize> = BTreeMap::new();
-    for kind in kinds(binding) {
-        for (instance, _) in data.list(&kind, Some(&key.cluster)) {
+    for bound in &binding.status.bound_resources {
+        for (instance, _) in data.list(&kind(bound), Some(cluster)) {
             data.delete(&instance);
             if let Some(left) = data.store.get(&instance) {
                 for finalizer in finalizers(&left.object) {
@@ -286,14 +262,24 @@ fn finalize(data: &Data, key: &Key, binding: &Value) {
             }
         }
     }
+    let name = &binding.metadata.name;
     if held.is_empty() {
-        data.edit(key, |binding| remove_finalizer(binding, FINALIZER));
+        data.edit_as(cluster, name, |binding: &mut ApiBinding| binding.metadata.remove_finalizer(BINDING_FINALIZER));
         return;
     }
     let list: Vec<String> = held.iter().map(|(f, count)| format!("{f} in {count} resource instances")).collect();
     let message = format!("Some content in the workspace has finalizers remaining: {}", list.join(", "));
-    let stuck = Condition::no(DELETED, Severity::Error, "SomeFinalizersRemain", message);
-    data.edit(key, |binding| condition::set(binding, &stuck, &now()));
+    let stuck = Condition::fails(BINDING_RESOURCE_DELETE_SUCCESS, Severity::Error, "SomeFinalizersRemain", message);
+    data.edit_as(cluster, name, |binding| set(binding, stuck.clone(), &now()));
+}
+
+/// The kind that a bound API is stored as.
+fn kind(bound: &BoundApiResource) -> Kind {
+    Kind {
+        group: bound.group.as_str().into(),
+        resource: bound.resource.as_str().into(),
+        identity: bound.schema.identity_hash.as_str().into(),
+    }
 }
 
 /// Removes the copy of a schema unless a binding serves from it.
@@ -306,7 +292,7 @@ pub fn drop_copy(data: &Data, schema_uid: &str) {
     }
 }
 
-/// The kinds that a binding serves, as they are stored.
+/// The kinds that a binding serves, as they are stored. Every creation asks, so the JSON is looked at as it is.
 pub fn kinds(binding: &Value) -> Vec<Kind> {
     items(binding, "/status/boundResources")
         .iter()

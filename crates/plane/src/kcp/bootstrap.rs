@@ -1,12 +1,20 @@
 //! What exists before the first request: the root workspace, its types, and the roles that apply everywhere.
 
+use carrick_kcp::apis::v1alpha2::{
+    ApiBinding, ApiExport, ExportReference, LocalPolicy, MaximalPermissionPolicy, ResourceSchema,
+};
+use carrick_kcp::condition::{self, Condition};
+use carrick_kcp::core::v1alpha1::{LogicalCluster, LogicalClusterPhase, Shard};
+use carrick_kcp::names::conditions::WORKSPACE_INITIALIZED;
+use carrick_kcp::names::{
+    BINDING_FINALIZER, LOGICAL_CLUSTER_FINALIZER, OWNER_ANNOTATION, PHASE_LABEL, SHARD_ANNOTATION, TYPE_ANNOTATION,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::binding::FINALIZER;
-use super::data::{BINDINGS, CLUSTERS, Data, EXPORTS, ROOT, SCHEMAS, SELF, SHARDS, now};
+use super::data::{Data, ROOT, SCHEMAS, SELF, now};
 use super::kinds;
-use super::object::{name, text};
+use super::object::name;
 use super::shards::Shards;
 use crate::store::{Key, Kind};
 
@@ -57,69 +65,50 @@ pub fn run(data: &Data) {
 
 /// The export of the system kinds of a group. They are served anyway; it exists so that bindings look right.
 fn export(data: &Data, group: &str, limited: bool) {
-    let ensure = |kind: &Kind, object: Value| {
-        let key = Key::new(kind, ROOT, "", name(&object));
-        if !data.store.has(&key) {
-            data.create(&key, object);
-        }
-    };
-    let mut resources = Vec::new();
+    let mut export = ApiExport::new(group);
     for schema in kinds::schemas(group) {
-        let plural = text(&schema, "/spec/names/plural");
-        resources.push(json!({"name": plural, "group": group, "schema": name(&schema), "storage": {"crd": {}}}));
-        ensure(&SCHEMAS, schema);
+        let key = Key::new(&SCHEMAS, ROOT, "", name(&schema));
+        export.spec.resources.push(ResourceSchema::of(&key.name));
+        if !data.store.has(&key) {
+            data.create(&key, schema);
+        }
     }
-    let mut export = json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": {"name": group},
-        "spec": {"resources": resources}});
     if limited {
-        export["spec"]["maximalPermissionPolicy"] = json!({"local": {}});
+        let mut policy = MaximalPermissionPolicy::default();
+        policy.local = Some(LocalPolicy::default());
+        export.spec.maximal_permission_policy = Some(policy);
     }
-    ensure(&EXPORTS, export);
-    let binding = json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding",
-        "metadata": {"name": group, "finalizers": [FINALIZER]},
-        "spec": {"reference": {"export": {"path": ROOT, "name": group}}}});
-    ensure(&BINDINGS, binding);
+    data.create_as(ROOT, &export);
+    let mut binding = ApiBinding::to_export(group, ExportReference::new(ROOT, group));
+    binding.metadata.add_finalizer(BINDING_FINALIZER);
+    data.create_as(ROOT, &binding);
 }
 
 /// Writes the addresses of the shards, which change when a plane restarts.
 fn shards(data: &Data) {
-    for shard in 0..data.shards.count() {
-        let (key, url) = (Key::new(&SHARDS, ROOT, "", &Shards::name(shard)), data.shards.url(shard));
-        let spec = json!({"baseURL": url, "externalURL": *data.base, "virtualWorkspaceURL": url});
-        if data.store.has(&key) {
-            data.edit(&key, |object| object["spec"] = spec.clone());
-        } else {
-            let labels = json!({"name": *key.name, "region": "default"});
-            data.create(
-                &key,
-                json!({"apiVersion": "core.kcp.io/v1alpha1", "kind": "Shard", "metadata": {"labels": labels}, "spec": spec}),
-            );
-        }
+    for number in 0..data.shards.count() {
+        let (name, url) = (Shards::name(number), data.shards.url(number));
+        let mut shard = Shard::new(&name);
+        shard.metadata.set_label("name", &name);
+        shard.metadata.set_label("region", "default");
+        url.clone_into(&mut shard.spec.base_url);
+        shard.spec.external_url = data.base.to_string();
+        url.clone_into(&mut shard.spec.virtual_workspace_url);
+        data.create_as(ROOT, &shard);
+        data.edit_as(ROOT, &name, |known: &mut Shard| known.spec.clone_from(&shard.spec));
     }
 }
 
 fn root(data: &Data) {
-    let key = Key::new(&CLUSTERS, ROOT, "", SELF);
-    if !data.store.has(&key) {
-        let ready = json!({"type": "WorkspaceInitialized", "status": "True", "lastTransitionTime": now()});
-        data.create(
-            &key,
-            json!({
-                "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
-                "metadata": {
-                    "annotations": {
-                        super::types::TYPE_ANNOTATION: "root:root",
-                        "core.kcp.io/shard": ROOT,
-                        super::cluster::OWNER_ANNOTATION: "{\"username\":\"system:kcp-bootstrapper\"}",
-                    },
-                    "finalizers": [super::cluster::FINALIZER],
-                    "labels": {super::cluster::PHASE_LABEL: "Ready"},
-                },
-                "spec": {"directlyDeletable": false},
-                "status": {"phase": "Ready", "conditions": [ready]},
-            }),
-        );
-    }
+    let mut root = LogicalCluster::new(SELF);
+    root.metadata.annotate(TYPE_ANNOTATION, "root:root");
+    root.metadata.annotate(SHARD_ANNOTATION, ROOT);
+    root.metadata.annotate(OWNER_ANNOTATION, "{\"username\":\"system:kcp-bootstrapper\"}");
+    root.metadata.add_finalizer(LOGICAL_CLUSTER_FINALIZER);
+    root.metadata.set_label(PHASE_LABEL, LogicalClusterPhase::Ready.as_str());
+    root.status.phase = LogicalClusterPhase::Ready;
+    condition::set(&mut root.status.conditions, Condition::holds(WORKSPACE_INITIALIZED), &now());
+    data.create_as(ROOT, &root);
     for namespace in ["default", "kcp-system"] {
         data.ensure_namespace(ROOT, namespace, &Value::Null);
     }

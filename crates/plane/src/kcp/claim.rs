@@ -6,16 +6,17 @@
 use std::collections::BTreeMap;
 
 use carrick_go::labels::{Requirement, Selector};
-use carrick_kcp::hash::{Claim as Hashed, claim_hash, reflexive_claim_hash};
+use carrick_kcp::apis::v1alpha2::{AcceptablePermissionClaim, PermissionClaim, ScopedPermissionClaim};
+use carrick_kcp::condition::{Condition, Severity};
+use carrick_kcp::hash::{Claim as ClaimKey, claim_hash, reflexive_claim_hash};
+use carrick_kcp::names::EXPORT_LABEL;
+use carrick_kcp::names::conditions::PERMISSION_CLAIMS_VALID;
 use serde_json::{Value, json};
 
-use super::condition::{Condition, Severity};
 use super::data::{BINDINGS, Data};
-use super::object::{child, items, label, strings, text};
+use super::object::{child, items, label, text};
 use crate::store::Kind;
 
-/// Label of a binding with the hash of its export.
-pub const EXPORT_LABEL: &str = "internal.apis.kcp.io/export";
 const PREFIX: &str = carrick_kcp::CLAIM_LABEL_PREFIX;
 const SHOWN: usize = 10;
 
@@ -33,24 +34,26 @@ pub struct Subject {
 impl Subject {
     /// The subject of a claim; both event APIs count as one.
     pub fn of(claim: &Value) -> Self {
-        let resource = text(claim, "/resource");
-        let group = text(claim, "/group");
-        let group = if resource == "events" && group == "events.k8s.io" { "" } else { group };
-        Self {
-            group: group.to_owned(),
-            resource: resource.to_owned(),
-            identity: text(claim, "/identityHash").to_owned(),
-        }
+        let field = |pointer: &str| text(claim, pointer);
+        let (group, resource) = (field("/group"), field("/resource"));
+        ClaimKey { group, resource, identity_hash: field("/identityHash") }.into()
     }
 
     /// The hash that goes into the label's value.
     pub fn hash(&self) -> String {
-        claim_hash(Hashed { group: &self.group, resource: &self.resource, identity_hash: &self.identity })
+        claim_hash(ClaimKey { group: &self.group, resource: &self.resource, identity_hash: &self.identity })
     }
 
     /// Whether objects stored as `kind` are meant.
     pub fn covers(&self, kind: &Kind) -> bool {
         *kind.group == *self.group && *kind.resource == *self.resource && *kind.identity == *self.identity
+    }
+}
+
+impl From<ClaimKey<'_>> for Subject {
+    fn from(ClaimKey { group, resource, identity_hash }: ClaimKey<'_>) -> Self {
+        let group = if resource == "events" && group == "events.k8s.io" { "" } else { group };
+        Self { group: group.to_owned(), resource: resource.to_owned(), identity: identity_hash.to_owned() }
     }
 }
 
@@ -122,23 +125,23 @@ pub fn mark(object: &mut Value, wanted: &BTreeMap<String, String>) {
 #[derive(Debug, PartialEq)]
 pub struct Verdict {
     /// The claims in force, for the binding's status.
-    pub applied: Vec<Value>,
+    pub applied: Vec<ScopedPermissionClaim>,
     /// The condition PermissionClaimsValid.
     pub valid: Condition,
 }
 
 /// Compares the accepted claims of a binding with those of its export.
-pub fn judge(exported: &[Value], decided: &[Value]) -> Verdict {
+pub fn judge(exported: &[PermissionClaim], decided: &[AcceptablePermissionClaim]) -> Verdict {
     let (mut applied, mut unexpected, mut mismatched) = (Vec::new(), Vec::new(), Vec::new());
-    for claim in decided.iter().filter(|claim| claim["state"] == "Accepted") {
-        let subject = Subject::of(claim);
-        let Some(asked) = exported.iter().find(|asked| Subject::of(asked) == subject) else {
+    for claim in decided.iter().filter(|claim| claim.is_accepted()) {
+        let subject = Subject::from(claim.key());
+        let Some(asked) = exported.iter().find(|asked| Subject::from(asked.key()) == subject) else {
             let Subject { group, resource, identity } = &subject;
             unexpected.push(format!("unexpected/invalid claim for {resource}.{group} (identity \"{identity}\")"));
             continue;
         };
-        let (accepted, wanted) = (strings(claim, "/verbs"), strings(asked, "/verbs"));
-        if sorted(&accepted) != sorted(&wanted) {
+        let (accepted, wanted) = (&claim.verbs, &asked.verbs);
+        if sorted(accepted) != sorted(wanted) {
             mismatched.push(format!(
                 "{}.{} (verbs: accepted [{}], exported [{}])",
                 subject.resource,
@@ -147,22 +150,20 @@ pub fn judge(exported: &[Value], decided: &[Value]) -> Verdict {
                 wanted.join(" ")
             ));
         }
-        let mut entry = claim.clone();
-        child(&mut entry, &[]).remove("state");
-        applied.push(entry);
+        applied.push(claim.scoped());
     }
     let first = |list: &[String]| (list.len(), list.len().min(SHOWN), list[..list.len().min(SHOWN)].join(", "));
     let valid = if !mismatched.is_empty() {
         let (count, shown, text) = first(&mismatched);
         let message =
             format!("{count} permission claim(s) have mismatched verbs or selectors (showing first {shown}): {text}");
-        Condition::no("PermissionClaimsValid", Severity::Warning, "PermissionClaimsMismatch", message)
+        Condition::fails(PERMISSION_CLAIMS_VALID, Severity::Warning, "PermissionClaimsMismatch", message)
     } else if !unexpected.is_empty() {
         let (count, shown, text) = first(&unexpected);
         let message = format!("{count} unexpected and/or invalid permission claims (showing first {shown}): {text}");
-        Condition::no("PermissionClaimsValid", Severity::Error, "InvalidPermissionClaims", message)
+        Condition::fails(PERMISSION_CLAIMS_VALID, Severity::Error, "InvalidPermissionClaims", message)
     } else {
-        Condition::yes("PermissionClaimsValid")
+        Condition::holds(PERMISSION_CLAIMS_VALID)
     };
     Verdict { applied, valid }
 }
@@ -184,7 +185,6 @@ fn sorted(verbs: &[String]) -> Vec<&String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kcp::condition;
 
     #[test]
     fn selectors_cover_what_they_name() {
@@ -217,27 +217,24 @@ mod tests {
     #[test]
     fn accepted_claims_are_applied_when_exported_and_reported_when_not() {
         let exported = [
-            json!({"group": "", "resource": "secrets", "identityHash": "", "verbs": ["get", "list", "watch"]}),
-            json!({"group": "", "resource": "events", "identityHash": "", "verbs": ["*"]}),
+            PermissionClaim::new("", "secrets", &["get", "list", "watch"]),
+            PermissionClaim::new("", "events", &["*"]),
         ];
-        let accept = |group: &str, resource: &str, identity: &str, verbs: Value| {
-            json!({"group": group, "resource": resource, "identityHash": identity, "verbs": verbs,
-                "selector": {"matchAll": true}, "state": "Accepted"})
+        let accept = |group: &str, resource: &str, identity: &str, verbs: &[&str]| {
+            let mut claim = PermissionClaim::new(group, resource, verbs);
+            identity.clone_into(&mut claim.identity_hash);
+            AcceptablePermissionClaim::accept(&claim)
         };
-        let message = |decided: &[Value]| {
-            let mut object = json!({});
-            condition::set(&mut object, &judge(&exported, decided).valid, "t");
-            text(&object, "/status/conditions/0/message").to_owned()
-        };
-        let events = accept("events.k8s.io", "events", "", json!(["*"]));
+        let message = |decided: &[AcceptablePermissionClaim]| judge(&exported, decided).valid.message;
+        let events = accept("events.k8s.io", "events", "", &["*"]);
         assert_eq!(judge(&exported, std::slice::from_ref(&events)).applied.len(), 1);
         assert_eq!(message(&[events]), "");
         assert_eq!(
-            message(&[accept("example.io", "widgets", "badbad", json!(["*"]))]),
+            message(&[accept("example.io", "widgets", "badbad", &["*"])]),
             "1 unexpected and/or invalid permission claims (showing first 1): unexpected/invalid claim for widgets.example.io (identity \"badbad\")"
         );
         assert_eq!(
-            message(&[accept("", "secrets", "", json!(["get", "list"]))]),
+            message(&[accept("", "secrets", "", &["get", "list"])]),
             "1 permission claim(s) have mismatched verbs or selectors (showing first 1): secrets. (verbs: accepted [get list], exported [get list watch])"
         );
     }

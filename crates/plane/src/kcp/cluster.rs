@@ -2,104 +2,95 @@
 
 use std::collections::BTreeMap;
 
+use carrick_kcp::apis::v1alpha2::{AcceptablePermissionClaim, ApiBinding, ApiExport, ExportReference};
+use carrick_kcp::condition::{self, Condition, Severity};
+use carrick_kcp::core::v1alpha1::{LogicalCluster, LogicalClusterPhase as Phase};
 use carrick_kcp::hash::default_binding_name;
+use carrick_kcp::names::conditions::{INITIAL_BINDING_COMPLETED, WORKSPACE_CONTENT_DELETED, WORKSPACE_INITIALIZED};
+use carrick_kcp::names::{
+    BINDING_FINALIZER, BINDINGS_INITIALIZER, LOGICAL_CLUSTER_FINALIZER, PHASE_LABEL, RESOURCE_BINDINGS_ANNOTATION,
+    TERMINATORS_FINALIZER,
+};
 use carrick_kcp::url::in_workspace;
 use serde_json::{Map, Value, json};
 
 use super::binding;
-use super::condition::{self, Condition, Severity};
-use super::data::{
-    BINDINGS, CLUSTER_ROLE_BINDINGS, CLUSTERS, CRDS, Data, EXPORTS, NAMESPACES, ROOT, SELF, WORKSPACES, now,
-};
+use super::data::{BINDINGS, CLUSTER_ROLE_BINDINGS, CLUSTERS, CRDS, Data, NAMESPACES, ROOT, SELF, WORKSPACES, now};
 use super::hooks::Stage;
-use super::object::{
-    annotate, child, deleting, finalizers, items, name, remove_finalizer, set_label, strings, text, uid,
-};
+use super::object::{child, deleting, finalizers, name, uid};
 use super::types;
 use crate::store::{Key, Kind};
 
-/// Holds a LogicalCluster until its content is gone.
-pub const FINALIZER: &str = "core.kcp.io/logicalcluster-deletion";
-/// Holds a LogicalCluster until its terminators are done.
-pub const TERMINATORS_FINALIZER: &str = "kcp.io/has-terminators";
-/// The initializer that creates default bindings.
-pub const BINDINGS_INITIALIZER: &str = "system:apibindings";
-/// Label with the phase, on Workspaces and LogicalClusters.
-pub const PHASE_LABEL: &str = "tenancy.kcp.io/phase";
-/// Annotation with the creator, as JSON.
-pub const OWNER_ANNOTATION: &str = "experimental.tenancy.kcp.io/owner";
-/// Condition that reports the progress of deleting the content.
-pub const CONTENT_DELETED: &str = "WorkspaceContentDeleted";
-const LOCKS_ANNOTATION: &str = "internal.apis.kcp.io/resource-bindings";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// The initializer of the type that every ordinary workspace extends.
 const UNIVERSAL: &str = "root:universal";
 
 /// Brings one logical cluster up to date, or purges what is left of one that no longer exists.
 pub fn reconcile(data: &Data, cluster: &str) {
-    let key = Key::new(&CLUSTERS, cluster, "", SELF);
-    let Some(found) = data.cluster(cluster) else {
+    if data.cluster(cluster).is_none() {
         purge(data, cluster);
         return;
-    };
-    if deleting(&found) {
-        clean(data, &key, &found);
+    }
+    let Some(found) = data.read_cluster(cluster) else { return };
+    if found.metadata.is_deleting() {
+        clean(data, cluster, &found);
         return;
     }
     if orphaned(data, &found) {
-        data.delete(&key);
+        data.delete(&Key::new(&CLUSTERS, cluster, "", SELF));
         return;
     }
-    data.edit(&key, |object| {
-        let status = child(object, &["status"]);
-        status.insert("URL".to_owned(), in_workspace(&data.base, cluster).into());
-        if matches!(text(object, "/status/phase"), "" | "Scheduling") {
-            for field in ["initializers", "terminators"] {
-                let list = strings(object, &format!("/spec/{field}"));
-                if !list.is_empty() {
-                    child(object, &["status"]).insert(field.to_owned(), list.into());
-                }
+    edit(data, cluster, |object| {
+        let LogicalCluster { spec, status, .. } = object;
+        status.url = in_workspace(&data.base, cluster);
+        if matches!(status.phase, Phase::Unset | Phase::Scheduling) {
+            if !spec.initializers.is_empty() {
+                status.initializers.clone_from(&spec.initializers);
             }
-            set_phase(object, "Initializing");
+            if !spec.terminators.is_empty() {
+                status.terminators.clone_from(&spec.terminators);
+            }
+            set_phase(object, Phase::Initializing);
         }
         set_locks(data, object, cluster);
     });
-    let Some(found) = data.cluster(cluster) else { return };
-    if text(&found, "/status/phase") == "Initializing" {
-        initialize(data, &key, &found);
+    let Some(found) = data.read_cluster(cluster) else { return };
+    if found.status.phase == Phase::Initializing {
+        initialize(data, cluster, &found);
     }
 }
 
-/// Whether the Workspace of this cluster is gone, or a new one has taken its name.
-fn orphaned(data: &Data, cluster: &Value) -> bool {
-    let owner = |field: &str| text(cluster, &format!("/spec/owner/{field}"));
-    !owner("uid").is_empty()
-        && data.get(&WORKSPACES, owner("cluster"), owner("name")).is_none_or(|found| uid(&found) != owner("uid"))
+fn edit(data: &Data, cluster: &str, change: impl FnMut(&mut LogicalCluster)) {
+    data.edit_as(cluster, SELF, change);
 }
 
-fn set_phase(object: &mut Value, phase: &str) {
-    child(object, &["status"]).insert("phase".to_owned(), phase.into());
-    set_label(object, PHASE_LABEL, phase);
+/// Whether the Workspace of this cluster is gone, or a new one has taken its name.
+fn orphaned(data: &Data, cluster: &LogicalCluster) -> bool {
+    let Some(owner) = cluster.spec.owner.as_ref().filter(|owner| !owner.uid.is_empty()) else { return false };
+    data.get(&WORKSPACES, &owner.cluster, &owner.name).is_none_or(|found| uid(&found) != owner.uid)
+}
+
+fn set_phase(object: &mut LogicalCluster, phase: Phase) {
+    let LogicalCluster { metadata, status, .. } = object;
+    metadata.set_label(PHASE_LABEL, phase.as_str());
+    status.phase = phase;
     for stage in Stage::ALL {
-        let hooks = strings(object, &format!("/status/{}", stage.field()));
-        let labels = child(object, &["metadata", "labels"]);
-        labels.retain(|key, _| !key.starts_with(&stage.label_prefix()));
-        labels.extend(hooks.iter().map(|hook| stage.label(hook)).map(|(key, value)| (key, value.into())));
+        metadata.labels.retain(|key, _| !key.starts_with(&stage.label_prefix()));
+        metadata.labels.extend(stage.hooks(status).iter().map(|hook| stage.label(hook)));
     }
 }
 
 /// The condition of a workspace that waits for initializers.
 pub fn still_initializing(left: &[String]) -> Condition {
     let message = format!("Initializers still exist: [{}]", left.join(" "));
-    Condition::no("WorkspaceInitialized", Severity::Info, "InitializerExists", message)
+    Condition::fails(WORKSPACE_INITIALIZED, Severity::Info, "InitializerExists", message)
 }
 
 /// Processes the initializers that are ours; a workspace with none left is ready.
-fn initialize(data: &Data, key: &Key, found: &Value) {
-    let cluster = &*key.cluster;
+fn initialize(data: &Data, cluster: &str, found: &LogicalCluster) {
     let mut done = Vec::new();
-    grant_owner(data, cluster, text(found, "/spec/createdBy/username"));
-    for initializer in strings(found, "/status/initializers") {
+    grant_owner(data, cluster, found.spec.created_by.as_ref().map_or("", |creator| &creator.username));
+    for initializer in &found.status.initializers {
         let finished = match initializer.as_str() {
             UNIVERSAL => {
                 for namespace in ["default", "kube-system"] {
@@ -114,19 +105,16 @@ fn initialize(data: &Data, key: &Key, found: &Value) {
             done.push(initializer);
         }
     }
-    data.edit(key, |object| {
-        let mut left = strings(object, "/status/initializers");
-        left.retain(|initializer| !done.contains(initializer));
-        if left.is_empty() {
-            child(object, &["status"]).remove("initializers");
-            condition::set(object, &Condition::yes("WorkspaceInitialized"), &now());
-            set_phase(object, "Ready");
+    edit(data, cluster, |object| {
+        let status = &mut object.status;
+        status.initializers.retain(|initializer| !done.contains(&initializer));
+        let (verdict, phase) = if status.initializers.is_empty() {
+            (Condition::holds(WORKSPACE_INITIALIZED), Phase::Ready)
         } else {
-            let waiting = still_initializing(&left);
-            child(object, &["status"]).insert("initializers".to_owned(), left.into());
-            condition::set(object, &waiting, &now());
-            set_phase(object, "Initializing");
-        }
+            (still_initializing(&status.initializers), Phase::Initializing)
+        };
+        condition::set(&mut status.conditions, verdict, &now());
+        set_phase(object, phase);
     });
 }
 
@@ -146,51 +134,38 @@ pub fn grant_owner(data: &Data, cluster: &str, user: &str) {
 }
 
 /// Creates the bindings that the workspace's type asks for; true once all are complete.
-fn default_bindings(data: &Data, cluster: &str, found: &Value) -> bool {
-    let types = types::of_cluster(data, found).map(|kind| types::closure(data, kind)).unwrap_or_default();
+fn default_bindings(data: &Data, cluster: &str, found: &LogicalCluster) -> bool {
+    let types = types::of_cluster(data, &found.metadata).map(|kind| types::closure(data, kind)).unwrap_or_default();
     let mut complete = true;
     for kind in &types {
-        for wanted in items(&kind.object, "/spec/defaultAPIBindings") {
-            let (path, export) = (text(wanted, "/path"), text(wanted, "/export"));
-            let path = if path.is_empty() { kind.path.as_str() } else { path };
-            let Some((_, offer)) = data.referenced(&EXPORTS, path, cluster, export) else {
+        for wanted in &kind.object.spec.default_api_bindings {
+            let path = if wanted.path.is_empty() { &kind.path } else { &wanted.path };
+            let home = data.resolve(path);
+            let Some(offer) = home.and_then(|home| data.read(&home, &wanted.export)) else {
                 complete = false;
                 continue;
             };
-            let key = Key::new(&BINDINGS, cluster, "", &default_binding_name(cluster, path, export));
-            if !data.store.has(&key) {
-                data.create(&key, default_binding(path, &offer));
-            }
+            let name = default_binding_name(cluster, path, &wanted.export);
+            data.create_as(cluster, &default_binding(&name, path, &offer));
             complete &= data
-                .get(&BINDINGS, cluster, &key.name)
-                .is_some_and(|binding| condition::holds(&binding, "InitialBindingCompleted"));
+                .read::<ApiBinding>(cluster, &name)
+                .is_some_and(|binding| condition::is_true(&binding.status.conditions, INITIAL_BINDING_COMPLETED));
         }
     }
     complete
 }
 
-fn default_binding(path: &str, export: &Value) -> Value {
-    let claims: Vec<Value> = items(export, "/spec/permissionClaims")
-        .iter()
-        .map(|claim| {
-            let selector = claim.get("defaultSelector").cloned().unwrap_or_else(|| json!({"matchAll": true}));
-            json!({"group": text(claim, "/group"), "resource": text(claim, "/resource"), "verbs": claim["verbs"],
-                "identityHash": text(claim, "/identityHash"), "selector": selector, "state": "Accepted"})
-        })
-        .collect();
-    let mut object = json!({
-        "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding",
-        "metadata": {"finalizers": [binding::FINALIZER]},
-        "spec": {"reference": {"export": {"path": path, "name": name(export)}}},
-    });
-    if !claims.is_empty() {
-        object["spec"]["permissionClaims"] = claims.into();
-    }
-    object
+/// A binding that accepts all that an export claims.
+fn default_binding(name: &str, path: &str, export: &ApiExport) -> ApiBinding {
+    let mut binding = ApiBinding::to_export(name, ExportReference::new(path, &export.metadata.name));
+    binding.metadata.add_finalizer(BINDING_FINALIZER);
+    let claims = &export.spec.permission_claims;
+    binding.spec.permission_claims = claims.iter().map(AcceptablePermissionClaim::accept).collect();
+    binding
 }
 
 /// Records which resource belongs to which binding or CRD.
-fn set_locks(data: &Data, object: &mut Value, cluster: &str) {
+fn set_locks(data: &Data, object: &mut LogicalCluster, cluster: &str) {
     let mut locks = Map::new();
     for (_, crd) in data.list(&CRDS, Some(cluster)) {
         locks.insert(name(&crd).to_owned(), json!({"c": true}));
@@ -200,22 +175,21 @@ fn set_locks(data: &Data, object: &mut Value, cluster: &str) {
             locks.insert(format!("{}.{}", kind.resource, kind.group), json!({"n": &*key.name}));
         }
     }
-    annotate(object, LOCKS_ANNOTATION, Value::Object(locks).to_string());
+    object.metadata.annotate(RESOURCE_BINDINGS_ANNOTATION, Value::Object(locks).to_string());
 }
 
 /// Deletes the content of a cluster step by step: everything but RBAC first, RBAC last, so that its users can watch.
-fn clean(data: &Data, key: &Key, found: &Value) {
-    let cluster = &*key.cluster;
-    if cluster == ROOT || !finalizers(found).iter().any(|finalizer| finalizer == FINALIZER) {
+fn clean(data: &Data, cluster: &str, found: &LogicalCluster) {
+    if cluster == ROOT || !found.metadata.has_finalizer(LOGICAL_CLUSTER_FINALIZER) {
         return;
     }
-    if !items(found, "/status/terminators").is_empty() {
-        data.edit(key, |object| set_phase(object, "Terminating"));
+    if !found.status.terminators.is_empty() {
+        edit(data, cluster, |object| set_phase(object, Phase::Terminating));
         return;
     }
-    data.edit(key, |object| {
-        remove_finalizer(object, TERMINATORS_FINALIZER);
-        set_phase(object, "Deleting");
+    edit(data, cluster, |object| {
+        object.metadata.remove_finalizer(TERMINATORS_FINALIZER);
+        set_phase(object, Phase::Deleting);
     });
     // Namespaces first: no new default objects are created in one that is being deleted.
     for (namespace, _) in data.list(&NAMESPACES, Some(cluster)) {
@@ -241,12 +215,12 @@ fn clean(data: &Data, key: &Key, found: &Value) {
                 remove(data, &content);
             }
         }
-        data.edit(key, |object| remove_finalizer(object, FINALIZER));
+        edit(data, cluster, |object| object.metadata.remove_finalizer(LOGICAL_CLUSTER_FINALIZER));
         return;
     }
     let message = describe(data, cluster, &left);
-    let verdict = Condition::no(CONTENT_DELETED, Severity::Info, "SomeResourcesRemain", message);
-    data.edit(key, |object| condition::set(object, &verdict, &now()));
+    let verdict = Condition::fails(WORKSPACE_CONTENT_DELETED, Severity::Info, "SomeResourcesRemain", message);
+    edit(data, cluster, |object| condition::set(&mut object.status.conditions, verdict.clone(), &now()));
 }
 
 fn begin_namespace(data: &Data, key: &Key) {

@@ -4,13 +4,18 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use carrick_kcp::apis::v1alpha2::{ApiBinding, ScopedPermissionClaim};
+use carrick_kcp::core::v1alpha1::LogicalCluster;
 use carrick_kcp::hash::export_hash;
+use carrick_kcp::kinds::KcpObject;
+use carrick_kcp::names::EXPORT_LABEL;
+use carrick_kcp::tenancy::v1alpha1::Workspace;
 use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::apis::Apis;
-use super::claim::{self, EXPORT_LABEL, Subject};
+use super::claim::{self, Subject};
 use super::data::{BINDINGS, CLUSTERS, CRDS, Data, EXPORTS, SCHEMAS, SECRETS, SLICES, TYPES, WORKSPACES};
 use super::object::{deleting, items, label, text};
 use super::{binding, cluster, export, types, workspace};
@@ -181,13 +186,13 @@ impl Controller {
         let gone = change.after.is_none();
         if *kind == *WORKSPACES {
             self.push(QueueItem::Workspace(cluster.clone(), name.clone()));
-            let inner = text(object, "/spec/cluster");
+            let inner = read::<Workspace>(object).spec.cluster;
             if gone && !inner.is_empty() {
                 self.push(QueueItem::Cluster(inner.into()));
             }
         } else if *kind == *CLUSTERS {
-            let owner = |field: &str| text(object, &format!("/spec/owner/{field}")).into();
-            self.push(QueueItem::Workspace(owner("cluster"), owner("name")));
+            let owner = read::<LogicalCluster>(object).spec.owner.unwrap_or_default();
+            self.push(QueueItem::Workspace(owner.cluster.into(), owner.name.into()));
             self.push(QueueItem::Cluster(cluster.clone()));
         } else if *kind == *TYPES {
             self.push(QueueItem::Type(cluster.clone(), name.clone()));
@@ -210,7 +215,7 @@ impl Controller {
                 }
             }
         } else if *kind == *BINDINGS {
-            self.binding_changed(change, object);
+            self.binding_changed(change);
         } else if *kind == *CRDS {
             self.all_bindings_of(cluster, |_| true);
             self.push(QueueItem::Cluster(cluster.clone()));
@@ -235,12 +240,14 @@ impl Controller {
         }
     }
 
-    fn binding_changed(&mut self, change: &Change, object: &Value) {
+    fn binding_changed(&mut self, change: &Change) {
         let Key { cluster, name, .. } = &change.key;
         let place = (cluster.clone(), name.clone());
-        let hash = |object: Option<&Value>| object.map(|o| label(o, EXPORT_LABEL).unwrap_or_default().to_owned());
-        let (old, new) = (change.old(), change.now());
-        let (before, after) = (hash(old.as_deref()), hash(new.as_deref()));
+        let old = change.old().map(|object| read::<ApiBinding>(&object));
+        let new = change.now().map(|object| read::<ApiBinding>(&object));
+        let hash = |binding: &ApiBinding| binding.metadata.label(EXPORT_LABEL).unwrap_or_default().to_owned();
+        let (before, after) = (old.as_ref().map(hash), new.as_ref().map(hash));
+        let gone = new.is_none();
         if let Some(before) = &before {
             self.bindings.get_mut(before).map(|all| all.remove(&place));
         }
@@ -250,33 +257,29 @@ impl Controller {
         self.push(QueueItem::Binding(cluster.clone(), name.clone()));
         self.push(QueueItem::Cluster(cluster.clone()));
         if before != after {
-            let home = text(object, "/status/apiExportClusterName");
-            let path = text(object, "/spec/reference/export/path");
-            let home = match (home.is_empty(), path.is_empty()) {
+            let ApiBinding { spec, status, .. } = new.as_ref().or(old.as_ref()).cloned().unwrap_or_default();
+            let (home, export) = (status.api_export_cluster_name, spec.reference.export);
+            let home = match (home.is_empty(), export.path.is_empty()) {
                 (false, _) => Some(home.into()),
                 (true, true) => Some(cluster.clone()),
-                (true, false) => self.data.resolve(path),
+                (true, false) => self.data.resolve(&export.path),
             };
             if let Some(home) = home {
-                for (cluster, name) in export::slices_of(&self.data, &home, text(object, "/spec/reference/export/name"))
-                {
+                for (cluster, name) in export::slices_of(&self.data, &home, &export.name) {
                     self.push(QueueItem::Slice(cluster.into(), name.into()));
                 }
             }
         }
-        let list = |object: &Option<Arc<Value>>, field: &str| {
-            object.as_deref().map(|o| items(o, &format!("/status/{field}")).to_vec()).unwrap_or_default()
-        };
-        let (before, after) = (list(&old, "boundResources"), list(&new, "boundResources"));
-        if before != after || new.is_none() {
+        let (before, after) = (old.unwrap_or_default().status, new.unwrap_or_default().status);
+        if before.bound_resources != after.bound_resources || gone {
             self.all_bindings_of(cluster, |_| true);
-            for bound in before.iter().filter(|bound| new.is_none() || !after.contains(bound)) {
-                self.push(QueueItem::Copy(text(bound, "/schema/UID").to_owned()));
+            for bound in before.bound_resources.iter().filter(|bound| gone || !after.bound_resources.contains(bound)) {
+                self.push(QueueItem::Copy(bound.schema.uid.clone()));
             }
         }
-        let claims = |object| list(object, "appliedPermissionClaims");
-        if claims(&old) != claims(&new) || new.is_none() {
-            for claim in claims(&old).iter().chain(&claims(&new)) {
+        let (before, after) = (before.applied_permission_claims, after.applied_permission_claims);
+        if before != after || gone {
+            for claim in before.iter().chain(&after) {
                 self.push(QueueItem::Relabel(cluster.clone(), kind_of(claim)));
             }
         }
@@ -317,8 +320,13 @@ impl Controller {
     }
 }
 
-fn kind_of(claim: &Value) -> Kind {
-    let Subject { group, resource, identity } = Subject::of(claim);
+/// A stored object as what it is. What cannot be read tells nothing, and is reported by whoever works on it.
+fn read<K: KcpObject + Default>(object: &Value) -> K {
+    K::deserialize(object).unwrap_or_default()
+}
+
+fn kind_of(claim: &ScopedPermissionClaim) -> Kind {
+    let Subject { group, resource, identity } = claim.key().into();
     Kind { group: group.into(), resource: resource.into(), identity: identity.into() }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use carrick_kcp::core::v1alpha1::LogicalCluster;
 use carrick_kcp::hash::home_cluster;
+use carrick_kcp::kinds::KcpObject;
 use serde_json::{Value, json};
 
 use super::object::{child, deleting, finalizers, text};
@@ -69,6 +71,13 @@ impl Data {
         self.store.get(&Key::new(kind, cluster, "", name)).map(|found| found.object)
     }
 
+    /// An object of one of kcp's kinds, as what it is; nothing if it does not exist.
+    pub fn read<K: KcpObject>(&self, cluster: &str, name: &str) -> Option<K> {
+        let key = key::<K>(cluster, name);
+        let found = self.store.get(&key)?;
+        K::deserialize(&*found.object).inspect_err(|error| unreadable(&key, error)).ok()
+    }
+
     /// All objects of a kind in one cluster, or in all of them.
     pub fn list(&self, kind: &Kind, cluster: Option<&str>) -> impl Iterator<Item = (Key, Arc<Value>)> + use<> {
         let store = self.store.clone();
@@ -79,6 +88,37 @@ impl Data {
     /// The LogicalCluster of a cluster.
     pub fn cluster(&self, cluster: &str) -> Option<Arc<Value>> {
         self.get(&CLUSTERS, cluster, SELF)
+    }
+
+    /// The same, as what it is.
+    pub fn read_cluster(&self, cluster: &str) -> Option<LogicalCluster> {
+        self.read(cluster, SELF)
+    }
+
+    /// Creates an object of one of kcp's kinds under its name, unless it exists.
+    pub fn create_as<K: KcpObject>(&self, cluster: &str, object: &K) {
+        let key = key::<K>(cluster, &object.metadata().name);
+        match serde_json::to_value(object) {
+            Ok(_) if self.store.has(&key) => {}
+            Ok(object) => drop(self.create(&key, object)),
+            Err(error) => unreadable(&key, &error),
+        }
+    }
+
+    /// Changes an object of one of kcp's kinds, see [`Data::edit`].
+    pub fn edit_as<K: KcpObject>(&self, cluster: &str, name: &str, mut change: impl FnMut(&mut K)) -> Option<K> {
+        let key = key::<K>(cluster, name);
+        let edited = self.edit(&key, |object| {
+            let changed = K::deserialize(&*object).and_then(|mut typed| {
+                change(&mut typed);
+                serde_json::to_value(typed)
+            });
+            match changed {
+                Ok(changed) => *object = changed,
+                Err(error) => unreadable(&key, &error),
+            }
+        });
+        K::deserialize(&*edited?).ok()
     }
 
     /// Creates an object with the metadata a server adds; false if it exists or cannot be written.
@@ -194,6 +234,17 @@ impl Data {
         let object = self.get(kind, &cluster, name)?;
         Some((cluster, object))
     }
+}
+
+/// Where an object of one of kcp's kinds is stored; all versions of a kind are one.
+fn key<K: KcpObject>(cluster: &str, name: &str) -> Key {
+    Key::new(&Kind::new(K::KIND.group, K::KIND.plural), cluster, "", name)
+}
+
+/// What is stored has passed the schema of its kind, so this is a defect of the plane.
+fn unreadable(key: &Key, error: &serde_json::Error) {
+    let Key { kind, cluster, name, .. } = key;
+    tracing::error!(resource = %kind.resource, %cluster, %name, %error, "cannot read the object as what it is");
 }
 
 fn report(key: &Key, result: Result<(), StoreError>) -> bool {

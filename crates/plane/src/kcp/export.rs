@@ -3,18 +3,23 @@
 use std::collections::BTreeSet;
 
 use carrick_kcp::apis::split_schema_name;
+use carrick_kcp::apis::v1alpha1::{ApiExportEndpoint, ApiExportEndpointSlice, ExportReference};
+use carrick_kcp::apis::v1alpha2::ApiExport;
+use carrick_kcp::condition::{self, Condition, Severity};
 use carrick_kcp::hash::{export_hash, identity_hash};
+use carrick_kcp::kinds::{API_EXPORT, APIS_GROUP, CORE_GROUP, TENANCY_GROUP, TOPOLOGY_GROUP};
+use carrick_kcp::meta::OwnerReference;
+use carrick_kcp::names::conditions::{API_EXPORT_VALID, IDENTITY_VALID, PARTITION_VALID};
+use carrick_kcp::names::{API_APPROVED_ANNOTATION, PATH_ANNOTATION, SKIP_SLICE_ANNOTATION};
 use carrick_kcp::url::export_endpoint;
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use serde_json::{Value, json};
 
-use super::condition::{self, Condition, Severity};
 use super::data::{Data, EXPORTS, SECRETS, SLICES, now};
-use super::object::{annotate, annotation, child, deleting, items, text, uid};
+use super::object::{annotation, items, text};
 use crate::store::Key;
 
 const SECRET_NAMESPACE: &str = "kcp-system";
-const SKIP_SLICE: &str = "apiexports.apis.kcp.io/skip-endpointslice";
 /// Groups without a dot are built in, as are those of Kubernetes.
 const BUILT_IN_SUFFIX: &str = ".k8s.io";
 
@@ -35,7 +40,7 @@ pub fn check_schema(old: Option<&Value>, object: &Value) -> Option<String> {
         return Some(format!("metadata.name: Invalid value: \"{name}\": {rule} {suffix}"));
     }
     let protected = group.ends_with(BUILT_IN_SUFFIX) || group.ends_with(".kubernetes.io");
-    if protected && annotation(object, "api-approved.kubernetes.io").is_none() {
+    if protected && annotation(object, API_APPROVED_ANNOTATION).is_none() {
         let rule = "protected groups must have approval annotation \"api-approved.kubernetes.io\"";
         return Some(format!("metadata.annotations[api-approved.kubernetes.io]: Required value: {rule}"));
     }
@@ -52,10 +57,10 @@ fn is_prefix(prefix: &str) -> bool {
 }
 
 /// Why an export (v1alpha2) is refused, if it is.
-pub fn check_export(object: &Value) -> Option<String> {
-    for (at, resource) in items(object, "/spec/resources").iter().enumerate() {
-        let (schema, name, group) = (text(resource, "/schema"), text(resource, "/name"), text(resource, "/group"));
-        let group = if group.is_empty() { "core" } else { group };
+pub fn check_export(export: &ApiExport) -> Option<String> {
+    for (at, resource) in export.spec.resources.iter().enumerate() {
+        let (schema, name) = (resource.schema.as_str(), resource.name.as_str());
+        let group = if resource.group.is_empty() { "core" } else { &resource.group };
         let fits = split_schema_name(schema).is_some_and(|(_, n, g)| n == name && g == group);
         if !fits {
             return Some(format!(
@@ -63,10 +68,10 @@ pub fn check_export(object: &Value) -> Option<String> {
             ));
         }
     }
-    for (at, claim) in items(object, "/spec/permissionClaims").iter().enumerate() {
-        let group = text(claim, "/group");
+    for (at, claim) in export.spec.permission_claims.iter().enumerate() {
+        let group = claim.group.as_str();
         let foreign = group.contains('.') && !group.ends_with(BUILT_IN_SUFFIX) && !is_kcp_group(group);
-        if foreign && text(claim, "/identityHash").is_empty() {
+        if foreign && claim.identity_hash.is_empty() {
             let rule = "identityHash is required for API types that are not built-in";
             return Some(format!("spec.permissionClaims[{at}].identityHash: Invalid value: \"\": {rule}"));
         }
@@ -75,58 +80,55 @@ pub fn check_export(object: &Value) -> Option<String> {
 }
 
 fn is_kcp_group(group: &str) -> bool {
-    matches!(group, "apis.kcp.io" | "core.kcp.io" | "tenancy.kcp.io" | "topology.kcp.io")
+    matches!(group, APIS_GROUP | CORE_GROUP | TENANCY_GROUP | TOPOLOGY_GROUP)
 }
 
 /// Brings one export up to date: identity, hash, path, and its own endpoint slice.
 pub fn reconcile(data: &Data, cluster: &str, name: &str) {
-    let key = Key::new(&EXPORTS, cluster, "", name);
-    let Some(export) = data.get(&EXPORTS, cluster, name) else { return };
-    if deleting(&export) {
+    let Some(export) = data.read::<ApiExport>(cluster, name) else { return };
+    if export.metadata.is_deleting() {
         return;
     }
     let path = data.path_of(cluster);
-    if text(&export, "/spec/identity/secretRef/name").is_empty() {
+    if export.spec.identity.secret_ref.name.is_empty() {
         ensure_secret(data, cluster, name);
-        data.edit(&key, |export| {
-            let identity = child(export, &["spec", "identity"]);
-            identity.insert("secretRef".to_owned(), json!({"namespace": SECRET_NAMESPACE, "name": name}));
+        data.edit_as(cluster, name, |export: &mut ApiExport| {
+            let secret = &mut export.spec.identity.secret_ref;
+            SECRET_NAMESPACE.clone_into(&mut secret.namespace);
+            name.clone_into(&mut secret.name);
         });
     }
-    let Some(export) = data.edit(&key, |export| {
-        annotate(export, carrick_kcp::PATH_ANNOTATION, path.as_str());
+    let Some(export) = data.edit_as(cluster, name, |export: &mut ApiExport| {
+        export.metadata.annotate(PATH_ANNOTATION, path.as_str());
         let verdict = match identity(data, cluster, export) {
             Ok(hash) => {
-                let known = text(export, "/status/identityHash");
-                if known.is_empty() || known == hash {
-                    child(export, &["status"]).insert("identityHash".to_owned(), hash.into());
-                    Condition::yes("IdentityValid")
+                let known = &mut export.status.identity_hash;
+                if known.is_empty() || *known == hash {
+                    *known = hash;
+                    Condition::holds(IDENTITY_VALID)
                 } else {
                     failed(format!("hash mismatch: identity secret hash {hash} must match status.identityHash {known}"))
                 }
             }
             Err(problem) => failed(problem),
         };
-        condition::set(export, &verdict, &now());
+        condition::set(&mut export.status.conditions, verdict, &now());
     }) else {
         return;
     };
-    let slice = Key::new(&SLICES, cluster, "", name);
-    if annotation(&export, SKIP_SLICE).is_none() && !data.store.has(&slice) {
-        data.create(
-            &slice,
-            json!({
-                "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExportEndpointSlice",
-                "metadata": {"ownerReferences": [
-                    {"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExport", "name": name, "uid": uid(&export)}]},
-                "spec": {"export": {"name": name, "path": path}},
-            }),
-        );
+    if export.metadata.annotation(SKIP_SLICE_ANNOTATION).is_none() {
+        let mut slice = ApiExportEndpointSlice::new(name);
+        // kcp names the older version here.
+        let mut owner = OwnerReference::to(&export);
+        owner.api_version = API_EXPORT.api_version();
+        slice.metadata.owner_references.push(owner);
+        slice.spec.export = ExportReference::new(path, name);
+        data.create_as(cluster, &slice);
     }
 }
 
 fn failed(message: String) -> Condition {
-    Condition::no("IdentityValid", Severity::Error, "IdentityVerificationFailed", message)
+    Condition::fails(IDENTITY_VALID, Severity::Error, "IdentityVerificationFailed", message)
 }
 
 /// An existing Secret is reused, so that a recreated export keeps its identity and its data.
@@ -144,9 +146,9 @@ fn ensure_secret(data: &Data, cluster: &str, name: &str) {
     );
 }
 
-fn identity(data: &Data, cluster: &str, export: &Value) -> Result<String, String> {
-    let namespace = text(export, "/spec/identity/secretRef/namespace");
-    let name = text(export, "/spec/identity/secretRef/name");
+fn identity(data: &Data, cluster: &str, export: &ApiExport) -> Result<String, String> {
+    let secret = &export.spec.identity.secret_ref;
+    let (namespace, name) = (&secret.namespace, &secret.name);
     let secret = data
         .store
         .get(&Key::new(&SECRETS, cluster, namespace, name))
@@ -160,28 +162,21 @@ fn identity(data: &Data, cluster: &str, export: &Value) -> Result<String, String
 
 /// Brings one slice up to date: it lists the export's URL on every shard where somebody binds to the export.
 pub fn reconcile_slice(data: &Data, cluster: &str, name: &str, bound: &dyn Fn(&str) -> BTreeSet<usize>) {
-    let key = Key::new(&SLICES, cluster, "", name);
-    data.edit(&key, |slice| {
-        let (path, export) = (text(slice, "/spec/export/path"), text(slice, "/spec/export/name").to_owned());
-        let shown = if path.is_empty() { data.path_of(cluster) } else { path.to_owned() };
-        let found = data.referenced(&EXPORTS, path, cluster, &export);
-        let (verdict, urls) = if let Some((home, _)) = found {
-            let shards = bound(&export_hash(&home, &export)).into_iter();
-            let urls = shards.map(|shard| export_endpoint(data.shards.url(shard), &home, &export)).collect();
-            (Condition::yes("APIExportValid"), urls)
+    data.edit_as(cluster, name, |slice: &mut ApiExportEndpointSlice| {
+        let ExportReference { path, name: export, .. } = &slice.spec.export;
+        let shown = if path.is_empty() { data.path_of(cluster) } else { path.clone() };
+        let found = data.referenced(&EXPORTS, path, cluster, export);
+        let (verdict, endpoints) = if let Some((home, _)) = found {
+            let shards = bound(&export_hash(&home, export)).into_iter();
+            let urls = shards.map(|shard| export_endpoint(data.shards.url(shard), &home, export));
+            (Condition::holds(API_EXPORT_VALID), urls.map(ApiExportEndpoint::new).collect())
         } else {
             let message = format!("APIExport {shown}|{export} not found");
-            (Condition::no("APIExportValid", Severity::Error, "APIExportNotFound", message), Vec::new())
+            (Condition::fails(API_EXPORT_VALID, Severity::Error, "APIExportNotFound", message), Vec::new())
         };
-        let endpoints: Vec<Value> = urls.into_iter().map(|url| json!({"url": url})).collect();
-        let status = child(slice, &["status"]);
-        if endpoints.is_empty() {
-            status.remove("endpoints");
-        } else {
-            status.insert("endpoints".to_owned(), endpoints.into());
-        }
-        condition::set(slice, &verdict, &now());
-        condition::set(slice, &Condition::yes("PartitionValid"), &now());
+        slice.status.endpoints = endpoints;
+        condition::set(&mut slice.status.conditions, verdict, &now());
+        condition::set(&mut slice.status.conditions, Condition::holds(PARTITION_VALID), &now());
     });
 }
 
@@ -237,11 +232,14 @@ mod tests {
 
     #[test]
     fn exports_name_fitting_schemas_and_identities() {
+        let export = |spec: Value| -> ApiExport { serde_json::from_value(json!({"spec": spec})).unwrap() };
         let resources =
-            |schema: &str| json!({"spec": {"resources": [{"name": "widgets", "group": "", "schema": schema}]}});
+            |schema: &str| export(json!({"resources": [{"name": "widgets", "group": "", "schema": schema}]}));
         assert_eq!(check_export(&resources("v1.widgets.core")), None);
         assert!(check_export(&resources("v1.things.core")).unwrap().contains("must end in .widgets.core"));
-        let claim = |group: &str, hash: &str| json!({"spec": {"permissionClaims": [{"group": group, "resource": "x", "identityHash": hash}]}});
+        let claim = |group: &str, hash: &str| {
+            export(json!({"permissionClaims": [{"group": group, "resource": "x", "identityHash": hash}]}))
+        };
         for group in ["", "apps", "rbac.authorization.k8s.io", "apis.kcp.io"] {
             assert_eq!(check_export(&claim(group, "")), None, "{group}");
         }

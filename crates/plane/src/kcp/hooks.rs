@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use carrick_kcp::core::v1alpha1::{LogicalCluster, LogicalClusterPhase, LogicalClusterStatus};
 use data_encoding::HEXLOWER;
+use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha224};
 
 use super::authorize::{permits, refusal};
 use super::data::{CLUSTERS, Data};
-use super::object::{deleting, label, strings, text};
+use super::object::label;
 use crate::api::{Api, Caller};
 use crate::auth::rbac;
 use crate::extension::{Attributes, Review, Target, VirtualView};
@@ -53,9 +55,12 @@ impl Stage {
         }
     }
 
-    /// The field of `spec` and `status` that lists the hooks.
-    pub fn field(self) -> String {
-        format!("{}s", self.word())
+    /// The hooks of this stage that are not done yet.
+    pub fn hooks(self, status: &LogicalClusterStatus) -> &[String] {
+        match self {
+            Self::Initializing => &status.initializers,
+            Self::Terminating => &status.terminators,
+        }
     }
 
     /// What the labels of all hooks of this stage start with.
@@ -71,12 +76,12 @@ impl Stage {
     }
 
     /// Whether a LogicalCluster is in this stage and waits for the hook.
-    fn waits(self, cluster: &Value, hook: &str) -> bool {
+    fn waits(self, cluster: &LogicalCluster, hook: &str) -> bool {
         let stage = match self {
-            Self::Initializing => text(cluster, "/status/phase") == "Initializing",
-            Self::Terminating => deleting(cluster),
+            Self::Initializing => cluster.status.phase == LogicalClusterPhase::Initializing,
+            Self::Terminating => cluster.metadata.is_deleting(),
         };
-        stage && strings(cluster, &format!("/status/{}", self.field())).iter().any(|found| found == hook)
+        stage && self.hooks(&cluster.status).iter().any(|found| found == hook)
     }
 }
 
@@ -136,7 +141,8 @@ impl Hook {
             return true;
         }
         let (name, value) = self.stage.label(&self.name);
-        label(object, &name) == Some(&value) && self.stage.waits(object, &self.name)
+        label(object, &name) == Some(&value)
+            && LogicalCluster::deserialize(object).is_ok_and(|cluster| self.stage.waits(&cluster, &self.name))
     }
 
     fn authorize(&self, caller: &Caller, attributes: &Attributes) -> Result<(), Status> {
@@ -153,7 +159,7 @@ impl Hook {
             return Err(denied());
         }
         if let Target::One(cluster) = &self.target
-            && !self.data.cluster(cluster).is_some_and(|found| self.stage.waits(&found, &self.name))
+            && !self.data.read_cluster(cluster).is_some_and(|found| self.stage.waits(&found, &self.name))
         {
             let text = format!("{} {:?} cannot access this workspace\n", self.stage.word(), self.name);
             return Err(Status::plain(403, text));
@@ -170,9 +176,10 @@ impl Hook {
     /// A hook may only report that it is done itself.
     fn admit(&self, review: &mut Review<'_>) -> Result<(), Status> {
         let Some(old) = review.old.filter(|_| review.resource.stored_kind() == *CLUSTERS) else { return Ok(()) };
+        let read = |object: &Value| LogicalCluster::deserialize(object).unwrap_or_default().status;
+        let (old, new) = (read(old), read(review.object));
         for stage in Stage::ALL {
-            let pointer = format!("/status/{}", stage.field());
-            let (mut before, mut after) = (strings(old, &pointer), strings(review.object, &pointer));
+            let (mut before, mut after) = (stage.hooks(&old).to_vec(), stage.hooks(&new).to_vec());
             if stage == self.stage {
                 before.retain(|hook| *hook != *self.name);
                 after.retain(|hook| *hook != *self.name);

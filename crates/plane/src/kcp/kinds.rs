@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use carrick_kcp::convert;
 use serde_json::{Value, json};
 
-use super::convert;
 use crate::resource::{Convert, Origin, Resource};
 
 const DOCUMENTS: [(&str, Option<Convert>); 10] = [

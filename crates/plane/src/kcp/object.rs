@@ -57,17 +57,6 @@ pub fn set_label(object: &mut Value, key: &str, value: impl Into<String>) {
     child(object, &["metadata", "labels"]).insert(key.to_owned(), Value::String(value.into()));
 }
 
-/// Removes and returns an annotation; a map that becomes empty is removed too.
-pub fn take_annotation(object: &mut Value, key: &str) -> Option<String> {
-    let metadata = object.get_mut("metadata")?.as_object_mut()?;
-    let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
-    let taken = annotations.remove(key)?;
-    if annotations.is_empty() {
-        metadata.remove("annotations");
-    }
-    taken.as_str().map(str::to_owned)
-}
-
 /// The object's finalizers.
 pub fn finalizers(object: &Value) -> Vec<String> {
     strings(object, "/metadata/finalizers")
@@ -79,18 +68,6 @@ pub fn add_finalizer(object: &mut Value, finalizer: &str) {
     if !all.iter().any(|f| f == finalizer) {
         all.push(finalizer.to_owned());
         child(object, &["metadata"]).insert("finalizers".to_owned(), all.into());
-    }
-}
-
-/// Removes a finalizer; a list that becomes empty is removed too.
-pub fn remove_finalizer(object: &mut Value, finalizer: &str) {
-    let mut all = finalizers(object);
-    all.retain(|f| f != finalizer);
-    let metadata = child(object, &["metadata"]);
-    if all.is_empty() {
-        metadata.remove("finalizers");
-    } else {
-        metadata.insert("finalizers".to_owned(), all.into());
     }
 }
 
@@ -119,14 +96,11 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn annotations_and_finalizers_leave_no_empty_containers() {
+    fn what_is_missing_on_the_way_is_made() {
         let mut object = json!({"metadata": {"name": "a"}});
         annotate(&mut object, "k", "v");
         add_finalizer(&mut object, "f");
         add_finalizer(&mut object, "f");
         assert_eq!(object, json!({"metadata": {"name": "a", "annotations": {"k": "v"}, "finalizers": ["f"]}}));
-        assert_eq!(take_annotation(&mut object, "k").as_deref(), Some("v"));
-        remove_finalizer(&mut object, "f");
-        assert_eq!(object, json!({"metadata": {"name": "a"}}));
     }
 }

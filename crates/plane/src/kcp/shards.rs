@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrick_kcp::hash::b36s224;
+use carrick_kcp::names::SHARD_ANNOTATION;
 use parking_lot::RwLock;
 
 use super::data::{CLUSTERS, ROOT, SELF};
 use super::object::annotation;
 use crate::store::{Key, Store};
-
-/// Annotation of a Workspace and a LogicalCluster with the name of their shard.
-pub const NAME_ANNOTATION: &str = "core.kcp.io/shard";
 
 /// All shards of a kcp; there is always one, named `root`.
 #[derive(Debug)]
@@ -60,7 +58,7 @@ impl Shards {
             return *shard;
         }
         let found = store.get(&Key::new(&CLUSTERS, cluster, "", SELF));
-        let name = found.as_ref().and_then(|found| annotation(&found.object, NAME_ANNOTATION));
+        let name = found.as_ref().and_then(|found| annotation(&found.object, SHARD_ANNOTATION));
         let Some(shard) = name.and_then(|name| self.named(name)) else { return 0 };
         self.homes.write().insert(cluster.into(), shard);
         shard

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use carrick_kcp::condition::{self, Condition, READY};
+use carrick_kcp::meta::ObjectMeta;
+use carrick_kcp::names::conditions::VIRTUAL_WORKSPACE_URLS_READY;
+use carrick_kcp::names::{BINDINGS_INITIALIZER, TYPE_ANNOTATION};
+use carrick_kcp::tenancy::v1alpha1::{VirtualWorkspace, WorkspaceType, WorkspaceTypeSelector, WorkspaceTypeSpec};
 
-use super::cluster::BINDINGS_INITIALIZER;
-use super::condition::{self, Condition};
-use super::data::{Data, ROOT, TYPES, now};
-use super::object::{annotation, child, flag, items, name, text};
-use crate::store::Key;
-
-/// Annotation of a LogicalCluster with the path and name of its type.
-pub const TYPE_ANNOTATION: &str = "internal.tenancy.kcp.io/type";
+use super::data::{Data, ROOT, now};
 
 /// A type and where it is defined.
 #[derive(Debug, Clone)]
@@ -21,23 +18,23 @@ pub struct FoundType {
     /// Canonical path of that cluster.
     pub path: String,
     /// The WorkspaceType.
-    pub object: Arc<Value>,
+    pub object: WorkspaceType,
 }
 
 impl FoundType {
     fn new(data: &Data, cluster: &str, name: &str) -> Option<Self> {
-        let object = data.get(&TYPES, cluster, name)?;
+        let object = data.read(cluster, name)?;
         Some(Self { cluster: cluster.into(), path: data.path_of(cluster), object })
     }
 
     /// `root:organization`.
     pub fn full_name(&self) -> String {
-        format!("{}:{}", self.path, name(&self.object))
+        format!("{}:{}", self.path, self.object.metadata.name)
     }
 
     /// The initializer or terminator of this type: the cluster's name and the type's.
     pub fn hook(&self) -> String {
-        format!("{}:{}", self.cluster, name(&self.object))
+        format!("{}:{}", self.cluster, self.object.metadata.name)
     }
 }
 
@@ -51,7 +48,7 @@ pub fn find(data: &Data, here: &str, path: &str, name: &str) -> Option<FoundType
         if let Some(found) = FoundType::new(data, &cluster, name) {
             return Some(found);
         }
-        let parent = data.cluster(&cluster).map(|object| text(&object, "/spec/owner/cluster").to_owned());
+        let parent = data.read_cluster(&cluster).and_then(|object| Some(object.spec.owner?.cluster));
         match parent {
             Some(parent) if !parent.is_empty() => cluster = parent,
             _ if cluster != ROOT => ROOT.clone_into(&mut cluster),
@@ -60,9 +57,9 @@ pub fn find(data: &Data, here: &str, path: &str, name: &str) -> Option<FoundType
     }
 }
 
-/// The type of an existing workspace.
-pub fn of_cluster(data: &Data, cluster: &Value) -> Option<FoundType> {
-    let (path, name) = annotation(cluster, TYPE_ANNOTATION)?.rsplit_once(':')?;
+/// The type of an existing workspace, given the metadata of its LogicalCluster.
+pub fn of_cluster(data: &Data, cluster: &ObjectMeta) -> Option<FoundType> {
+    let (path, name) = cluster.annotation(TYPE_ANNOTATION)?.rsplit_once(':')?;
     find(data, ROOT, path, name)
 }
 
@@ -72,9 +69,8 @@ pub fn closure(data: &Data, first: FoundType) -> Vec<FoundType> {
     let mut at = 0;
     while at < all.len() {
         let current = all[at].clone();
-        for reference in items(&current.object, "/spec/extend/with") {
-            let (path, name) = (text(reference, "/path"), text(reference, "/name"));
-            if let Some(found) = find(data, &current.cluster, path, name)
+        for reference in &current.object.spec.extend.with {
+            if let Some(found) = find(data, &current.cluster, &reference.path, &reference.name)
                 && !all.iter().any(|known| known.hook() == found.hook())
             {
                 all.push(found);
@@ -87,8 +83,8 @@ pub fn closure(data: &Data, first: FoundType) -> Vec<FoundType> {
 
 /// The initializers of workspaces of these types.
 pub fn initializers(types: &[FoundType]) -> Vec<String> {
-    let mut all = hooks(types, "/spec/initializer");
-    if types.iter().any(|kind| !items(&kind.object, "/spec/defaultAPIBindings").is_empty()) {
+    let mut all = hooks(types, |spec| spec.initializer);
+    if types.iter().any(|kind| !kind.object.spec.default_api_bindings.is_empty()) {
         all.push(BINDINGS_INITIALIZER.to_owned());
     }
     all
@@ -96,35 +92,38 @@ pub fn initializers(types: &[FoundType]) -> Vec<String> {
 
 /// The terminators of workspaces of these types.
 pub fn terminators(types: &[FoundType]) -> Vec<String> {
-    hooks(types, "/spec/terminator")
+    hooks(types, |spec| spec.terminator)
 }
 
-fn hooks(types: &[FoundType], field: &str) -> Vec<String> {
-    let on = types.iter().filter(|kind| kind.object.pointer(field).is_some_and(|on| on == true));
-    on.map(FoundType::hook).collect()
+fn hooks(types: &[FoundType], has: fn(&WorkspaceTypeSpec) -> bool) -> Vec<String> {
+    types.iter().filter(|kind| has(&kind.object.spec)).map(FoundType::hook).collect()
 }
 
 /// Why a workspace of type `child` may not be created below one of type `parent`, if it may not.
 pub fn refuse_pair(parent: &[FoundType], child: &[FoundType]) -> Option<String> {
     child
         .iter()
-        .find_map(|kind| refuse(kind, "limitAllowedParents", "parent", parent))
-        .or_else(|| parent.iter().find_map(|kind| refuse(kind, "limitAllowedChildren", "child", child)))
+        .find_map(|kind| refuse(kind, kind.object.spec.limit_allowed_parents.as_ref()?, "parent", parent))
+        .or_else(|| {
+            let limit =
+                |kind: &FoundType| refuse(kind, kind.object.spec.limit_allowed_children.as_ref()?, "child", child);
+            parent.iter().find_map(limit)
+        })
 }
 
-fn refuse(kind: &FoundType, limit: &str, role: &str, other: &[FoundType]) -> Option<String> {
-    let limit = kind.object.pointer(&format!("/spec/{limit}"))?;
+fn refuse(kind: &FoundType, limit: &WorkspaceTypeSelector, role: &str, other: &[FoundType]) -> Option<String> {
     let implemented: Vec<String> = other.iter().map(FoundType::full_name).collect();
     let other_name = implemented.first().cloned().unwrap_or_default();
-    if flag(limit, "/none") {
+    if limit.none {
         let other = if role == "parent" { "parent" } else { "children" };
         return Some(format!("workspace type {} cannot have any {other}", kind.full_name()));
     }
-    let allowed: Vec<String> = items(limit, "/types")
+    let allowed: Vec<String> = limit
+        .types
         .iter()
         .map(|reference| {
-            let path = text(reference, "/path");
-            format!("{}:{}", if path.is_empty() { &kind.path } else { path }, text(reference, "/name"))
+            let path = if reference.path.is_empty() { &kind.path } else { &reference.path };
+            format!("{path}:{}", reference.name)
         })
         .collect();
     if allowed.is_empty() || implemented.iter().any(|name| allowed.contains(name)) {
@@ -142,26 +141,28 @@ fn refuse(kind: &FoundType, limit: &str, role: &str, other: &[FoundType]) -> Opt
 pub fn reconcile(data: &Data, cluster: &str, type_name: &str) {
     let url =
         |shard: usize, service: &str| format!("{}/services/{service}/{cluster}:{type_name}", data.shards.url(shard));
-    data.edit(&Key::new(&TYPES, cluster, "", type_name), |object| {
+    data.edit_as(cluster, type_name, |object: &mut WorkspaceType| {
         let pair = |shard: usize| {
             [
-                json!({"type": "initializing", "url": url(shard, "initializingworkspaces")}),
-                json!({"type": "terminating", "url": url(shard, "terminatingworkspaces")}),
+                VirtualWorkspace::new("initializing", url(shard, "initializingworkspaces")),
+                VirtualWorkspace::new("terminating", url(shard, "terminatingworkspaces")),
             ]
         };
-        let urls: Vec<Value> = (0..data.shards.count()).flat_map(pair).collect();
-        child(object, &["status"]).insert("virtualWorkspaces".to_owned(), urls.into());
-        condition::set(object, &Condition::yes("Ready"), &now());
-        condition::set(object, &Condition::yes("VirtualWorkspaceURLsReady"), &now());
+        object.status.virtual_workspaces = (0..data.shards.count()).flat_map(pair).collect();
+        for type_ in [READY, VIRTUAL_WORKSPACE_URLS_READY] {
+            condition::set(&mut object.status.conditions, Condition::holds(type_), &now());
+        }
     });
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn kind(name: &str, spec: &Value) -> FoundType {
-        let object = Arc::new(json!({"metadata": {"name": name}, "spec": spec}));
+        let object = serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
         FoundType { cluster: ROOT.into(), path: ROOT.into(), object }
     }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use carrick_kcp::hash::export_hash;
+use carrick_kcp::names::EXPORT_LABEL;
 use serde_json::Value;
 
 use super::apis::Apis;
 use super::authorize::{accessible, permits, policy_allows, refusal};
-use super::claim::{self, EXPORT_LABEL, Subject};
+use super::claim::{self, Subject};
 use super::data::{BINDINGS, Data, EXPORTS, SCHEMAS};
 use super::object::{child, items, label, text};
 use crate::api::{Api, Caller};

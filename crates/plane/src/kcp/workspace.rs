@@ -1,77 +1,72 @@
 //! Workspaces: from creation through scheduling to Ready, and their deletion.
 
-use serde_json::{Value, json};
-
+use carrick_kcp::condition::{self, Condition, Severity};
+use carrick_kcp::core::v1alpha1::{LogicalCluster, LogicalClusterOwner, LogicalClusterPhase as Phase, UserInfo};
 use carrick_kcp::hash::b36s224;
-use carrick_kcp::url::in_workspace;
-
-use super::cluster::{self, OWNER_ANNOTATION, PHASE_LABEL};
-use super::condition::{self, Condition, Severity};
-use super::data::{CLUSTERS, Data, ROOT, SELF, WORKSPACES, now};
-use super::object::{
-    add_finalizer, annotate, annotation, child, deleting, finalizers, items, name, remove_finalizer, set_label,
-    strings, text, uid,
+use carrick_kcp::names::conditions::{WORKSPACE_CONTENT_DELETED, WORKSPACE_INITIALIZED, WORKSPACE_SCHEDULED};
+use carrick_kcp::names::{
+    LOGICAL_CLUSTER_FINALIZER, OWNER_ANNOTATION, PATH_ANNOTATION, PHASE_LABEL, REQUIRED_GROUPS_ANNOTATION,
+    SHARD_ANNOTATION, TERMINATORS_FINALIZER, TYPE_ANNOTATION, WORKSPACE_CLUSTER_ANNOTATION, WORKSPACE_FINALIZER,
+    WORKSPACE_SHARD_ANNOTATION,
 };
-use super::shards::{NAME_ANNOTATION, Shards};
+use carrick_kcp::tenancy::v1alpha1::Workspace;
+use carrick_kcp::url::in_workspace;
+use serde_json::json;
+
+use super::cluster;
+use super::data::{CLUSTERS, Data, ROOT, SELF, now};
+use super::shards::Shards;
 use super::types;
 use crate::store::Key;
 
-/// Holds a Workspace until its logical cluster is gone.
-pub const FINALIZER: &str = "core.kcp.io/logicalcluster";
-/// Annotation of a Workspace with the name chosen for its logical cluster.
-const CLUSTER_ANNOTATION: &str = "internal.tenancy.kcp.io/cluster";
-const SHARD_ANNOTATION: &str = "internal.tenancy.kcp.io/shard";
-const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
-
 /// Reconciles one Workspace, in the same steps that clients of kcp see.
 pub fn reconcile(data: &Data, parent: &str, workspace: &str) {
-    let key = Key::new(&WORKSPACES, parent, "", workspace);
-    let Some(found) = data.get(&WORKSPACES, parent, workspace) else { return };
-    if found.pointer("/spec/mount").is_some() {
+    let read = || data.read::<Workspace>(parent, workspace);
+    let Some(found) = read() else { return };
+    if found.spec.mount.is_some() {
         return;
     }
-    if deleting(&found) {
-        end(data, &key, &found);
+    if found.metadata.is_deleting() {
+        end(data, parent, &found);
         return;
     }
-    if annotation(&found, CLUSTER_ANNOTATION).is_none() {
-        schedule(data, &key);
+    if found.metadata.annotation(WORKSPACE_CLUSTER_ANNOTATION).is_none() {
+        schedule(data, parent, workspace);
     }
-    let Some(found) = data.get(&WORKSPACES, parent, workspace) else { return };
-    let Some(cluster) = annotation(&found, CLUSTER_ANNOTATION).map(str::to_owned) else { return };
+    let Some(found) = read() else { return };
+    let Some(cluster) = found.metadata.annotation(WORKSPACE_CLUSTER_ANNOTATION).map(str::to_owned) else { return };
     let path = format!("{}:{workspace}", data.path_of(parent));
-    if text(&found, "/spec/cluster").is_empty() && data.cluster(&cluster).is_none() {
+    if found.spec.cluster.is_empty() && data.cluster(&cluster).is_none() {
         create_cluster(data, parent, &found, &cluster, &path);
     }
-    data.edit(&key, |object| {
-        let spec = child(object, &["spec"]);
-        spec.insert("cluster".to_owned(), cluster.as_str().into());
-        spec.insert("URL".to_owned(), in_workspace(&data.base, &path).into());
+    data.edit_as(parent, workspace, |object: &mut Workspace| {
+        object.spec.cluster.clone_from(&cluster);
+        object.spec.url = in_workspace(&data.base, &path);
     });
-    if text(&found, "/status/phase") == "Scheduling" || text(&found, "/status/phase").is_empty() {
-        data.edit(&key, |object| {
-            condition::set(object, &Condition::yes("WorkspaceScheduled"), &now());
-            set_phase(object, "Initializing");
+    if matches!(found.status.phase, Phase::Scheduling | Phase::Unset) {
+        data.edit_as(parent, workspace, |object: &mut Workspace| {
+            condition::set(&mut object.status.conditions, Condition::holds(WORKSPACE_SCHEDULED), &now());
+            set_phase(object, Phase::Initializing);
         });
     }
-    let Some(cluster) = data.cluster(&cluster) else { return };
-    data.edit(&key, |object| mirror(object, &cluster));
+    let Some(cluster) = data.read_cluster(&cluster) else { return };
+    data.edit_as(parent, workspace, |object| mirror(object, &cluster));
 }
 
-fn schedule(data: &Data, key: &Key) {
-    data.edit(key, |object| set_phase(object, "Scheduling"));
+fn schedule(data: &Data, parent: &str, workspace: &str) {
+    let scheduled = data.edit_as(parent, workspace, |object| set_phase(object, Phase::Scheduling));
     let mut id = cluster_name();
     while data.cluster(&id).is_some() {
         id = cluster_name();
     }
-    let found = data.get(&WORKSPACES, &key.cluster, &key.name);
-    let wanted = found.as_deref().map(|found| text(found, "/spec/location/selector/matchLabels/name"));
-    let shard = Shards::name(data.shards.choose(&data.store, wanted));
-    data.edit(key, |object| {
-        add_finalizer(object, FINALIZER);
-        annotate(object, NAME_ANNOTATION, shard.as_str());
-        annotate(object, SHARD_ANNOTATION, Shards::hash(&shard));
-        annotate(object, CLUSTER_ANNOTATION, id.as_str());
+    let selector = scheduled.and_then(|found: Workspace| found.spec.location?.selector);
+    let wanted = selector.as_ref().and_then(|selector| selector.match_labels.get("name"));
+    let shard = Shards::name(data.shards.choose(&data.store, wanted.map(String::as_str)));
+    data.edit_as(parent, workspace, |object: &mut Workspace| {
+        object.metadata.add_finalizer(WORKSPACE_FINALIZER);
+        object.metadata.annotate(SHARD_ANNOTATION, shard.as_str());
+        object.metadata.annotate(WORKSPACE_SHARD_ANNOTATION, Shards::hash(&shard));
+        object.metadata.annotate(WORKSPACE_CLUSTER_ANNOTATION, id.as_str());
     });
 }
 
@@ -81,100 +76,90 @@ fn cluster_name() -> String {
     digits
 }
 
-fn create_cluster(data: &Data, parent: &str, workspace: &Value, cluster: &str, path: &str) {
-    let (type_path, type_name) = (text(workspace, "/spec/type/path"), text(workspace, "/spec/type/name"));
-    let types = types::find(data, parent, type_path, type_name).map(|found| types::closure(data, found));
+fn create_cluster(data: &Data, parent: &str, workspace: &Workspace, cluster: &str, path: &str) {
+    let kind = workspace.spec.type_.clone().unwrap_or_default();
+    let types = types::find(data, parent, &kind.path, &kind.name).map(|found| types::closure(data, found));
     let types = types.unwrap_or_default();
-    let owner: Value = annotation(workspace, OWNER_ANNOTATION)
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_else(|| json!({"username": ""}));
-    let (initializers, terminators) = (types::initializers(&types), types::terminators(&types));
-    let mut object = json!({
-        "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
-        "metadata": {
-            "annotations": {
-                NAME_ANNOTATION: annotation(workspace, NAME_ANNOTATION).unwrap_or(ROOT),
-                OWNER_ANNOTATION: json!({"username": text(&owner, "/username")}).to_string(),
-                types::TYPE_ANNOTATION: format!("{type_path}:{type_name}"),
-                carrick_kcp::PATH_ANNOTATION: path,
-            },
-            "finalizers": [cluster::FINALIZER],
-            "labels": {PHASE_LABEL: "Scheduling"},
-        },
-        "spec": {
-            "createdBy": owner, "directlyDeletable": false,
-            "owner": {"apiVersion": "tenancy.kcp.io/v1alpha1", "resource": "workspaces", "cluster": parent,
-                "name": name(workspace), "uid": uid(workspace)},
-        },
-        "status": {"phase": "Scheduling"},
-    });
-    if !terminators.is_empty() {
-        add_finalizer(&mut object, cluster::TERMINATORS_FINALIZER);
+    let creator = creator(workspace).unwrap_or_default();
+    let mut object = LogicalCluster::new(SELF);
+    let metadata = &mut object.metadata;
+    let shard = workspace.metadata.annotation(SHARD_ANNOTATION).unwrap_or(ROOT);
+    metadata.annotate(SHARD_ANNOTATION, shard);
+    metadata.annotate(OWNER_ANNOTATION, by_name(&creator));
+    metadata.annotate(TYPE_ANNOTATION, format!("{}:{}", kind.path, kind.name));
+    metadata.annotate(PATH_ANNOTATION, path);
+    if let Some(groups) = workspace.metadata.annotation(REQUIRED_GROUPS_ANNOTATION) {
+        metadata.annotate(REQUIRED_GROUPS_ANNOTATION, groups);
     }
-    if let Some(groups) = annotation(workspace, REQUIRED_GROUPS) {
-        annotate(&mut object, REQUIRED_GROUPS, groups);
+    metadata.set_label(PHASE_LABEL, Phase::Scheduling.as_str());
+    metadata.add_finalizer(LOGICAL_CLUSTER_FINALIZER);
+    object.spec.initializers = types::initializers(&types);
+    object.spec.terminators = types::terminators(&types);
+    if !object.spec.terminators.is_empty() {
+        metadata.add_finalizer(TERMINATORS_FINALIZER);
     }
-    for (field, list) in [("initializers", initializers), ("terminators", terminators)] {
-        if !list.is_empty() {
-            object["spec"][field] = list.into();
-        }
-    }
-    data.create(&Key::new(&CLUSTERS, cluster, "", SELF), object);
+    object.spec.owner = Some(LogicalClusterOwner::of(workspace, parent));
+    object.spec.created_by = Some(creator);
+    object.status.phase = Phase::Scheduling;
+    data.create_as(cluster, &object);
 }
 
-fn set_phase(workspace: &mut Value, phase: &str) {
-    child(workspace, &["status"]).insert("phase".to_owned(), phase.into());
-    set_label(workspace, PHASE_LABEL, phase);
+/// The user who created a workspace, as admission noted them.
+fn creator(workspace: &Workspace) -> Option<UserInfo> {
+    serde_json::from_str(workspace.metadata.annotation(OWNER_ANNOTATION)?).ok()
+}
+
+/// What is left of the note once a workspace is ready.
+fn by_name(creator: &UserInfo) -> String {
+    json!({"username": creator.username}).to_string()
+}
+
+fn set_phase(workspace: &mut Workspace, phase: Phase) {
+    workspace.metadata.set_label(PHASE_LABEL, phase.as_str());
+    workspace.status.phase = phase;
 }
 
 /// Copies phase and conditions from the logical cluster.
-fn mirror(workspace: &mut Value, cluster: &Value) {
-    let left = strings(cluster, "/status/initializers");
-    let phase = text(cluster, "/status/phase");
-    for field in ["initializers", "terminators"] {
-        let list = strings(cluster, &format!("/status/{field}"));
-        let status = child(workspace, &["status"]);
-        if list.is_empty() {
-            status.remove(field);
-        } else {
-            status.insert(field.to_owned(), list.into());
+fn mirror(workspace: &mut Workspace, cluster: &LogicalCluster) {
+    let phase = &cluster.status.phase;
+    workspace.status.initializers.clone_from(&cluster.status.initializers);
+    workspace.status.terminators.clone_from(&cluster.status.terminators);
+    if *phase == Phase::Ready {
+        condition::set(&mut workspace.status.conditions, Condition::holds(WORKSPACE_INITIALIZED), &now());
+        if let Some(creator) = creator(workspace) {
+            workspace.metadata.annotate(OWNER_ANNOTATION, by_name(&creator));
         }
+    } else if !cluster.status.initializers.is_empty() {
+        let waiting = cluster::still_initializing(&cluster.status.initializers);
+        condition::set(&mut workspace.status.conditions, waiting, &now());
     }
-    if phase == "Ready" {
-        condition::set(workspace, &Condition::yes("WorkspaceInitialized"), &now());
-        let owner = annotation(workspace, OWNER_ANNOTATION).and_then(|text| serde_json::from_str::<Value>(text).ok());
-        if let Some(owner) = owner {
-            annotate(workspace, OWNER_ANNOTATION, json!({"username": text(&owner, "/username")}).to_string());
-        }
-    } else if !left.is_empty() {
-        condition::set(workspace, &cluster::still_initializing(&left), &now());
-    }
-    if !matches!(phase, "" | "Scheduling") {
-        set_phase(workspace, phase);
+    if !matches!(phase, Phase::Unset | Phase::Scheduling) {
+        set_phase(workspace, phase.clone());
     }
 }
 
 /// Deletes the logical cluster, then releases the Workspace.
-fn end(data: &Data, key: &Key, workspace: &Value) {
-    let cluster = annotation(workspace, CLUSTER_ANNOTATION).unwrap_or_default();
-    let inner = Key::new(&CLUSTERS, cluster, "", SELF);
-    match data.cluster(cluster).filter(|inner| text(inner, "/spec/owner/uid") == uid(workspace)) {
+fn end(data: &Data, parent: &str, workspace: &Workspace) {
+    let metadata = &workspace.metadata;
+    let cluster = metadata.annotation(WORKSPACE_CLUSTER_ANNOTATION).unwrap_or_default();
+    let is_ours = |inner: &LogicalCluster| inner.spec.owner.as_ref().is_some_and(|owner| owner.uid == metadata.uid);
+    match data.read_cluster(cluster).filter(is_ours) {
         Some(found) => {
-            data.delete(&inner);
-            let remains = condition::find(&found, cluster::CONTENT_DELETED).cloned();
-            let terminating = !items(&found, "/status/terminators").is_empty();
-            data.edit(key, |object| {
-                set_phase(object, if terminating { "Terminating" } else { "Deleting" });
-                if let Some(remains) = &remains {
-                    let message = text(remains, "/message");
-                    let verdict =
-                        Condition::no(cluster::CONTENT_DELETED, Severity::Info, text(remains, "/reason"), message);
-                    condition::set(object, &verdict, &now());
+            data.delete(&Key::new(&CLUSTERS, cluster, "", SELF));
+            let remains = condition::find(&found.status.conditions, WORKSPACE_CONTENT_DELETED);
+            let terminating = !found.status.terminators.is_empty();
+            data.edit_as(parent, &metadata.name, |object| {
+                set_phase(object, if terminating { Phase::Terminating } else { Phase::Deleting });
+                if let Some(Condition { type_, reason, message, .. }) = remains {
+                    let verdict = Condition::fails(type_, Severity::Info, reason, message);
+                    condition::set(&mut object.status.conditions, verdict, &now());
                 }
             });
         }
-        None if finalizers(workspace).iter().any(|finalizer| finalizer == FINALIZER) => {
-            data.edit(key, |object| remove_finalizer(object, FINALIZER));
+        None if metadata.has_finalizer(WORKSPACE_FINALIZER) => {
+            data.edit_as(parent, &metadata.name, |object: &mut Workspace| {
+                object.metadata.remove_finalizer(WORKSPACE_FINALIZER);
+            });
         }
         None => {}
     }

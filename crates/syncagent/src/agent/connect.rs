@@ -5,12 +5,12 @@ use std::pin::pin;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error, ListOptions, Resource, Server};
-use carrick_kcp::apis::ExportReference;
-use carrick_kcp::kinds::{API_EXPORT, API_EXPORT_ENDPOINT_SLICE, Kind, LOGICAL_CLUSTER};
+use carrick_kcp::LOGICAL_CLUSTER_NAME;
+use carrick_kcp::apis::v1alpha1::{ApiExport, ApiExportEndpointSlice, ExportReference};
+use carrick_kcp::core::v1alpha1::LogicalCluster;
+use carrick_kcp::kinds::{API_EXPORT_ENDPOINT_SLICE, KcpObject, Kind};
 use carrick_kcp::url::UrlError;
-use carrick_kcp::{CLUSTER_ANNOTATION, LOGICAL_CLUSTER_NAME, PATH_ANNOTATION};
 use futures::StreamExt;
-use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -188,11 +188,11 @@ fn check_url(kcp: &Server) -> Result<(), ConnectError> {
 async fn find(kcp: &Server, slice: &SliceRef) -> Result<Places, ConnectError> {
     let client = kcp.client();
     let (slice_name, slice) = match slice {
-        SliceRef::Named(name) => (name.clone(), get(&client, &API_EXPORT_ENDPOINT_SLICE, name).await?),
+        SliceRef::Named(name) => (name.clone(), get::<ApiExportEndpointSlice>(&client, name).await?),
         SliceRef::OfExport(export) => slice_of(&client, export).await?,
     };
     let slice_workspace = workspace(client).await?;
-    let reference = export_of(&slice);
+    let reference = slice.spec.export;
     if reference.name.is_empty() {
         return Err(ConnectError::NoExport { slice: slice_name });
     }
@@ -210,7 +210,7 @@ async fn find(kcp: &Server, slice: &SliceRef) -> Result<Places, ConnectError> {
         let url = carrick_kcp::url::retarget(kcp.url(), &reference.path).map_err(|e| path_error(e.to_string()))?;
         kcp.at_url(&url).map_err(|e| path_error(e.to_string()))?
     };
-    get(&export_client, &API_EXPORT, &reference.name).await?;
+    get::<ApiExport>(&export_client, &reference.name).await?;
     let export_workspace = workspace(export_client).await?;
     tracing::info!(
         apiexport = reference.name,
@@ -227,46 +227,39 @@ async fn find(kcp: &Server, slice: &SliceRef) -> Result<Places, ConnectError> {
     })
 }
 
-/// What a slice says about its export; empty if it says nothing.
-fn export_of(slice: &Value) -> ExportReference {
-    serde_json::from_value(slice["spec"]["export"].clone()).unwrap_or_default()
-}
-
 /// The slice of an export: the one of the same name that kcp makes, else any in the workspace that is for this export.
-async fn slice_of(client: &Client, export: &str) -> Result<(String, Value), ConnectError> {
-    get(client, &API_EXPORT, export).await?;
-    let kind = &API_EXPORT_ENDPOINT_SLICE;
+async fn slice_of(client: &Client, export: &str) -> Result<(String, ApiExportEndpointSlice), ConnectError> {
+    get::<ApiExport>(client, export).await?;
     let failed = |source: Error| ConnectError::Request {
-        what: format!("{} of APIExport {export:?}", kind.kind),
+        what: format!("APIExportEndpointSlice of APIExport {export:?}"),
         workspace: shown(client),
         hint: hint(&source),
         source: Box::new(source),
     };
-    let own = client.get(&resource(kind), None, export).await.map_err(failed)?;
-    if let Some(slice) = own.filter(|slice| export_of(slice).name == export) {
+    let own = client.get_kcp::<ApiExportEndpointSlice>(export).await.map_err(failed)?;
+    if let Some(slice) = own.filter(|slice| slice.spec.export.name == export) {
         return Ok((export.to_owned(), slice));
     }
     // The workspace may be called by its path or by the name of its cluster; a slice for a namesake elsewhere is not meant.
     let here = workspace(client.clone()).await?;
     let is_here = |path: &str| path.is_empty() || path == here.path || path == here.cluster;
-    let slices = client.list(&resource(kind), None, &ListOptions::default()).await.map_err(failed)?;
-    let found = slices.into_iter().find(|slice| {
-        let reference = export_of(slice);
-        reference.name == export && is_here(&reference.path)
-    });
+    let slices = client.list_kcp::<ApiExportEndpointSlice>(&ListOptions::default()).await.map_err(failed)?;
+    let found = slices.into_iter().find(|slice| slice.spec.export.name == export && is_here(&slice.spec.export.path));
     let slice = found.ok_or_else(|| ConnectError::NoSlice { export: export.to_owned(), workspace: shown(client) })?;
-    Ok((slice["metadata"]["name"].as_str().unwrap_or_default().to_owned(), slice))
+    Ok((slice.metadata.name.clone(), slice))
 }
 
 /// Waits until the slice is for another export.
 pub async fn moved(places: &Places) -> ExportReference {
     let options = WatchOptions::fields(format!("metadata.name={}", places.slice_name));
-    let mut events = pin!(watch(places.slice.client.clone(), resource(&API_EXPORT_ENDPOINT_SLICE), options));
+    let mut events = pin!(watch(places.slice.client.clone(), API_EXPORT_ENDPOINT_SLICE.into(), options));
     // A slice that is gone, or a watch that fails, is told of by the part that needs its endpoints.
     while let Some(event) = events.next().await {
         if let Event::Listed(slice) | Event::Applied(slice) = event {
-            let reference = export_of(&slice.value());
-            if reference != places.reference && !reference.name.is_empty() {
+            let reference = slice.decode::<ApiExportEndpointSlice>().unwrap_or_default().spec.export;
+            let known = &places.reference;
+            let moved = reference.name != known.name || reference.path != known.path;
+            if moved && !reference.name.is_empty() {
                 return reference;
             }
         }
@@ -276,25 +269,22 @@ pub async fn moved(places: &Places) -> ExportReference {
 
 /// Asks a workspace who it is.
 async fn workspace(client: Client) -> Result<Workspace, ConnectError> {
-    let object = get(&client, &LOGICAL_CLUSTER, LOGICAL_CLUSTER_NAME).await?;
-    let annotation = |key: &str| object["metadata"]["annotations"][key].as_str().unwrap_or_default().to_owned();
-    let cluster = annotation(CLUSTER_ANNOTATION);
-    if cluster.is_empty() {
+    let LogicalCluster { metadata, .. } = get(&client, LOGICAL_CLUSTER_NAME).await?;
+    let Some(cluster) = metadata.cluster().filter(|cluster| !cluster.is_empty()).map(str::to_owned) else {
         return Err(ConnectError::NoClusterName { workspace: shown(&client) });
-    }
-    let path = annotation(PATH_ANNOTATION);
-    Ok(Workspace { client, cluster, path })
+    };
+    Ok(Workspace { client, cluster, path: metadata.path().unwrap_or_default().to_owned() })
 }
 
-async fn get(client: &Client, kind: &'static Kind, name: &str) -> Result<Value, ConnectError> {
-    let what = format!("{} {name:?}", kind.kind);
-    match client.get(&resource(kind), None, name).await {
+async fn get<K: KcpObject>(client: &Client, name: &str) -> Result<K, ConnectError> {
+    let what = format!("{} {name:?}", K::KIND.kind);
+    match client.get_kcp(name).await {
         Ok(Some(object)) => Ok(object),
         Ok(None) => Err(ConnectError::Missing {
             what,
             workspace: shown(client),
             url: client.url().to_owned(),
-            plural: kind.plural,
+            plural: K::KIND.plural,
         }),
         Err(source) => {
             let hint = hint(&source);
@@ -320,5 +310,5 @@ fn shown(client: &Client) -> String {
 
 /// A kcp kind as the client wants it; all of them are cluster-wide.
 pub(crate) fn resource(kind: &Kind) -> Resource {
-    Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural)
+    Resource::from(*kind)
 }

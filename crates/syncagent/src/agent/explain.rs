@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::{Error, Server};
-use carrick_kcp::kinds::{API_EXPORT, API_RESOURCE_SCHEMA};
+use carrick_kcp::apis::v1alpha1::ApiExport;
+use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use serde::Serialize;
-use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{self, Catalog};
 use super::config::AgentConfig;
-use super::connect::{self, ConnectError, Places, resource};
+use super::connect::{self, ConnectError, Places};
 use super::events::Recorder;
 use super::export::{owner, published};
 use super::health::Health;
@@ -31,7 +31,6 @@ use crate::decide::Explanation;
 use crate::rules::AgentDefaults;
 use crate::rules::export::apply;
 use crate::rules::keeper::{Keeper, Keeping, decide};
-use crate::rules::metadata::annotation;
 
 /// What to explain.
 #[derive(Debug, Clone)]
@@ -285,28 +284,32 @@ fn copied(catalog: &Catalog) -> Catalog {
     }
 }
 
-async fn read_export(places: &Places) -> Result<Value, ExplainError> {
-    let export = places.export.client.get(&resource(&API_EXPORT), None, &places.export_name).await;
+async fn read_export(places: &Places) -> Result<ApiExport, ExplainError> {
+    let export = places.export.client.get_kcp(&places.export_name).await;
     let what = || format!("APIExport {}", places.export_name);
     let export = export.map_err(|source| ExplainError::Read { what: what(), source: Box::new(source) })?;
     Ok(export.unwrap_or_default())
 }
 
 /// Who keeps what of the export, as an agent with this configuration would see it.
-async fn keeping(config: &AgentConfig, local: &Server, export: &Value, catalog: &Catalog) -> Keeping {
+async fn keeping(config: &AgentConfig, local: &Server, export: &ApiExport, catalog: &Catalog) -> Keeping {
     let cluster = keeper::cluster_id(&local.client()).await.unwrap_or_default();
     let me = Keeper { agent: config.agent_name.clone(), cluster, ..Keeper::default() };
     let now = jiff::Timestamp::now().as_millisecond();
-    let recorded = crate::rules::keeper::read(annotation(export, KEEPER));
+    let recorded = crate::rules::keeper::read(export.metadata.annotation(KEEPER));
     decide(&recorded, &me, &keeper::wants(catalog), (now, config.timing.into(), config.take_over))
 }
 
 /// What would be written into the APIExport, and what is doubtful about related resources.
-fn export_changes(export: &Value, agent_name: &str, catalog: &Catalog) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
+fn export_changes(
+    export: &ApiExport,
+    agent_name: &str,
+    catalog: &Catalog,
+) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
     let change = apply(export, owner(export, agent_name, catalog), &published(catalog));
     let mut changes = Vec::new();
     let foreign = |owner: &&str| *owner != agent_name && !catalog.others.contains(*owner);
-    if let Some(owner) = annotation(export, AGENT_NAME).filter(foreign) {
+    if let Some(owner) = export.metadata.annotation(AGENT_NAME).filter(foreign) {
         changes
             .push(format!("take it over from agent {owner}; for what that agent would do, say --agent-name {owner}"));
     }
@@ -340,7 +343,7 @@ async fn describe(
     let schema_exists = match &schema {
         None => false,
         Some(schema) => {
-            let schemas = connect::resource(&API_RESOURCE_SCHEMA);
+            let schemas = API_RESOURCE_SCHEMA.into();
             let found = places.export.client.metadata_only().get(&schemas, None, schema).await;
             let what = || format!("APIResourceSchema {schema}");
             found.map_err(|source| ExplainError::Read { what: what(), source: Box::new(source) })?.is_some()

@@ -6,24 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
-use carrick_client::{Client, Error};
+use carrick_client::{Client, Error, Object};
+use carrick_kcp::apis::v1alpha1::ApiExport;
 use carrick_kcp::kinds::API_EXPORT;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::Catalog;
-use super::connect::resource;
 use super::events::{Recorder, Type};
 use super::health::{Health, Part};
 use super::metrics::{Metrics, Outcome};
 use super::retry::{Backoff, Retry};
 use crate::api::AGENT_NAME;
 use crate::rules::export::{ExportChange, Published, apply};
-use crate::rules::metadata::annotation;
 
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-apiexport";
@@ -87,7 +85,7 @@ impl Export {
         let writes = self.health.part("update of the APIExport");
         // Agents are commonly allowed to watch this one export only.
         let options = WatchOptions::fields(format!("metadata.name={}", self.name));
-        let mut events = pin!(watch(self.client.clone(), resource(&API_EXPORT), options));
+        let mut events = pin!(watch(self.client.clone(), API_EXPORT.into(), options));
         let mut seen = Seen::default();
         let mut known = false;
         let mut pace = Pace::default();
@@ -131,7 +129,7 @@ impl Export {
                     self.metrics.failed(CONTROLLER, &error.reason(), &about, &error.to_string());
                     if error.is_conflict() {
                         // The watch brings the newer object any moment; if it came already, this catches up with it.
-                        seen.refresh(self.client.get(&resource(&API_EXPORT), None, &self.name).await);
+                        seen.refresh(self.client.get_kcp(&self.name).await);
                     } else {
                         let problem = format!("APIExport {}: {error}{}", self.name, hint(&error));
                         writes.fails(&problem);
@@ -144,16 +142,15 @@ impl Export {
     }
 
     /// Writes the export if it is not what it shall be; returns what the server made of it.
-    async fn reconcile(&self, export: &Value, catalog: &Catalog) -> Result<Option<Value>, Error> {
+    async fn reconcile(&self, export: &ApiExport, catalog: &Catalog) -> Result<Option<ApiExport>, Error> {
         let change = apply(export, owner(export, &self.agent_name, catalog), &published(catalog));
         self.warn(export, &change.narrow_claims);
         self.doubts.lock().clone_from(&change.doubts);
         if !change.changed {
             return Ok(None);
         }
-        if let Some(owner) =
-            annotation(export, AGENT_NAME).filter(|owner| *owner != self.agent_name && !catalog.others.contains(*owner))
-        {
+        let known = export.metadata.annotation(AGENT_NAME);
+        if let Some(owner) = known.filter(|owner| *owner != self.agent_name && !catalog.others.contains(*owner)) {
             tracing::warn!(
                 logger = CONTROLLER,
                 apiexport = self.name,
@@ -161,7 +158,7 @@ impl Export {
                 "Taking over the APIExport from another agent. Never run two agents for the same resources."
             );
         }
-        let written = self.client.replace(&resource(&API_EXPORT), None, &change.object).await?;
+        let written = self.client.replace_kcp(&change.object).await?;
         tracing::info!(
             logger = CONTROLLER,
             apiexport = self.name,
@@ -175,7 +172,7 @@ impl Export {
     }
 
     /// Tells once that claims exist but are not enough: they are not ours to change.
-    fn warn(&self, export: &Value, claims: &[String]) {
+    fn warn(&self, export: &ApiExport, claims: &[String]) {
         let mut warned = self.warned.lock();
         if *warned == claims {
             return;
@@ -193,17 +190,16 @@ impl Export {
                 claims,
                 "Existing permission claims are not enough."
             );
-            self.recorder.event(&self.client, export, Type::Warning, "NarrowPermissionClaims", &message);
+            self.event(export, Type::Warning, "NarrowPermissionClaims", &message);
         }
     }
 
     /// Tells the other controllers what the export holds.
-    fn show(&self, export: Option<&Value>, problem: Option<String>) {
-        let names = export.and_then(|export| export["spec"]["latestResourceSchemas"].as_array());
-        let names = names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-        let uid = uid(export).as_str().unwrap_or_default().to_owned();
+    fn show(&self, export: Option<&ApiExport>, problem: Option<String>) {
+        let schemas = export.map(|export| export.spec.latest_resource_schemas.iter().cloned().collect());
+        let uid = export.map(|export| export.metadata.uid.clone()).unwrap_or_default();
         let doubts = self.doubts.lock().clone();
-        let now = Exported { schemas: export.map(|_| names.collect()), problem, uid, doubts };
+        let now = Exported { schemas, problem, uid, doubts };
         self.exported.send_if_modified(|before| {
             let changed = *before != now;
             *before = now;
@@ -211,16 +207,21 @@ impl Export {
         });
     }
 
-    fn tell(&self, export: &Value, change: &ExportChange) {
+    fn tell(&self, export: &ApiExport, change: &ExportChange) {
         let say = |kind, reason, names: &[String], text: &str| {
             if !names.is_empty() {
                 let message = format!("{text} {}.", names.join(", "));
-                self.recorder.event(&self.client, export, kind, reason, &message);
+                self.event(export, kind, reason, &message);
             }
         };
         say(Type::Normal, "AddingResourceSchemas", &change.added_schemas, "Added new resource schema(s)");
         say(Type::Warning, "RemovingResourceSchemas", &change.removed_schemas, "Removed resource schema(s)");
         say(Type::Normal, "AddingPermissionClaims", &change.added_claims, "Added new permission claim(s) for all");
+    }
+
+    fn event(&self, export: &ApiExport, kind: Type, reason: &str, message: &str) {
+        let involved = serde_json::to_value(export).unwrap_or_default();
+        self.recorder.event(&self.client, &involved, kind, reason, message);
     }
 }
 
@@ -256,7 +257,7 @@ impl Pace {
 /// The export as last seen.
 #[derive(Default)]
 struct Seen {
-    export: Option<Value>,
+    export: Option<ApiExport>,
     listed: bool,
 }
 
@@ -266,11 +267,12 @@ impl Seen {
             Event::Begin => self.listed = false,
             Event::Listed(object) => {
                 self.listed = true;
-                self.take(object.value());
+                self.read(&object, part);
             }
             Event::Applied(object) => {
-                self.take(object.value());
-                self.tell(part);
+                if self.read(&object, part) {
+                    self.tell(part);
+                }
             }
             Event::Synced => {
                 if !self.listed {
@@ -295,15 +297,27 @@ impl Seen {
         }
     }
 
+    /// Takes what the watch brings; false if that is no APIExport as we know it, which has been reported then.
+    fn read(&mut self, object: &Object, part: &Part) -> bool {
+        match object.decode() {
+            Ok(export) => self.take(export),
+            Err(error) => {
+                part.fails(&format!("the APIExport cannot be read: {error}"));
+                return false;
+            }
+        }
+        true
+    }
+
     /// Takes an object unless it is older than what is known: an answer may overtake the watch.
-    fn take(&mut self, newer: Value) {
-        let known = self.export.as_ref().and_then(version);
-        if version(&newer) >= known || newer["metadata"]["uid"] != uid(self.export.as_ref()) {
+    fn take(&mut self, newer: ApiExport) {
+        let older = |known: &ApiExport| newer.metadata.uid == known.metadata.uid && version(&newer) < version(known);
+        if !self.export.as_ref().is_some_and(older) {
             self.export = Some(newer);
         }
     }
 
-    fn refresh(&mut self, answer: Result<Option<Value>, Error>) {
+    fn refresh(&mut self, answer: Result<Option<ApiExport>, Error>) {
         if let Ok(Some(newer)) = answer {
             self.take(newer);
         }
@@ -318,18 +332,14 @@ fn hint(error: &Error) -> &'static str {
     }
 }
 
-fn uid(export: Option<&Value>) -> Value {
-    export.map_or(Value::Null, |export| export["metadata"]["uid"].clone())
-}
-
 /// Versions of one object are numbers that grow; whatever is none counts as the oldest.
-fn version(export: &Value) -> Option<u64> {
-    export["metadata"]["resourceVersion"].as_str()?.parse().ok()
+fn version(export: &ApiExport) -> Option<u64> {
+    export.metadata.resource_version.parse().ok()
 }
 
 /// Whose name the export bears: of several agents that share it, the first one's, as long as that one works.
-pub(super) fn owner<'a>(export: &'a Value, agent_name: &'a str, catalog: &Catalog) -> &'a str {
-    annotation(export, AGENT_NAME).filter(|owner| catalog.others.contains(*owner)).unwrap_or(agent_name)
+pub(super) fn owner<'a>(export: &'a ApiExport, agent_name: &'a str, catalog: &Catalog) -> &'a str {
+    export.metadata.annotation(AGENT_NAME).filter(|owner| catalog.others.contains(*owner)).unwrap_or(agent_name)
 }
 
 /// What the catalog has for the export: everything with a schema, by status or by computation. Broken ones that never had one are left
@@ -386,7 +396,12 @@ mod tests {
 
     #[test]
     fn an_older_answer_does_not_replace_a_newer_object() {
-        let object = |uid: &str, version: &str| json!({ "metadata": { "uid": uid, "resourceVersion": version } });
+        let object = |uid: &str, version: &str| {
+            let mut export = ApiExport::new("e");
+            export.metadata.uid = uid.to_owned();
+            export.metadata.resource_version = version.to_owned();
+            export
+        };
         let mut seen = Seen::default();
         for (offered, wanted) in [
             (object("a", "5"), object("a", "5")),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use carrick_client::watch::{Event, WatchOptions, watch};
 use carrick_client::{Client, Error, Resource};
+use carrick_kcp::apis::v1alpha1::ApiExport;
 use carrick_kcp::kinds::API_EXPORT;
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -20,13 +21,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Catalog, Refused};
-use super::connect::resource;
 use super::health::{Health, Part};
 use super::retry::Retry;
 use crate::api::KEEPER;
 use crate::rules::abandoned::resource_of;
 use crate::rules::keeper::{Beat, Keeper, Keeping, decide, read, rivalry};
-use crate::rules::metadata::annotation;
 
 /// What the keeper works with.
 pub(crate) struct Setup {
@@ -55,7 +54,7 @@ pub(crate) async fn run(
 ) {
     let part = setup.health.part(format!("keeping of APIExport {}", setup.name));
     let options = WatchOptions::fields(format!("metadata.name={}", setup.name));
-    let mut events = pin!(watch(setup.export.clone(), resource(&API_EXPORT), options));
+    let mut events = pin!(watch(setup.export.clone(), API_EXPORT.into(), options));
     let mut state = State { take_over: setup.take_over, ..State::default() };
     let mut retry = Retry::for_objects();
     let mut known = false;
@@ -69,7 +68,8 @@ pub(crate) async fn run(
                 known = true;
             }
             Some(event) = events.next() => match event {
-                Event::Listed(export) | Event::Applied(export) => state.export = Some(export.value()),
+                // The controller of the export reports one that cannot be read.
+                Event::Listed(export) | Event::Applied(export) => state.export = export.decode().ok(),
                 Event::Deleted(_) => state.export = None,
                 // The controller of the export tells of its watch.
                 Event::Begin | Event::Synced | Event::Failing(_) | Event::Recovered => continue,
@@ -116,7 +116,7 @@ pub(crate) async fn run(
 /// What is known.
 #[derive(Default)]
 struct State {
-    export: Option<Value>,
+    export: Option<ApiExport>,
     me: Option<Keeper>,
     kept: BTreeSet<String>,
     take_over: bool,
@@ -141,24 +141,24 @@ impl State {
     async fn look(
         &mut self,
         setup: &Setup,
-        export: &Value,
+        export: &ApiExport,
         catalog: &Catalog,
         part: &Part,
     ) -> Result<(Keeping, Option<Duration>), Error> {
         let me = self.me.clone().unwrap_or_default();
         let wants = wants(catalog);
         let now = jiff::Timestamp::now().as_millisecond();
-        let recorded = read(annotation(export, KEEPER));
+        let recorded = read(export.metadata.annotation(KEEPER));
         let mut keeping = decide(&recorded, &me, &wants, (now, setup.beat, self.take_over));
         if let Some(text) = keeping.write.take() {
             let patch = json!({ "metadata": {
                 // Nobody else may have written in between.
-                "resourceVersion": export["metadata"]["resourceVersion"],
+                "resourceVersion": export.metadata.resource_version,
                 "annotations": { KEEPER: text },
             }});
-            match setup.export.merge_patch(&resource(&API_EXPORT), None, &setup.name, &patch).await {
+            match note(setup, &patch).await {
                 Ok(written) => {
-                    keeping = decide(&read(annotation(&written, KEEPER)), &me, &wants, (now, setup.beat, false));
+                    keeping = decide(&read(written.metadata.annotation(KEEPER)), &me, &wants, (now, setup.beat, false));
                     self.export = Some(written);
                 }
                 // An agent that may only look can still see who is there.
@@ -260,6 +260,13 @@ pub(crate) fn resource_of_pr(catalog: &Catalog, name: &str) -> Option<String> {
     let entry = catalog.entries.get(name).map(|entry| entry.schema_name.as_str());
     let before = catalog.resources.get(name).map(|pr| pr.status.resource_schema_name.as_str());
     entry.or(before).filter(|schema| !schema.is_empty()).map(resource_of)
+}
+
+/// Notes in the APIExport who keeps what, and returns what the server made of it.
+async fn note(setup: &Setup, patch: &Value) -> Result<ApiExport, Error> {
+    let written = setup.export.merge_patch(&API_EXPORT.into(), None, &setup.name, patch).await?;
+    serde_json::from_value(written)
+        .map_err(|error| Error::Decode { request: format!("APIExport {}", setup.name), problem: error.to_string() })
 }
 
 async fn identify(setup: &Setup) -> Result<Keeper, Error> {

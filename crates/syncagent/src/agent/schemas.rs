@@ -10,6 +10,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use carrick_client::{Client, Error};
+use carrick_kcp::apis::v1alpha1::ApiResourceSchema;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -19,7 +20,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{self, Catalog, Problem, published_resources};
-use super::connect::resource;
 use super::events::{Recorder, Type};
 use super::export::Exported;
 use super::health::Health;
@@ -28,7 +28,6 @@ use super::objects::Troubles;
 use super::retry::Retry;
 use super::rights::Granted;
 use crate::api::{AGENT_NAME, GROUP, PublishedResource, SOURCE_KIND, VERSION};
-use crate::rules::metadata::{annotation, label, set};
 use crate::rules::projection::project;
 use crate::rules::schema::{ResourceSchema, SchemaError};
 use status::Syncing;
@@ -277,25 +276,24 @@ impl Schemas {
 
     /// Makes sure that the schema exists and names its owner. Its spec never changes: another spec has another name.
     async fn publish(&self, entry: &catalog::CatalogEntry) -> Result<(), SchemasError> {
-        let kind = resource(&API_RESOURCE_SCHEMA);
         let name = &entry.schema_name;
         let failed = |action, source| SchemasError::Kcp { action, name: name.clone(), source };
         // Only who made it is of interest; the schema itself may take megabytes.
-        let existing = self.export.metadata_only().get(&kind, None, name).await.map_err(|e| failed("get", e))?;
-        let Some(existing) = existing else {
+        let existing = self.export.metadata_only().get_kcp(name).await.map_err(|e| failed("get", e))?;
+        let Some(ApiResourceSchema { metadata: existing, .. }) = existing else {
             let text = self.schema_of(entry).await?;
             tracing::info!(logger = CONTROLLER, name, "Creating APIResourceSchema…");
-            self.export.create_text(&kind, None, text).await.map_err(|e| failed("create", e))?;
+            self.export.create_text(&API_RESOURCE_SCHEMA.into(), None, text).await.map_err(|e| failed("create", e))?;
             return Ok(());
         };
         let owner = Some(self.agent_name.as_str());
-        if label(&existing, AGENT_NAME) != owner || annotation(&existing, AGENT_NAME) != owner {
+        if existing.label(AGENT_NAME) != owner || existing.annotation(AGENT_NAME) != owner {
             tracing::info!(logger = CONTROLLER, name, "Fixing incorrect agent metadata…");
-            let existing = self.export.get(&kind, None, name).await.map_err(|e| failed("get", e))?;
+            let existing: Option<ApiResourceSchema> = self.export.get_kcp(name).await.map_err(|e| failed("get", e))?;
             let Some(mut existing) = existing else { return Err(SchemasError::Stale(entry.pr.metadata.name.clone())) };
-            set(&mut existing, "labels", AGENT_NAME, &self.agent_name);
-            set(&mut existing, "annotations", AGENT_NAME, &self.agent_name);
-            match self.export.replace(&kind, None, &existing).await {
+            existing.metadata.set_label(AGENT_NAME, &self.agent_name);
+            existing.metadata.annotate(AGENT_NAME, &self.agent_name);
+            match self.export.replace_kcp(&existing).await {
                 // The documented role of agents does not allow it, and the schema serves its purpose without.
                 Err(error) if error.is_forbidden() => {
                     tracing::warn!(logger = CONTROLLER, name, %error, "Cannot take over APIResourceSchema.");
@@ -316,12 +314,12 @@ impl Schemas {
         let projected = project(pr, &crd).map_err(|_| stale())?;
         drop(crd);
         let mut object = ResourceSchema::of(&projected, &self.agent_name)?;
-        if object.metadata["name"] != entry.schema_name {
+        if object.metadata.name != entry.schema_name {
             return Err(stale());
         }
         // Whoever finds the schema without its PublishedResource can still find the copies of its objects.
         let source = &entry.crd.spec;
-        object.metadata["annotations"][SOURCE_KIND] = format!("{}.{}", source.names.kind, source.group).into();
+        object.metadata.annotate(SOURCE_KIND, format!("{}.{}", source.names.kind, source.group));
         Ok(serde_json::to_vec(&object).map_err(SchemaError::Encode)?)
     }
 

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use carrick_kcp::apis::split_schema_name;
+use carrick_kcp::apis::v1alpha1::ApiExport;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -62,8 +63,8 @@ pub struct Abandoned {
 impl Abandoned {
     /// Names of the exported schemas whose resource (`<plural>.<group>`) nobody serves.
     pub fn names<'a>(schemas: impl Iterator<Item = &'a str>, export: &Value, taken: &HashSet<String>) -> Vec<&'a str> {
-        let exported = export["spec"]["latestResourceSchemas"].as_array();
-        let exported: HashSet<&str> = exported.into_iter().flatten().filter_map(Value::as_str).collect();
+        let exported = ApiExport::deserialize(export).unwrap_or_default().spec.latest_resource_schemas;
+        let exported: HashSet<&str> = exported.iter().map(String::as_str).collect();
         schemas.filter(|schema| exported.contains(schema) && !taken.contains(&resource_of(schema))).collect()
     }
 

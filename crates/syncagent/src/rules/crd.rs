@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::raw_json::RawJson;
 
 /// Annotation that says who approved a kind of one of Kubernetes' own groups.
-pub const API_APPROVED: &str = "api-approved.kubernetes.io";
+pub const API_APPROVED: &str = carrick_kcp::names::API_APPROVED_ANNOTATION;
 
 /// Why a CRD cannot be read.
 #[derive(Debug, Error)]

@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use carrick_kcp::apis::{ApiExportSpec, PermissionClaim, split_schema_name};
-use serde::Deserialize;
-use serde_json::Value;
+use carrick_kcp::apis::split_schema_name;
+use carrick_kcp::apis::v1alpha1::{ApiExport, PermissionClaim};
 
-use super::metadata::set;
 use super::related::kcp_group_resource;
 use crate::api::{AGENT_NAME, PublishedResource};
 
@@ -27,7 +25,7 @@ pub struct Published<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportChange {
     /// The export as it should be.
-    pub object: Value,
+    pub object: ApiExport,
     /// Whether that differs from what is there.
     pub changed: bool,
     /// Schemas that are added.
@@ -67,8 +65,8 @@ fn is_built_in(group: &str, resource: &str) -> bool {
 }
 
 /// Merges schemas and claims of all PublishedResources into the export. Nothing of others is removed.
-pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> ExportChange {
-    let spec = ApiExportSpec::deserialize(&export["spec"]).unwrap_or_default();
+pub fn apply(export: &ApiExport, agent_name: &str, published: &[Published<'_>]) -> ExportChange {
+    let spec = &export.spec;
     let listed: BTreeSet<(String, String)> =
         spec.latest_resource_schemas.iter().filter_map(|name| group_resource(name)).collect();
     let is_offered =
@@ -85,12 +83,10 @@ pub fn apply(export: &Value, agent_name: &str, published: &[Published<'_>]) -> E
     let doubts = doubts.filter(|(_, doubts)| !doubts.is_empty()).collect();
 
     let mut object = export.clone();
-    set(&mut object, "annotations", AGENT_NAME, agent_name);
-    if schemas != spec.latest_resource_schemas {
-        object["spec"]["latestResourceSchemas"] = schemas.clone().into();
-    }
+    object.metadata.annotate(AGENT_NAME, agent_name);
+    object.spec.latest_resource_schemas.clone_from(&schemas);
     if !added.is_empty() {
-        object["spec"]["permissionClaims"] = serde_json::to_value(claims).unwrap_or_default();
+        object.spec.permission_claims = claims;
     }
     let missing = |from: &[String], other: &[String]| -> Vec<String> {
         from.iter().filter(|name| !other.contains(name)).cloned().collect()
@@ -192,13 +188,7 @@ fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String
             None if identity_hash.is_empty() && needs_identity(&group) => {}
             None => {
                 merged.added.push(shown);
-                merged.claims.push(PermissionClaim {
-                    group,
-                    resource,
-                    all: true,
-                    identity_hash,
-                    resource_selector: Vec::new(),
-                });
+                merged.claims.push(PermissionClaim::all(group, resource, identity_hash));
             }
         }
     }
@@ -210,38 +200,44 @@ fn merge_claims(existing: &[PermissionClaim], required: BTreeMap<(String, String
 mod tests {
     use super::*;
     use crate::rules::tests::published as pr;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn run(export: &Value, prs: &[(&PublishedResource, &str)]) -> ExportChange {
+    /// An export with this spec.
+    fn export(spec: &Value) -> ApiExport {
+        serde_json::from_value(json!({"spec": spec})).unwrap()
+    }
+
+    /// The spec as it is written.
+    fn spec(change: &ExportChange) -> Value {
+        serde_json::to_value(&change.object.spec).unwrap()
+    }
+
+    fn run(export: &ApiExport, prs: &[(&PublishedResource, &str)]) -> ExportChange {
         let published: Vec<_> =
             prs.iter().map(|(pr, schema_name)| Published { pr, schema_name, ready: true, valid: true }).collect();
         apply(export, "agent", &published)
     }
 
     fn claims(change: &ExportChange) -> Vec<&str> {
-        let claims = change.object["spec"]["permissionClaims"].as_array().unwrap();
-        claims.iter().map(|c| c["resource"].as_str().unwrap()).collect()
+        change.object.spec.permission_claims.iter().map(|claim| claim.resource.as_str()).collect()
     }
 
     #[test]
     fn an_empty_export_gets_schemas_the_events_claim_and_the_agents_mark() {
-        let change = run(&json!({"spec": {}}), &[(&pr(json!({})), "v1.crontabs.example.com")]);
+        let change = run(&export(&json!({})), &[(&pr(json!({})), "v1.crontabs.example.com")]);
         assert!(change.changed);
-        assert_eq!(change.object["spec"]["latestResourceSchemas"], json!(["v1.crontabs.example.com"]));
-        assert_eq!(change.object["spec"]["permissionClaims"], json!([{"resource": "events", "all": true}]));
-        assert_eq!(change.object["metadata"]["annotations"][AGENT_NAME], "agent");
+        assert_eq!(change.object.spec.latest_resource_schemas, ["v1.crontabs.example.com"]);
+        assert_eq!(spec(&change)["permissionClaims"], json!([{"resource": "events", "all": true}]));
+        assert_eq!(change.object.metadata.annotation(AGENT_NAME), Some("agent"));
         let again = run(&change.object, &[(&pr(json!({})), "v1.crontabs.example.com")]);
         assert!(!again.changed, "{again:?}");
     }
 
     #[test]
     fn foreign_schemas_stay_and_older_ones_of_the_same_resource_go() {
-        let export = json!({"spec": {"latestResourceSchemas": ["v0.crontabs.example.com", "v1.fakes.example.com"]}});
+        let export = export(&json!({"latestResourceSchemas": ["v0.crontabs.example.com", "v1.fakes.example.com"]}));
         let change = run(&export, &[(&pr(json!({})), "v9.crontabs.example.com")]);
-        assert_eq!(
-            change.object["spec"]["latestResourceSchemas"],
-            json!(["v9.crontabs.example.com", "v1.fakes.example.com"])
-        );
+        assert_eq!(change.object.spec.latest_resource_schemas, ["v9.crontabs.example.com", "v1.fakes.example.com"]);
         assert_eq!(change.removed_schemas, ["v0.crontabs.example.com"]);
         assert_eq!(change.added_schemas, ["v9.crontabs.example.com"]);
     }
@@ -253,11 +249,12 @@ mod tests {
             {"identifier": "b", "origin": "kcp", "group": "x.io", "version": "v1", "resource": "backups", "identityHash": "abc", "object": {}},
             {"identifier": "c", "origin": "kcp", "group": "example.com", "version": "v1", "resource": "crontabs", "object": {}},
         ]}));
-        let export = json!({"spec": {"permissionClaims": [{"resource": "configmaps", "all": true}]}});
+        let export = export(&json!({"permissionClaims": [{"resource": "configmaps", "all": true, "note": "theirs"}]}));
         let change = run(&export, &[(&related, "v1.crontabs.example.com")]);
         assert_eq!(claims(&change), ["configmaps", "events", "namespaces", "secrets", "backups"]);
         assert_eq!(change.added_claims, ["events", "namespaces", "secrets", "x.io/backups"]);
-        assert_eq!(change.object["spec"]["permissionClaims"][4]["identityHash"], "abc");
+        assert_eq!(change.object.spec.permission_claims[4].identity_hash, "abc");
+        assert_eq!(spec(&change)["permissionClaims"][0]["note"], "theirs", "what others wrote into a claim stays");
     }
 
     #[test]
@@ -272,8 +269,8 @@ mod tests {
             {"resource": "secrets", "resourceSelector": [{"name": "one", "namespace": "a"}]},
             {"group": "x.io", "resource": "backups", "all": true, "identityHash": "old"},
         ]);
-        let change = run(&json!({"spec": {"permissionClaims": existing}}), &[(&related, "v1.crontabs.example.com")]);
-        assert_eq!(change.object["spec"]["permissionClaims"], existing);
+        let change = run(&export(&json!({"permissionClaims": existing})), &[(&related, "v1.crontabs.example.com")]);
+        assert_eq!(spec(&change)["permissionClaims"], existing);
         assert!(change.added_claims.is_empty());
         assert_eq!(change.narrow_claims, ["secrets", "x.io/backups"]);
     }
@@ -289,7 +286,8 @@ mod tests {
             related("", "pods", ""), related("apps", "deployments", ""), related("coordination.k8s.io", "leases", ""),
             related("x.io", "known", ""),
         ]}));
-        let export = json!({"spec": {"permissionClaims": [{"group": "x.io", "resource": "known", "all": true, "identityHash": "d"}]}});
+        let claim = json!({"group": "x.io", "resource": "known", "all": true, "identityHash": "d"});
+        let export = export(&json!({"permissionClaims": [claim]}));
         let change = run(&export, &[(&pr, "v1.crontabs.example.com")]);
         assert_eq!(claims(&change), ["events", "namespaces", "pods", "deployments", "leases", "known", "queues"]);
         let doubts = &change.doubts["publish-crontabs"];
@@ -307,11 +305,11 @@ mod tests {
         let pr = pr(json!({"related": [{"identifier": "a", "origin": "service", "kind": "Secret", "object": {}}]}));
         let published = [Published { pr: &pr, schema_name: "v2.crontabs.example.com", ready: true, valid: false }];
         let events = json!([{"resource": "events", "all": true}]);
-        let change = apply(&json!({"spec": {"permissionClaims": events}}), "agent", &published);
-        assert_eq!(change.object["spec"], json!({"permissionClaims": events}));
-        let before = json!({"spec": {"latestResourceSchemas": ["v1.crontabs.example.com"]}});
+        let change = apply(&export(&json!({"permissionClaims": events})), "agent", &published);
+        assert_eq!(spec(&change), json!({"permissionClaims": events}));
+        let before = export(&json!({"latestResourceSchemas": ["v1.crontabs.example.com"]}));
         let change = apply(&before, "agent", &published);
-        assert_eq!(change.object["spec"]["latestResourceSchemas"], json!(["v2.crontabs.example.com"]));
+        assert_eq!(change.object.spec.latest_resource_schemas, ["v2.crontabs.example.com"]);
         assert_eq!(claims(&change), ["events", "namespaces", "secrets"]);
     }
 
@@ -319,11 +317,11 @@ mod tests {
     fn schemas_that_do_not_exist_yet_are_not_listed() {
         let pr = pr(json!({}));
         let change = apply(
-            &json!({"spec": {}}),
+            &export(&json!({})),
             "agent",
             &[Published { pr: &pr, schema_name: "v1.a.b", ready: false, valid: true }],
         );
-        assert_eq!(change.object["spec"].get("latestResourceSchemas"), None);
+        assert_eq!(spec(&change).get("latestResourceSchemas"), None);
     }
 
     #[test]
@@ -331,7 +329,7 @@ mod tests {
         let related =
             pr(json!({"related": [{"identifier": "c", "origin": "kcp", "group": "example.com", "version": "v1",
             "resource": "crontabs", "identityHash": "abc", "object": {}}]}));
-        let change = run(&json!({"spec": {}}), &[(&related, "v1.crontabs.example.com")]);
+        let change = run(&export(&json!({})), &[(&related, "v1.crontabs.example.com")]);
         assert_eq!(claims(&change), ["events", "namespaces"]);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use carrick_json::go;
 use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use carrick_kcp::meta::ObjectMeta;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
@@ -64,7 +65,7 @@ pub struct ResourceSchema<'a> {
     api_version: String,
     kind: &'static str,
     /// Its metadata.
-    pub metadata: Value,
+    pub metadata: ObjectMeta,
     spec: ResourceSchemaSpec<'a>,
 }
 
@@ -99,13 +100,12 @@ impl<'a> ResourceSchema<'a> {
     /// The APIResourceSchema of a projected CRD.
     pub fn of(projected: &'a Crd, agent_name: &str) -> Result<Self, SchemaError> {
         let spec = &projected.spec;
-        let mut metadata = json!({
-            "name": name(projected)?,
-            "labels": { AGENT_NAME: agent_name },
-            "annotations": { AGENT_NAME: agent_name, SOURCE_GENERATION: projected.generation.to_string() },
-        });
+        let mut metadata = ObjectMeta::named(name(projected)?);
+        metadata.set_label(AGENT_NAME, agent_name);
+        metadata.annotate(AGENT_NAME, agent_name);
+        metadata.annotate(SOURCE_GENERATION, projected.generation.to_string());
         if let Some(approval) = projected.approved.as_deref().filter(|_| is_protected(&spec.group)) {
-            metadata["annotations"][API_APPROVED] = approval.into();
+            metadata.annotate(API_APPROVED, approval);
         }
         let conversion = (spec.versions.len() > 1).then(|| json!({ "strategy": "None" }));
         let versions = spec.versions.iter().map(ResourceSchemaVersion::of).collect();

@@ -2,14 +2,16 @@
 
 use anyhow::{Context, ensure};
 use carrick_client::ListOptions;
+use carrick_kcp::apis::v1alpha1::{ApiBinding, BindingPhase};
+use carrick_kcp::names::conditions::PERMISSION_CLAIMS_APPLIED;
 use carrick_syncagent::api::{FINALIZER, OBJECT_STATE, REMOTE_CLUSTER};
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-use super::{Copy, existing, require_condition, text_at};
+use super::{Copy, existing, existing_kcp, require, text_at};
 use crate::demo::endpoint::Credentials;
 use crate::demo::fetch;
-use crate::demo::manifests::{self, AGENT_NAMESPACE, BINDING, NAME, NAMESPACE, SECRET, bindings, http_bins, secrets};
+use crate::demo::manifests::{self, AGENT_NAMESPACE, BINDING, NAME, NAMESPACE, SECRET, http_bins, secrets};
 use crate::demo::stage::{Stage, Team};
 use crate::ui::{Done, Failed, Step};
 
@@ -27,12 +29,16 @@ impl Stage {
                 }
                 for team in &self.teams {
                     self.until(seen, async || {
-                        let binding = existing(&team.client, &bindings(), None, BINDING).await?;
-                        let phase = &binding["status"]["phase"];
-                        ensure!(phase == "Bound", "APIBinding {BINDING} of {} is in phase {phase}", team.name);
-                        require_condition(&binding, "PermissionClaimsApplied")?;
-                        let bound = &binding["status"]["boundResources"];
-                        ensure!(bound[0]["resource"] == "httpbins", "the binding of {} brought {bound}", team.name);
+                        let ApiBinding { status, .. } = existing_kcp(&team.client, BINDING).await?;
+                        let phase = &status.phase;
+                        ensure!(
+                            *phase == BindingPhase::Bound,
+                            "APIBinding {BINDING} of {} is in phase {phase:?}",
+                            team.name
+                        );
+                        require(&status.conditions, PERMISSION_CLAIMS_APPLIED)?;
+                        let bound: Vec<_> = status.bound_resources.iter().map(|bound| &bound.resource).collect();
+                        ensure!(bound == ["httpbins"], "the binding of {} brought {bound:?}", team.name);
                         Ok(())
                     })
                     .await?;

@@ -1,12 +1,11 @@
 //! The provider's part: workspaces, operator, export, agent.
 
 use anyhow::ensure;
-use carrick_client::{ListOptions, Resource};
-use carrick_kcp::kinds::API_EXPORT_ENDPOINT_SLICE;
-use serde_json::Value;
+use carrick_client::ListOptions;
+use carrick_kcp::apis::v1alpha1::{ApiExport, ApiExportEndpointSlice};
 
-use super::{existing, require_condition, text_at};
-use crate::demo::manifests::{self, EXPORT, PROVIDER_PATH, PUBLISHED, crds, exports, published_resources, secrets};
+use super::{existing, existing_kcp, require_condition, text_at};
+use crate::demo::manifests::{self, EXPORT, PROVIDER_PATH, PUBLISHED, crds, published_resources, secrets};
 use crate::demo::stage::{PROVIDER, Stage};
 use crate::ui::{Done, Failed, Step};
 use crate::workspaces;
@@ -64,12 +63,10 @@ impl Stage {
             .step(step, async |seen| {
                 manifests::create(&self.provider, manifests::API_EXPORT_YAML).await?;
                 manifests::create(&self.provider, manifests::AGENT_KCP).await?;
-                let kind = &API_EXPORT_ENDPOINT_SLICE;
-                let slices = Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural);
                 self.until(seen, async || {
-                    let export = existing(&self.provider, &exports(), None, EXPORT).await?;
-                    text_at(&export, "/status/identityHash")?;
-                    existing(&self.provider, &slices, None, EXPORT).await
+                    let export: ApiExport = existing_kcp(&self.provider, EXPORT).await?;
+                    ensure!(!export.status.identity_hash.is_empty(), "APIExport {EXPORT} has no status.identityHash");
+                    existing_kcp::<ApiExportEndpointSlice>(&self.provider, EXPORT).await
                 })
                 .await?;
                 Ok(Done::new(format!("kcp: APIExport {EXPORT} waits for its first kind in {PROVIDER_PATH}")))
@@ -109,10 +106,10 @@ impl Stage {
                 .until(seen, async || {
                     let published = existing(&self.cluster, &published_resources(), None, PUBLISHED).await?;
                     let schema = text_at(&published, "/status/resourceSchemaName")?;
-                    let export = existing(&self.provider, &exports(), None, EXPORT).await?;
-                    let schemas = &export["spec"]["latestResourceSchemas"];
-                    ensure!(*schemas == serde_json::json!([schema]), "the APIExport holds the schemas {schemas}");
-                    let claims = claims(&export);
+                    let export: ApiExport = existing_kcp(&self.provider, EXPORT).await?;
+                    let schemas = &export.spec.latest_resource_schemas;
+                    ensure!(schemas[..] == [schema.as_str()], "the APIExport holds the schemas {schemas:?}");
+                    let claims: Vec<_> = export.spec.permission_claims.iter().map(|claim| &claim.resource).collect();
                     ensure!(claims == ["events", "namespaces", "secrets"], "the APIExport claims {claims:?}");
                     Ok(schema)
                 })
@@ -122,10 +119,4 @@ impl Stage {
         })
         .await
     }
-}
-
-/// The claimed resources, in order.
-fn claims(export: &Value) -> Vec<&str> {
-    let claims = export["spec"]["permissionClaims"].as_array().into_iter().flatten();
-    claims.filter_map(|claim| claim["resource"].as_str()).collect()
 }

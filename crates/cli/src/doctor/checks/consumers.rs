@@ -1,19 +1,17 @@
 //! Bindings of consumers, and the claims they accepted.
 
-use carrick_kcp::apis::{ApiExportSpec, PermissionClaim};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use carrick_kcp::apis::v1alpha1::{AcceptablePermissionClaim, ApiBinding, ClaimState, PermissionClaim};
+use carrick_kcp::condition::{self, READY};
+use serde_json::json;
 
 use super::Finding;
 use crate::doctor::facts::Facts;
 
 pub(super) fn consumers(facts: &Facts) -> Vec<Finding> {
     let Some(export) = facts.export.object() else { return Vec::new() };
-    let requested = ApiExportSpec::deserialize(&export["spec"]).unwrap_or_default().permission_claims;
-    let name = &export["metadata"]["name"];
-    let own: Vec<_> =
-        facts.bindings.iter().filter(|binding| binding["spec"]["reference"]["export"]["name"] == *name).collect();
-    let mut found: Vec<Finding> = own.iter().filter_map(|binding| judge(facts, binding, &requested)).collect();
+    let (requested, name) = (&export.spec.permission_claims, &export.metadata.name);
+    let own: Vec<_> = facts.bindings.iter().filter(|binding| binding.spec.reference.export.name == *name).collect();
+    let mut found: Vec<Finding> = own.iter().filter_map(|binding| judge(facts, binding, requested)).collect();
     let well = own.len() - found.len();
     if well > 0 {
         let claims: Vec<_> = requested.iter().map(shown).collect();
@@ -24,29 +22,23 @@ pub(super) fn consumers(facts: &Facts) -> Vec<Finding> {
 }
 
 /// What is wrong with a binding.
-fn judge(facts: &Facts, binding: &Value, requested: &[PermissionClaim]) -> Option<Finding> {
-    let name = binding["metadata"]["name"].as_str().unwrap_or_default();
-    let cluster = binding["metadata"]["annotations"][carrick_kcp::CLUSTER_ANNOTATION].as_str().unwrap_or_default();
+fn judge(facts: &Facts, binding: &ApiBinding, requested: &[PermissionClaim]) -> Option<Finding> {
+    let name = &binding.metadata.name;
+    let cluster = binding.metadata.cluster().unwrap_or_default();
     let url = carrick_kcp::url::retarget(&facts.kcp.url, cluster).unwrap_or_default();
-    let conditions = binding["status"]["conditions"].as_array();
-    let ready = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == "Ready"));
-    if ready.is_none_or(|ready| ready["status"] != "True") {
-        let message = ready.and_then(|ready| ready["message"].as_str()).unwrap_or("kcp gives no reason");
+    if !binding.is_ready() {
+        let ready = condition::find(&binding.status.conditions, READY);
+        let message = ready.map(|ready| ready.message.as_str()).filter(|message| !message.is_empty());
+        let message = message.unwrap_or("kcp gives no reason");
         let text = format!("APIBinding {name} in workspace {cluster} is not ready: {message}");
         return Some(
             Finding::amber(text)
                 .fix(format!("kubectl --server {url} get apibinding {name} -o yaml    # as the consumer")),
         );
     }
-    let accepted: Vec<&Value> = binding["spec"]["permissionClaims"].as_array().into_iter().flatten().collect();
     let accepts = |claim: &PermissionClaim| {
-        let same = |one: &&&Value| {
-            let text = |key: &str| one[key].as_str().unwrap_or_default();
-            text("group") == claim.group
-                && text("resource") == claim.resource
-                && text("identityHash") == claim.identity_hash
-        };
-        accepted.iter().find(same).is_some_and(|one| one["state"] == "Accepted")
+        let decided = binding.spec.permission_claims.iter().find(|decided| decided.key() == claim.key());
+        decided.is_some_and(AcceptablePermissionClaim::is_accepted)
     };
     let missing: Vec<_> = requested.iter().filter(|claim| !accepts(claim)).collect();
     if missing.is_empty() {
@@ -54,14 +46,7 @@ fn judge(facts: &Facts, binding: &Value, requested: &[PermissionClaim]) -> Optio
     }
     let names: Vec<_> = missing.iter().map(|claim| shown(claim)).collect();
     let text = format!("APIBinding {name} in workspace {cluster} does not accept {}", names.join(", "));
-    let all: Vec<Value> = requested
-        .iter()
-        .map(|claim| {
-            let mut claim = serde_json::to_value(claim).unwrap_or_default();
-            claim["state"] = json!("Accepted");
-            claim
-        })
-        .collect();
+    let all: Vec<_> = requested.iter().map(|claim| claim.clone().decided(ClaimState::Accepted)).collect();
     let patch = json!({ "spec": { "permissionClaims": all } });
     Some(
         Finding::amber(text).fix("# as the consumer, who may also refuse:").fix(format!(
@@ -76,25 +61,30 @@ fn shown(claim: &PermissionClaim) -> String {
 
 #[cfg(test)]
 mod tests {
+    use carrick_kcp::apis::v1alpha1::ApiExport;
+    use serde_json::Value;
+
     use super::super::Severity::{Amber, Green};
     use super::*;
     use crate::doctor::facts::Lookup;
 
-    fn binding(export: &str, ready: &str, claims: &[(&str, &str)]) -> Value {
+    fn binding(export: &str, ready: &str, claims: &[(&str, &str)]) -> ApiBinding {
         let claims: Vec<_> = claims
             .iter()
             .map(|(resource, state)| json!({ "resource": resource, "all": true, "state": state }))
             .collect();
-        json!({
+        let binding = json!({
             "metadata": { "name": "b", "annotations": { "kcp.io/cluster": "abc" } },
             "spec": { "reference": { "export": { "name": export } }, "permissionClaims": claims },
             "status": { "conditions": [{ "type": "Ready", "status": ready, "message": "why" }] },
-        })
+        });
+        serde_json::from_value(binding).unwrap()
     }
 
-    fn found(bindings: Vec<Value>) -> Vec<Finding> {
-        let claims = json!([{ "resource": "events", "all": true }, { "resource": "secrets", "all": true }]);
-        let export = json!({ "metadata": { "name": "e" }, "spec": { "permissionClaims": claims } });
+    fn found(bindings: Vec<ApiBinding>) -> Vec<Finding> {
+        let mut export = ApiExport::new("e");
+        export.spec.permission_claims =
+            ["events", "secrets"].map(|resource| PermissionClaim::all("", resource, "")).to_vec();
         let mut facts = Facts { export: Lookup::There(export), bindings, ..Facts::default() };
         facts.kcp.url = "https://h/clusters/root:p".to_owned();
         consumers(&facts)

@@ -1,10 +1,10 @@
 //! The slice, its endpoints, the export, and who else works on it.
 
+use carrick_kcp::condition::{Condition, ConditionStatus};
 use carrick_syncagent::agent::Timing;
 use carrick_syncagent::api::{AGENT_NAME, KEEPER};
 use carrick_syncagent::rules::abandoned::resource_of;
 use carrick_syncagent::rules::keeper::{self, Keeper};
-use serde_json::Value;
 
 use super::Finding;
 use super::servers::{host, way_out};
@@ -28,11 +28,11 @@ pub(super) fn slice(facts: &Facts) -> Vec<Finding> {
             Finding::red(text)
                 .fix(format!("--apiexportendpointslice-ref {}    # which exists", facts.slices.join(" or ")))
         }
-        Lookup::There(slice) => match slice["spec"]["export"]["name"].as_str() {
-            None => Finding::red(format!("APIExportEndpointSlice {name} names no APIExport")).fix(format!(
+        Lookup::There(slice) => match slice.spec.export.name.as_str() {
+            "" => Finding::red(format!("APIExportEndpointSlice {name} names no APIExport")).fix(format!(
                 "{kubectl} delete apiexportendpointslice {name}    # and create it with spec.export.name"
             )),
-            Some(export) => Finding::green(format!("APIExportEndpointSlice {name} is for APIExport {export}")),
+            export => Finding::green(format!("APIExportEndpointSlice {name} is for APIExport {export}")),
         },
     };
     vec![found]
@@ -47,7 +47,7 @@ fn create_export(kubectl: &str, name: &str) -> String {
 
 pub(super) fn export(facts: &Facts) -> Vec<Finding> {
     let Some(slice) = facts.slice.object() else { return Vec::new() };
-    let name = slice["spec"]["export"]["name"].as_str().unwrap_or_default();
+    let name = slice.spec.export.name.as_str();
     let kubectl = facts.kcp_kubectl(&facts.export_url);
     match &facts.export {
         Lookup::NotAsked => Vec::new(),
@@ -68,7 +68,7 @@ pub(super) fn export(facts: &Facts) -> Vec<Finding> {
         }
         Lookup::There(export) => {
             let mut found = vec![Finding::green(format!("APIExport {name} exists at {}", facts.export_url))];
-            found.extend(conditions(export).map(|(kind, message)| {
+            found.extend(unmet(&export.status.conditions).map(|(kind, message)| {
                 let text = format!("APIExport {name} has condition {kind} False: {message}");
                 Finding::amber(text).fix(format!("{kubectl} get apiexport {name} -o yaml"))
             }));
@@ -78,12 +78,15 @@ pub(super) fn export(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Conditions that are False, and why.
-pub(super) fn conditions(object: &Value) -> impl Iterator<Item = (&str, &str)> {
-    let all = object["status"]["conditions"].as_array().into_iter().flatten();
-    all.filter(|condition| condition["status"] == "False").map(|condition| {
-        let text = |key: &str| condition[key].as_str().filter(|text| !text.is_empty());
-        (text("type").unwrap_or("something"), text("message").or(text("reason")).unwrap_or("no reason is given"))
+pub(super) fn unmet(conditions: &[Condition]) -> impl Iterator<Item = (&str, &str)> {
+    conditions.iter().filter(|condition| condition.status == ConditionStatus::False).map(|condition| {
+        let Condition { type_, message, reason, .. } = condition;
+        (or(type_, "something"), or(message, or(reason, "no reason is given")))
     })
+}
+
+fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
+    if text.is_empty() { other } else { text }
 }
 
 pub(super) fn endpoints(facts: &Facts) -> Vec<Finding> {
@@ -92,7 +95,7 @@ pub(super) fn endpoints(facts: &Facts) -> Vec<Finding> {
         let mut found = Finding::amber(
             "the slice has no endpoints yet: kcp lists them once a consumer has bound the export, and the agent waits for that",
         );
-        let export = slice["spec"]["export"]["name"].as_str().unwrap_or_default();
+        let export = &slice.spec.export.name;
         let path = carrick_kcp::url::workspace(&facts.export_url).unwrap_or("<workspace of the export>");
         found = found.fix(format!(
             "kubectl apply -f - <<'END'    # in a consumer's workspace\napiVersion: apis.kcp.io/v1alpha1\nkind: APIBinding\nmetadata:\n  name: {export}\nspec:\n  reference:\n    export:\n      path: {path}\n      name: {export}\nEND"
@@ -118,8 +121,8 @@ pub(super) fn others(facts: &Facts) -> Vec<Finding> {
     let Some(export) = facts.export.object() else { return Vec::new() };
     let own = facts.asked.agent_name.as_str();
     let mut found = Vec::new();
-    let keeper = export["metadata"]["annotations"][AGENT_NAME].as_str();
-    let keepers = keeper::read(export["metadata"]["annotations"][KEEPER].as_str());
+    let keeper = export.metadata.annotation(AGENT_NAME);
+    let keepers = keeper::read(export.metadata.annotation(KEEPER));
     let sharing = |name: &str| keepers.iter().any(|it| it.agent == name && is_fresh(it, facts));
     match keeper {
         None => found.push(Finding::green("no agent has worked on this export yet")),
@@ -132,10 +135,9 @@ pub(super) fn others(facts: &Facts) -> Vec<Finding> {
         ),
     }
     found.extend(keepers.iter().filter(|it| is_fresh(it, facts)).map(|it| heard_of(it, facts)));
-    let listed = export["spec"]["latestResourceSchemas"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    for name in listed {
-        let schema = facts.schemas.iter().find(|schema| schema["metadata"]["name"] == name);
-        let owner = schema.and_then(|schema| schema["metadata"]["labels"][AGENT_NAME].as_str());
+    for name in &export.spec.latest_resource_schemas {
+        let schema = facts.schemas.iter().find(|schema| schema.metadata.name == *name);
+        let owner = schema.and_then(|schema| schema.metadata.label(AGENT_NAME));
         if let Some(owner) = owner.filter(|owner| *owner != own && Some(*owner) != keeper && !sharing(owner)) {
             let text = format!("schema {name} of this export was made by agent {owner}");
             found.push(Finding::amber(text).fix("stop one of the two agents, or give each an export of its own"));
@@ -204,21 +206,31 @@ fn lease(facts: &Facts) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use carrick_kcp::apis::v1alpha1::{ApiExport, ApiExportEndpointSlice, ApiResourceSchema};
+    use carrick_kcp::condition::Severity;
+    use serde_json::{Value, json};
 
     use super::super::Severity::{Amber, Green, Red};
     use super::*;
     use crate::doctor::facts::Endpoint;
 
-    fn facts(slice: Lookup, export: Lookup) -> Facts {
+    fn facts(slice: Lookup<ApiExportEndpointSlice>, export: Lookup<ApiExport>) -> Facts {
         let mut facts = Facts { slice, export, export_url: "https://h/clusters/root:p".to_owned(), ..Facts::default() };
         facts.asked.slice = "s".to_owned();
         facts.asked.agent_name = "me".to_owned();
         facts
     }
 
-    fn good_slice() -> Lookup {
-        Lookup::There(json!({ "spec": { "export": { "name": "e" } } }))
+    fn good_slice() -> Lookup<ApiExportEndpointSlice> {
+        let mut slice = ApiExportEndpointSlice::new("s");
+        slice.spec.export.name = "e".to_owned();
+        Lookup::There(slice)
+    }
+
+    fn kept_by(name: &str) -> ApiExport {
+        let mut export = ApiExport::new("e");
+        export.metadata.annotate(AGENT_NAME, name);
+        export
     }
 
     #[test]
@@ -228,14 +240,16 @@ mod tests {
         let other = Facts { slices: vec!["t".to_owned()], ..missing };
         assert!(slice(&other)[0].fix[0].starts_with("--apiexportendpointslice-ref t"));
         assert_eq!(slice(&facts(good_slice(), Lookup::NotAsked))[0].severity, Green);
-        assert_eq!(slice(&facts(Lookup::There(json!({})), Lookup::NotAsked))[0].severity, Red);
+        assert_eq!(slice(&facts(Lookup::There(ApiExportEndpointSlice::default()), Lookup::NotAsked))[0].severity, Red);
         assert_eq!(slice(&Facts::default()), []);
     }
 
     #[test]
     fn an_export_is_there_and_content() {
         assert_eq!(export(&facts(good_slice(), Lookup::Missing))[0].severity, Red);
-        let bad = json!({ "status": { "conditions": [{ "type": "IdentityValid", "status": "False", "message": "no" }, { "type": "A", "status": "True" }] } });
+        let mut bad = ApiExport::new("e");
+        bad.status.conditions =
+            vec![Condition::fails("IdentityValid", Severity::Error, "", "no"), Condition::holds("A")];
         let found = export(&facts(good_slice(), Lookup::There(bad)));
         assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [Green, Amber]);
         assert!(found[1].text.contains("IdentityValid False: no"));
@@ -257,16 +271,16 @@ mod tests {
 
     #[test]
     fn another_agent_on_the_export_is_reported() {
-        let kept_by = |name: &str| Lookup::There(json!({ "metadata": { "annotations": { AGENT_NAME: name } } }));
-        assert_eq!(others(&facts(good_slice(), kept_by("me")))[0].severity, Green);
-        let found = others(&facts(good_slice(), kept_by("you")));
+        assert_eq!(others(&facts(good_slice(), Lookup::There(kept_by("me"))))[0].severity, Green);
+        let found = others(&facts(good_slice(), Lookup::There(kept_by("you"))));
         assert_eq!(found[0].severity, Amber);
         assert!(found[0].fix[0].starts_with("--agent-name you"));
-        let export = Lookup::There(json!({
-            "metadata": { "annotations": { AGENT_NAME: "me" } }, "spec": { "latestResourceSchemas": ["v1.a.b"] },
-        }));
-        let mut facts = facts(good_slice(), export);
-        facts.schemas = vec![json!({ "metadata": { "name": "v1.a.b", "labels": { AGENT_NAME: "you" } } })];
+        let mut export = kept_by("me");
+        export.spec.latest_resource_schemas = vec!["v1.a.b".to_owned()];
+        let mut facts = facts(good_slice(), Lookup::There(export));
+        let mut schema = ApiResourceSchema::new("v1.a.b");
+        schema.metadata.set_label(AGENT_NAME, "you");
+        facts.schemas = vec![schema];
         assert_eq!(others(&facts)[1].severity, Amber);
     }
 
@@ -274,7 +288,8 @@ mod tests {
     fn the_keeper_of_the_export_is_known_from_its_own_entry() {
         let entry = |agent: &str, second: i64, resource: &str| json!({ "agent": agent, "identity": "host", "renewed": format!("2001-09-09T01:{}:{:02}Z", 46, second), "keeps": [resource] });
         let found = |entries: Value, owner: &str| {
-            let export = json!({ "metadata": { "annotations": { AGENT_NAME: owner, KEEPER: entries.to_string() } } });
+            let mut export = kept_by(owner);
+            export.metadata.annotate(KEEPER, entries.to_string());
             let mut facts = facts(good_slice(), Lookup::There(export));
             facts.now = 1_000_000_000;
             facts.published = Some(Ok(vec![crate::doctor::facts::Published {
@@ -307,7 +322,7 @@ mod tests {
         let lease_of = |holder: &str, renewed: &str| {
             let lease =
                 json!({ "spec": { "holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15 } });
-            let mut facts = facts(good_slice(), Lookup::There(json!({})));
+            let mut facts = facts(good_slice(), Lookup::There(ApiExport::default()));
             facts.lease = Lookup::There(lease);
             facts.now = 1_000_000_000;
             super::lease(&facts).unwrap().severity

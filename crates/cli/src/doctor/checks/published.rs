@@ -1,7 +1,10 @@
 //! What the agent needs on the service cluster, and what is published there.
 
+use carrick_kcp::condition::Condition;
+use serde::Deserialize;
+
 use super::Finding;
-use super::export::conditions;
+use super::export::unmet;
 use crate::doctor::facts::{Facts, Lookup, Published};
 
 pub(super) fn installation(facts: &Facts) -> Vec<Finding> {
@@ -61,10 +64,15 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
     }
 }
 
+/// The conditions that the agent has set on a PublishedResource.
+fn conditions(one: &Published) -> Vec<Condition> {
+    Vec::deserialize(&one.object["status"]["conditions"]).unwrap_or_default()
+}
+
 /// Valid rules that refer to something that cannot exist.
 fn doubts(one: &Published, kubectl: &str) -> impl Iterator<Item = Finding> {
     // A running agent has reported it already.
-    let told = conditions(&one.object).any(|(condition, _)| condition == "RulesPlausible");
+    let told = unmet(&conditions(one)).any(|(condition, _)| condition == "RulesPlausible");
     one.doubts.iter().filter(move |_| !told).map(move |doubt| {
         Finding::amber(format!("{}: {doubt}", one.name)).fix(format!("{kubectl} edit publishedresource {}", one.name))
     })
@@ -79,17 +87,14 @@ fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
         return Finding::red(format!("{name} cannot be read")).fix(format!("{kubectl} edit publishedresource {name}"));
     };
     let look = || format!("carrick explain {name} …    # with the agent's flags: shows what it would do");
-    let listed = facts.export.object().map(|export| {
-        let schemas = export["spec"]["latestResourceSchemas"].as_array();
-        schemas.is_some_and(|all| all.iter().any(|listed| listed == schema.as_str()))
-    });
-    let is = |object: &serde_json::Value| object["metadata"]["name"] == schema.as_str();
+    let listed = facts.export.object().map(|export| export.spec.latest_resource_schemas.contains(schema));
     if listed == Some(false) {
-        let made = if facts.schemas.iter().any(is) { "created but not exported" } else { "not created" };
+        let exists = facts.schemas.iter().any(|made| made.metadata.name == *schema);
+        let made = if exists { "created but not exported" } else { "not created" };
         let text = format!("{name}: schema {schema} is {made} yet; is the agent running?");
         return Finding::amber(text).fix(look());
     }
-    if let Some((condition, message)) = conditions(&one.object).next() {
+    if let Some((condition, message)) = unmet(&conditions(one)).next() {
         return Finding::amber(format!("{name}: {condition} is False: {message}")).fix(look());
     }
     Finding::green(format!("{name} is published as {schema}"))
@@ -97,6 +102,7 @@ fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use carrick_kcp::apis::v1alpha1::ApiExport;
     use serde_json::{Value, json};
 
     use super::super::Severity::{Amber, Green, Red};
@@ -128,7 +134,11 @@ mod tests {
             crd: None,
             schema: problem.is_none().then(|| schema.to_owned()),
         };
-        let exported = |listed: &[&str]| Lookup::There(json!({ "spec": { "latestResourceSchemas": listed } }));
+        let exported = |listed: &[&str]| {
+            let mut export = ApiExport::new("e");
+            export.spec.latest_resource_schemas = listed.iter().map(|name| (*name).to_owned()).collect();
+            Lookup::There(export)
+        };
         let unhappy = json!({ "status": { "conditions": [{ "type": "ObjectsSynced", "status": "False", "message": "one fails" }] } });
         let cases = [
             (one(None, Value::Null), exported(&[schema]), Green, "published as v1"),

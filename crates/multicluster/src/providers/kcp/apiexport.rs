@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_client::{Client, ConnectError, Object, Resource};
-use carrick_kcp::kinds::{API_BINDING, API_EXPORT_ENDPOINT_SLICE, Kind};
+use carrick_client::{Client, ConnectError, Object};
+use carrick_kcp::apis::v1alpha1::{ApiBinding, ApiExportEndpointSlice};
+use carrick_kcp::kinds::{API_BINDING, API_EXPORT_ENDPOINT_SLICE};
 use futures::FutureExt;
 use futures::stream::BoxStream;
 
-use super::binding::ApiBinding;
-use super::endpoints::{GRACE, Setup, status_urls};
+use super::endpoints::{GRACE, Setup};
 use super::engagement::{Rules, Stage};
 use crate::cluster::Cluster;
 use crate::endpoint::ClusterKey;
@@ -34,9 +34,9 @@ impl ApiExport {
     pub fn new(workspace: Client, slice: impl Into<String>) -> Self {
         let setup = Setup {
             workspace,
-            listing: resource(API_EXPORT_ENDPOINT_SLICE),
+            listing: API_EXPORT_ENDPOINT_SLICE.into(),
             name: slice.into(),
-            engaged: resource(API_BINDING),
+            engaged: API_BINDING.into(),
             rules: Arc::new(|| rules(None)),
             rewrite: None,
             hook: None,
@@ -109,9 +109,9 @@ pub(super) fn rules(filter: Option<Filter>) -> Rules {
         wanted && binds_export_of(&decoded, url)
     };
     Rules {
-        urls: Box::new(|slice| status_urls(&slice.value())),
+        urls: Box::new(urls),
         counts: Box::new(counts),
-        apis: Box::new(|binding| binding.value()["status"]["boundResources"].to_string()),
+        apis: Box::new(bound),
         key: ClusterKey::KCP,
         grace: GRACE,
         meet: false,
@@ -129,6 +129,14 @@ fn binds_export_of(binding: &ApiBinding, url: &str) -> bool {
     says(&binding.spec.reference.export.name, export) && says(&binding.status.api_export_cluster_name, cluster)
 }
 
-fn resource(kind: Kind) -> Resource {
-    Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural)
+/// The URLs of a slice; none if it cannot be read.
+fn urls(slice: &Object) -> Vec<String> {
+    let slice: ApiExportEndpointSlice = slice.decode().unwrap_or_default();
+    slice.urls().map(str::to_owned).collect()
+}
+
+/// What a binding serves, as a text to compare.
+fn bound(binding: &Object) -> String {
+    let binding: ApiBinding = binding.decode().unwrap_or_default();
+    serde_json::to_string(&binding.status.bound_resources).unwrap_or_default()
 }

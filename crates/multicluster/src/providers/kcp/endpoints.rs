@@ -184,7 +184,7 @@ impl Provider for EndpointObject {
 }
 
 /// `status.endpoints[].url`.
-pub(super) fn status_urls(object: &Value) -> Vec<String> {
+fn status_urls(object: &Value) -> Vec<String> {
     let endpoints = object.pointer("/status/endpoints").and_then(Value::as_array).into_iter().flatten();
     endpoints.filter_map(|endpoint| endpoint.get("url")?.as_str()).map(str::to_owned).collect()
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_client::{Client, ConnectError, Error, Resource};
+use carrick_client::{Client, ConnectError, Error};
 use carrick_kcp::LOGICAL_CLUSTER_NAME;
-use carrick_kcp::kinds::{Kind, LOGICAL_CLUSTER, WORKSPACE_TYPE};
+use carrick_kcp::core::v1alpha1::LogicalCluster;
+use carrick_kcp::kinds::{LOGICAL_CLUSTER, WORKSPACE_TYPE};
+use carrick_kcp::tenancy::v1alpha1::WorkspaceType;
 use futures::stream::BoxStream;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -115,9 +117,9 @@ async fn remove(cluster: &Cluster, service: &str, field: &str, provider: &'stati
         return Err(HookError::WrongProvider { cluster, provider, endpoint });
     };
     let hook = hook.trim_end_matches('/').replace("%3A", ":");
-    let (client, kind) = (cluster.json_client(), resource(LOGICAL_CLUSTER));
+    let (client, kind) = (cluster.json_client(), LOGICAL_CLUSTER.into());
     for attempt in 1.. {
-        let Some(object) = client.get(&kind, None, LOGICAL_CLUSTER_NAME).await? else { break };
+        let Some(object) = client.get_kcp(LOGICAL_CLUSTER_NAME).await? else { break };
         let Some(patch) = without(&object, field, &hook) else { break };
         match client.merge_patch_status(&kind, None, LOGICAL_CLUSTER_NAME, &patch).await {
             Err(error) if error.is_conflict() && attempt < ATTEMPTS => {}
@@ -132,14 +134,15 @@ async fn remove(cluster: &Cluster, service: &str, field: &str, provider: &'stati
 }
 
 /// The patch that removes a hook from a list of the status, if it is there. Others remove theirs at the same time, hence the version.
-fn without(object: &Value, field: &str, hook: &str) -> Option<Value> {
-    let list = object["status"][field].as_array()?;
-    let rest: Vec<&Value> = list.iter().filter(|entry| entry.as_str() != Some(hook)).collect();
+fn without(object: &LogicalCluster, field: &str, hook: &str) -> Option<Value> {
+    let status = &object.status;
+    let list = if field == "initializers" { &status.initializers } else { &status.terminators };
+    let rest: Vec<&String> = list.iter().filter(|entry| *entry != hook).collect();
     if rest.len() == list.len() {
         return None;
     }
     Some(json!({
-        "metadata": { "resourceVersion": object["metadata"]["resourceVersion"] },
+        "metadata": { "resourceVersion": object.metadata.resource_version },
         "status": { field: rest },
     }))
 }
@@ -147,9 +150,9 @@ fn without(object: &Value, field: &str, hook: &str) -> Option<Value> {
 fn setup(workspace: Client, workspace_type: String, service: &'static str) -> Setup {
     Setup {
         workspace,
-        listing: resource(WORKSPACE_TYPE),
+        listing: WORKSPACE_TYPE.into(),
         name: workspace_type,
-        engaged: resource(LOGICAL_CLUSTER),
+        engaged: LOGICAL_CLUSTER.into(),
         rules: Arc::new(move || rules(service)),
         rewrite: None,
         hook: None,
@@ -160,7 +163,7 @@ fn setup(workspace: Client, workspace_type: String, service: &'static str) -> Se
 
 fn rules(service: &'static str) -> Rules {
     Rules {
-        urls: Box::new(move |kind| urls(&kind.value(), service)),
+        urls: Box::new(move |kind| urls(&kind.decode().unwrap_or_default(), service)),
         // The server shows only those that wait.
         counts: Box::new(|_, _| true),
         apis: Box::new(|_| String::new()),
@@ -171,38 +174,41 @@ fn rules(service: &'static str) -> Rules {
 }
 
 /// The URLs of one service in `status.virtualWorkspaces[].url` of a WorkspaceType.
-fn urls(kind: &Value, service: &str) -> Vec<String> {
-    let all = kind.pointer("/status/virtualWorkspaces").and_then(Value::as_array).into_iter().flatten();
-    let urls = all.filter_map(|entry| entry.get("url")?.as_str());
-    urls.filter(|url| url.contains(service)).map(str::to_owned).collect()
-}
-
-fn resource(kind: Kind) -> Resource {
-    Resource::cluster_wide(kind.group, kind.version, kind.kind, kind.plural)
+fn urls(kind: &WorkspaceType, service: &str) -> Vec<String> {
+    let urls = kind.status.virtual_workspaces.iter().map(|entry| &entry.url);
+    urls.filter(|url| url.contains(service)).cloned().collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use carrick_kcp::tenancy::v1alpha1::VirtualWorkspace;
+
     use super::*;
 
     #[test]
     fn each_provider_takes_the_urls_of_its_service() {
-        let kind = json!({"status": {"virtualWorkspaces": [
-            {"type": "initializing", "url": "https://a/services/initializingworkspaces/root:t"},
-            {"type": "terminating", "url": "https://a/services/terminatingworkspaces/root:t"},
-            {"url": "https://b/services/initializingworkspaces/root:t"},
-        ]}});
+        let mut kind = WorkspaceType::new("t");
+        kind.status.virtual_workspaces = vec![
+            VirtualWorkspace::new("initializing", "https://a/services/initializingworkspaces/root:t"),
+            VirtualWorkspace::new("terminating", "https://a/services/terminatingworkspaces/root:t"),
+            VirtualWorkspace::new("", "https://b/services/initializingworkspaces/root:t"),
+        ];
         assert_eq!(urls(&kind, INITIALIZING).len(), 2);
         assert_eq!(urls(&kind, TERMINATING), ["https://a/services/terminatingworkspaces/root:t"]);
-        assert!(urls(&json!({}), INITIALIZING).is_empty());
+        assert!(urls(&WorkspaceType::default(), INITIALIZING).is_empty());
     }
 
     #[test]
     fn only_the_own_hook_is_removed_and_only_once() {
-        let object = |list: Value| json!({"metadata": {"resourceVersion": "7"}, "status": {"initializers": list}});
-        let patch = without(&object(json!(["root:other", "abc:mine"])), "initializers", "abc:mine").unwrap();
+        let object = |list: &[&str]| {
+            let mut cluster = LogicalCluster::default();
+            cluster.metadata.resource_version = "7".to_owned();
+            cluster.status.initializers = list.iter().map(|hook| (*hook).to_owned()).collect();
+            cluster
+        };
+        let patch = without(&object(&["root:other", "abc:mine"]), "initializers", "abc:mine").unwrap();
         assert_eq!(patch, json!({"metadata": {"resourceVersion": "7"}, "status": {"initializers": ["root:other"]}}));
-        assert_eq!(without(&object(json!(["root:other"])), "initializers", "abc:mine"), None);
-        assert_eq!(without(&json!({}), "initializers", "abc:mine"), None);
+        assert_eq!(without(&object(&["root:other"]), "initializers", "abc:mine"), None);
+        assert_eq!(without(&LogicalCluster::default(), "initializers", "abc:mine"), None);
     }
 }

@@ -1,10 +1,11 @@
 use super::*;
 
-fn export(claims: &Value) -> Arc<Value> {
-    Arc::new(json!({
+fn export(claims: &Value) -> Arc<ApiExport> {
+    let export = json!({
         "metadata": {"name": "e", "annotations": {"extra.apis.kcp.io/color": "red", "other": "x"}},
         "spec": {"permissionClaims": claims},
-        "status": {"identityHash": "abc"}}))
+        "status": {"identityHash": "abc"}});
+    serde_json::from_value(export).map(Arc::new).unwrap()
 }
 
 fn schema(name: &str, uid: &str, version: &str) -> Arc<Value> {
@@ -18,15 +19,13 @@ fn facts(offer: Offer) -> Facts {
     Facts { path: "root:cons".into(), home: Some("prov".into()), reference: "root:prov|e".into(), offer }
 }
 
-fn binding() -> Value {
-    json!({"metadata": {"name": "b"}, "spec": {"reference": {"export": {"path": "root:prov", "name": "e"}}}})
+fn binding() -> ApiBinding {
+    ApiBinding::to_export("b", ExportReference::new("root:prov", "e"))
 }
 
-fn shown(binding: &Value) -> Vec<String> {
-    items(binding, "/status/conditions")
-        .iter()
-        .map(|c| format!("{} {} {}", text(c, "/type"), text(c, "/status"), text(c, "/reason")).trim_end().to_owned())
-        .collect()
+fn shown(binding: &ApiBinding) -> Vec<String> {
+    let conditions = binding.status.conditions.iter();
+    conditions.map(|c| format!("{} {} {}", c.type_, c.status, c.reason).trim_end().to_owned()).collect()
 }
 
 #[test]
@@ -90,7 +89,7 @@ fn conditions_say_why_a_binding_waits_or_that_it_is_bound() {
         let facts = facts(offer);
         let mut object = binding();
         decide(&mut object, &facts, "t1");
-        assert_eq!(text(&object, "/status/phase"), phase, "{:?}", facts.offer);
+        assert_eq!(object.status.phase.as_str(), phase, "{:?}", facts.offer);
         assert_eq!(shown(&object), conditions, "{:?}", facts.offer);
         let settled = object.clone();
         decide(&mut object, &facts, "t2");
@@ -113,11 +112,11 @@ fn a_bound_binding_follows_new_schemas_and_keeps_what_is_no_longer_exported() {
     );
     let bound = json!([{"group": "example.io", "resource": "widgets", "storageVersions": ["v1", "v2"],
         "schema": {"name": "v2.widgets.example.io", "UID": "u2", "identityHash": "abc"}}]);
-    assert_eq!(object["status"]["boundResources"], bound);
+    assert_eq!(json!(object.status.bound_resources), bound);
     decide(&mut object, &facts(Offer::Apis(export(&json!([])), vec![])), "t");
-    assert_eq!(object["status"]["boundResources"], bound);
+    assert_eq!(json!(object.status.bound_resources), bound);
     assert_eq!(
-        object["metadata"]["annotations"],
+        json!(object.metadata.annotations),
         json!({"kcp.io/path": "root:cons", "extra.apis.kcp.io/color": "red"})
     );
 }
@@ -127,9 +126,10 @@ fn a_bound_binding_stays_ready_when_its_export_goes() {
     let mut object = binding();
     decide(&mut object, &facts(Offer::Apis(export(&json!([])), vec![])), "t");
     decide(&mut object, &facts(Offer::Missing), "t");
-    assert_eq!(text(&object, "/status/phase"), "Bound");
-    assert!(condition::holds(&object, "Ready") && !condition::holds(&object, VALID));
-    assert_eq!(condition::find(&object, VALID).unwrap()["message"], "APIExport root:prov|e not found");
+    assert_eq!(object.status.phase, BindingPhase::Bound);
+    let conditions = &object.status.conditions;
+    assert!(condition::is_true(conditions, READY) && !condition::is_true(conditions, API_EXPORT_VALID));
+    assert_eq!(condition::find(conditions, API_EXPORT_VALID).unwrap().message, "APIExport root:prov|e not found");
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn accepted_claims_become_applied() {
     accepted["selector"] = json!({"matchAll": true});
     let applied = json!([accepted.clone()]);
     accepted["state"] = json!("Accepted");
-    object["spec"]["permissionClaims"] = json!([accepted]);
+    object.spec.permission_claims = serde_json::from_value(json!([accepted])).unwrap();
     decide(&mut object, &facts(Offer::Apis(export(&json!([claim])), vec![])), "t");
-    assert_eq!(object["status"]["appliedPermissionClaims"], applied);
-    assert_eq!(object["status"]["exportPermissionClaims"], json!([claim]));
+    assert_eq!(json!(object.status.applied_permission_claims), applied);
+    assert_eq!(json!(object.status.export_permission_claims), json!([claim]));
 }

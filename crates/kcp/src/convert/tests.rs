@@ -1,5 +1,4 @@
 use super::*;
-use crate::kcp::object::annotation;
 use proptest::prelude::*;
 
 #[test]
@@ -30,8 +29,9 @@ fn what_v1alpha1_cannot_say_is_listed_and_kept_in_annotations() {
     let v2 = object.clone();
     export(V2, V1, &mut object);
     assert_eq!(object["spec"], json!({"latestResourceSchemas": [], "permissionClaims": [{"resource": "secrets"}]}));
-    assert!(annotation(&object, "apis.v1alpha2.kcp.io/resource-schemas").is_some());
-    assert!(annotation(&object, "apis.v1alpha2.kcp.io/permission-claims").is_some());
+    let kept = |key: &str| object["metadata"]["annotations"].get(key).is_some();
+    assert!(kept("apis.v1alpha2.kcp.io/resource-schemas"));
+    assert!(kept("apis.v1alpha2.kcp.io/permission-claims"));
     export(V1, V2, &mut object);
     assert_eq!(object, v2);
 }

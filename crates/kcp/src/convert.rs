@@ -1,11 +1,14 @@
 //! APIExport and APIBinding between v1alpha1 and v1alpha2, without loss in either direction.
 //!
 //! Each version has fields that the other lacks: v1alpha2 has verbs, selectors and virtual storage, v1alpha1 has lists of names. What the
-//! target version cannot express is kept in an annotation and restored from there when converting back.
+//! target version cannot express is kept in an annotation and restored from there when converting back. kcp does the same in its server,
+//! so clients rarely need this.
+//!
+//! Objects are converted as JSON, because that is what a server stores, and so that unknown fields are kept.
 
-use super::object::{annotate, child, items, take_annotation, text};
-use carrick_kcp::apis::split_schema_name;
 use serde_json::{Map, Value, json};
+
+use crate::apis::split_schema_name;
 
 const PREFIX: &str = "apis.v1alpha2.kcp.io/";
 const V1: &str = "v1alpha1";
@@ -109,11 +112,9 @@ fn claims(object: &mut Value, list: &Claims, to: &str) {
         if to == V2 { (V1, list.v2_rest, list.v1_rest) } else { (V2, list.v1_rest, list.v2_rest) };
     let mut kept = take(object, incoming);
     let pointer = format!("/{}/{}", list.parent, list.field);
-    if object.pointer(&pointer).is_none() {
-        return;
-    }
+    let Some(found) = object.pointer(&pointer) else { return };
     let (mut out, mut rest) = (Vec::new(), Vec::new());
-    for claim in items(object, &pointer) {
+    for claim in found.as_array().into_iter().flatten() {
         let known = kept.iter().position(|other| key(other) == key(claim)).map(|at| kept.remove(at));
         let converted = match known {
             Some(mut known) => {
@@ -129,7 +130,9 @@ fn claims(object: &mut Value, list: &Claims, to: &str) {
         }
         out.push(converted);
     }
-    child(object, &[list.parent]).insert(list.field.to_owned(), Value::Array(out));
+    if let Some(Value::Object(parent)) = object.get_mut(list.parent) {
+        parent.insert(list.field.to_owned(), Value::Array(out));
+    }
     keep(object, outgoing, rest);
 }
 
@@ -162,14 +165,38 @@ fn plain(claim: &Value, list: &Claims, version: &str) -> Value {
     Value::Object(out)
 }
 
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Takes back what the other version kept; annotations left empty go as well.
 fn take(object: &mut Value, rest: &str) -> Vec<Value> {
-    let taken = take_annotation(object, &format!("{PREFIX}{rest}")).unwrap_or_default();
-    serde_json::from_str(&taken).unwrap_or_default()
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Vec::new() };
+    let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else { return Vec::new() };
+    let taken = annotations.remove(&format!("{PREFIX}{rest}"));
+    if taken.is_some() && annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+    taken.as_ref().and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 fn keep(object: &mut Value, rest: &str, list: Vec<Value>) {
-    if !list.is_empty() {
-        annotate(object, &format!("{PREFIX}{rest}"), Value::Array(list).to_string());
+    if list.is_empty() {
+        return;
+    }
+    let annotations = map(map(object).entry("metadata").or_insert(Value::Null)).entry("annotations");
+    let kept = Value::Array(list).to_string();
+    map(annotations.or_insert(Value::Null)).insert(format!("{PREFIX}{rest}"), kept.into());
+}
+
+/// The fields of an object; whatever is none becomes one.
+fn map(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("the value was made an object above"),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Decide: source + copy + remembered state + rules → steps. Pure: no client, no clock, no randomness.
 //!
 //! ```text
-//!  Seen (what the caches hold) ──▶ primary ──▶ pair (finalizer, create, content, status, delete)
-//!                                     │
-//!                                     └──▶ related ──▶ pair, once for each related object
-//!                                               ▼
-//!                                     Plan { steps, strands, next }  ──▶ executed elsewhere, in one place
+//!  PrimaryView (what the caches hold) ──▶ primary ──▶ pair (finalizer, create, content, status, delete)
+//!                                            │
+//!                                            └──▶ related ──▶ pair, once for each related object
+//!                                                      ▼
+//!                                            Plan { steps, strands, next }  ──▶ executed elsewhere, in one place
 //! ```
 //!
 //! Executing all steps of a plan and deciding again must yield no steps; the tests check that.
@@ -31,8 +31,8 @@ pub use claim::{Claim, claim};
 pub use error::DecideError;
 pub use holders::has_finalizer;
 pub use pair::refused_status;
-pub use primary::{Copies, Seen, decide};
+pub use primary::{Copies, PrimaryView, decide};
 pub use record::Record;
-pub use related::{DroppedSeen, Other, RelatedSeen, RelatedView, Stray, is_stray, unnamed};
+pub use related::{DroppedSeen, OtherUser, RelatedSeen, RelatedView, Stray, is_stray, unnamed};
 pub use step::{Dependents, Event, Next, Plan, Step};
 pub use why::{Explanation, explain};

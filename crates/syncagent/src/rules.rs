@@ -107,7 +107,7 @@ pub enum Duty {
     #[default]
     Sync,
     /// They are released: our finalizers are removed, and copies stay as they are.
-    LetGo,
+    Release,
     /// They stay as they are, because there are no valid rules; those that their consumers delete are cleaned up, with their copies.
     End,
 }
@@ -400,7 +400,7 @@ pub(crate) mod tests {
     fn objects_can_be_released_by_rules_that_are_broken() {
         let pr = published(json!({"mutation": {"spec": [{}]}, "naming": {"name": "{{"}}));
         let deleting = json!({"metadata": {"deletionTimestamp": "now"}});
-        for (duty, living) in [(Duty::LetGo, Selection::Out), (Duty::End, Selection::Unknown)] {
+        for (duty, living) in [(Duty::Release, Selection::Out), (Duty::End, Selection::Unknown)] {
             let rules = Rules::afterwards(duty, &pr, &crontab(), "agent").unwrap();
             assert_eq!(rules.selects(&json!({}), None), living);
             assert_eq!(rules.selects(&deleting, None), Selection::Out);

@@ -21,7 +21,7 @@ use super::discovery::is_served;
 use super::retry::Retry;
 use crate::api::{Origin, PublishedResource};
 use crate::rules::related::{Gvr, Related};
-use crate::rules::rights::{Need, needs};
+use crate::rules::rights::{NeededRight, needs};
 
 /// How many questions are under way at once.
 const AT_ONCE: usize = 8;
@@ -97,7 +97,7 @@ impl Question {
 
 /// What one PublishedResource needs.
 struct Wanted {
-    needs: Vec<Need>,
+    needs: Vec<NeededRight>,
     served: Vec<(usize, Gvr)>,
 }
 
@@ -122,7 +122,7 @@ impl Wanted {
     }
 }
 
-fn of_need(need: &Need) -> impl Iterator<Item = Question> {
+fn of_need(need: &NeededRight) -> impl Iterator<Item = Question> {
     need.verbs
         .iter()
         .map(|verb| Question::Right(need.group.clone(), need.resource.clone(), need.namespace.clone(), verb))

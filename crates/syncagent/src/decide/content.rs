@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::edit::{Edit, Guard, edits, set as set_field};
-use super::state::{Applied, Entry, read_mark, sum};
+use super::state::{Applied, StateEntry, read_mark, sum};
 use crate::api::{AGENT_NAME, APPLIED_STATE};
 use crate::rules::ApiKind;
 use crate::rules::metadata::{Link, annotation, label, set, strip};
@@ -50,7 +50,7 @@ pub(super) struct CopyContent<'a> {
     /// The copy.
     pub copy: &'a Value,
     /// What is remembered.
-    pub entry: Option<&'a Entry>,
+    pub entry: Option<&'a StateEntry>,
     /// Whether the state Secret holds more than has been read.
     pub partial: bool,
     /// Link and agent name, for copies that carry them.
@@ -91,7 +91,7 @@ impl CopyContent<'_> {
         }
         let Some(before) = before.into_iter().map(Applied::whole).collect::<Option<Vec<_>>>() else {
             // The server remembers what was applied, and that is exactly what is desired.
-            if is_written && changes.is_empty() && self.entry.is_some_and(Entry::is_applied) {
+            if is_written && changes.is_empty() && self.entry.is_some_and(StateEntry::is_applied) {
                 return ContentChange::Remember;
             }
             return if self.partial { ContentChange::Unknown } else { self.overwrite() };
@@ -254,17 +254,17 @@ mod tests {
     use crate::decide::edit::apply;
     use serde_json::json;
 
-    fn entry(last: &Value, next: &[&Value]) -> Entry {
+    fn entry(last: &Value, next: &[&Value]) -> StateEntry {
         let whole = |value: &Value| Applied::Whole(value.clone());
-        Entry { last: Some(whole(last)), next: next.iter().map(|value| whole(value)).collect(), status: None }
+        StateEntry { last: Some(whole(last)), next: next.iter().map(|value| whole(value)).collect(), status: None }
     }
 
-    fn compare(desired: &Value, copy: &Value, entry: Option<&Entry>, subresources: &[&str]) -> ContentChange {
+    fn compare(desired: &Value, copy: &Value, entry: Option<&StateEntry>, subresources: &[&str]) -> ContentChange {
         CopyContent { desired, copy, entry, partial: false, link: None, is_marked: false, subresources }.compare()
     }
 
     /// What becomes of the copy.
-    fn changed(desired: &Value, copy: &Value, entry: &Entry) -> Value {
+    fn changed(desired: &Value, copy: &Value, entry: &StateEntry) -> Value {
         let mut out = copy.clone();
         if let ContentChange::Edit { edits, .. } = compare(desired, copy, Some(entry), &[]) {
             apply(&edits, &mut out);
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn a_checksum_alone_shows_only_whether_something_changed() {
         let (last, desired) = (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}));
-        let entry = Entry { last: Some(Applied::Sum(sum(&last))), ..Entry::default() };
+        let entry = StateEntry { last: Some(Applied::Sum(sum(&last))), ..StateEntry::default() };
         let compare = |desired: &Value, partial| {
             CopyContent {
                 desired,

@@ -6,7 +6,7 @@ use super::address::{ObjectAddress, Side};
 use super::content::{ContentChange, CopyContent, drop_keys, is_exact, is_refused, remembered};
 use super::error::DecideError;
 use super::holders::{hold, is_held_by, release};
-use super::state::{Applied, BY_APPLY, Entry, applied_mark, checksum, sum};
+use super::state::{Applied, BY_APPLY, StateEntry, applied_mark, checksum, sum};
 use super::step::{Dependents, Event, Step};
 use crate::api::{ADOPTION, AGENT_NAME, APPLIED_STATE};
 use crate::rules::Adoption;
@@ -39,7 +39,7 @@ pub(super) struct Pair<'a> {
     pub copy_at: ObjectAddress,
     /// Key of this pair in the state Secret.
     pub entry: String,
-    pub remembered: Option<&'a Entry>,
+    pub remembered: Option<&'a StateEntry>,
     /// Whether the state Secret holds more than has been read.
     pub partial: bool,
     /// UID of the copy, if it is remembered.
@@ -350,7 +350,7 @@ impl Pair<'_> {
                 let object = self.applied(mutated, &desired, copy);
                 steps.push(Step::Apply { at, object, primary: self.primary, first });
                 // The copy itself records what was applied to it; the state only notes that.
-                if !self.primary || !entry.is_some_and(Entry::is_applied) {
+                if !self.primary || !entry.is_some_and(StateEntry::is_applied) {
                     steps.push(self.remember_applied(desired));
                 }
                 self.report(steps, Event::Synced);

@@ -9,7 +9,7 @@ use super::error::DecideError;
 use super::holders::{is_held_by, names, of_related, release};
 use super::pair::{Pair, PairProgress, StatusFlow, draft};
 use super::related::{self, RelatedContext, RelatedView};
-use super::state::{State, entry_key};
+use super::state::{PrimaryState, entry_key};
 use super::step::{Event, Next, Plan, Step};
 use crate::api::{ADOPTION, REMOTE_UID};
 use crate::rules::metadata::{Link, SourceKey, annotation, is_deleting};
@@ -28,7 +28,7 @@ pub enum Copies<'a> {
 
 /// Everything that is known about one object of a consumer.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct PrimaryView<'a> {
     /// Where the object is in kcp.
     pub key: &'a SourceKey,
     /// Workspace path, if the rules ask for it.
@@ -40,18 +40,18 @@ pub struct Seen<'a> {
     /// Its copies.
     pub copies: Copies<'a>,
     /// Its state.
-    pub state: &'a State,
+    pub state: &'a PrimaryState,
     /// Its related objects, once they are needed: when the primary is in line, and when it is being deleted.
     pub related: Option<&'a RelatedView>,
     /// Other objects in kcp that its state refers to. They matter only when it is released.
     pub others: &'a [(ObjectAddress, Value)],
     /// Whether it was released before: a finalizer that has appeared since then was set by somebody else.
-    pub let_go: bool,
+    pub released: bool,
 }
 
-impl Seen<'_> {
+impl PrimaryView<'_> {
     /// Whether the object must be released: it is no longer selected, but we still hold it.
-    pub fn is_let_go(&self, rules: &Rules) -> bool {
+    pub fn must_release(&self, rules: &Rules) -> bool {
         let Some(source) = self.source else { return false };
         rules.selects(source, self.namespace) == Selection::Out
             && is_held_by(source, &rules.agent_name)
@@ -63,24 +63,24 @@ impl Seen<'_> {
     fn is_ours(&self, source: &Value, agent: &str) -> bool {
         let entry = entry_key(&self.key.cluster, &self.key.namespace, &self.key.name);
         let is_known = !matches!(self.copies, Copies::None) || self.state.entry(&entry).is_some();
-        names(source, agent) || !self.let_go && is_known
+        names(source, agent) || !self.released && is_known
     }
 }
 
 /// Decides what to do for one consumer's object.
-pub fn decide(rules: &Rules, seen: Seen<'_>) -> Result<Plan, DecideError> {
+pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError> {
     let mut plan = Plan::default();
     // If the source is missing, everything stays as it is: it may just be out of sight.
     let Some(source) = seen.source else { return Ok(plan) };
     let source_at = ObjectAddress::of_source(&rules.remote, seen.key);
     let deleting = is_deleting(source);
-    let let_go = seen.is_let_go(rules);
-    if let_go && (!deleting || rules.related.is_empty()) {
+    let must_release = seen.must_release(rules);
+    if must_release && (!deleting || rules.related.is_empty()) {
         let holder = of_related(&rules.agent_name);
         let held = seen.others.iter().filter(|(_, object)| is_held_by(object, &holder));
         plan.steps.extend(held.map(|(at, object)| release(at, object, &holder)));
     }
-    if let_go && !deleting {
+    if must_release && !deleting {
         plan.steps.push(release(&source_at, source, &rules.agent_name));
         plan.steps.push(Step::Report { at: source_at, event: Event::Released });
         return Ok(plan);
@@ -186,7 +186,7 @@ fn may_inherit(rules: &Rules, copy: &Value) -> bool {
 /// A copy stays where it is; only a new copy is named, after mutations.
 fn address_of_copy(
     rules: &Rules,
-    seen: Seen<'_>,
+    seen: PrimaryView<'_>,
     source: &Value,
     copy: Option<&Value>,
 ) -> Result<ObjectAddress, DecideError> {

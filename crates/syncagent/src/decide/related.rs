@@ -26,7 +26,7 @@ use super::content;
 use super::holders::{is_held_by, names};
 use super::pair::{Pair, PairProgress, StatusFlow};
 use super::record::Record;
-use super::state::{Applied, State, entry_key};
+use super::state::{Applied, PrimaryState, entry_key};
 use super::step::{Event, Next, Plan, Step};
 use crate::api::{CleanupPolicy, Origin};
 use crate::rules::metadata::{SourceKey, is_deleting, sha1_hex};
@@ -56,14 +56,14 @@ pub struct RelatedSeen {
     /// The object on the destination side, if it exists.
     pub destination: Option<Value>,
     /// Other primaries that use the same original or the same copy.
-    pub others: Vec<Other>,
+    pub others: Vec<OtherUser>,
     /// Description of a different original that another primary copies to the same place.
     pub rival: Option<String>,
 }
 
 /// Another primary that uses the same related object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Other {
+pub struct OtherUser {
     /// Whether it uses the same original.
     pub origin: bool,
     /// Whether it uses the same copy.
@@ -82,7 +82,7 @@ pub struct DroppedSeen {
     /// The object on the destination side, if it exists.
     pub copy: Option<Value>,
     /// Other primaries that use the same original or the same copy.
-    pub others: Vec<Other>,
+    pub others: Vec<OtherUser>,
 }
 
 /// All related objects of one primary.
@@ -127,7 +127,7 @@ impl RelatedSeen {
 }
 
 /// What is remembered but not among the objects that the rules select.
-pub fn unnamed(state: &State, rules: &[Related], seen: &[RelatedSeen]) -> Vec<(String, Record)> {
+pub fn unnamed(state: &PrimaryState, rules: &[Related], seen: &[RelatedSeen]) -> Vec<(String, Record)> {
     let named: Vec<Record> = seen.iter().filter_map(|o| Some(o.record(rules.get(o.entry)?))).collect();
     let unnamed = state.records().filter(|(_, record)| !named.iter().any(|named| named.is_same(record)));
     unnamed.map(|(key, record)| (key.to_owned(), record.clone())).collect()
@@ -140,7 +140,7 @@ pub(super) struct RelatedContext<'a> {
     pub related: &'a [Related],
     /// Whether the rules are complete.
     pub complete: bool,
-    pub state: &'a State,
+    pub state: &'a PrimaryState,
     /// The name under which we hold originals in kcp.
     pub agent: String,
     pub adoption: Adoption,

@@ -45,8 +45,8 @@ const LEVEL: u8 = 4;
 
 /// What is remembered about a primary and its related objects.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct State {
-    entries: BTreeMap<String, Entry>,
+pub struct PrimaryState {
+    entries: BTreeMap<String, StateEntry>,
     records: BTreeMap<String, Record>,
     /// Whether the Secret holds more than has been read.
     pub partial: bool,
@@ -54,7 +54,7 @@ pub struct State {
 
 /// What is remembered about one object.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Entry {
+pub struct StateEntry {
     /// Desired state that is known to have been written.
     pub last: Option<Applied>,
     /// Desired states that may have been written since; more than one if the agent died several times.
@@ -143,7 +143,7 @@ pub fn read_mark(mark: &str) -> (&str, bool) {
     mark.strip_prefix("applied-").map_or((mark, false), |sum| (sum, true))
 }
 
-impl Entry {
+impl StateEntry {
     /// Whether the server remembers the content.
     pub fn is_applied(&self) -> bool {
         matches!(&self.last, Some(Applied::Sum(sum)) if sum == BY_APPLY) && self.next.is_empty()
@@ -157,7 +157,7 @@ impl Entry {
 
 /// An object whose copy is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remembered {
+pub struct RememberedObject {
     /// Group and version.
     pub api_version: String,
     /// Kind.
@@ -168,7 +168,7 @@ pub struct Remembered {
     pub name: String,
 }
 
-impl Remembered {
+impl RememberedObject {
     fn of(value: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Some(Self {
@@ -185,13 +185,13 @@ impl Remembered {
     }
 }
 
-impl fmt::Display for Remembered {
+impl fmt::Display for RememberedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
     }
 }
 
-impl State {
+impl PrimaryState {
     /// Reads the data of a state Secret (decoded). Entries that are not JSON count as absent.
     pub fn from_data<'a>(data: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut state = Self::default();
@@ -205,13 +205,13 @@ impl State {
             };
             state.take(key, unpacked.as_deref().unwrap_or(bytes));
         }
-        state.entries.retain(|_, entry| *entry != Entry::default());
+        state.entries.retain(|_, entry| *entry != StateEntry::default());
         state
     }
 
     fn take(&mut self, key: &str, bytes: &[u8]) {
         let mut entry =
-            |key: &str, change: &dyn Fn(&mut Entry)| change(self.entries.entry(key.to_owned()).or_default());
+            |key: &str, change: &dyn Fn(&mut StateEntry)| change(self.entries.entry(key.to_owned()).or_default());
         if let Some(key) = key.strip_suffix(NEXT) {
             let next: Vec<Value> = carrick_json::from_slice(bytes).unwrap_or_default();
             entry(key, &|entry| entry.next = next.iter().cloned().map(Applied::of_json).collect());
@@ -293,18 +293,18 @@ impl State {
         let of = |applied: &Applied| Applied::Sum(applied.sum());
         let entries = self.entries.iter().map(|(key, entry)| {
             let (last, next) = (entry.last.as_ref().map(of), entry.next.iter().map(of).collect());
-            (key.clone(), Entry { last, next, status: entry.status.clone() })
+            (key.clone(), StateEntry { last, next, status: entry.status.clone() })
         });
         Self { entries: entries.collect(), records: self.records.clone(), partial: true }
     }
 
     /// What is remembered under a key.
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&StateEntry> {
         self.entries.get(key)
     }
 
     /// Everything that is remembered, by key.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &StateEntry)> {
         self.entries.iter().map(|(key, entry)| (key.as_str(), entry))
     }
 
@@ -340,16 +340,16 @@ impl State {
         if status.is_some() || self.entries.contains_key(key) {
             self.entries.entry(key.to_owned()).or_default().status = status;
         }
-        self.entries.retain(|_, entry| *entry != Entry::default());
+        self.entries.retain(|_, entry| *entry != StateEntry::default());
     }
 
     /// The objects in kcp, other than the primary, that have an entry but no record.
-    pub fn others_in_kcp(&self, primary: &SourceKey) -> Vec<Remembered> {
+    pub fn others_in_kcp(&self, primary: &SourceKey) -> Vec<RememberedObject> {
         let own = entry_key(&primary.cluster, &primary.namespace, &primary.name);
         let others = self.entries.iter().filter(|(key, _)| **key != own && !self.records.contains_key(*key));
         others
             .filter_map(|(key, entry)| {
-                let object = Remembered::of(entry.last.as_ref().or(entry.next.first())?.whole()?)?;
+                let object = RememberedObject::of(entry.last.as_ref().or(entry.next.first())?.whole()?)?;
                 // Keys of originals on the service cluster have an empty cluster.
                 (*key != entry_key("", &object.namespace, &object.name)).then_some(object)
             })
@@ -360,7 +360,7 @@ impl State {
     pub fn kind_of_primary(&self, labels: &Value) -> Option<String> {
         let cluster = labels[crate::api::REMOTE_CLUSTER].as_str()?;
         self.entries.iter().find_map(|(key, entry)| {
-            let object = Remembered::of(entry.last.as_ref().or(entry.next.first())?.whole()?)?;
+            let object = RememberedObject::of(entry.last.as_ref().or(entry.next.first())?.whole()?)?;
             let source = SourceKey {
                 cluster: cluster.into(),
                 namespace: object.namespace.as_str().into(),
@@ -499,13 +499,13 @@ mod tests {
         assert_eq!(secret_labels(&source).len(), 4);
     }
 
-    fn read(data: &BTreeMap<String, Vec<u8>>) -> State {
-        State::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_slice())))
+    fn read(data: &BTreeMap<String, Vec<u8>>) -> PrimaryState {
+        PrimaryState::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_slice())))
     }
 
     #[test]
     fn state_survives_the_secret() {
-        let mut state = State::default();
+        let mut state = PrimaryState::default();
         state.note("a", json!({"spec": {"x": 1}}));
         state.note_next("a", json!({"spec": {"x": 2}}), true);
         let note = StatusNote { sent: "s".into(), stored: None, schema: String::new() };
@@ -520,7 +520,7 @@ mod tests {
 
     #[test]
     fn states_that_were_never_written_do_not_pile_up() {
-        let mut state = State::default();
+        let mut state = PrimaryState::default();
         state.note("a", json!({"spec": 0}));
         for i in 0..30 {
             state.note_next("a", json!({"spec": i}), true);
@@ -545,7 +545,7 @@ mod tests {
             (0..length).map(|_| next()).collect()
         };
         let large = json!({"data": noise(700 * 1024)});
-        let mut state = State::default();
+        let mut state = PrimaryState::default();
         state.note("plain", large.clone());
         assert_eq!(state.to_data().keys().collect::<Vec<_>>(), ["plain"], "the reference agent can read it");
         state.note_next("plain", json!({"data": noise(700 * 1024)}), true);
@@ -553,7 +553,7 @@ mod tests {
         assert!(
             size(&data) <= LIMIT && read(&data).entry("plain").unwrap().last.as_ref().unwrap().whole() == Some(&large)
         );
-        let mut state = State::default();
+        let mut state = PrimaryState::default();
         for key in ["a", "b", "c"] {
             state.note(key, json!({"data": "text ".repeat(100 * 1024)}));
         }
@@ -578,7 +578,7 @@ mod tests {
     fn the_state_shows_whose_copies_exist() {
         let primary = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "a".into() };
         let value = |kind: &str, name: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"namespace": "ns", "name": name}});
-        let mut state = State::default();
+        let mut state = PrimaryState::default();
         state.note(&entry_key("c", "ns", "a"), value("CronTab", "a"));
         state.note_next(&entry_key("c", "ns", "b"), value("Backup", "b"), true);
         state.note(&entry_key("", "ns", "c"), value("Secret", "c"));
@@ -595,7 +595,7 @@ mod tests {
 
     #[test]
     fn broken_entries_count_as_absent() {
-        assert!(State::from_data([("a", b"{oops".as_slice())]).is_empty());
+        assert!(PrimaryState::from_data([("a", b"{oops".as_slice())]).is_empty());
     }
 
     #[test]
@@ -608,7 +608,7 @@ mod tests {
         let record: Record = serde_json::from_value(text).unwrap();
         let primary = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "a".into() };
         let key = entry_key("c", "ns", "b");
-        let mut state = State::default();
+        let mut state = PrimaryState::default();
         state.note(&key, json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "ns", "name": "b"}}));
         assert_eq!(state.others_in_kcp(&primary).len(), 1);
         state.track(&key, record.clone());

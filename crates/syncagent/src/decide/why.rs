@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::address::{ObjectAddress, Side};
 use super::edit::Edit;
 use super::holders::has_finalizer;
-use super::primary::{Copies, Seen};
+use super::primary::{Copies, PrimaryView};
 use super::step::{Plan, Step};
 use crate::api::{APPLIED_STATE, FINALIZER, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules::metadata::is_deleting;
@@ -28,14 +28,14 @@ pub struct Explanation {
 }
 
 /// Describes a plan.
-pub fn explain(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> Explanation {
+pub fn explain(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> Explanation {
     let steps = plan.steps.iter().chain(plan.strands.iter().flatten());
     let problems = plan.problems.iter().map(|problem| format!("report a problem: {problem}"));
     let steps = steps.map(|step| sentence(rules, step));
     Explanation { why: situation(rules, seen, plan), steps: steps.chain(problems).collect() }
 }
 
-fn situation(rules: &Rules, seen: Seen<'_>, plan: &Plan) -> String {
+fn situation(rules: &Rules, seen: PrimaryView<'_>, plan: &Plan) -> String {
     let Some(source) = seen.source else { return "it does not exist".to_owned() };
     let idle = plan.is_settled();
     let copy = match seen.copies {

@@ -152,7 +152,7 @@ mod tests {
             let schema: Schema = serde_json::from_value(schema.clone()).unwrap();
             let found = Abandoned::of_schema(&schema, "me").unwrap();
             assert_eq!((found.local_kind.as_str(), found.local_group.as_str()), (kind, group));
-            assert!(found.rules(Duty::LetGo, None, "me").unwrap().blind);
+            assert!(found.rules(Duty::Release, None, "me").unwrap().blind);
         }
     }
 }

@@ -141,7 +141,7 @@ pub struct Primaries<'a> {
 
 /// Where names (or namespaces) come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum NameSource {
     /// Pairs of origin and destination names.
     Pairs(Vec<(String, String)>),
     /// Whatever the selector finds on the origin side; each name is then rewritten.
@@ -230,7 +230,7 @@ impl Related {
     }
 
     /// Namespaces of the related objects.
-    pub fn namespaces(&self, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
+    pub fn namespaces(&self, primaries: Primaries<'_>) -> Result<NameSource, RelatedError> {
         let Some(way) = &self.namespaces else {
             let (origin, destination) = self.sides(primaries);
             let namespace = |object: &Value| object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
@@ -238,14 +238,14 @@ impl Related {
             return match (pair.0.is_empty(), pair.1.is_empty()) {
                 (true, _) => Err(RelatedError::NoNamespace { which: "primary object" }),
                 (_, true) => Err(RelatedError::NoNamespace { which: "primary object copy" }),
-                _ => Ok(Found::Pairs(vec![pair])),
+                _ => Ok(NameSource::Pairs(vec![pair])),
             };
         };
         self.find(way, "namespaces", primaries)
     }
 
     /// Names of the related objects.
-    pub fn names(&self, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
+    pub fn names(&self, primaries: Primaries<'_>) -> Result<NameSource, RelatedError> {
         self.find(&self.names, "names", primaries)
     }
 
@@ -269,13 +269,18 @@ impl Related {
         }
     }
 
-    fn find(&self, way: &SelectionRule, what: &'static str, primaries: Primaries<'_>) -> Result<Found, RelatedError> {
+    fn find(
+        &self,
+        way: &SelectionRule,
+        what: &'static str,
+        primaries: Primaries<'_>,
+    ) -> Result<NameSource, RelatedError> {
         let (origin, destination) = self.sides(primaries);
         let pairs = match &way.how {
             SelectionMethod::Reference { path, rewrite } => {
                 let (from, to) = (read(origin, path, rewrite.as_ref()), read(destination, path, rewrite.as_ref()));
                 if from.is_empty() {
-                    return Ok(Found::Pairs(Vec::new()));
+                    return Ok(NameSource::Pairs(Vec::new()));
                 }
                 if from.len() != to.len() {
                     return Err(RelatedError::Uneven { what, origin: from.len(), destination: to.len() });
@@ -304,11 +309,11 @@ impl Related {
                 }
                 let compiled = Selector::compile(&selector);
                 return compiled
-                    .map(Found::Listed)
+                    .map(NameSource::Listed)
                     .map_err(|source| RelatedError::Selector { at: way.at.clone(), source });
             }
         };
-        Ok(Found::Pairs(pairs.into_iter().filter(|(from, to)| !from.is_empty() && !to.is_empty()).collect()))
+        Ok(NameSource::Pairs(pairs.into_iter().filter(|(from, to)| !from.is_empty() && !to.is_empty()).collect()))
     }
 }
 
@@ -474,7 +479,7 @@ mod tests {
         Related::compile("spec.related[0]", &serde_json::from_value(related).unwrap())
     }
 
-    fn find(object: Value) -> Result<(Found, Found), RelatedError> {
+    fn find(object: Value) -> Result<(NameSource, NameSource), RelatedError> {
         let remote = json!({"metadata": {"namespace": "default", "name": "a"}, "spec": {"secret": "s-remote", "items": [{"name": "x"}, {"name": ""}, {"name": "y"}]}});
         let local = json!({"metadata": {"namespace": "c1", "name": "b"}, "spec": {"secret": "s-local", "items": [{"name": "1"}, {"name": "2"}, {"name": "3"}]}});
         let primaries = Primaries { remote: &remote, local: &local, cluster: "c1", path: None };
@@ -482,8 +487,8 @@ mod tests {
         Ok((related.namespaces(primaries)?, related.names(primaries)?))
     }
 
-    fn pairs(pairs: &[(&str, &str)]) -> Found {
-        Found::Pairs(pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect())
+    fn pairs(pairs: &[(&str, &str)]) -> NameSource {
+        NameSource::Pairs(pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect())
     }
 
     #[test]
@@ -508,7 +513,7 @@ mod tests {
         let (_, names) = find(json!({"selector": {"matchLabels": {"owner": " {{ .LocalObject.metadata.name }} "},
             "rewrite": {"regex": {"pattern": "a", "replacement": "b"}}}}))
         .unwrap();
-        let Found::Listed(selector) = names else { panic!("{names:?}") };
+        let NameSource::Listed(selector) = names else { panic!("{names:?}") };
         assert!(selector.matches_object(&json!({"metadata": {"labels": {"owner": "b"}}})));
     }
 
@@ -594,7 +599,7 @@ mod tests {
         let (_, names) = find(json!({"selector": {"matchLabels": {"{{ if false }}x{{ end }}": "v"},
             "rewrite": {"regex": {"pattern": "a", "replacement": "b"}}}}))
         .unwrap();
-        let Found::Listed(selector) = names else { panic!("{names:?}") };
+        let NameSource::Listed(selector) = names else { panic!("{names:?}") };
         assert!(selector.matches_object(&json!({})));
     }
 

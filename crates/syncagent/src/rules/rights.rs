@@ -16,7 +16,7 @@ const WRITE_APPLIED: &[&str] = &["create", "update", "patch", "delete"];
 
 /// One right that is needed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Need {
+pub struct NeededRight {
     /// API group; empty for core.
     pub group: String,
     /// Plural resource name, with the subresource behind a slash.
@@ -29,7 +29,7 @@ pub struct Need {
     pub why: String,
 }
 
-impl Need {
+impl NeededRight {
     fn new(group: &str, resource: &str, verbs: &'static [&'static str], why: &str) -> Self {
         Self { group: group.to_owned(), resource: resource.to_owned(), namespace: None, verbs, why: why.to_owned() }
     }
@@ -79,7 +79,7 @@ fn consequence(verbs: &[&str]) -> &'static str {
 }
 
 /// All rights that the rules of a PublishedResource need for copies and related objects. Invalid rules are reported elsewhere.
-pub fn needs(pr: &PublishedResource, crd: &Crd, apply: bool) -> Vec<Need> {
+pub fn needs(pr: &PublishedResource, crd: &Crd, apply: bool) -> Vec<NeededRight> {
     let (keep, write) = if apply { (KEEP_APPLIED, WRITE_APPLIED) } else { (KEEP, WRITE) };
     let mut needs = Vec::new();
     let why = "needed for copies";
@@ -87,10 +87,13 @@ pub fn needs(pr: &PublishedResource, crd: &Crd, apply: bool) -> Vec<Need> {
     let naming = pr.spec.naming.as_ref().map(|naming| naming.namespace.as_str()).unwrap_or_default();
     if crd.is_namespaced() && !naming.is_empty() && !naming.contains(['{', '$']) {
         // All copies are in one namespace: no rights are needed in others.
-        push(&mut needs, Need::new(group, plural, READ, why));
-        push(&mut needs, Need { namespace: Some(naming.to_owned()), ..Need::new(group, plural, write, why) });
+        push(&mut needs, NeededRight::new(group, plural, READ, why));
+        push(
+            &mut needs,
+            NeededRight { namespace: Some(naming.to_owned()), ..NeededRight::new(group, plural, write, why) },
+        );
     } else {
-        push(&mut needs, Need::new(group, plural, keep, why));
+        push(&mut needs, NeededRight::new(group, plural, keep, why));
     }
     for entry in &pr.spec.related {
         let Ok(related) = Related::compile("spec.related", entry) else { continue };
@@ -99,17 +102,17 @@ pub fn needs(pr: &PublishedResource, crd: &Crd, apply: bool) -> Vec<Need> {
             Origin::Service => (&related.source, READ),
             Origin::Kcp => (&related.destination, keep),
         };
-        push(&mut needs, Need::new(&gvr.group, &gvr.resource, verbs, &why));
+        push(&mut needs, NeededRight::new(&gvr.group, &gvr.resource, verbs, &why));
         if related.sync_status && related.origin == Origin::Kcp {
-            push(&mut needs, Need::new(&gvr.group, &format!("{}/status", gvr.resource), &["update"], &why));
+            push(&mut needs, NeededRight::new(&gvr.group, &format!("{}/status", gvr.resource), &["update"], &why));
         }
     }
     needs
 }
 
 /// Adds a right; of two for the same resource, the larger one stays.
-pub fn push(needs: &mut Vec<Need>, need: Need) {
-    let same = |other: &&mut Need| {
+pub fn push(needs: &mut Vec<NeededRight>, need: NeededRight) {
+    let same = |other: &&mut NeededRight| {
         (&other.group, &other.resource, &other.namespace) == (&need.group, &need.resource, &need.namespace)
     };
     match needs.iter_mut().find(same) {
@@ -176,7 +179,7 @@ mod tests {
              deleted either; add to a ClusterRole of the agent: \
              - {apiGroups: [\"example.com\"], resources: [\"crontabs\"], verbs: [\"delete\"]}"
         );
-        let here = Need { namespace: Some("n".to_owned()), ..need };
+        let here = NeededRight { namespace: Some("n".to_owned()), ..need };
         assert!(
             here.lacks(&["create", "update"])
                 .contains(": copies cannot be created there; add to a Role in namespace n ")

@@ -59,7 +59,7 @@ pub(super) async fn find(context: &Context, catalog: &Catalog) -> Result<Vec<Arc
         let schema = schema.and_then(|schema| schema.decode::<Schema>().ok());
         let Some(kind) = schema.and_then(|schema| Abandoned::of_schema(&schema, &context.agent_name)) else { continue };
         let local = local_kind(&context.local, &kind).await.map_err(failed(&kind.local_kind))?;
-        let duty = if waiting.contains(&kind.remote.resource()) { Duty::End } else { Duty::LetGo };
+        let duty = if waiting.contains(&kind.remote.resource()) { Duty::End } else { Duty::Release };
         rules.push(Arc::new(kind.rules(duty, local, &context.agent_name)?));
     }
     Ok(rules)

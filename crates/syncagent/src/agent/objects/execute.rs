@@ -16,7 +16,7 @@ use crate::api::{AGENT_NAME, FIELD_MANAGER, HELD_BY, REMOTE_NAMESPACE_HASH, REMO
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit::{self, Edit, Guard, json_patch};
 use crate::decide::ownership::turned_over;
-use crate::decide::state::{Applied, State, StatusNote, checksum};
+use crate::decide::state::{Applied, PrimaryState, StatusNote, checksum};
 use crate::decide::{Claim, Dependents, Event, ObjectAddress, Side, Step, claim, refused_status};
 use crate::rules::Rules;
 use crate::rules::metadata::{Link, SourceKey, annotation, label};
@@ -92,7 +92,7 @@ impl StepExecutor<'_> {
         if self.states.get(&self.rules.remote, self.key).entry(entry).is_some() {
             return;
         }
-        let note = |state: &mut State| state.note_next(entry, value.clone(), true);
+        let note = |state: &mut PrimaryState| state.note_next(entry, value.clone(), true);
         if let Err(error) = self.states.update(&self.rules.remote, self.key, note).await {
             tracing::debug!(%error, "Cannot remember an object whose copy cannot be made.");
         }
@@ -123,7 +123,7 @@ impl StepExecutor<'_> {
         }
     }
 
-    async fn remember(&self, verb: &'static str, change: impl FnOnce(&mut State)) -> Result<(), StepError> {
+    async fn remember(&self, verb: &'static str, change: impl FnOnce(&mut PrimaryState)) -> Result<(), StepError> {
         let written = self.states.update(&self.rules.remote, self.key, change).await;
         written.map_err(|source| self.state_failed(verb, source))
     }

@@ -152,7 +152,7 @@ impl Manager {
                         "There are no valid rules: objects are left as they are, deleted ones go with their copies."
                     );
                 }
-                (None, Duty::LetGo) => {
+                (None, Duty::Release) => {
                     tracing::info!(publishedresource = name, "Releasing objects that are no longer synchronized…");
                 }
             }
@@ -184,7 +184,7 @@ impl Manager {
                 _ if pr.status.resource_schema_name.is_empty() => None,
                 // Not valid since the start of the agent.
                 _ if pr.is_at_work() => self.afterwards(Duty::End, name, entry),
-                _ => self.afterwards(Duty::LetGo, name, entry),
+                _ => self.afterwards(Duty::Release, name, entry),
             };
             wanted.extend(rules.map(|rules| (name.clone(), rules)));
         }

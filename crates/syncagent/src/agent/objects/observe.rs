@@ -13,8 +13,8 @@ use super::order::Order;
 use super::reader::{RelatedRead, RelatedReader};
 use super::{copies, kinds, others};
 use crate::agent::connect::resource;
-use crate::decide::state::State;
-use crate::decide::{Claim, Copies, ObjectAddress, Plan, Seen, claim};
+use crate::decide::state::PrimaryState;
+use crate::decide::{Claim, Copies, ObjectAddress, Plan, PrimaryView, claim};
 use crate::rules::metadata::annotation;
 use crate::rules::{Rules, Selection};
 
@@ -30,7 +30,7 @@ pub(super) struct Observed {
     pub copies: Vec<Value>,
     names: Vec<String>,
     /// What is remembered.
-    state: State,
+    state: PrimaryState,
     /// Objects in kcp that are held together with the order, if it is released.
     others: Vec<(ObjectAddress, Value)>,
     /// Related objects; nothing as long as they were not needed.
@@ -63,7 +63,7 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
         related: RelatedRead::default(),
         was_released: shared.was_released(key),
     };
-    let released = observed.seen(order).is_let_go(rules);
+    let released = observed.seen(order).must_release(rules);
     if observed.state.partial && (deleting || released) {
         observed.read_memory(order).await?;
     }
@@ -77,8 +77,8 @@ pub(super) async fn observe(order: &Order<'_>) -> Result<Observed, ReconcileErro
 
 impl Observed {
     /// The same for those who decide.
-    pub fn seen<'a>(&'a self, order: &'a Order<'_>) -> Seen<'a> {
-        Seen {
+    pub fn seen<'a>(&'a self, order: &'a Order<'_>) -> PrimaryView<'a> {
+        PrimaryView {
             key: order.key,
             workspace_path: self.path.as_deref(),
             source: Some(&order.source),
@@ -91,7 +91,7 @@ impl Observed {
             state: &self.state,
             related: (!self.related.is_empty()).then_some(&self.related.view),
             others: &self.others,
-            let_go: self.was_released,
+            released: self.was_released,
         }
     }
 

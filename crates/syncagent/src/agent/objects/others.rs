@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::kinds::resource;
 use super::reach::Reaching;
-use crate::decide::state::{Remembered, State};
+use crate::decide::state::{PrimaryState, RememberedObject};
 use crate::decide::{ObjectAddress, Side};
 use crate::rules::ApiKind;
 use crate::rules::metadata::SourceKey;
@@ -17,7 +17,7 @@ use crate::rules::metadata::SourceKey;
 /// Objects with a record are skipped if the primary is being deleted: they are released together with their copies.
 pub(super) async fn read(
     kcp: &Client,
-    state: &State,
+    state: &PrimaryState,
     primary: &SourceKey,
     deleting: bool,
     is_needed: impl Fn(&ObjectAddress) -> bool,
@@ -45,7 +45,7 @@ pub(super) async fn read(
 }
 
 /// The kind of a remembered object; none if the server does not have it.
-pub(super) async fn kind_of(client: &Client, object: &Remembered) -> Result<Option<ApiKind>, Error> {
+pub(super) async fn kind_of(client: &Client, object: &RememberedObject) -> Result<Option<ApiKind>, Error> {
     let (group, version) = object.api_version.split_once('/').unwrap_or(("", &object.api_version));
     let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
     let list = match client.raw_get(&path).await {

@@ -8,7 +8,7 @@ use carrick_multicluster::{Fleet, FleetStore};
 use parking_lot::Mutex;
 
 use super::uses::SecretUses;
-use crate::decide::{Other, has_finalizer};
+use crate::decide::{OtherUser, has_finalizer};
 use crate::rules::{ApiKind, Rules};
 
 /// The primaries of each PublishedResource, and the rules they are copied by.
@@ -52,7 +52,7 @@ impl AllPrimaries {
     }
 
     /// What a primary really uses of what its state Secret notes; all of it if nobody knows the primary.
-    pub fn uses(&self, consumers: &Fleet, noted: &SecretUses, other: Other) -> Option<Other> {
+    pub fn uses(&self, consumers: &Fleet, noted: &SecretUses, other: OtherUser) -> Option<OtherUser> {
         let Some(primary) = &noted.primary else { return Some(other) };
         let all = self.0.lock();
         let is_kind = |rules: &Rules| rules.remote.group == primary.group && rules.remote.kind == primary.kind;
@@ -65,7 +65,7 @@ impl AllPrimaries {
         let object = store.get(&source.cluster, &source.namespace, &source.name)?;
         // One that was released keeps its copies, but holds nothing in kcp.
         let held = has_finalizer(&object.value());
-        (!object.is_deleting()).then_some(Other { origin: other.origin && held, copy: other.copy })
+        (!object.is_deleting()).then_some(OtherUser { origin: other.origin && held, copy: other.copy })
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
     use crate::agent::objects::kinds::resource;
-    use crate::decide::state::{State, entry_key, secret_labels};
+    use crate::decide::state::{PrimaryState, entry_key, secret_labels};
     use crate::rules::metadata::SourceKey;
     use crate::rules::tests::{crontab, published};
 
@@ -88,7 +88,7 @@ mod tests {
     fn noted() -> SecretUses {
         let source = SourceKey { cluster: "c1".into(), namespace: "default".into(), name: "a".into() };
         let metadata = json!({"namespace": "default", "name": "a"});
-        let mut state = State::default();
+        let mut state = PrimaryState::default();
         state.note(
             &entry_key("c1", "default", "a"),
             json!({"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": metadata}),
@@ -107,7 +107,7 @@ mod tests {
         let informer = fleet.informer_compact(resource(&rules.remote), WatchOptions::default());
         fleet.wait_cluster("c1", Duration::from_secs(30)).await.unwrap();
         let primaries = AllPrimaries::default();
-        let other = Other { origin: true, copy: true };
+        let other = OtherUser { origin: true, copy: true };
         assert_eq!(primaries.uses(&fleet, &noted(), other), Some(other), "nobody knows the kind");
         primaries.add(&rules, informer.store().clone());
         assert_eq!(primaries.uses(&fleet, &noted(), other), Some(other), "it is not listed yet");

@@ -16,11 +16,11 @@ use super::related::{CacheAnswer, ClusterNamespace, Interest, PrimaryKey, Wanted
 use super::shared::Shared;
 use crate::agent::discovery::RelatedKind;
 use crate::api::Origin;
-use crate::decide::state::State;
+use crate::decide::state::PrimaryState;
 use crate::decide::{RelatedSeen, RelatedView, Side};
 use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
-use crate::rules::related::{Found, Gvr, Primaries, Related, RelatedError};
+use crate::rules::related::{Gvr, NameSource, Primaries, Related, RelatedError};
 use crate::rules::selector::Selector;
 
 pub(super) use error::ReadError;
@@ -71,7 +71,7 @@ pub(super) struct RelatedReader<'a> {
     pub rules: &'a Rules,
     pub user: PrimaryKey,
     pub key: &'a SourceKey,
-    pub state: &'a State,
+    pub state: &'a PrimaryState,
     /// The primary in kcp.
     pub source: &'a Value,
     /// Its copy; without one only what is remembered can be found.
@@ -130,8 +130,8 @@ impl RelatedReader<'_> {
         let destination_kind = self.kind(reading, destination_side, &rules.destination).await?;
         let namespaces = if origin_kind.kind.namespaced || destination_kind.kind.namespaced {
             match rules.namespaces(primaries).map_err(broken)? {
-                Found::Pairs(pairs) => pairs,
-                Found::Listed(selector) => {
+                NameSource::Pairs(pairs) => pairs,
+                NameSource::Listed(selector) => {
                     let namespaces = Gvr { group: String::new(), version: "v1".into(), resource: "namespaces".into() };
                     let kind = self.kind(reading, origin_side, &namespaces).await?;
                     let listed = self.list(reading, origin_side, &kind, "", &selector).await?;
@@ -149,7 +149,7 @@ impl RelatedReader<'_> {
         for (from, to) in namespaces {
             let from = if origin_kind.kind.namespaced { from.as_str() } else { "" };
             let objects: Vec<(Value, String)> = match rules.names(primaries).map_err(broken)? {
-                Found::Pairs(pairs) => {
+                NameSource::Pairs(pairs) => {
                     let mut objects = Vec::new();
                     for (name, new_name) in pairs {
                         let object = self.get(reading, origin_side, &origin_kind, from, &name).await?;
@@ -157,7 +157,7 @@ impl RelatedReader<'_> {
                     }
                     objects
                 }
-                Found::Listed(selector) => {
+                NameSource::Listed(selector) => {
                     let listed = self.list(reading, origin_side, &origin_kind, from, &selector).await?;
                     listed
                         .into_iter()

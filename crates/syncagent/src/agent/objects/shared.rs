@@ -15,7 +15,7 @@ use super::reach::Reach;
 use super::related::{PrimaryKey, RelatedWatches};
 use super::states::States;
 use super::uses::SecretUses;
-use crate::decide::{ObjectAddress, Other, Record};
+use crate::decide::{ObjectAddress, OtherUser, Record};
 use crate::rules::Rules;
 use crate::rules::metadata::SourceKey;
 
@@ -199,10 +199,10 @@ impl Shared {
     }
 
     /// Other primaries that use the same original or the same copy, and stay.
-    pub fn others(&self, rules: &Rules, key: &SourceKey, record: &Record) -> Vec<Other> {
+    pub fn others(&self, rules: &Rules, key: &SourceKey, record: &Record) -> Vec<OtherUser> {
         let uses = self.states.others(&rules.remote, key, record);
         let used =
-            |(uses, other): (SecretUses, Other)| self.related.primaries.uses(&self.fleets.consumers, &uses, other);
+            |(uses, other): (SecretUses, OtherUser)| self.related.primaries.uses(&self.fleets.consumers, &uses, other);
         uses.into_iter().filter_map(used).collect()
     }
 

@@ -19,8 +19,8 @@ use super::uses::{RelatedUses, SecretUses};
 use crate::agent::health::Part;
 use crate::agent::retry::Backoff;
 use crate::api::{OBJECT_STATE, REMOTE_CLUSTER, REMOTE_KIND, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH};
-use crate::decide::state::{State, secret_labels, secret_name};
-use crate::decide::{Other, Record};
+use crate::decide::state::{PrimaryState, secret_labels, secret_name};
+use crate::decide::{OtherUser, Record};
 use crate::rules::ApiKind;
 use crate::rules::metadata::SourceKey;
 
@@ -73,8 +73,8 @@ struct KeptSecret {
 type DataEntry = (Box<str>, Box<[u8]>);
 
 impl KeptSecret {
-    fn state(&self) -> State {
-        let mut state = State::from_data(self.data.iter().map(|(key, text)| (&**key, &**text)));
+    fn state(&self) -> PrimaryState {
+        let mut state = PrimaryState::from_data(self.data.iter().map(|(key, text)| (&**key, &**text)));
         state.partial = self.partial;
         state
     }
@@ -127,14 +127,14 @@ impl States {
     }
 
     /// What is in memory about a primary.
-    pub fn get(&self, kind: &ApiKind, source: &SourceKey) -> State {
-        let Some((name, kept)) = self.find(kind, source) else { return State::default() };
+    pub fn get(&self, kind: &ApiKind, source: &SourceKey) -> PrimaryState {
+        let Some((name, kept)) = self.find(kind, source) else { return PrimaryState::default() };
         self.with_implied(&name, kept.state())
     }
 
     /// Everything that is remembered about a primary.
-    pub async fn read(&self, kind: &ApiKind, source: &SourceKey) -> Result<State, Error> {
-        let Some((name, kept)) = self.find(kind, source) else { return Ok(State::default()) };
+    pub async fn read(&self, kind: &ApiKind, source: &SourceKey) -> Result<PrimaryState, Error> {
+        let Some((name, kept)) = self.find(kind, source) else { return Ok(PrimaryState::default()) };
         Ok(self.with_implied(&name, self.whole(&name, &kept).await?))
     }
 
@@ -155,13 +155,13 @@ impl States {
         &self,
         kind: &ApiKind,
         source: &SourceKey,
-        change: impl FnOnce(&mut State),
+        change: impl FnOnce(&mut PrimaryState),
     ) -> Result<(), Error> {
         let name = secret_name(kind, source);
         let found = self.find(kind, source);
         let mut state = match &found {
             Some((old, kept)) => self.with_implied(old, self.whole(old, kept).await?),
-            None => State::default(),
+            None => PrimaryState::default(),
         };
         let before = state.clone();
         change(&mut state);
@@ -266,7 +266,7 @@ impl States {
     }
 
     /// What primaries other than this one remember about the original or the copy of a record.
-    pub fn others(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(SecretUses, Other)> {
+    pub fn others(&self, kind: &ApiKind, source: &SourceKey, record: &Record) -> Vec<(SecretUses, OtherUser)> {
         self.uses.lock().others(&self.name(kind, source), &source.cluster, record)
     }
 
@@ -290,7 +290,7 @@ impl States {
         Some((name.clone(), known.secrets.get(name)?.clone()))
     }
 
-    async fn whole(&self, name: &str, kept: &KeptSecret) -> Result<State, Error> {
+    async fn whole(&self, name: &str, kept: &KeptSecret) -> Result<PrimaryState, Error> {
         if !kept.partial {
             return Ok(kept.state());
         }
@@ -299,7 +299,7 @@ impl States {
         Ok(secret.map(|secret| state_of(&secret)).unwrap_or_default())
     }
 
-    fn with_implied(&self, name: &str, mut state: State) -> State {
+    fn with_implied(&self, name: &str, mut state: PrimaryState) -> PrimaryState {
         for (key, record) in self.implied.lock().get(name).into_iter().flatten() {
             if state.record(key).is_none() && state.entry(key).is_some() {
                 state.track(key, record.clone());
@@ -314,7 +314,7 @@ impl States {
         source: &SourceKey,
         name: &str,
         known: Option<&KeptSecret>,
-        state: &State,
+        state: &PrimaryState,
     ) -> Value {
         let data: BTreeMap<_, _> = state.to_data().into_iter().map(|(key, text)| (key, BASE64.encode(&text))).collect();
         let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque"});
@@ -423,8 +423,8 @@ fn data_of(secret: &Value) -> Box<[DataEntry]> {
     secret["data"].as_object().into_iter().flatten().filter_map(decoded).collect()
 }
 
-fn state_of(secret: &Value) -> State {
-    State::from_data(data_of(secret).iter().map(|(key, text)| (&**key, &**text)))
+fn state_of(secret: &Value) -> PrimaryState {
+    PrimaryState::from_data(data_of(secret).iter().map(|(key, text)| (&**key, &**text)))
 }
 
 /// What a Secret notes about related objects. One entry alone is that of the primary and need not be read.

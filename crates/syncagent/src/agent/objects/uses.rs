@@ -9,8 +9,8 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::api::REMOTE_CLUSTER;
-use crate::decide::state::{Applied, State, entry_key, secret_labels};
-use crate::decide::{ObjectAddress, Other, Record, Side};
+use crate::decide::state::{Applied, PrimaryState, entry_key, secret_labels};
+use crate::decide::{ObjectAddress, OtherUser, Record, Side};
 use crate::rules::metadata::SourceKey;
 
 /// An object that some primary uses; the version of its API does not matter.
@@ -60,7 +60,7 @@ pub(super) struct Primary {
 
 impl SecretUses {
     /// What a state Secret notes; nothing if it knows of no related objects.
-    pub fn by(labels: &Value, state: &State) -> Option<Self> {
+    pub fn by(labels: &Value, state: &PrimaryState) -> Option<Self> {
         let cluster = labels[REMOTE_CLUSTER].as_str()?.to_owned();
         let mut noted = Self { cluster, primary: None, records: Vec::new(), entries: Vec::new() };
         noted.records.extend(state.records().map(|(_, record)| record.clone()));
@@ -87,13 +87,13 @@ impl SecretUses {
     }
 
     /// Which objects of another primary's record, in a cluster, this primary uses too.
-    fn shares(&self, cluster: &str, record: &Record) -> Option<Other> {
+    fn shares(&self, cluster: &str, record: &Record) -> Option<OtherUser> {
         let same = |a: &ObjectAddress, b: &ObjectAddress| used(cluster, a) == used(&self.cluster, b);
         let key = key(cluster, record);
         let kind = &record.origin.kind.kind;
         // The reference agent does not say where the copy is: it may be this one.
         let entry = cluster == self.cluster && self.entries.iter().any(|(k, theirs)| *k == key && theirs == kind);
-        let other = Other {
+        let other = OtherUser {
             origin: entry || self.records.iter().any(|theirs| same(&record.origin, &theirs.origin)),
             copy: entry || self.records.iter().any(|theirs| same(&record.copy, &theirs.copy)),
         };
@@ -164,7 +164,7 @@ impl RelatedUses {
     }
 
     /// What state Secrets other than this one note about the original or the copy of a record.
-    pub fn others(&self, secret: &str, cluster: &str, record: &Record) -> Vec<(SecretUses, Other)> {
+    pub fn others(&self, secret: &str, cluster: &str, record: &Record) -> Vec<(SecretUses, OtherUser)> {
         let objects =
             [used(cluster, &record.origin), used(cluster, &record.copy), UsedObject::Key(key(cluster, record))];
         let secrets: HashSet<&String> = objects.iter().filter_map(|used| self.by_object.get(used)).flatten().collect();
@@ -206,7 +206,7 @@ mod tests {
         json!(secret_labels(&SourceKey { cluster: "c1".into(), namespace: "n".into(), name: name.into() }))
     }
 
-    fn others(uses: &RelatedUses, cluster: &str, record: &Record) -> Option<Other> {
+    fn others(uses: &RelatedUses, cluster: &str, record: &Record) -> Option<OtherUser> {
         let mut others = uses.others("mine", cluster, record);
         assert!(others.len() < 2);
         others.pop().map(|(_, other)| other)
@@ -215,14 +215,14 @@ mod tests {
     #[test]
     fn originals_are_shared_within_a_workspace_and_copies_over_all() {
         let mut uses = RelatedUses::default();
-        let mut state = State::default();
+        let mut state = PrimaryState::default();
         state.track("k", record("a", "x"));
         uses.set("theirs", SecretUses::by(&labels("primary"), &state));
         for (cluster, ours, expected) in [
-            ("c1", record("a", "x"), Some(Other { origin: true, copy: true })),
-            ("c1", record("a", "y"), Some(Other { origin: true, copy: false })),
-            ("c1", record("b", "x"), Some(Other { origin: false, copy: true })),
-            ("c2", record("a", "x"), Some(Other { origin: false, copy: true })),
+            ("c1", record("a", "x"), Some(OtherUser { origin: true, copy: true })),
+            ("c1", record("a", "y"), Some(OtherUser { origin: true, copy: false })),
+            ("c1", record("b", "x"), Some(OtherUser { origin: false, copy: true })),
+            ("c2", record("a", "x"), Some(OtherUser { origin: false, copy: true })),
             ("c2", record("a", "y"), None),
         ] {
             assert_eq!(others(&uses, cluster, &ours), expected, "{cluster} {ours:?}");
@@ -236,7 +236,7 @@ mod tests {
     fn another_original_of_the_same_copy_is_a_rival() {
         let mut uses = RelatedUses::default();
         for (secret, origins) in [("mine", vec!["a", "old"]), ("theirs", vec!["b"]), ("also theirs", vec!["b"])] {
-            let mut state = State::default();
+            let mut state = PrimaryState::default();
             for origin in origins {
                 state.track(origin, record(origin, "x"));
             }
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn entries_of_the_reference_agent_count_too() {
-        let mut state = State::default();
+        let mut state = PrimaryState::default();
         for (kind, name) in [("CronTab", "primary"), ("Secret", "a")] {
             let value = json!({"apiVersion": "g/v1", "kind": kind, "metadata": {"namespace": "n", "name": name}});
             state.note(&entry_key("c1", "n", name), value);

@@ -27,9 +27,9 @@ struct Model {
     copy: Option<Value>,
     origin: Option<Value>,
     destination: Option<Value>,
-    state: State,
+    state: PrimaryState,
     others: Vec<(ObjectAddress, Value)>,
-    let_go: bool,
+    released: bool,
     events: Vec<Event>,
     revision: u64,
     /// Which fields the agent owns, as the servers record it.
@@ -95,7 +95,7 @@ impl Model {
             .into_iter()
             .collect();
         let related = RelatedView { seen, ..RelatedView::default() };
-        let seen = Seen {
+        let seen = PrimaryView {
             key: &key(),
             workspace_path: None,
             source: self.source.as_ref(),
@@ -104,7 +104,7 @@ impl Model {
             state: &self.state,
             related: Some(&related),
             others: &self.others,
-            let_go: self.let_go,
+            released: self.released,
         };
         decide(rules, seen)
     }
@@ -196,14 +196,14 @@ impl Model {
             }
             Step::Track { records } => self.state.track_all(records),
             Step::Drop { entry } => self.state.drop_entry(&entry),
-            Step::Forget => self.state = State::default(),
+            Step::Forget => self.state = PrimaryState::default(),
             Step::Report { event, .. } => self.events.push(event),
             Step::ConfirmNoCopy => assert!(self.copy.is_none()),
             Step::EnsureNamespace { .. } => {}
         }
         // The state must survive a restart.
         let data = self.state.to_data();
-        self.state = State::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_slice())));
+        self.state = PrimaryState::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_slice())));
     }
 
     /// Decides and executes until nothing is left to do.
@@ -426,8 +426,8 @@ fn filtered() -> Rules {
     rules(json!({"filter": {"resource": {"matchLabels": {"include": "me"}}}}))
 }
 
-fn to_let_go(spec: Value) -> Rules {
-    afterwards(Duty::LetGo, spec)
+fn releasing(spec: Value) -> Rules {
+    afterwards(Duty::Release, spec)
 }
 
 fn afterwards(duty: Duty, spec: Value) -> Rules {
@@ -446,7 +446,7 @@ fn without_valid_rules_everything_stays_as_it_is() {
 
 #[test]
 fn objects_that_are_no_longer_selected_are_released_and_may_come_back() {
-    for without in [filtered(), to_let_go(json!({}))] {
+    for without in [filtered(), releasing(json!({}))] {
         let mut model = Model::with_source(json!({"replicas": 1}));
         assert_eq!(model.plan(&without), Plan::default(), "what was never selected is left alone");
         model.settle(&rules(json!({})));
@@ -466,7 +466,7 @@ fn objects_that_are_no_longer_selected_are_released_and_may_come_back() {
 
 #[test]
 fn the_copy_of_an_object_that_is_released_during_its_deletion_is_deleted() {
-    for without in [filtered(), to_let_go(json!({})), afterwards(Duty::End, json!({"naming": {"name": "{{"}}))] {
+    for without in [filtered(), releasing(json!({})), afterwards(Duty::End, json!({"naming": {"name": "{{"}}))] {
         for crash in 0..5 {
             let mut model = Model::with_source(json!({}));
             model.settle(&rules(json!({})));
@@ -480,7 +480,7 @@ fn the_copy_of_an_object_that_is_released_during_its_deletion_is_deleted() {
 
 #[test]
 fn a_finalizer_that_others_need_is_left_to_them() {
-    for without in [filtered(), to_let_go(json!({}))] {
+    for without in [filtered(), releasing(json!({}))] {
         // Held as a related object of another primary: we have neither a copy nor state.
         let mut model = Model::with_source(json!({}));
         model.source.as_mut().unwrap()["metadata"]["finalizers"] = json!([FINALIZER]);
@@ -490,7 +490,7 @@ fn a_finalizer_that_others_need_is_left_to_them() {
         // Released, and held again by somebody else since.
         let mut model = Model::with_source(json!({}));
         model.settle(&rules(json!({})));
-        model.let_go = true;
+        model.released = true;
         model.source.as_mut().unwrap()["metadata"]["annotations"] = json!({HELD_BY: "somebody"});
         assert_eq!(model.plan(&without), Plan::default());
         model.source.as_mut().unwrap()["metadata"]["annotations"] = json!({});
@@ -530,7 +530,7 @@ fn objects_held_together_with_their_primary_are_released_with_it() {
     let expected = Step::SetFinalizers { at, finalizers, held_by: None, resource_version: "7".into() };
     assert_eq!(model.plan(&filtered()).steps[0], expected);
     model.delete_source();
-    assert_eq!(model.plan(&to_let_go(json!({}))).steps[0], expected);
+    assert_eq!(model.plan(&releasing(json!({}))).steps[0], expected);
 }
 
 #[test]
@@ -538,16 +538,16 @@ fn several_copies_do_not_keep_an_object_from_being_released() {
     let mut source = Model::with_source(json!({})).source.unwrap();
     source["metadata"]["finalizers"] = json!([FINALIZER]);
     let names = ["a/x".to_owned(), "b/y".to_owned()];
-    let seen = Seen {
+    let seen = PrimaryView {
         key: &key(),
         workspace_path: None,
         source: Some(&source),
         namespace: None,
         copies: Copies::Many(&names),
-        state: &State::default(),
+        state: &PrimaryState::default(),
         related: None,
         others: &[],
-        let_go: false,
+        released: false,
     };
     assert_eq!(decide(&filtered(), seen).unwrap().steps.len(), 2);
 }
@@ -667,7 +667,7 @@ fn the_finalizer_is_ours_by_name_even_if_nothing_is_remembered() {
     let mut model = Model::with_source(json!({}));
     model.crash_after(&rules(json!({})), 1);
     assert!(model.state.is_empty() && model.copy.is_none());
-    model.settle(&to_let_go(json!({})));
+    model.settle(&releasing(json!({})));
     assert_eq!(model.source.as_ref().unwrap()["metadata"]["finalizers"], json!([]));
 }
 
@@ -675,16 +675,16 @@ fn the_finalizer_is_ours_by_name_even_if_nothing_is_remembered() {
 fn several_copies_are_an_error_that_names_them() {
     let source = Model::with_source(json!({})).source.unwrap();
     let names = ["a/x".to_owned(), "b/y".to_owned()];
-    let seen = Seen {
+    let seen = PrimaryView {
         key: &key(),
         workspace_path: None,
         source: Some(&source),
         namespace: None,
         copies: Copies::Many(&names),
-        state: &State::default(),
+        state: &PrimaryState::default(),
         related: None,
         others: &[],
-        let_go: false,
+        released: false,
     };
     assert!(decide(&rules(json!({})), seen).unwrap_err().to_string().contains("a/x, b/y"));
 }
@@ -724,7 +724,7 @@ fn by_apply_a_lost_memory_and_lost_links_do_no_harm() {
     let mut model = Model::with_source(json!({"replicas": 1}));
     model.settle(&rules);
     model.copy.as_mut().unwrap()["spec"]["paused"] = true.into();
-    model.state = State::default();
+    model.state = PrimaryState::default();
     let verbs: Vec<_> = model.plan(&rules).steps.iter().map(Step::verb).collect();
     assert_eq!(verbs, ["remember"]);
     model.settle(&rules);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{DroppedSeen, KnownRelated, Other};
+use super::{DroppedSeen, KnownRelated, OtherUser};
 use crate::decide::address::Side;
 use crate::decide::holders::{is_held_by, release};
 use crate::decide::pair::{PairProgress, delete};
@@ -16,7 +16,7 @@ pub(super) struct HeldRelated<'a> {
     origin: Option<&'a Value>,
     copy: Option<&'a Value>,
     /// Who else uses the original or the copy.
-    others: Vec<Other>,
+    others: Vec<OtherUser>,
     /// The name under which we hold the original.
     holder: &'a str,
 }
@@ -95,8 +95,8 @@ impl<'a> HeldRelated<'a> {
 }
 
 /// Other primaries that use the object, and the own one if it uses the object in another way.
-fn others(record: &Record, others: &[Other], named: &[&Record]) -> Vec<Other> {
-    let own = named.iter().map(|named| Other {
+fn others(record: &Record, others: &[OtherUser], named: &[&Record]) -> Vec<OtherUser> {
+    let own = named.iter().map(|named| OtherUser {
         origin: named.origin.is_same_object(&record.origin),
         copy: named.copy.is_same_object(&record.copy),
     });

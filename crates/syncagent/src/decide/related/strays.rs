@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use super::{Other, RelatedContext, RelatedSeen};
+use super::{OtherUser, RelatedContext, RelatedSeen};
 use crate::api::CleanupPolicy;
 use crate::decide::address::ObjectAddress;
 use crate::decide::pair::delete;
-use crate::decide::state::State;
+use crate::decide::state::PrimaryState;
 use crate::decide::step::{Event, Step};
 use crate::rules::metadata::is_deleting;
 use crate::rules::related::Related;
@@ -22,11 +22,11 @@ pub struct Stray {
     /// The object.
     pub object: Value,
     /// Primaries that use it nevertheless, as a copy or as an original.
-    pub others: Vec<Other>,
+    pub others: Vec<OtherUser>,
 }
 
 /// Whether a marked object is neither an original nor a copy of anything that is selected or remembered.
-pub fn is_stray(at: &ObjectAddress, state: &State, rules: &[Related], seen: &[RelatedSeen]) -> bool {
+pub fn is_stray(at: &ObjectAddress, state: &PrimaryState, rules: &[Related], seen: &[RelatedSeen]) -> bool {
     let mut named = seen.iter().filter_map(|object| Some(object.record(rules.get(object.entry)?)));
     let is_it = |place: &ObjectAddress| place.is_same_object(at);
     !named.any(|record| is_it(&record.copy) || is_it(&record.origin))

@@ -12,9 +12,9 @@ use super::*;
 use crate::api::{FINALIZER, HELD_BY, RELATED_PREFIX};
 use crate::decide::edit;
 use crate::decide::ownership::applied;
-use crate::decide::{Copies, Dependents, Event, Seen, decide, has_finalizer};
+use crate::decide::{Copies, Dependents, Event, PrimaryView, decide, has_finalizer};
 use crate::rules::Rules;
-use crate::rules::related::{Found, Gvr, Primaries};
+use crate::rules::related::{Gvr, NameSource, Primaries};
 use crate::rules::tests::{crontab, published};
 
 const CLUSTER: &str = "c1";
@@ -23,7 +23,7 @@ const CLUSTER: &str = "c1";
 #[derive(Default)]
 struct World {
     objects: BTreeMap<String, Value>,
-    states: BTreeMap<String, State>,
+    states: BTreeMap<String, PrimaryState>,
     events: Vec<Event>,
     /// What was deleted, and with which propagation policy.
     deleted: Vec<(String, Dependents)>,
@@ -125,12 +125,12 @@ impl World {
             .find(|copy| copy["metadata"]["annotations"]["syncagent.kcp.io/remote-object-name"] == primary)
     }
 
-    fn others(&self, primary: &str, record: &Record) -> Vec<Other> {
+    fn others(&self, primary: &str, record: &Record) -> Vec<OtherUser> {
         let staying = self.states.iter().filter(|(name, _)| {
             *name != primary && self.get("kcp", "CronTab", name).is_some_and(|source| !is_deleting(source))
         });
         let records = staying.flat_map(|(_, state)| state.records().map(|(_, theirs)| theirs));
-        let other = |theirs: &Record| Other {
+        let other = |theirs: &Record| OtherUser {
             origin: theirs.origin.is_same_object(&record.origin),
             copy: theirs.copy.is_same_object(&record.copy),
         };
@@ -145,13 +145,13 @@ impl World {
         rival.map(|theirs| theirs.origin.to_string())
     }
 
-    fn view(&self, rules: &Rules, primary: &str, source: &Value, state: &State) -> RelatedView {
+    fn view(&self, rules: &Rules, primary: &str, source: &Value, state: &PrimaryState) -> RelatedView {
         let mut view = RelatedView::default();
         let copy = self.copy(primary);
         for (entry, related) in rules.related.iter().enumerate() {
             let Some(copy) = copy else { break };
             let primaries = Primaries { remote: source, local: copy, cluster: CLUSTER, path: None };
-            let Found::Pairs(names) = related.names(primaries).unwrap() else { panic!("not in this model") };
+            let NameSource::Pairs(names) = related.names(primaries).unwrap() else { panic!("not in this model") };
             let (from, from_namespace, to, to_namespace) = match related.origin {
                 Origin::Kcp => ("kcp", "default", "service", CLUSTER),
                 Origin::Service => ("service", CLUSTER, "kcp", "default"),
@@ -215,7 +215,7 @@ impl World {
     fn plan(&self, rules: &Rules, primary: &str) -> Plan {
         let source = self.get("kcp", "CronTab", primary);
         let state = self.states.get(primary).cloned().unwrap_or_default();
-        let mut seen = Seen {
+        let mut seen = PrimaryView {
             key: &Self::key(primary),
             workspace_path: None,
             source,
@@ -224,7 +224,7 @@ impl World {
             state: &state,
             related: None,
             others: &[],
-            let_go: false,
+            released: false,
         };
         let plan = decide(rules, seen).unwrap();
         let Some(source) = source.filter(|source| plan.steps.is_empty() || is_deleting(source)) else { return plan };
@@ -293,7 +293,7 @@ impl World {
             }
             Step::Track { records } => state.track_all(records),
             Step::Drop { entry } => state.drop_entry(&entry),
-            Step::Forget => state = State::default(),
+            Step::Forget => state = PrimaryState::default(),
             Step::Report { at, event } => {
                 assert_eq!(at.side, Side::Kcp, "consumers are told in their workspace");
                 self.events.push(event);
@@ -1106,7 +1106,7 @@ fn what_the_reference_agent_remembers_costs_no_write() {
     let mut world = World::with(&rules, &[("a", "s")]);
     world.secret("kcp", "s");
     world.settle(&rules, "a");
-    let mut state = State::default();
+    let mut state = PrimaryState::default();
     for (key, entry) in world.states["a"].entries() {
         state.note(key, entry.last.as_ref().unwrap().whole().unwrap().clone());
     }

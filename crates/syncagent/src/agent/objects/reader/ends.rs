@@ -18,8 +18,8 @@ use crate::agent::objects::others;
 use crate::agent::objects::reach::Reaching;
 use crate::agent::objects::related::{gvr_of, written};
 use crate::api::{CleanupPolicy, Origin};
-use crate::decide::state::{Remembered, entry_key};
-use crate::decide::{DroppedSeen, ObjectAddress, Other, Record, RelatedSeen, Side, Stray, is_stray, unnamed};
+use crate::decide::state::{RememberedObject, entry_key};
+use crate::decide::{DroppedSeen, ObjectAddress, OtherUser, Record, RelatedSeen, Side, Stray, is_stray, unnamed};
 use crate::rules::ApiKind;
 use crate::rules::provenance::Provenance;
 use crate::rules::related::{Gvr, Related};
@@ -137,8 +137,10 @@ impl RelatedReader<'_> {
         let record_name = |record: &Record| format!("{} {} {}", record.identifier, record.origin, record.copy);
         let stray_name = |stray: &Stray| format!("{} {}", stray.at, stray.object["metadata"]["uid"]);
         let records = unnamed.iter().map(|(_, record)| record_name(record));
-        let names: Vec<String> =
-            records.chain(strays.iter().map(stray_name)).chain(unrecorded.iter().map(Remembered::to_string)).collect();
+        let names: Vec<String> = records
+            .chain(strays.iter().map(stray_name))
+            .chain(unrecorded.iter().map(RememberedObject::to_string))
+            .collect();
         let context = &self.shared.context;
         let lasting = self.shared.related.absences.all(&self.user, &names, Instant::now(), context.timing.grace);
         if lasting.len() < names.len() {
@@ -164,13 +166,13 @@ impl RelatedReader<'_> {
     }
 
     /// Originals in kcp that the reference agent has held for this primary, without a record, and that are no longer named.
-    fn unrecorded(&self, read: &RelatedRead) -> Vec<Remembered> {
+    fn unrecorded(&self, read: &RelatedRead) -> Vec<RememberedObject> {
         let related = &self.rules.related;
         let is_unknown = |entry: &usize| related.get(*entry).is_some_and(|rules| rules.origin == Origin::Kcp);
         if read.view.unknown.iter().any(is_unknown) {
             return Vec::new();
         }
-        let is_named = |remembered: &Remembered| {
+        let is_named = |remembered: &RememberedObject| {
             read.view.seen.iter().any(|seen| {
                 let metadata = &seen.origin["metadata"];
                 related.get(seen.entry).is_some_and(|rules| rules.origin == Origin::Kcp)
@@ -186,7 +188,7 @@ impl RelatedReader<'_> {
     }
 
     /// One of them as it is now. Nobody knows where its copy is; marks lead there. One that may be a primary itself is left alone.
-    async fn held_by_another_agent(&self, remembered: &Remembered) -> Result<Option<DroppedSeen>, ReadError> {
+    async fn held_by_another_agent(&self, remembered: &RememberedObject) -> Result<Option<DroppedSeen>, ReadError> {
         let failed = |source| ReadError::Server { identifier: self.rules.name.clone(), source };
         let Some(kind) = others::kind_of(self.kcp, remembered).await.map_err(failed)? else { return Ok(None) };
         if self.shared.related.primaries.are_of(&kind) {
@@ -298,7 +300,7 @@ impl RelatedReader<'_> {
     }
 
     /// Other primaries that use an object, as a copy or as an original.
-    fn users_of(&self, at: &ObjectAddress) -> Vec<Other> {
+    fn users_of(&self, at: &ObjectAddress) -> Vec<OtherUser> {
         let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
         self.shared.others(self.rules, self.key, &record)
     }

@@ -57,7 +57,7 @@ fn record() -> Record {
 
 /// Learns that an order uses a related object.
 fn learn(states: &States, version: &str, source: &SourceKey) {
-    let mut state = State::default();
+    let mut state = PrimaryState::default();
     let metadata = json!({"namespace": &*source.namespace, "name": &*source.name});
     let value = json!({"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": metadata});
     state.note(&entry_key(&source.cluster, &source.namespace, &source.name), value);
@@ -92,7 +92,7 @@ async fn what_others_have_noted_on_a_secret_stays() {
     let states = states();
     learn(&states, "v1", &order("a"));
     let (name, kept) = states.find(&kind("v1"), &order("a")).unwrap();
-    let secret = states.secret(&kind("v1"), &order("a"), &name, Some(&kept), &State::default());
+    let secret = states.secret(&kind("v1"), &order("a"), &name, Some(&kept), &PrimaryState::default());
     assert_eq!(
         (&secret["metadata"]["annotations"]["theirs"], &secret["metadata"]["resourceVersion"]),
         (&json!("x"), &json!("1"))

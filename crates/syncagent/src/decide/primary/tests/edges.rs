@@ -53,7 +53,7 @@ fn new_and_adopted_copies_carry_the_mark_of_their_state() {
     let last = |model: &Model| sum(model.state.entries().next().unwrap().1.last.as_ref().unwrap().whole().unwrap());
     model.settle(&rules(json!({})));
     assert_eq!(mark(&model), last(&model));
-    model.state = State::default();
+    model.state = PrimaryState::default();
     model.set_spec(json!({"replicas": 2}));
     model.settle(&rules(json!({})));
     assert_eq!(mark(&model), last(&model), "written as a whole");
@@ -180,7 +180,7 @@ fn an_operators_change_survives_the_loss_of_the_memory() {
     let mut model = Model::with_source(json!({"replicas": 1, "image": "a"}));
     model.settle(&rules(json!({})));
     model.copy.as_mut().unwrap()["spec"]["image"] = "local".into();
-    model.state = State::default();
+    model.state = PrimaryState::default();
     model.settle(&rules(json!({})));
     assert_eq!(model.copy.unwrap()["spec"]["image"], "local");
 }

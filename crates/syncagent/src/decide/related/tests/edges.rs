@@ -161,12 +161,12 @@ fn an_original_is_not_a_stray_whatever_marks_it_carries() {
     let rules = rules(json!([governed("kcp", Some("MatchOrigin"))]));
     let world = settled(&rules, "kcp");
     let source = world.get("kcp", "CronTab", "a").unwrap();
-    let view = world.view(&rules, "a", source, &State::default());
+    let view = world.view(&rules, "a", source, &PrimaryState::default());
     let record = view.seen[0].record(&rules.related[0]);
     for at in [&record.origin, &record.copy] {
-        assert!(!is_stray(at, &State::default(), &rules.related, &view.seen), "named: {at}");
+        assert!(!is_stray(at, &PrimaryState::default(), &rules.related, &view.seen), "named: {at}");
         assert!(!is_stray(at, &world.states["a"], &rules.related, &[]), "remembered: {at}");
-        assert!(is_stray(at, &State::default(), &rules.related, &[]));
+        assert!(is_stray(at, &PrimaryState::default(), &rules.related, &[]));
     }
 }
 
@@ -190,7 +190,7 @@ fn an_entry_that_cannot_be_read_keeps_its_copies_and_annotations() {
     let world = settled(&rules, "service");
     let (source, copy) = (world.get("kcp", "CronTab", "a").unwrap(), world.copy("a").unwrap());
     let view = RelatedView { unknown: HashSet::from([0]), ..RelatedView::default() };
-    let seen = Seen {
+    let seen = PrimaryView {
         key: &World::key("a"),
         workspace_path: None,
         source: Some(source),
@@ -199,7 +199,7 @@ fn an_entry_that_cannot_be_read_keeps_its_copies_and_annotations() {
         state: &world.states["a"],
         related: Some(&view),
         others: &[],
-        let_go: false,
+        released: false,
     };
     let plan = decide(&rules, seen).unwrap();
     assert!(plan.is_settled(), "{plan:?}");

@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 /// The benchmark itself, as cargo builds it.
-const BENCH: [&str; 4] = ["--profile", "release", "--bin", "carrick-bench"];
+const BENCH: [&str; 4] = ["--profile", "dist", "--bin", "carrick-bench"];
 
 /// What is run for the figures in docs/benchmarks.md.
 const FIGURES: [&[&str]; 3] = [
@@ -100,7 +100,7 @@ fn build() -> anyhow::Result<()> {
 }
 
 fn measure(what: &str, arguments: &[OsString]) -> anyhow::Result<()> {
-    let program = tools::target().join("release/carrick-bench");
+    let program = tools::target().join("dist/carrick-bench");
     tools::run(Command::new(program).current_dir(tools::root()).arg(what).args(arguments))
 }
 

@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let go = measured(Command::new(tools::oracle()?).arg("bench"))?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let xtask = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench-languages", "--rust"];
+    let xtask = ["run", "--quiet", "--profile", "dist", "--package", "xtask", "--", "bench-languages", "--rust"];
     let rust = measured(Command::new(cargo).current_dir(tools::root()).args(xtask))?;
     println!("| work | Go | Rust | times faster |\n| --- | ---: | ---: | ---: |");
     for ((name, go), (same, rust)) in go.iter().zip(&rust) {

@@ -8,6 +8,8 @@
 //!           └─ image      the agent's image, where there is a program to build it
 //! ```
 
+#![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
+
 mod bill;
 mod elf;
 mod image;

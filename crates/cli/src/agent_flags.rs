@@ -1,5 +1,7 @@
 //! The flags that commands such as `doctor` and `explain` share with the agent.
 
+#![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
+
 use carrick_syncagent::options::Options;
 use clap::Parser;
 

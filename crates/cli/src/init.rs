@@ -7,6 +7,8 @@
 //!                              └─ mesh     what Platform Mesh's portal shows
 //! ```
 
+#![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
+
 mod files;
 mod mesh;
 mod offer;

@@ -3,6 +3,8 @@
 //! Flags behave as in the reference agent: `--flag value` and `--flag=value`, booleans as `--flag` or
 //! `--flag=false`, the last one wins when a flag is repeated, lists are comma separated, repeated, or both.
 
+#![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;

@@ -63,7 +63,7 @@ pub struct Servers {
 
 /// Measures servers instead of agents.
 pub fn servers(args: &Servers) -> anyhow::Result<()> {
-    tools::run(cargo().args(["build", "--quiet"]).args(BENCH))?;
+    tools::run(tools::cargo().args(["build", "--quiet"]).args(BENCH))?;
     measure("servers", &args.arguments)
 }
 
@@ -95,17 +95,11 @@ fn ours() -> anyhow::Result<[OsString; 2]> {
 /// The agent as it is shipped, and the benchmark.
 fn build() -> anyhow::Result<()> {
     let agent = ["--profile", "dist", "--bin", "api-syncagent", "--features", release::FEATURES];
-    tools::run(cargo().args(["build", "--quiet"]).args(agent))?;
-    tools::run(cargo().args(["build", "--quiet"]).args(BENCH))
+    tools::run(tools::cargo().args(["build", "--quiet"]).args(agent))?;
+    tools::run(tools::cargo().args(["build", "--quiet"]).args(BENCH))
 }
 
 fn measure(what: &str, arguments: &[OsString]) -> anyhow::Result<()> {
     let program = tools::target().join("dist/carrick-bench");
     tools::run(Command::new(program).current_dir(tools::root()).arg(what).args(arguments))
-}
-
-fn cargo() -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(tools::root());
-    cargo
 }

@@ -38,9 +38,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return work();
     }
     let go = measured(Command::new(tools::oracle()?).arg("bench"))?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let xtask = ["run", "--quiet", "--profile", "dist", "--package", "xtask", "--", "bench-languages", "--rust"];
-    let rust = measured(Command::new(cargo).current_dir(tools::root()).args(xtask))?;
+    let rust = measured(tools::cargo().args(xtask))?;
     println!("| work | Go | Rust | times faster |\n| --- | ---: | ---: | ---: |");
     for ((name, go), (same, rust)) in go.iter().zip(&rust) {
         ensure!(name == same, "Go measured {name:?} where Rust measured {same:?}");

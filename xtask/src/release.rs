@@ -70,8 +70,8 @@ pub fn build(args: &Args) -> anyhow::Result<()> {
         // The places that a program corrects when it starts, as bits instead of a table: 700 KB less.
         flags.push_str(" -Clink-arg=-Wl,-z,pack-relative-relocs");
     }
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(&root).args(["build", "--locked", "--profile", "dist", "--target", &args.target]);
+    let mut command = tools::cargo();
+    command.args(["build", "--locked", "--profile", "dist", "--target", &args.target]);
     let programs: Vec<&str> = PROGRAMS
         .iter()
         .map(|(name, _)| *name)

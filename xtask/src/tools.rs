@@ -10,6 +10,18 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
 }
 
+/// Cargo, started in the root of the repository.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    // What cargo said to this program is not for another cargo: build scripts would run again because of it, now and at the next build.
+    let said = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(said)) {
+        cargo.env_remove(name);
+    }
+    cargo
+}
+
 /// Runs a command to its end.
 pub fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("cannot start {}", command.get_program().display()))?;
@@ -26,9 +38,8 @@ pub fn target() -> PathBuf {
 
 /// Builds the command line and returns its path.
 pub fn carrick() -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Without `--package` the features are those of plain `cargo run --release`, so that nothing is built twice.
-    run(Command::new(cargo).current_dir(root()).args(["build", "--quiet", "--release", "--bin", "carrick"]))?;
+    run(cargo().args(["build", "--quiet", "--release", "--bin", "carrick"]))?;
     Ok(target().join("release").join("carrick"))
 }
 

@@ -77,7 +77,7 @@ impl Scratch {
     }
 
     fn cargo(&self, verb: &str) -> Command {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut command = tools::cargo();
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).arg(verb);
         // The command line along with them, so that dependencies have the features they have everywhere else.
         command.args(["-p", "carrick-syncagent", "-p", "carrick-e2e", "-p", "carrick"]);

@@ -1,7 +1,6 @@
 //! The software bill of materials of a program, in CycloneDX's format, from what cargo knows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
@@ -10,11 +9,9 @@ use crate::tools;
 
 /// The bill of one program, built for a target.
 pub fn of(program: &str, version: &str, target: &str) -> anyhow::Result<Value> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments =
         ["metadata", "--format-version=1", "--locked", "--features", super::FEATURES, "--filter-platform", target];
-    let output =
-        Command::new(cargo).current_dir(tools::root()).args(arguments).output().context("cannot start cargo")?;
+    let output = tools::cargo().args(arguments).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     make(&serde_json::from_slice(&output.stdout)?, program, version)
 }

@@ -45,6 +45,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::api::Caller;
 use crate::auth::rbac;
@@ -86,6 +87,7 @@ struct Inner {
     watches: Arc<Watches>,
     late: Arc<HeldRequests>,
     listeners: Mutex<Vec<Listener>>,
+    in_flight: watch::Sender<usize>,
 }
 
 impl fmt::Debug for Faults {
@@ -120,6 +122,15 @@ pub struct Counts {
     pub watches_stalled: u64,
     /// Reads of an older state.
     pub stale: u64,
+}
+
+/// Held while a request is being answered, or until its client is gone.
+pub(crate) struct InFlight(Arc<Inner>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.send_modify(|count| *count -= 1);
+    }
 }
 
 /// What to do with one request.
@@ -237,6 +248,18 @@ impl Faults {
     /// The watches that are open now.
     pub fn open_watches(&self) -> Vec<RequestInfo> {
         self.inner.watches.open()
+    }
+
+    /// Completes when no request is being answered: whatever was sent before is stored by then, or will never be. Open watches do not count.
+    pub async fn idle(&self) {
+        // The sender is part of this.
+        let _ = self.inner.in_flight.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    /// Counts a request as being answered.
+    pub(crate) fn begin(&self) -> InFlight {
+        self.inner.in_flight.send_modify(|count| *count += 1);
+        InFlight(self.inner.clone())
     }
 
     fn listen(&self, listener: Listener) {

@@ -138,15 +138,15 @@ impl Lab {
         self.agent.as_ref().context("no agent is running")
     }
 
-    /// Kills the agent, and waits until it is gone.
+    /// Kills the agent, and waits until it is gone, and its last writes are done or will never be.
     pub async fn kill_agent(&mut self) -> anyhow::Result<()> {
-        match self.agent.take() {
-            Some(agent) => {
-                self.logs.extend(agent.log());
-                agent.kill().await
-            }
-            None => Ok(()),
+        if let Some(agent) = self.agent.take() {
+            self.logs.extend(agent.log());
+            agent.kill().await?;
+            self.world.kcp_plane().faults().idle().await;
+            self.world.service_plane().faults().idle().await;
         }
+        Ok(())
     }
 
     /// Waits until the agent says that it is ready, and watches all that it has to.

@@ -107,6 +107,7 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
         ask.name = request.body().as_ref().map(|body| body::name(body)).unwrap_or_default();
     }
     ask.user = authenticate(server, &request).map(|caller| caller.user).unwrap_or_default();
+    let _in_flight = server.faults.begin();
     let plan = server.faults.plan(ask);
     let result = planned(server, request, &query, accept, format, &plan).await;
     server.faults.answered(plan, result.as_ref().map_or(0, |reply| reply.status().as_u16()));

@@ -65,7 +65,7 @@ fn has(api: &Api, namespace: &Key, plural: &str, name: &str) -> bool {
 fn finish(api: &Api, key: &Key, object: &Value) -> bool {
     let caller = Caller::system();
     let mut remaining = Vec::new();
-    for resource in api.resources(&key.cluster) {
+    for resource in api.resources(&key.cluster).iter() {
         if !resource.namespaced || resource.stored_group != resource.group || !resource.allows("delete") {
             continue;
         }

@@ -239,6 +239,6 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
                 objects.remove(&place(&key));
             }
         }
-        inner.touched.insert((key.kind, key.cluster), line.revision);
+        inner.touch(&key, line.revision);
     }
 }

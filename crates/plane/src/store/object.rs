@@ -42,6 +42,12 @@ impl Object {
         value
     }
 
+    /// Whether the text has a field of this name anywhere, or a text that looks like one. Much cheaper than unpacking the object.
+    pub(crate) fn mentions(&self, field: &str) -> bool {
+        // With the quote behind it, which makes the search faster and the answer more often right.
+        self.0.text.match_indices(field).any(|(at, _)| self.0.text.as_bytes().get(at + field.len()) == Some(&b'"'))
+    }
+
     /// Keeps the value this was made from, so that it need not be unpacked soon.
     pub(super) fn share(&self, value: &Arc<Value>) {
         *self.0.unpacked.lock() = Arc::downgrade(value);

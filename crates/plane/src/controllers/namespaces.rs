@@ -24,7 +24,7 @@ impl Reconcile for Namespaces {
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let kind = &change.key.kind;
         let ours = kind.group.is_empty() && kind.identity.is_empty();
-        match (&*kind.resource, change.now()) {
+        match (&*kind.resource, &change.after) {
             ("namespaces", Some(_)) if ours => vec![change.key.clone()],
             // The two default objects are created again when somebody deletes them.
             ("serviceaccounts" | "configmaps", None) if ours => {

@@ -333,7 +333,9 @@ impl View {
 
     /// Objects that a provider writes must stay within the consumer's selector.
     fn admit(&self, review: &mut Review<'_>) -> Result<(), Status> {
-        let Some(ViewRule::Claimed(subject, _)) = self.offered.rules.get(&review.resource.stored_kind()) else { return Ok(()) };
+        let Some(ViewRule::Claimed(subject, _)) = self.offered.rules.get(&review.resource.stored_kind()) else {
+            return Ok(());
+        };
         let Some(binding) = self.binding(review.cluster) else { return Ok(()) };
         let mut applied = binding.applied.iter();
         let Some((_, selector)) = applied.find(|(claimed, _)| claimed == subject) else { return Ok(()) };

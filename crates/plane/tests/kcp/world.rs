@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use carrick_plane::api::{DeleteOptions, Event, ListOptions, Patch, WatchOptions};
 use carrick_plane::{
-    Api, Attributes, Caller, Catalog, Config, Mode, Plane, Resource, Scope, Status, Target, User, VirtualView, WriteOptions,
+    Api, Attributes, Caller, Catalog, Config, Mode, Plane, Resource, Scope, Status, Target, User, VirtualView,
+    WriteOptions,
 };
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};

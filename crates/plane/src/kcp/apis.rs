@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
-use super::data::{BINDINGS, BOUND_SCHEMAS, Data, ROOT, SCHEMAS, SHARDS};
+use super::data::{BINDINGS, BOUND_SCHEMAS, CRDS, Data, ROOT, SCHEMAS, SHARDS};
 use super::derived::Derived;
 use super::kinds;
+use super::names::{Names, Owner};
 use super::schemas::SchemaFacts;
 use crate::resource::Resource;
 use crate::store::Key;
@@ -21,6 +23,7 @@ pub struct Apis {
     /// The same for the root, which alone has shards.
     system_of_root: Kinds,
     schemas: Derived<SchemaFacts>,
+    crds: Derived<Names>,
     /// What each cluster serves, and the revision of the bindings it was made from.
     served: Mutex<HashMap<Arc<str>, (u64, Kinds)>>,
     shared: Mutex<Shared>,
@@ -44,6 +47,7 @@ impl Apis {
             system: Arc::new(system),
             system_of_root: Arc::new(system_of_root),
             schemas: Derived::default(),
+            crds: Derived::default(),
             served: Mutex::default(),
             shared: Mutex::default(),
         }
@@ -57,6 +61,13 @@ impl Apis {
     /// The copy of a schema that bindings serve from, by the uid of the schema.
     pub fn copy(&self, data: &Data, uid: &str) -> Option<Arc<SchemaFacts>> {
         self.schema(data, BOUND_SCHEMAS, uid)
+    }
+
+    /// The names that the CRDs of a cluster have taken.
+    pub fn crd_names(&self, data: &Data, cluster: &str) -> Vec<Names> {
+        let all = data.store.list(&CRDS, Some(cluster), None).1.into_iter();
+        let read = |crd: &Value| Names::of(&crd["spec"], Owner::Crd);
+        all.map(|(key, crd)| Names::clone(&self.crds.of(&data.store, &key, &crd, read))).collect()
     }
 
     /// Everything that kcp serves in a cluster: system kinds come first and take precedence over bound ones.

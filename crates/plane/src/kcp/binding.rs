@@ -21,7 +21,7 @@ use serde_json::json;
 use super::apis::Apis;
 use super::bound::Bound;
 use super::claim;
-use super::data::{BINDINGS, BOUND_SCHEMAS, CRDS, Data, SCHEMAS, now};
+use super::data::{BOUND_SCHEMAS, Data, SCHEMAS, now};
 use super::names::{Names, Owner, conflicts};
 use super::object::{finalizers, uid};
 use super::schemas::SchemaFacts;
@@ -122,15 +122,13 @@ fn offer(data: &Data, apis: &Apis, binding: (&str, &str), home: &str, export: Ar
 
 /// The names that other bindings and CRDs of the workspace have taken.
 fn taken(data: &Data, apis: &Apis, cluster: &str, except: &str) -> Vec<Names> {
-    let mut all: Vec<Names> =
-        data.list(&CRDS, Some(cluster)).map(|(_, crd)| Names::of(&crd["spec"], Owner::Crd)).collect();
-    for (key, _) in data.list(&BINDINGS, Some(cluster)).filter(|(key, _)| *key.name != *except) {
-        let Some(binding) = data.read::<ApiBinding>(cluster, &key.name) else { continue };
-        let ExportReference { path, name, .. } = &binding.spec.reference.export;
-        let path = if path.is_empty() { cluster } else { path };
-        for bound in &binding.status.bound_resources {
-            let owner = Owner::Binding { name: key.name.to_string(), export: format!("{path}:{name}") };
-            if let Some(schema) = apis.copy(data, &bound.schema.uid) {
+    let mut all = apis.crd_names(data, cluster);
+    let others = data.bindings.in_cluster(&data.store, cluster).into_iter().filter(|(key, _)| *key.name != *except);
+    for (key, binding) in others {
+        let path = if binding.path.is_empty() { cluster } else { &binding.path };
+        for bound in &binding.kinds {
+            let owner = Owner::Binding { name: key.name.to_string(), export: format!("{path}:{}", binding.export) };
+            if let Some(schema) = apis.copy(data, &bound.schema) {
                 all.push(schema.names.taken_by(owner));
             }
         }

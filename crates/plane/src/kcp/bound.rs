@@ -28,6 +28,8 @@ pub struct Bound {
     pub export_hash: Option<Arc<str>>,
     /// Logical cluster of the export, may be empty.
     pub home: String,
+    /// Path of the export's workspace in the reference; empty if it is the same.
+    pub path: String,
     /// Name of the export.
     pub export: String,
     /// Deletion has begun.
@@ -61,6 +63,7 @@ impl Bound {
         Self {
             export_hash: label(binding, EXPORT_LABEL).map(Arc::from),
             home: text(binding, "/status/apiExportClusterName").to_owned(),
+            path: text(binding, "/spec/reference/export/path").to_owned(),
             export: text(binding, "/spec/reference/export/name").to_owned(),
             deleting: deleting(binding),
             kinds,

@@ -85,7 +85,7 @@ impl Apis {
         let mut all = Vec::clone(system);
         let mut taken: HashSet<_> = all.iter().map(|kind| (kind.group.clone(), kind.plural.clone())).collect();
         for (_, binding) in data.bindings.in_cluster(&data.store, cluster) {
-            for bound in &binding.kinds {
+            for bound in &*binding.kinds {
                 let name = (bound.kind.group.clone(), bound.kind.resource.clone());
                 let copy = if taken.contains(&name) { None } else { self.copy(data, &bound.schema) };
                 let Some(Ok(mut kind)) = copy.map(|copy| copy.kind(&bound.kind.identity)) else { continue };

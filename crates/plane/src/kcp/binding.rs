@@ -126,7 +126,7 @@ fn taken(data: &Data, apis: &Apis, cluster: &str, except: &str) -> Vec<Names> {
     let others = data.bindings.in_cluster(&data.store, cluster).into_iter().filter(|(key, _)| *key.name != *except);
     for (key, binding) in others {
         let path = if binding.path.is_empty() { cluster } else { &binding.path };
-        for bound in &binding.kinds {
+        for bound in &*binding.kinds {
             let owner = Owner::Binding { name: key.name.to_string(), export: format!("{path}:{}", binding.export) };
             if let Some(schema) = apis.copy(data, &bound.schema) {
                 all.push(schema.names.taken_by(owner));

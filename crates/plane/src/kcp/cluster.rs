@@ -171,7 +171,7 @@ fn set_locks(data: &Data, object: &mut LogicalCluster, cluster: &str) {
         locks.insert(key.name.to_string(), json!({"c": true}));
     }
     for (key, found) in data.bindings.in_cluster(&data.store, cluster) {
-        for BoundKind { kind, .. } in &found.kinds {
+        for BoundKind { kind, .. } in &*found.kinds {
             locks.insert(format!("{}.{}", kind.resource, kind.group), json!({"n": &*key.name}));
         }
     }

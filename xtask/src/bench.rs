@@ -67,6 +67,21 @@ pub fn servers(args: &Servers) -> anyhow::Result<()> {
     measure("servers", &args.arguments)
 }
 
+/// Measure what large exports cost a plane that plays kcp; `--help` tells more.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Exports {
+    /// Arguments of the benchmark.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Measures exports instead of agents.
+pub fn exports(args: &Exports) -> anyhow::Result<()> {
+    tools::run(tools::cargo().args(["build", "--quiet"]).args(BENCH))?;
+    measure("exports", &args.arguments)
+}
+
 /// Takes all figures of the documentation anew.
 pub fn figures(args: &Figures) -> anyhow::Result<()> {
     let mut agents = ours()?.to_vec();

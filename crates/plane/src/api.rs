@@ -32,7 +32,7 @@ use crate::auth::escalation::{self, Grant};
 use crate::auth::rbac;
 use crate::extension::{Extension, Target, ViewAdmit, Visible};
 use crate::plane::Mode;
-use crate::resource::{Resource, Version};
+use crate::resource::{Catalog, Resource, Version};
 use crate::status::{Cause, Status};
 use crate::store::{Key, Store};
 
@@ -262,36 +262,19 @@ impl Api {
     }
 
     /// All kinds of a cluster: built-ins, those of the extension, CRDs.
-    pub fn resources(&self, cluster: &str) -> Vec<Arc<Resource>> {
-        let mut all = self.registry.builtins().to_vec();
-        if let Some(extension) = &self.extension {
-            all.extend(extension.resources(cluster));
-        }
-        let taken = |new: &Resource, all: &[Arc<Resource>]| {
-            all.iter().any(|old| old.group == new.group && old.plural == new.plural)
-        };
-        for resource in self.registry.custom(&self.store, cluster).iter() {
-            if !taken(resource, &all) {
-                all.push(resource.clone());
-            }
-        }
-        all
+    pub fn resources(&self, cluster: &str) -> Catalog {
+        let extended = self.extension.as_ref().map(|extension| extension.resources(cluster));
+        self.registry.catalog(&self.store, cluster, extended)
     }
 
     /// A served kind by group, version and plural.
     pub fn find(&self, cluster: &str, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        let fits = |resource: &&Arc<Resource>| {
-            *resource.group == *group
-                && *resource.plural == *plural
-                && resource.version(version).is_some_and(|found| found.served)
-        };
-        self.resources(cluster).iter().find(fits).cloned()
+        self.resources(cluster).find(group, version, plural).cloned()
     }
 
     /// A kind by group and plural, in its storage version, for controllers.
     pub fn scope(&self, cluster: &str, group: &str, plural: &str) -> Option<Scope> {
-        let fits = |resource: &&Arc<Resource>| *resource.group == *group && *resource.plural == *plural;
-        let resource = self.resources(cluster).iter().find(fits).cloned()?;
+        let resource = self.resources(cluster).named(group, plural).cloned()?;
         let version = resource.storage_version()?.name.clone();
         Some(Scope::new(cluster, resource, &version))
     }

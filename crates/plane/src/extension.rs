@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, Caller};
-use crate::resource::Resource;
+use crate::resource::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::Key;
 
@@ -94,7 +94,7 @@ pub struct VirtualView {
     /// The clusters it covers.
     pub target: Target,
     /// What it serves; nothing else exists in it.
-    pub resources: Vec<Arc<Resource>>,
+    pub resources: Catalog,
     /// Which objects it shows.
     pub visible: Visible,
     /// Who may do what.
@@ -115,7 +115,8 @@ pub trait Extension: Send + Sync {
     fn resolve(&self, api: &Api, segment: &str) -> Result<Arc<str>, Status>;
 
     /// System kinds and bound resources of a cluster. Called on every request, so it must be cheap.
-    fn resources(&self, cluster: &str) -> Vec<Arc<Resource>>;
+    /// Clusters with the same kinds get the same list, and the same cluster gets it again until something changes.
+    fn resources(&self, cluster: &str) -> Arc<Vec<Arc<Resource>>>;
 
     /// Checks and completes one write.
     fn admit(&self, api: &Api, review: &mut Review<'_>) -> Result<(), Status>;

@@ -2,6 +2,7 @@
 
 mod body;
 mod discovery;
+mod documents;
 mod duration;
 mod endpoint;
 mod jsonpath;

@@ -3,7 +3,7 @@
 //! ```text
 //!   request ─▶ resolve    path or name → logical cluster          (data)
 //!           ─▶ authorize  access to the workspace, policies, RBAC (authorize)
-//!           ─▶ apis       system kinds and bound kinds            (kinds, apis)
+//!           ─▶ apis       system kinds and bound kinds            (kinds, schemas, apis)
 //!           ─▶ admit      checks and completes writes             (admit, export, types)
 //!   /services/apiexport/…              ─▶ view: exported and claimed objects of all consumers
 //!   /services/initializingworkspaces/… ─▶ hooks: workspaces that wait for an initializer or terminator
@@ -15,7 +15,8 @@
 //!
 //! `shards` says which endpoint serves which clusters; all share one store.
 //! Controllers read and write kcp's kinds as the types of `carrick-kcp`. What every request needs is read from the stored JSON
-//! (`object`), because a typed copy would cost more than the rest of the request. The store is the only state, so a restart continues
+//! (`object`), because a typed copy would cost more than the rest of the request; what it needs of large objects is read once per change
+//! (`derived`: bindings in `bound`, schemas in `schemas`). The store is the only state, so a restart continues
 //! where it stopped.
 
 mod admit;
@@ -23,17 +24,21 @@ mod apis;
 mod authorize;
 mod binding;
 mod bootstrap;
+mod bound;
 mod claim;
 mod cluster;
 mod controller;
 mod data;
+mod derived;
 mod export;
 mod home;
 mod hooks;
 mod kinds;
 mod names;
 mod object;
+mod schemas;
 pub mod shards;
+mod subject;
 mod types;
 mod view;
 mod workspace;
@@ -57,13 +62,13 @@ use shards::Shards;
 pub struct Kcp {
     data: data::Data,
     apis: Arc<apis::Apis>,
+    views: Arc<view::Views>,
 }
 
 impl Kcp {
     /// kcp over a store; `url` is the server's address, for the URLs in objects.
     pub fn new(store: Arc<Store>, url: &str, shards: Arc<Shards>) -> Self {
-        let data = data::Data { store, base: url.trim_end_matches('/').into(), shards };
-        Self { data, apis: Arc::new(apis::Apis::new()) }
+        Self { data: data::Data::new(store, url, shards), apis: Arc::new(apis::Apis::new()), views: Arc::default() }
     }
 }
 
@@ -72,7 +77,7 @@ impl Extension for Kcp {
         self.data.resolve(segment).ok_or_else(|| Status::not_found("tenancy.kcp.io", "workspaces", segment))
     }
 
-    fn resources(&self, cluster: &str) -> Vec<Arc<Resource>> {
+    fn resources(&self, cluster: &str) -> Arc<Vec<Arc<Resource>>> {
         self.apis.of_cluster(&self.data, cluster)
     }
 
@@ -95,7 +100,7 @@ impl Extension for Kcp {
     fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
         match hooks::open(&self.data, api, caller, path)? {
             Some(view) => Ok(Some(view)),
-            None => view::open(&self.data, &self.apis, api, caller, path),
+            None => view::open(&self.data, &self.apis, &self.views, api, caller, path),
         }
     }
 

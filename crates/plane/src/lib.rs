@@ -67,7 +67,7 @@ pub use faults::Faults;
 pub use http::Endpoint;
 pub use http::tls::ClientCertificate;
 pub use plane::{Config, Limits, Mode, Plane, PlaneError, User};
-pub use resource::{Column, Origin, Resource, Version};
+pub use resource::{Catalog, Column, Origin, Resource, Version};
 pub use status::{Cause, Status};
 pub use store::{
     Change, Durability, Expect, Expired, Key, Kind, LogLimits, Object, Page, Selection, Store, StoreError, Stored,

@@ -1,9 +1,12 @@
 //! What a kind is: names, versions, schemas, verbs.
 
 pub mod builtin;
+mod catalog;
 mod events;
 mod read;
 mod shapes;
+mod shared;
+mod text;
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +15,9 @@ use serde_json::Value;
 
 use crate::schema::{Schema, SchemaError};
 use crate::store::Kind;
+
+pub use catalog::Catalog;
+pub use text::SchemaText;
 
 /// Where a kind comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +73,8 @@ pub struct Version {
     pub deprecated: Option<String>,
     /// Compiled schema; none for kinds stored without a schema.
     pub schema: Option<Arc<Schema>>,
-    /// The schema as written, for OpenAPI; null if unknown.
-    pub openapi: Arc<Value>,
+    /// The schema as written, for OpenAPI; empty if unknown.
+    pub openapi: SchemaText,
     /// Has a status subresource.
     pub status: bool,
     /// Has a scale subresource.

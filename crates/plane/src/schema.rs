@@ -1,6 +1,7 @@
 //! Structural schemas: compiled once, then used to prune, default and validate objects.
 
 mod admit;
+mod compact;
 mod compile;
 mod defaults;
 mod format;
@@ -10,12 +11,14 @@ mod prune;
 mod rules;
 mod validate;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use carrick_go::regex::GoRegex;
 use serde_json::Value;
 
 pub(crate) use admit::{RuleContext, entry_faults, rule_faults};
+use compact::FewChecks;
+pub use compact::Properties;
 pub use prune::{META_FIELDS, unknown_metadata};
 
 /// Why a schema cannot be used.
@@ -71,7 +74,7 @@ pub struct Schema {
     /// Null is allowed.
     pub nullable: bool,
     /// Known fields.
-    pub properties: BTreeMap<String, Schema>,
+    pub properties: Properties,
     /// Schema of the values of a map.
     pub additional: Option<Box<Schema>>,
     /// Any additional field is fine: `additionalProperties: true`.
@@ -94,7 +97,7 @@ pub struct Schema {
     pub has_defaults: bool,
     /// Any node below (or this one) has CEL rules.
     pub has_rules: bool,
-    checks: Checks,
+    checks: FewChecks,
     rules: Vec<carrick_cel::Rule>,
 }
 
@@ -109,7 +112,7 @@ struct Checks {
     multiple_of: Option<f64>,
     min_length: Option<u64>,
     max_length: Option<u64>,
-    pattern: Option<GoRegex>,
+    pattern: Option<Arc<GoRegex>>,
     min_items: Option<u64>,
     max_items: Option<u64>,
     unique: bool,

@@ -156,6 +156,8 @@ struct Inner {
     log: Log,
     /// Revision of the last write per kind and cluster, to invalidate what is derived from it.
     touched: HashMap<(Kind, Arc<str>), u64>,
+    /// The same per kind, whatever the cluster.
+    written: HashMap<Kind, u64>,
     disk: Option<Disk>,
 }
 
@@ -211,6 +213,11 @@ impl Store {
     pub fn get(&self, key: &Key) -> Option<Stored> {
         let found = self.inner.read().objects.get(&key.kind)?.get(&*place(key)).cloned()?;
         Some(Stored { revision: found.revision(), object: self.value(&found) })
+    }
+
+    /// One object as it is kept, without unpacking it: for those who only need to know whether it has changed.
+    pub fn peek(&self, key: &Key) -> Option<Object> {
+        self.inner.read().objects.get(&key.kind)?.get(&*place(key)).cloned()
     }
 
     /// Whether an object exists.
@@ -270,6 +277,11 @@ impl Store {
         self.inner.read().touched.get(&(kind.clone(), cluster.into())).copied().unwrap_or(0)
     }
 
+    /// Revision of the last write to a kind in any cluster, zero if there was none.
+    pub fn written(&self, kind: &Kind) -> u64 {
+        self.inner.read().written.get(kind).copied().unwrap_or(0)
+    }
+
     /// Writes or (with `None`) deletes one object. Content equal to what is stored changes nothing: no revision, no event.
     pub fn commit(&self, key: &Key, expect: Expect, mut after: Option<Value>) -> Result<Stored, StoreError> {
         let place = place(key);
@@ -308,7 +320,7 @@ impl Store {
             disk.append(revision, key, object.as_ref())?;
         }
         inner.revision = revision;
-        inner.touched.insert((key.kind.clone(), key.cluster.clone()), revision);
+        inner.touch(key, revision);
         let objects = inner.objects.entry(key.kind.clone()).or_default();
         match &object {
             Some(object) => {
@@ -377,6 +389,15 @@ impl Store {
 }
 
 impl Inner {
+    /// Remembers that a kind was written in a cluster.
+    fn touch(&mut self, key: &Key, revision: u64) {
+        self.touched.insert((key.kind.clone(), key.cluster.clone()), revision);
+        match self.written.get_mut(&key.kind) {
+            Some(last) => *last = revision,
+            None => drop(self.written.insert(key.kind.clone(), revision)),
+        }
+    }
+
     fn all(&self) -> impl Iterator<Item = (Key, Object)> {
         self.objects
             .iter()

@@ -13,6 +13,8 @@ mod access;
 mod bindings;
 #[path = "kcp/claims.rs"]
 mod claims;
+#[path = "kcp/exports.rs"]
+mod exports;
 #[path = "kcp/home.rs"]
 mod home;
 #[path = "kcp/kubectl.rs"]

@@ -1,6 +1,6 @@
 //! What published kinds cost an agent's memory: many large CRDs, no objects.
 
-mod large;
+pub mod large;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -12,6 +12,7 @@
 
 mod client;
 mod contestant;
+pub mod exports;
 mod work;
 
 use std::path::PathBuf;

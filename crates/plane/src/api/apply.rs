@@ -108,6 +108,7 @@ fn new_entry(scope: &Scope, options: &WriteOptions, subresource: &str, paths: Pa
         subresource: subresource.to_owned(),
         time: now(),
         paths,
+        unread: None,
     }
 }
 

@@ -170,15 +170,17 @@ pub(super) fn compare(old: &Value, new: &Value, schema: Option<&Schema>, custom:
         let (before, after) = (old.get(key), new.get(key));
         match key.as_str() {
             "apiVersion" | "kind" => {}
+            // Most of an object stays the same at a write, and paths to it would be made for nothing.
+            _ if before == after => {}
             "metadata" => {
                 for name in keys(before, after).into_iter().filter(|name| !UNOWNED.contains(&name.as_str())) {
+                    let (before, after) = (before.and_then(|map| map.get(name)), after.and_then(|map| map.get(name)));
+                    if before == after {
+                        continue;
+                    }
                     let path = vec!["f:metadata".to_owned(), format!("f:{name}")];
                     let spot = FieldPosition { schema: None, custom: false, field: name, path };
-                    spot.compare(
-                        before.and_then(|map| map.get(name)),
-                        after.and_then(|map| map.get(name)),
-                        &mut changes,
-                    );
+                    spot.compare(before, after, &mut changes);
                 }
             }
             _ => {
@@ -236,8 +238,10 @@ impl<'a> FieldPosition<'a> {
             self.compare_whole(old, new, changes);
         } else if !atomic && is_map(old) && is_map(new) {
             for key in keys(old, new) {
-                let spot = self.down(format!("f:{key}"), below(self.schema, key), key);
-                spot.compare(old.and_then(|map| map.get(key)), new.and_then(|map| map.get(key)), changes);
+                let (before, after) = (old.and_then(|map| map.get(key)), new.and_then(|map| map.get(key)));
+                if before != after {
+                    self.down(format!("f:{key}"), below(self.schema, key), key).compare(before, after, changes);
+                }
             }
             // Of the structs in Kubernetes' own types, only those that may be absent are owned as a whole.
             let optional = self.path.get(1).is_some_and(|above| above == "f:conversion");
@@ -271,8 +275,10 @@ impl<'a> FieldPosition<'a> {
                 continue;
             }
             for key in keys(before, after) {
-                let spot = spot.down(format!("f:{key}"), below(items, key), key);
-                spot.compare(before.and_then(|map| map.get(key)), after.and_then(|map| map.get(key)), changes);
+                let (before, after) = (before.and_then(|map| map.get(key)), after.and_then(|map| map.get(key)));
+                if before != after {
+                    spot.down(format!("f:{key}"), below(items, key), key).compare(before, after, changes);
+                }
             }
             spot.compare_container(before, after, changes);
         }
@@ -335,6 +341,12 @@ pub(super) fn decode(fields: &Value) -> Paths {
     let mut paths = Paths::new();
     collect(fields, &mut Vec::new(), &mut paths);
     paths
+}
+
+/// Whether a path is in the set that a `fieldsV1` describes.
+pub(super) fn contains(fields: &Value, path: &Path) -> bool {
+    let found = path.iter().try_fold(fields, |fields, element| fields.get(element));
+    found.and_then(Value::as_object).is_some_and(|map| map.is_empty() || map.contains_key("."))
 }
 
 fn collect(fields: &Value, path: &mut Path, paths: &mut Paths) {

@@ -15,6 +15,8 @@ pub(super) struct ManagedEntry {
     pub(super) subresource: String,
     pub(super) time: String,
     pub(super) paths: Paths,
+    /// The `fieldsV1` of an entry whose paths stay as they are; they have not been read then.
+    pub(super) unread: Option<Value>,
 }
 
 impl ManagedEntry {
@@ -36,22 +38,28 @@ pub(super) fn entries(object: &Value) -> Vec<ManagedEntry> {
     read.unwrap_or_default()
 }
 
+fn is_valid(value: &Value) -> bool {
+    matches!(value["operation"].as_str(), Some("Apply" | "Update"))
+        && value["fieldsType"] == "FieldsV1"
+        && value["apiVersion"].as_str().is_some_and(|version| !version.is_empty())
+}
+
 fn entry(value: &Value) -> Option<ManagedEntry> {
     let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-    let known = matches!(value["operation"].as_str(), Some("Apply" | "Update")) && value["fieldsType"] == "FieldsV1";
-    (known && !text("apiVersion").is_empty()).then(|| ManagedEntry {
+    is_valid(value).then(|| ManagedEntry {
         manager: text("manager"),
         operation: text("operation"),
         api_version: text("apiVersion"),
         subresource: text("subresource"),
         time: text("time"),
         paths: fields::decode(&value["fieldsV1"]),
+        unread: None,
     })
 }
 
 /// Writes entries into an object; empty ones are dropped.
 pub(super) fn set_entries(object: &mut Value, mut entries: Vec<ManagedEntry>) {
-    entries.retain(|entry| !entry.paths.is_empty());
+    entries.retain(|entry| entry.unread.is_some() || !entry.paths.is_empty());
     // Kubernetes keeps applied entries first, then updates by time.
     entries.sort_by(|a, b| a.order().cmp(&b.order()));
     if entries.is_empty() {
@@ -63,8 +71,9 @@ pub(super) fn set_entries(object: &mut Value, mut entries: Vec<ManagedEntry>) {
         .map(|entry| {
             let mut value = json!({
                 "manager": entry.manager, "operation": entry.operation, "apiVersion": entry.api_version,
-                "fieldsType": "FieldsV1", "fieldsV1": fields::encode(&entry.paths),
+                "fieldsType": "FieldsV1",
             });
+            value["fieldsV1"] = entry.unread.unwrap_or_else(|| fields::encode(&entry.paths));
             if !entry.time.is_empty() {
                 value["time"] = entry.time.into();
             }
@@ -110,6 +119,7 @@ pub(super) fn before_first_apply(scope: &Scope, object: &Value) -> Option<Manage
         subresource: String::new(),
         time: now(),
         paths,
+        unread: None,
     })
 }
 
@@ -122,6 +132,9 @@ pub(super) fn written(
     options: &WriteOptions,
     subresource: &str,
 ) -> Vec<ManagedEntry> {
+    if let Some(known) = old.and_then(|old| unmoved(scope, old, sent, options, subresource)) {
+        return known;
+    }
     let told = if subresource.is_empty() && !is_reset(sent) { entries(sent) } else { Vec::new() };
     let mut known = match old {
         Some(old) if told.is_empty() && (!subresource.is_empty() || !is_reset(sent)) => entries(old),
@@ -149,9 +162,53 @@ pub(super) fn written(
             subresource: subresource.to_owned(),
             time: now(),
             paths: set,
+            unread: None,
         });
     }
     known
+}
+
+/// The entries after a write that changes only what its writer owns already, which most writes do: then no set of paths has to be read.
+fn unmoved(
+    scope: &Scope,
+    old: &Value,
+    sent: &Value,
+    options: &WriteOptions,
+    subresource: &str,
+) -> Option<Vec<ManagedEntry>> {
+    let list = old["metadata"]["managedFields"].as_array().filter(|list| list.iter().all(is_valid))?;
+    let api_version = scope.api_version();
+    let is_own = |entry: &Value| {
+        entry["manager"] == *options.manager
+            && entry["operation"] == "Update"
+            && entry["apiVersion"] == *api_version
+            && entry["subresource"].as_str().unwrap_or_default() == subresource
+    };
+    if options.manager.is_empty()
+        || sent["metadata"]["managedFields"] != old["metadata"]["managedFields"]
+        || list.iter().filter(|entry| is_own(entry)).count() != 1
+    {
+        return None;
+    }
+    let Changes { set, removed } = changes(scope, old, sent, subresource);
+    let stays = |entry: &Value| {
+        let owns = |path: &Path| fields::contains(&entry["fieldsV1"], path);
+        let as_now = |path: &Path| owns(path) == is_own(entry);
+        set.iter().all(as_now) && !removed.iter().any(owns)
+    };
+    list.iter().all(stays).then(|| {
+        let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        let kept = |entry: &Value| ManagedEntry {
+            manager: text(entry, "manager"),
+            operation: text(entry, "operation"),
+            api_version: text(entry, "apiVersion"),
+            subresource: text(entry, "subresource"),
+            time: if is_own(entry) && !set.is_empty() { now() } else { text(entry, "time") },
+            paths: Paths::new(),
+            unread: Some(entry["fieldsV1"].clone()),
+        };
+        list.iter().map(kept).collect()
+    })
 }
 
 /// Who owns what after a write to the scale of an object, of which only the replica count can be owned. Zero counts as absent there.
@@ -178,6 +235,7 @@ pub(super) fn scaled(
             subresource: "scale".into(),
             time: String::new(),
             paths: path,
+            unread: None,
         });
     }
     known
@@ -188,4 +246,76 @@ fn take(entries: &mut Vec<ManagedEntry>, set: &Paths, removed: &Paths) {
         entry.paths.retain(|path| !set.contains(path) && !removed.contains(path));
     }
     entries.retain(|entry| !entry.paths.is_empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::plane::Mode;
+    use crate::resource::builtin::builtins;
+
+    fn owned(manager: &str, time: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
+            "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    /// What an object's `managedFields` becomes after a write.
+    fn after(old: &Value, sent: &Value, manager: &str) -> Value {
+        let resource = builtins(Mode::Kube).into_iter().find(|found| &*found.plural == "configmaps").unwrap();
+        let scope = Scope::new("", Arc::clone(&resource), "v1");
+        let options = WriteOptions { manager: manager.to_owned(), ..WriteOptions::default() };
+        let mut object = sent.clone();
+        set_entries(&mut object, written(&scope, Some(old), sent, &options, ""));
+        object["metadata"]["managedFields"].take()
+    }
+
+    fn object(a: &str, b: &str, owners: &Value) -> Value {
+        let data: serde_json::Map<String, Value> = [("a", a), ("b", b)]
+            .into_iter()
+            .filter(|(_, v)| !v.is_empty())
+            .map(|(k, v)| (k.to_owned(), v.into()))
+            .collect();
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "managedFields": owners}, "data": data})
+    }
+
+    #[test]
+    fn a_writer_that_changes_its_own_fields_keeps_them_and_the_time_is_that_of_the_write() {
+        let (mine, theirs) = (json!({"f:data": {".": {}, "f:a": {}}}), json!({"f:data": {"f:b": {}}}));
+        let then = "2020-01-01T00:00:00Z";
+        let old = object("1", "1", &json!([owned("me", then, &mine), owned("other", "2021-01-01T00:00:00Z", &theirs)]));
+        let sent = object("2", "1", &old["metadata"]["managedFields"]);
+        let got = after(&old, &sent, "me");
+        // The latest write comes last.
+        assert_eq!((&got[0]["manager"], &got[0]["fieldsV1"]), (&json!("other"), &theirs));
+        assert_eq!((&got[1]["manager"], &got[1]["fieldsV1"]), (&json!("me"), &mine));
+        assert!(got[1]["time"].as_str().unwrap() > then && got[0]["time"] == "2021-01-01T00:00:00Z");
+        // Nothing changes, not even the time.
+        assert_eq!(after(&old, &old, "me"), old["metadata"]["managedFields"]);
+    }
+
+    #[test]
+    fn a_writer_that_changes_the_fields_of_others_takes_them_and_what_is_gone_is_owned_by_nobody() {
+        let (mine, theirs) = (json!({"f:data": {".": {}, "f:a": {}}}), json!({"f:data": {"f:b": {}}}));
+        let then = "2020-01-01T00:00:00Z";
+        let old = object("1", "1", &json!([owned("me", then, &mine), owned("other", then, &theirs)]));
+        let owners = &old["metadata"]["managedFields"];
+        let got = after(&old, &object("1", "2", owners), "me");
+        assert_eq!(got.as_array().unwrap().len(), 1);
+        assert_eq!(got[0]["fieldsV1"], json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}}));
+        let got = after(&old, &object("", "1", owners), "me");
+        assert_eq!((&got[0]["manager"], &got[0]["fieldsV1"]), (&json!("me"), &json!({"f:data": {}})));
+        let got = after(&old, &object("2", "1", owners), "third");
+        let shown: Vec<(&Value, &Value)> =
+            got.as_array().unwrap().iter().map(|entry| (&entry["manager"], &entry["fieldsV1"])).collect();
+        assert_eq!(
+            shown,
+            [
+                (&json!("me"), &json!({"f:data": {}})),
+                (&json!("other"), &theirs),
+                (&json!("third"), &json!({"f:data": {"f:a": {}}})),
+            ]
+        );
+    }
 }

@@ -18,8 +18,9 @@ impl Reconcile for Crds {
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let ours = &*change.key.kind.resource == "customresourcedefinitions"
             && &*change.key.kind.group == "apiextensions.k8s.io";
-        let deleting = change.now().is_some_and(|crd| crd["metadata"]["deletionTimestamp"].is_string());
-        if ours && deleting { vec![change.key.clone()] } else { Vec::new() }
+        // Only CRDs are unpacked.
+        let deleting = || change.now().is_some_and(|crd| crd["metadata"]["deletionTimestamp"].is_string());
+        if ours && deleting() { vec![change.key.clone()] } else { Vec::new() }
     }
 
     fn reconcile(&mut self, api: &Api, key: &Key) -> bool {

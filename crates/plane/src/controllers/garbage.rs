@@ -9,7 +9,7 @@ use tracing::warn;
 use super::Reconcile;
 use crate::api::{Api, Caller, DeleteOptions, Patch, Scope, WriteOptions};
 use crate::resource::{Resource, api_version};
-use crate::store::{Change, Key, Kind};
+use crate::store::{Change, Key, Kind, Object};
 
 /// Dependents by the UID of their owner.
 #[derive(Default)]
@@ -24,6 +24,11 @@ impl Reconcile for Garbage {
 
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let key = &change.key;
+        // Almost all objects have no owner and are not being deleted. They are not even unpacked.
+        let concerned = |object: &Object| object.mentions("ownerReferences") || object.mentions("deletionTimestamp");
+        if change.after.is_some() && !change.before.iter().chain(&change.after).any(concerned) {
+            return Vec::new();
+        }
         let (before, after) = (change.old(), change.now());
         let old = owners(before.as_deref());
         let new = owners(after.as_deref());

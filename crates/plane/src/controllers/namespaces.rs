@@ -24,7 +24,7 @@ impl Reconcile for Namespaces {
     fn noticed(&mut self, change: &Change) -> Vec<Key> {
         let kind = &change.key.kind;
         let ours = kind.group.is_empty() && kind.identity.is_empty();
-        match (&*kind.resource, change.now()) {
+        match (&*kind.resource, &change.after) {
             ("namespaces", Some(_)) if ours => vec![change.key.clone()],
             // The two default objects are created again when somebody deletes them.
             ("serviceaccounts" | "configmaps", None) if ours => {
@@ -65,7 +65,7 @@ fn has(api: &Api, namespace: &Key, plural: &str, name: &str) -> bool {
 fn finish(api: &Api, key: &Key, object: &Value) -> bool {
     let caller = Caller::system();
     let mut remaining = Vec::new();
-    for resource in api.resources(&key.cluster) {
+    for resource in api.resources(&key.cluster).iter() {
         if !resource.namespaced || resource.stored_group != resource.group || !resource.allows("delete") {
             continue;
         }

@@ -20,14 +20,14 @@ pub(super) fn versions(api: &Api) -> Value {
     })
 }
 
-fn listed(api: &Api, root: &ApiRoot) -> Vec<Arc<Resource>> {
-    root.resources(api).into_iter().filter(|resource| resource.established).collect()
+fn listed(resources: &[Arc<Resource>]) -> impl Iterator<Item = &Arc<Resource>> {
+    resources.iter().filter(|resource| resource.established)
 }
 
 /// Groups (without core) and their served versions in order of preference.
 fn group_versions(resources: &[Arc<Resource>]) -> BTreeMap<String, Vec<String>> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for resource in resources.iter().filter(|resource| !resource.group.is_empty()) {
+    for resource in listed(resources).filter(|resource| !resource.group.is_empty()) {
         let versions = groups.entry(resource.group.to_string()).or_default();
         for version in resource.versions.iter().filter(|version| version.served) {
             if !versions.iter().any(|known| *known == *version.name) {
@@ -50,14 +50,14 @@ fn api_group(name: &str, versions: &[String]) -> Value {
 
 /// `/apis`.
 pub(super) fn groups(api: &Api, root: &ApiRoot) -> Value {
-    let groups = group_versions(&listed(api, root));
+    let groups = group_versions(&root.resources(api));
     let all: Vec<Value> = groups.iter().map(|(name, versions)| api_group(name, versions)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": all})
 }
 
 /// `/apis/<group>`.
 pub(super) fn group(api: &Api, root: &ApiRoot, name: &str) -> Result<Value, Status> {
-    let groups = group_versions(&listed(api, root));
+    let groups = group_versions(&root.resources(api));
     let versions = groups.get(name).ok_or_else(Status::page_not_found)?;
     let mut value = api_group(name, versions);
     value["kind"] = "APIGroup".into();
@@ -68,7 +68,7 @@ pub(super) fn group(api: &Api, root: &ApiRoot, name: &str) -> Result<Value, Stat
 /// `/api/v1` and `/apis/<group>/<version>`.
 pub(super) fn resources(api: &Api, root: &ApiRoot, group: &str, version: &str) -> Result<Value, Status> {
     let mut all = Vec::new();
-    for resource in listed(api, root).iter().filter(|resource| *resource.group == *group) {
+    for resource in listed(&root.resources(api)).filter(|resource| *resource.group == *group) {
         if let Some(found) = resource.version(version).filter(|found| found.served) {
             entries(resource, found, root.is_virtual(), &mut all);
         }
@@ -140,7 +140,7 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
 
 /// `/api` or `/apis` with everything below it in one document.
 pub(super) fn aggregated(api: &Api, root: &ApiRoot, core: bool) -> Value {
-    let resources = listed(api, root);
+    let resources = root.resources(api);
     let mut groups = group_versions(&resources);
     if core {
         groups = BTreeMap::from([(String::new(), vec!["v1".to_owned()])]);
@@ -151,7 +151,7 @@ pub(super) fn aggregated(api: &Api, root: &ApiRoot, core: bool) -> Value {
             let versions: Vec<Value> = versions
                 .iter()
                 .map(|version| {
-                    let kinds = resources.iter().filter(|resource| *resource.group == **group);
+                    let kinds = listed(&resources).filter(|resource| *resource.group == **group);
                     let kinds = kinds.filter_map(|resource| {
                         let found = resource.version(version).filter(|found| found.served)?;
                         Some(aggregated_resource(resource, found))
@@ -201,9 +201,9 @@ fn aggregated_resource(resource: &Resource, version: &Version) -> Value {
 }
 
 /// Every group version served, as `api/v1` and `apis/<group>/<version>`.
-pub(super) fn group_version_paths(api: &Api, root: &ApiRoot) -> Vec<String> {
+pub(super) fn group_version_paths(resources: &[Arc<Resource>]) -> Vec<String> {
     let mut paths = vec!["api/v1".to_owned()];
-    for (group, versions) in group_versions(&listed(api, root)) {
+    for (group, versions) in group_versions(resources) {
         paths.extend(versions.iter().map(|version| format!("apis/{group}/{version}")));
     }
     paths
@@ -212,7 +212,7 @@ pub(super) fn group_version_paths(api: &Api, root: &ApiRoot) -> Vec<String> {
 /// The paths shown at the root.
 pub(super) fn paths(api: &Api, root: &ApiRoot) -> Vec<String> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
-    paths.extend(group_version_paths(api, root).into_iter().map(|path| format!("/{path}")));
+    paths.extend(group_version_paths(&root.resources(api)).into_iter().map(|path| format!("/{path}")));
     paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
     paths
 }

@@ -4,9 +4,12 @@ mod meta;
 mod v2;
 mod workloads;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, header};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
@@ -24,9 +27,8 @@ use crate::status::Status;
 pub(super) fn index(api: &Api, root: &ApiRoot) -> Value {
     let resources = root.resources(api);
     let mut paths = Map::new();
-    for path in discovery::group_version_paths(api, root) {
-        let hash = hash(&build(&resources, &path));
-        let url = format!("/openapi/v3/{path}?hash={hash}");
+    for path in discovery::group_version_paths(&resources) {
+        let url = format!("/openapi/v3/{path}?hash={}", tag(&resources, &path));
         paths.insert(path, json!({"serverRelativeURL": url}));
     }
     json!({"paths": paths})
@@ -41,11 +43,11 @@ pub(super) fn document(
     headers: &HeaderMap,
     format: Format,
 ) -> Result<Reply, Status> {
-    if !discovery::group_version_paths(api, root).iter().any(|known| known == path) {
+    let resources = root.resources(api);
+    if !discovery::group_version_paths(&resources).iter().any(|known| known == path) {
         return Err(Status::page_not_found());
     }
-    let document = build(&root.resources(api), path);
-    let tag = hash(&document);
+    let tag = tag(&resources, path);
     match query.get("hash") {
         Some(asked) if asked != tag => {
             let mut reply = reply::text(301, "");
@@ -60,7 +62,7 @@ pub(super) fn document(
             let mut reply = if known == Some(quoted.as_str()) {
                 reply::text(304, "")
             } else {
-                reply::object(200, &document, format)
+                reply::object(200, &build(&resources, path), format)
             };
             if let Ok(value) = HeaderValue::from_str(&quoted) {
                 reply.headers_mut().insert(header::ETAG, value);
@@ -75,13 +77,13 @@ pub(super) fn document(
 
 /// `/openapi/v2`; in kcp, for built-in kinds only.
 pub(super) fn older(api: &Api, root: &ApiRoot, headers: &HeaderMap) -> Reply {
-    let resources: Vec<Arc<Resource>> = root
-        .resources(api)
-        .into_iter()
-        .filter(|resource| api.mode == Mode::Kube || resource.origin == Origin::Builtin)
-        .collect();
-    let paths = discovery::group_version_paths(api, root);
-    let document = v2::merge(paths.iter().map(|path| build(&resources, path)));
+    let all = root.resources(api);
+    let shown = |resource: &&Arc<Resource>| api.mode == Mode::Kube || resource.origin == Origin::Builtin;
+    let resources: Vec<Arc<Resource>> = all.iter().filter(shown).cloned().collect();
+    let paths = discovery::group_version_paths(&all);
+    // Texts that were written from values can be read as values.
+    let value = |path: &String| serde_json::to_value(build(&resources, path)).unwrap_or_default();
+    let document = v2::merge(paths.iter().map(value));
     let accepted: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     let wants = |media: &str| accepted.iter().any(|text| text.contains(media));
     if wants(v2::MEDIA) || wants(v2::OLD_MEDIA) {
@@ -91,33 +93,75 @@ pub(super) fn older(api: &Api, root: &ApiRoot, headers: &HeaderMap) -> Reply {
     }
 }
 
-fn hash(document: &Value) -> String {
-    data_encoding::HEXUPPER.encode(&Sha512::digest(document.to_string().as_bytes()))
+/// A document of version 3. Schemas are texts, because as values those of a large group would take ten times the memory.
+#[derive(Serialize)]
+struct Document {
+    components: Components,
+    info: Value,
+    openapi: &'static str,
+    paths: Map<String, Value>,
 }
 
-/// The document of `api/v1` or `apis/<group>/<version>`.
-fn build(resources: &[Arc<Resource>], path: &str) -> Value {
+#[derive(Serialize)]
+struct Components {
+    schemas: BTreeMap<String, Box<RawValue>>,
+}
+
+/// The hash in the URL of a document. It depends on everything the document is made from, so that the document need not be made for it.
+fn tag(resources: &[Arc<Resource>], path: &str) -> String {
+    let mut hash = Sha512::new();
+    for (resource, version) in served(resources, path) {
+        let names = [&*resource.group, &resource.kind, &resource.list_kind, &resource.plural, &version.name];
+        for name in names.into_iter().chain(resource.verbs.iter().copied()) {
+            hash.update(name.as_bytes());
+            hash.update([0]);
+        }
+        hash.update([u8::from(resource.namespaced), u8::from(resource.origin == Origin::Builtin)]);
+        hash.update(version.openapi.digest());
+    }
+    data_encoding::HEXUPPER.encode(&hash.finalize())
+}
+
+/// The kinds of `api/v1` or `apis/<group>/<version>`.
+fn served<'a>(resources: &'a [Arc<Resource>], path: &str) -> impl Iterator<Item = (&'a Resource, &'a Version)> {
     let (group, version) = match path.strip_prefix("apis/") {
         Some(rest) => rest.split_once('/').unwrap_or((rest, "")),
         None => ("", path.trim_start_matches("api/")),
     };
+    let (group, version) = (group.to_owned(), version.to_owned());
+    resources.iter().filter(move |resource| *resource.group == *group && resource.established).filter_map(
+        move |resource| {
+            let found = resource.version(&version).filter(|found| found.served)?;
+            Some((&**resource, found))
+        },
+    )
+}
+
+/// The document of `api/v1` or `apis/<group>/<version>`.
+fn build(resources: &[Arc<Resource>], path: &str) -> Document {
     let mut schemas = meta::schemas();
+    let mut texts = BTreeMap::new();
     let mut paths = Map::new();
-    for resource in resources.iter().filter(|resource| *resource.group == *group && resource.established) {
-        let Some(found) = resource.version(version).filter(|found| found.served) else { continue };
-        let name = schema_name(resource, version, &resource.kind);
+    for (resource, found) in served(resources, path) {
+        let name = schema_name(resource, &found.name, &resource.kind);
         let schema = object_schema(resource, found, &mut schemas);
-        schemas.insert(name.clone(), schema);
-        let list = schema_name(resource, version, &resource.list_kind);
+        texts.extend(text_of(&schema).map(|text| (name.clone(), text)));
+        let list = schema_name(resource, &found.name, &resource.list_kind);
         schemas.insert(list.clone(), list_schema(resource, found, &name));
         add_paths(&mut paths, path, resource, found, &name, &list);
     }
-    json!({
-        "openapi": "3.0.0",
-        "info": {"title": "carrick-plane", "version": "v1"},
-        "paths": paths,
-        "components": {"schemas": schemas},
-    })
+    for (name, schema) in schemas {
+        if let Some(text) = text_of(&schema) {
+            texts.entry(name).or_insert(text);
+        }
+    }
+    let info = json!({"title": "carrick-plane", "version": "v1"});
+    Document { components: Components { schemas: texts }, info, openapi: "3.0.0", paths }
+}
+
+/// Values always become JSON.
+fn text_of(value: &Value) -> Option<Box<RawValue>> {
+    serde_json::value::to_raw_value(value).ok()
 }
 
 /// `io.example.v1.Widget`; built-in kinds are named as Kubernetes names them.
@@ -140,8 +184,9 @@ fn identity(resource: &Resource, version: &Version) -> Value {
 }
 
 fn object_schema(resource: &Resource, version: &Version, schemas: &mut Map<String, Value>) -> Value {
+    let written = version.openapi.value();
     let mut schema = match resource.origin {
-        _ if version.openapi.is_object() => Value::clone(&version.openapi),
+        _ if written.is_some() => written.unwrap_or_default(),
         Origin::Builtin => {
             let message = format!("{}.{}", package(resource), resource.kind);
             workloads::schema(&message, schemas).unwrap_or_else(open_schema)

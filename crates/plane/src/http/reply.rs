@@ -57,13 +57,17 @@ pub(super) fn text(code: u16, content: &str) -> Reply {
 /// A value in the format the client wants.
 pub(super) fn object(code: u16, value: &impl Serialize, format: Format) -> Reply {
     match format {
-        Format::Json => match serde_json::to_vec(value) {
-            Ok(mut content) => {
-                content.push(b'\n');
-                raw(code, "application/json", content)
+        Format::Json => {
+            // Most objects fit, so nothing is moved while they are written.
+            let mut content = Vec::with_capacity(2048);
+            match serde_json::to_writer(&mut content, value) {
+                Ok(()) => {
+                    content.push(b'\n');
+                    raw(code, "application/json", content)
+                }
+                Err(error) => text(500, &format!("cannot encode the answer: {error}\n")),
             }
-            Err(error) => text(500, &format!("cannot encode the answer: {error}\n")),
-        },
+        }
         Format::Pretty => match serde_json::to_vec_pretty(value) {
             Ok(mut content) => {
                 content.push(b'\n');

@@ -12,13 +12,13 @@ use super::endpoint::Connection;
 use super::negotiate::{self, Accept, Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::request::{self, Path, Query};
-use super::{Server, discovery, openapi, resource};
+use super::{Server, discovery, documents, openapi, resource};
 use crate::api::{Api, Caller};
 use crate::auth::{anonymous, rbac};
 use crate::extension::{Attributes, Extension, Target, ViewAdmit, ViewAuthorize, Visible};
 use crate::faults::{Effect, FaultPlan, refusal};
 use crate::plane::Mode;
-use crate::resource::Resource;
+use crate::resource::{Catalog, Resource};
 use crate::status::Status;
 
 /// What a request sees of the plane: a cluster or a virtual workspace.
@@ -29,7 +29,7 @@ pub(super) struct ApiRoot {
 }
 
 struct View {
-    resources: Vec<Arc<Resource>>,
+    resources: Catalog,
     visible: Visible,
     authorize: ViewAuthorize,
     admit: Option<ViewAdmit>,
@@ -46,7 +46,7 @@ impl ApiRoot {
     }
 
     /// Everything served here.
-    pub(super) fn resources(&self, api: &Api) -> Vec<Arc<Resource>> {
+    pub(super) fn resources(&self, api: &Api) -> Catalog {
         match (&self.view, &self.target) {
             (Some(view), _) => view.resources.clone(),
             (None, Target::One(cluster)) => api.resources(cluster),
@@ -56,12 +56,7 @@ impl ApiRoot {
 
     /// A served kind.
     pub(super) fn find(&self, api: &Api, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        let fits = |resource: &&Arc<Resource>| {
-            *resource.group == *group
-                && *resource.plural == *plural
-                && resource.version(version).is_some_and(|found| found.served)
-        };
-        self.resources(api).iter().find(fits).cloned()
+        self.resources(api).find(group, version, plural).cloned()
     }
 
     pub(super) fn visible(&self) -> Option<Visible> {
@@ -225,16 +220,20 @@ async fn answer(
         && matches!(route, Path::Versions | Path::Groups)
         && negotiate::accepts_aggregated(request.headers())
     {
-        let mut reply = reply::object(200, &discovery::aggregated(api, &root, route == Path::Versions), Format::Json);
+        let core = route == Path::Versions;
+        let name = if core { "aggregated /api" } else { "aggregated /apis" };
+        let make = || Ok(discovery::aggregated(api, &root, core));
+        let mut reply = documents::reply(api, &root, name, Format::Json, make)?;
         reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(negotiate::AGGREGATED));
         return Ok(reply);
     }
     match route {
         Path::Versions => Ok(reply::object(200, &discovery::versions(api), format)),
-        Path::Groups => Ok(reply::object(200, &discovery::groups(api, &root), format)),
+        Path::Groups => documents::reply(api, &root, "/apis", format, || Ok(discovery::groups(api, &root))),
         Path::Group(group) => discovery::group(api, &root, &group).map(|value| reply::object(200, &value, format)),
         Path::Resources { group, version } => {
-            discovery::resources(api, &root, &group, &version).map(|value| reply::object(200, &value, format))
+            let name = format!("/apis/{group}/{version}");
+            documents::reply(api, &root, &name, format, || discovery::resources(api, &root, &group, &version))
         }
         _ => other(api, &root, query, request.headers(), format),
     }
@@ -245,7 +244,7 @@ fn other(api: &Api, root: &ApiRoot, query: &Query, headers: &http::HeaderMap, fo
         "/version" => Ok(reply::object(200, &version(api.mode), format)),
         "" => Ok(reply::object(200, &json!({"paths": discovery::paths(api, root)}), format)),
         "/openapi/v2" if !root.is_virtual() => Ok(openapi::older(api, root, headers)),
-        "/openapi/v3" => Ok(reply::object(200, &openapi::index(api, root), format)),
+        "/openapi/v3" => documents::reply(api, root, "/openapi/v3", format, || Ok(openapi::index(api, root))),
         rest => match rest.strip_prefix("/openapi/v3/") {
             Some(document) => openapi::document(api, root, document, query, headers, format),
             None => Err(Status::page_not_found()),

@@ -3,8 +3,8 @@
 use carrick_kcp::names::REQUIRED_GROUPS_ANNOTATION;
 use serde_json::Value;
 
-use super::data::{BINDINGS, Data, EXPORTS, SYSTEM_ADMIN};
-use super::object::{annotation, items, text};
+use super::data::{Data, EXPORTS, SYSTEM_ADMIN};
+use super::object::{annotation, text};
 use crate::api::Caller;
 use crate::auth::rbac;
 use crate::extension::Attributes;
@@ -99,15 +99,12 @@ fn account_name(caller: &Caller, home: &str) -> String {
 
 /// Whether the maximal permission policy of the export behind a bound resource lets the caller do this.
 fn within_policy(data: &Data, caller: &Caller, cluster: &str, attributes: &Attributes) -> bool {
-    let serves = |binding: &Value| {
-        let mut bound = items(binding, "/status/boundResources").iter();
-        bound.any(|bound| bound["group"] == attributes.group && bound["resource"] == attributes.resource)
+    let mut bindings = data.bindings.in_cluster(&data.store, cluster).into_iter().map(|(_, binding)| binding);
+    let Some(binding) = bindings.find(|binding| binding.serves(&attributes.group, &attributes.resource)) else {
+        return true;
     };
-    let mut bindings = data.list(&BINDINGS, Some(cluster));
-    let Some((_, binding)) = bindings.find(|(_, binding)| serves(binding)) else { return true };
-    let home = text(&binding, "/status/apiExportClusterName");
-    let export = data.get(&EXPORTS, home, text(&binding, "/spec/reference/export/name"));
-    export.is_none_or(|export| policy_allows(data, &export, home, caller, attributes))
+    let export = data.get(&EXPORTS, &binding.home, &binding.export);
+    export.is_none_or(|export| policy_allows(data, &export, &binding.home, caller, attributes))
 }
 
 /// Whether one export's maximal permission policy, if it has one, lets the caller do this.

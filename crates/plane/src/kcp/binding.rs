@@ -2,7 +2,7 @@
 //!
 //! `read` collects the facts, `decide` is a pure function from facts to the new binding, `reconcile` joins the two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use carrick_kcp::apis::v1alpha2::{
@@ -16,13 +16,15 @@ use carrick_kcp::names::conditions::{
     PERMISSION_CLAIMS_APPLIED,
 };
 use carrick_kcp::names::{BINDING_FINALIZER, EXPORT_LABEL, EXTRA_ANNOTATION_PREFIX, PATH_ANNOTATION};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::apis::Apis;
+use super::bound::Bound;
 use super::claim;
-use super::data::{BINDINGS, BOUND_SCHEMAS, CRDS, Data, SCHEMAS, now};
+use super::data::{BOUND_SCHEMAS, Data, SCHEMAS, now};
 use super::names::{Names, Owner, conflicts};
-use super::object::{finalizers, items, name, text, uid};
+use super::object::{finalizers, uid};
+use super::schemas::SchemaFacts;
 use crate::store::{Key, Kind};
 
 /// Everything outside a binding that matters to it.
@@ -52,7 +54,7 @@ pub enum Offer {
     /// The APIs clash with others in the workspace.
     Conflict(Arc<ApiExport>, String),
     /// The APIs can be bound.
-    Apis(Arc<ApiExport>, Vec<Arc<Value>>),
+    Apis(Arc<ApiExport>, Vec<Arc<SchemaFacts>>),
 }
 
 /// Brings one binding up to date.
@@ -66,10 +68,13 @@ pub fn reconcile(data: &Data, apis: &Apis, cluster: &str, binding: &str) {
     if let Offer::Apis(_, schemas) = &facts.offer {
         // A binding keeps serving after its schema is deleted, so it serves from a copy.
         for schema in schemas {
-            let copy = Key::new(&SCHEMAS, BOUND_SCHEMAS, "", uid(schema));
-            if !data.store.has(&copy) {
+            let copy = Key::new(&SCHEMAS, BOUND_SCHEMAS, "", &schema.uid);
+            let home = facts.home.as_deref().unwrap_or_default();
+            if !data.store.has(&copy)
+                && let Some(original) = data.get(&SCHEMAS, home, &schema.name).filter(|found| uid(found) == schema.uid)
+            {
                 let object = json!({"apiVersion": API_RESOURCE_SCHEMA.api_version(), "kind": API_RESOURCE_SCHEMA.kind,
-                    "metadata": {"annotations": {"kcp.io/schema": name(schema)}}, "spec": schema["spec"]});
+                    "metadata": {"annotations": {"kcp.io/schema": schema.name}}, "spec": original["spec"]});
                 data.create(&copy, object);
             }
         }
@@ -99,34 +104,32 @@ fn offer(data: &Data, apis: &Apis, binding: (&str, &str), home: &str, export: Ar
     }
     let mut schemas = Vec::new();
     for resource in &export.spec.resources {
-        let Some(schema) = data.get(&SCHEMAS, home, &resource.schema) else {
+        let Some(schema) = apis.schema(data, home, &resource.schema) else {
             let missing = resource.schema.clone();
             return Offer::NoSchema(export, missing);
         };
-        if let Err(error) = apis.compile(&schema, &export.status.identity_hash) {
+        if let Err(error) = schema.kind(&export.status.identity_hash) {
             return Offer::BadSchema(export, error);
         }
         schemas.push(schema);
     }
-    let wanted: Vec<Names> = schemas.iter().map(|schema| Names::of(&schema["spec"], Owner::Crd)).collect();
-    match conflicts(&wanted, &taken(data, binding.0, binding.1)) {
+    let wanted: Vec<Names> = schemas.iter().map(|schema| schema.names.clone()).collect();
+    match conflicts(&wanted, &taken(data, apis, binding.0, binding.1)) {
         Some(problem) => Offer::Conflict(export, problem),
         None => Offer::Apis(export, schemas),
     }
 }
 
 /// The names that other bindings and CRDs of the workspace have taken.
-fn taken(data: &Data, cluster: &str, except: &str) -> Vec<Names> {
-    let mut all: Vec<Names> =
-        data.list(&CRDS, Some(cluster)).map(|(_, crd)| Names::of(&crd["spec"], Owner::Crd)).collect();
-    for (key, _) in data.list(&BINDINGS, Some(cluster)).filter(|(key, _)| *key.name != *except) {
-        let Some(binding) = data.read::<ApiBinding>(cluster, &key.name) else { continue };
-        let ExportReference { path, name, .. } = &binding.spec.reference.export;
-        let path = if path.is_empty() { cluster } else { path };
-        for bound in &binding.status.bound_resources {
-            let owner = Owner::Binding { name: key.name.to_string(), export: format!("{path}:{name}") };
-            if let Some(schema) = data.get(&SCHEMAS, BOUND_SCHEMAS, &bound.schema.uid) {
-                all.push(Names::of(&schema["spec"], owner));
+fn taken(data: &Data, apis: &Apis, cluster: &str, except: &str) -> Vec<Names> {
+    let mut all = apis.crd_names(data, cluster);
+    let others = data.bindings.in_cluster(&data.store, cluster).into_iter().filter(|(key, _)| *key.name != *except);
+    for (key, binding) in others {
+        let path = if binding.path.is_empty() { cluster } else { &binding.path };
+        for bound in &*binding.kinds {
+            let owner = Owner::Binding { name: key.name.to_string(), export: format!("{path}:{}", binding.export) };
+            if let Some(schema) = apis.copy(data, &bound.schema) {
+                all.push(schema.names.taken_by(owner));
             }
         }
     }
@@ -196,21 +199,21 @@ fn refuse(binding: &mut ApiBinding, reason: &str, problem: &str, now: &str) {
 }
 
 /// Existing entries follow the export's new schemas; entries for resources it no longer exports stay.
-fn bind(binding: &mut ApiBinding, export: &ApiExport, schemas: &[Arc<Value>], now: &str) {
+fn bind(binding: &mut ApiBinding, export: &ApiExport, schemas: &[Arc<SchemaFacts>], now: &str) {
     let bound = &mut binding.status.bound_resources;
+    let place = |(at, bound): (usize, &BoundApiResource)| ((bound.group.clone(), bound.resource.clone()), at);
+    let places: HashMap<(String, String), usize> = bound.iter().enumerate().map(place).collect();
     for schema in schemas {
-        let (group, resource) = (text(schema, "/spec/group"), text(schema, "/spec/names/plural"));
-        let at = bound.iter().position(|bound| bound.group == group && bound.resource == resource);
+        let at = places.get(&(schema.group.clone(), schema.plural.clone())).copied();
         let mut versions = at.map(|at| bound[at].storage_versions.clone()).unwrap_or_default();
-        for version in items(schema, "/spec/versions").iter().filter(|version| version["storage"] == true) {
-            let name = text(version, "/name");
-            if !versions.iter().any(|known| known == name) {
-                versions.push(name.to_owned());
+        for name in &schema.storage {
+            if !versions.contains(name) {
+                versions.push(name.clone());
             }
         }
         versions.sort();
-        let source = BoundApiResourceSchema::new(name(schema), uid(schema), &export.status.identity_hash);
-        let mut entry = BoundApiResource::new(group, resource, source);
+        let source = BoundApiResourceSchema::new(&schema.name, &schema.uid, &export.status.identity_hash);
+        let mut entry = BoundApiResource::new(&schema.group, &schema.plural, source);
         entry.storage_versions = versions;
         match at {
             Some(at) => bound[at] = entry,
@@ -284,24 +287,10 @@ fn kind(bound: &BoundApiResource) -> Kind {
 
 /// Removes the copy of a schema unless a binding serves from it.
 pub fn drop_copy(data: &Data, schema_uid: &str) {
-    let used = |binding: &Value| {
-        items(binding, "/status/boundResources").iter().any(|bound| text(bound, "/schema/UID") == schema_uid)
-    };
-    if !data.list(&BINDINGS, None).any(|(_, binding)| used(&binding)) {
+    let used = |binding: &Bound| binding.kinds.iter().any(|bound| *bound.schema == *schema_uid);
+    if !data.bindings.everywhere(&data.store).iter().any(|(_, binding)| used(binding)) {
         data.delete(&Key::new(&SCHEMAS, BOUND_SCHEMAS, "", schema_uid));
     }
-}
-
-/// The kinds that a binding serves, as they are stored. Every creation asks, so the JSON is looked at as it is.
-pub fn kinds(binding: &Value) -> Vec<Kind> {
-    items(binding, "/status/boundResources")
-        .iter()
-        .map(|bound| Kind {
-            group: text(bound, "/group").into(),
-            resource: text(bound, "/resource").into(),
-            identity: text(bound, "/schema/identityHash").into(),
-        })
-        .collect()
 }
 
 #[cfg(test)]

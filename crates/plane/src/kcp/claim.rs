@@ -8,54 +8,18 @@ use std::collections::BTreeMap;
 use carrick_go::labels::{Requirement, Selector};
 use carrick_kcp::apis::v1alpha2::{AcceptablePermissionClaim, PermissionClaim, ScopedPermissionClaim};
 use carrick_kcp::condition::{Condition, Severity};
-use carrick_kcp::hash::{Claim as ClaimKey, claim_hash, reflexive_claim_hash};
+use carrick_kcp::hash::reflexive_claim_hash;
 use carrick_kcp::names::EXPORT_LABEL;
 use carrick_kcp::names::conditions::PERMISSION_CLAIMS_VALID;
 use serde_json::{Value, json};
 
 use super::data::{BINDINGS, Data};
 use super::object::{child, items, label, text};
+pub use super::subject::Subject;
 use crate::store::Kind;
 
 const PREFIX: &str = carrick_kcp::CLAIM_LABEL_PREFIX;
 const SHOWN: usize = 10;
-
-/// The subject of a claim.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Subject {
-    /// API group, empty for core.
-    pub group: String,
-    /// Plural name.
-    pub resource: String,
-    /// Identity of the foreign export, empty for built-in kinds.
-    pub identity: String,
-}
-
-impl Subject {
-    /// The subject of a claim; both event APIs count as one.
-    pub fn of(claim: &Value) -> Self {
-        let field = |pointer: &str| text(claim, pointer);
-        let (group, resource) = (field("/group"), field("/resource"));
-        ClaimKey { group, resource, identity_hash: field("/identityHash") }.into()
-    }
-
-    /// The hash that goes into the label's value.
-    pub fn hash(&self) -> String {
-        claim_hash(ClaimKey { group: &self.group, resource: &self.resource, identity_hash: &self.identity })
-    }
-
-    /// Whether objects stored as `kind` are meant.
-    pub fn covers(&self, kind: &Kind) -> bool {
-        *kind.group == *self.group && *kind.resource == *self.resource && *kind.identity == *self.identity
-    }
-}
-
-impl From<ClaimKey<'_>> for Subject {
-    fn from(ClaimKey { group, resource, identity_hash }: ClaimKey<'_>) -> Self {
-        let group = if resource == "events" && group == "events.k8s.io" { "" } else { group };
-        Self { group: group.to_owned(), resource: resource.to_owned(), identity: identity_hash.to_owned() }
-    }
-}
 
 /// The label key for an export's hash.
 pub fn label_key(export_hash: &str) -> String {
@@ -85,11 +49,10 @@ pub fn wanted(data: &Data, cluster: &str, kind: &Kind, object: &Value) -> BTreeM
     {
         labels.insert(label_key(hash), reflexive_claim_hash());
     }
-    for (_, binding) in data.list(&BINDINGS, Some(cluster)) {
-        let Some(hash) = label(&binding, EXPORT_LABEL) else { continue };
-        for claim in items(&binding, "/status/appliedPermissionClaims") {
-            let subject = Subject::of(claim);
-            if subject.covers(kind) && selects(&claim["selector"], object) {
+    for (_, bound) in data.bindings.in_cluster(&data.store, cluster) {
+        let Some(hash) = &bound.export_hash else { continue };
+        for (subject, selector) in &bound.applied {
+            if subject.covers(kind) && selects(selector, object) {
                 labels.insert(label_key(hash), subject.hash());
             }
         }

@@ -14,10 +14,10 @@ use carrick_kcp::names::{
 use carrick_kcp::url::in_workspace;
 use serde_json::{Map, Value, json};
 
-use super::binding;
-use super::data::{BINDINGS, CLUSTER_ROLE_BINDINGS, CLUSTERS, CRDS, Data, NAMESPACES, ROOT, SELF, WORKSPACES, now};
+use super::bound::BoundKind;
+use super::data::{CLUSTER_ROLE_BINDINGS, CLUSTERS, CRDS, Data, NAMESPACES, ROOT, SELF, WORKSPACES, now};
 use super::hooks::Stage;
-use super::object::{child, deleting, finalizers, name, uid};
+use super::object::{child, deleting, finalizers, uid};
 use super::types;
 use crate::store::{Key, Kind};
 
@@ -167,11 +167,11 @@ fn default_binding(name: &str, path: &str, export: &ApiExport) -> ApiBinding {
 /// Records which resource belongs to which binding or CRD.
 fn set_locks(data: &Data, object: &mut LogicalCluster, cluster: &str) {
     let mut locks = Map::new();
-    for (_, crd) in data.list(&CRDS, Some(cluster)) {
-        locks.insert(name(&crd).to_owned(), json!({"c": true}));
+    for (key, _) in data.store.list(&CRDS, Some(cluster), None).1 {
+        locks.insert(key.name.to_string(), json!({"c": true}));
     }
-    for (key, found) in data.list(&BINDINGS, Some(cluster)) {
-        for kind in binding::kinds(&found) {
+    for (key, found) in data.bindings.in_cluster(&data.store, cluster) {
+        for BoundKind { kind, .. } in &*found.kinds {
             locks.insert(format!("{}.{}", kind.resource, kind.group), json!({"n": &*key.name}));
         }
     }

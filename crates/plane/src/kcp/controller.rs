@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::apis::Apis;
+use super::bound::Bound;
 use super::claim::{self, Subject};
 use super::data::{BINDINGS, CLUSTERS, CRDS, Data, EXPORTS, SCHEMAS, SECRETS, SLICES, TYPES, WORKSPACES};
 use super::object::{deleting, items, label, text};
@@ -52,6 +53,8 @@ pub struct Controller {
     queued: HashSet<QueueItem>,
     /// Bindings by the hash of their export; those whose export is unknown have an empty one.
     bindings: HashMap<String, BTreeSet<ClusterAndName>>,
+    /// Clusters that are being initialized, and may wait for an export.
+    initializing: BTreeSet<Arc<str>>,
     /// Everything up to this revision has been seen.
     seen: u64,
 }
@@ -59,8 +62,15 @@ pub struct Controller {
 impl Controller {
     /// A controller that will process everything once.
     pub fn new(data: Data, apis: Arc<Apis>) -> Self {
-        let mut new =
-            Self { data, apis, queue: VecDeque::new(), queued: HashSet::new(), bindings: HashMap::new(), seen: 0 };
+        let mut new = Self {
+            data,
+            apis,
+            queue: VecDeque::new(),
+            queued: HashSet::new(),
+            bindings: HashMap::new(),
+            initializing: BTreeSet::new(),
+            seen: 0,
+        };
         new.resync();
         new
     }
@@ -131,7 +141,11 @@ impl Controller {
             self.bindings.entry(hash).or_default().insert((key.cluster, key.name));
         }
         work.extend(all(&TYPES).map(|(key, _)| QueueItem::Type(key.cluster, key.name)));
-        for (key, _) in all(&CLUSTERS) {
+        self.initializing.clear();
+        for (key, found) in all(&CLUSTERS) {
+            if is_initializing(&found) {
+                self.initializing.insert(key.cluster.clone());
+            }
             let kinds = self.data.store.kinds(&key.cluster).into_iter();
             work.extend(kinds.map(|kind| QueueItem::Relabel(key.cluster.clone(), kind)));
             work.push(QueueItem::Cluster(key.cluster));
@@ -191,6 +205,11 @@ impl Controller {
                 self.push(QueueItem::Cluster(inner.into()));
             }
         } else if *kind == *CLUSTERS {
+            if !gone && is_initializing(object) {
+                self.initializing.insert(cluster.clone());
+            } else {
+                self.initializing.remove(cluster);
+            }
             let owner = read::<LogicalCluster>(object).spec.owner.unwrap_or_default();
             self.push(QueueItem::Workspace(owner.cluster.into(), owner.name.into()));
             self.push(QueueItem::Cluster(cluster.clone()));
@@ -233,10 +252,8 @@ impl Controller {
             self.push(QueueItem::Slice(cluster.into(), name.into()));
         }
         // New workspaces may wait for this export.
-        for (key, found) in self.data.list(&CLUSTERS, None) {
-            if text(&found, "/status/phase") == "Initializing" {
-                self.push(QueueItem::Cluster(key.cluster));
-            }
+        for cluster in self.initializing.clone() {
+            self.push(QueueItem::Cluster(cluster));
         }
     }
 
@@ -285,8 +302,8 @@ impl Controller {
         }
     }
 
-    fn all_bindings_of(&mut self, cluster: &str, wanted: impl Fn(&Value) -> bool) {
-        for (key, binding) in self.data.list(&BINDINGS, Some(cluster)) {
+    fn all_bindings_of(&mut self, cluster: &str, wanted: impl Fn(&Bound) -> bool) {
+        for (key, binding) in self.data.bindings.in_cluster(&self.data.store, cluster) {
             if wanted(&binding) {
                 self.push(QueueItem::Binding(key.cluster, key.name));
             }
@@ -309,15 +326,19 @@ impl Controller {
             return;
         }
         if change.after.is_none() {
-            self.all_bindings_of(cluster, deleting);
+            self.all_bindings_of(cluster, |binding| binding.deleting);
         } else if change.before.is_none() {
             // A creation that was in progress when its binding was deleted.
-            let mut bindings = self.data.list(&BINDINGS, Some(cluster));
-            if !bindings.any(|(_, found)| binding::kinds(&found).contains(kind)) {
+            let bindings = self.data.bindings.in_cluster(&self.data.store, cluster);
+            if !bindings.iter().any(|(_, found)| found.holds(kind)) {
                 self.data.delete(&change.key);
             }
         }
     }
+}
+
+fn is_initializing(cluster: &Value) -> bool {
+    text(cluster, "/status/phase") == "Initializing"
 }
 
 /// A stored object as what it is. What cannot be read tells nothing, and is reported by whoever works on it.

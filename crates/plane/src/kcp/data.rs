@@ -7,6 +7,7 @@ use carrick_kcp::hash::home_cluster;
 use carrick_kcp::kinds::KcpObject;
 use serde_json::{Value, json};
 
+use super::bound::Bindings;
 use super::object::{child, deleting, finalizers, text};
 use super::shards::Shards;
 pub use crate::api::now;
@@ -63,9 +64,16 @@ pub struct Data {
     pub base: Arc<str>,
     /// Where logical clusters live.
     pub shards: Arc<Shards>,
+    /// The bindings, as requests see them.
+    pub bindings: Arc<Bindings>,
 }
 
 impl Data {
+    /// A store, the server's address, and where logical clusters live.
+    pub fn new(store: Arc<Store>, url: &str, shards: Arc<Shards>) -> Self {
+        Self { store, base: url.trim_end_matches('/').into(), shards, bindings: Arc::new(Bindings::new(&BINDINGS)) }
+    }
+
     /// A cluster-scoped object.
     pub fn get(&self, kind: &Kind, cluster: &str, name: &str) -> Option<Arc<Value>> {
         self.store.get(&Key::new(kind, cluster, "", name)).map(|found| found.object)

@@ -111,7 +111,9 @@ pub fn open(data: &Data, api: &Api, caller: &Caller, path: &str) -> Result<Optio
     };
     let hook = Hook { data: data.clone(), stage, name: name.replace("%3A", ":").into(), target: target.clone() };
     let resources = match &target {
-        Target::All => api.resources("").into_iter().filter(is_cluster).map(|found| readable(&found)).collect(),
+        Target::All => {
+            api.resources("").iter().filter(|found| is_cluster(found)).map(|found| readable(found)).collect()
+        }
         Target::One(cluster) => api.resources(cluster),
     };
     let (shown, asked, written) = (hook.clone(), hook.clone(), hook);

@@ -39,6 +39,11 @@ impl Names {
         others.retain(|(_, value)| !value.is_empty());
         Self { group: text(spec, "/group").to_owned(), plural: text(spec, "/names/plural").to_owned(), others, owner }
     }
+
+    /// The same names, taken by somebody else.
+    pub fn taken_by(&self, owner: Owner) -> Self {
+        Self { owner, ..self.clone() }
+    }
 }
 
 /// How `wanted` conflicts with `taken`, if it does. APIs of one group share their names.

@@ -1,23 +1,26 @@
 //! The virtual workspace of an APIExport: what its provider sees of all workspaces that bind to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use carrick_kcp::hash::export_hash;
 use carrick_kcp::names::EXPORT_LABEL;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::apis::Apis;
 use super::authorize::{accessible, permits, policy_allows, refusal};
+use super::bound::Bound;
 use super::claim::{self, Subject};
 use super::data::{BINDINGS, Data, EXPORTS, SCHEMAS};
+use super::derived::Derived;
 use super::object::{child, items, label, text};
 use crate::api::{Api, Caller};
 use crate::auth::rbac;
 use crate::extension::{Attributes, Review, Target, VirtualView};
-use crate::resource::{Origin, Resource};
+use crate::resource::{Catalog, Origin, Resource};
 use crate::status::Status;
-use crate::store::{Key, Kind};
+use crate::store::{Key, Kind, Stored};
 
 const SERVICE: &str = "/services/apiexport/";
 const READ: [&str; 3] = ["get", "list", "watch"];
@@ -35,8 +38,33 @@ struct View {
     /// Key of the label on claimed objects.
     claim_key: Arc<str>,
     target: Target,
+    /// What is served and why.
+    offered: Arc<Offered>,
+    views: Arc<Views>,
+}
+
+/// What an export's virtual workspace serves; it does not depend on the target.
+struct Offered {
+    resources: Catalog,
     /// Why each kind is served.
-    rules: Arc<BTreeMap<Kind, ViewRule>>,
+    rules: BTreeMap<Kind, ViewRule>,
+    /// Whether kinds of other exports are claimed.
+    foreign: bool,
+    /// Of which state this is true.
+    stamp: Stamp,
+}
+
+/// Revisions of an export and of what else its virtual workspace depends on.
+type Stamp = (u64, u64, u64);
+
+/// What the virtual workspaces of exports serve, worked out once per change.
+#[derive(Default)]
+pub struct Views {
+    /// By cluster and name of the export.
+    known: Mutex<HashMap<(Arc<str>, Arc<str>), Arc<Offered>>>,
+    identity: Derived<String>,
+    /// Exports by identity, and the last write to any export they were collected after.
+    owners: Mutex<(u64, Arc<HashMap<String, Vec<Key>>>)>,
 }
 
 /// Why a kind is part of the virtual workspace.
@@ -51,7 +79,14 @@ enum ViewRule {
 }
 
 /// Opens the virtual workspace behind a URL path, if it is one of an APIExport.
-pub fn open(data: &Data, apis: &Apis, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
+pub fn open(
+    data: &Data,
+    apis: &Apis,
+    views: &Arc<Views>,
+    api: &Api,
+    caller: &Caller,
+    path: &str,
+) -> Result<Option<VirtualView>, Status> {
     let Some(rest) = path.strip_prefix(SERVICE) else { return Ok(None) };
     let unresolved = || {
         let attributes = Attributes { verb: "get".into(), path: path.to_owned(), ..Attributes::default() };
@@ -70,11 +105,12 @@ pub fn open(data: &Data, apis: &Apis, api: &Api, caller: &Caller, path: &str) ->
         target if carrick_kcp::path::is_label(target) => Target::One(target.into()),
         _ => return Err(unresolved()),
     };
-    let Some(export) = data.get(&EXPORTS, home, name).filter(|e| !text(e, "/status/identityHash").is_empty()) else {
+    let found = data.store.get(&Key::new(&EXPORTS, home, "", name));
+    let Some(found) = found.filter(|found| !text(&found.object, "/status/identityHash").is_empty()) else {
         let why = format!("API export not found: apiexport.apis.kcp.io \"{name}\" not found");
         return Err(Status::plain(500, format!("Internal Server Error: \"{path}\": {why}\n")));
     };
-    let (resources, rules) = serve(data, apis, api, home, &export);
+    let offered = views.offered(data, apis, api, (home, name), &found);
     let hash = export_hash(home, name);
     let view = View {
         data: data.clone(),
@@ -82,101 +118,142 @@ pub fn open(data: &Data, apis: &Apis, api: &Api, caller: &Caller, path: &str) ->
         name: name.into(),
         claim_key: claim::label_key(&hash).into(),
         hash: hash.into(),
-        export,
+        export: found.object,
         target: target.clone(),
-        rules: Arc::new(rules),
+        offered: offered.clone(),
+        views: views.clone(),
     };
     let (shown, asked, written) = (view.clone(), view.clone(), view);
     Ok(Some(VirtualView {
         rest,
         target,
-        resources,
+        resources: offered.resources.clone(),
         visible: Arc::new(move |key, object| shown.shows(key, object)),
         authorize: Arc::new(move |_, caller, attributes| asked.authorize(caller, attributes)),
         admit: Some(Arc::new(move |_, review| written.admit(review))),
     }))
 }
 
-/// The kinds of an export's virtual workspace; they do not depend on the target.
-fn serve(
-    data: &Data,
-    apis: &Apis,
-    api: &Api,
-    home: &str,
-    export: &Value,
-) -> (Vec<Arc<Resource>>, BTreeMap<Kind, ViewRule>) {
-    let mut resources: Vec<Arc<Resource>> = Vec::new();
-    let mut rules = BTreeMap::new();
-    let mut add = |resource: Arc<Resource>, rule: ViewRule| {
-        // Both kinds of events are stored as one; the first rule for a kind wins.
-        let same = |other: &Arc<Resource>| other.group == resource.group && other.plural == resource.plural;
-        if !resources.iter().any(same) {
-            rules.entry(resource.stored_kind()).or_insert(rule);
-            resources.push(resource);
+impl Views {
+    /// What the virtual workspace of an export serves.
+    fn offered(&self, data: &Data, apis: &Apis, api: &Api, export: (&str, &str), found: &Stored) -> Arc<Offered> {
+        let (home, place) = (export.0, (Arc::from(export.0), Arc::from(export.1)));
+        if let Some(known) = self.known.lock().get(&place)
+            && known.stamp == stamp(data, home, found.revision, known.foreign)
+        {
+            return known.clone();
         }
-    };
-    let identity = text(export, "/status/identityHash");
-    for exported in items(export, "/spec/resources") {
-        let schema = data.get(&SCHEMAS, home, text(exported, "/schema"));
-        if let Some(resource) = schema.and_then(|schema| apis.compile(&schema, identity).ok()) {
-            add(resource, ViewRule::Exported);
+        let foreign =
+            items(&found.object, "/spec/permissionClaims").iter().any(|claim| !text(claim, "/identityHash").is_empty());
+        // First the revisions, then what they are revisions of: it is at least as new.
+        let stamp = stamp(data, home, found.revision, foreign);
+        let (resources, rules) = self.serve(data, apis, api, home, &found.object);
+        let offered = Arc::new(Offered { resources: resources.into(), rules, foreign, stamp });
+        let mut known = self.known.lock();
+        known.retain(|(cluster, name), _| data.store.has(&Key::new(&EXPORTS, cluster, "", name)));
+        known.insert(place, offered.clone());
+        offered
+    }
+
+    fn serve(
+        &self,
+        data: &Data,
+        apis: &Apis,
+        api: &Api,
+        home: &str,
+        export: &Value,
+    ) -> (Vec<Arc<Resource>>, BTreeMap<Kind, ViewRule>) {
+        let mut resources: Vec<Arc<Resource>> = Vec::new();
+        let (mut rules, mut taken) = (BTreeMap::new(), HashSet::new());
+        let mut add = |resource: Arc<Resource>, rule: ViewRule| {
+            // Both kinds of events are stored as one; the first rule for a kind wins.
+            if taken.insert((resource.group.clone(), resource.plural.clone())) {
+                rules.entry(resource.stored_kind()).or_insert(rule);
+                resources.push(resource);
+            }
+        };
+        let identity = text(export, "/status/identityHash");
+        for exported in items(export, "/spec/resources") {
+            let schema = apis.schema(data, home, text(exported, "/schema"));
+            if let Some(Ok(resource)) = schema.map(|schema| schema.kind(identity)) {
+                add(resource, ViewRule::Exported);
+            }
         }
-    }
-    let local = api.resources(home);
-    for claim in items(export, "/spec/permissionClaims") {
-        let subject = Subject::of(claim);
-        for resource in claimable(data, apis, &local, &subject) {
-            add(resource, ViewRule::Claimed(subject.clone(), subject.hash()));
+        let local = api.resources(home);
+        for claim in items(export, "/spec/permissionClaims") {
+            let subject = Subject::of(claim);
+            for resource in self.claimable(data, apis, &local, &subject) {
+                add(resource, ViewRule::Claimed(subject.clone(), subject.hash()));
+            }
         }
+        if let Some(bindings) = local.iter().find(|resource| resource.stored_kind() == *BINDINGS) {
+            let mut bindings = Resource::clone(bindings);
+            bindings.verbs = READ.to_vec();
+            add(Arc::new(bindings), ViewRule::Own);
+        }
+        (resources, rules)
     }
-    if let Some(bindings) = local.iter().find(|resource| resource.stored_kind() == *BINDINGS) {
-        let mut bindings = Resource::clone(bindings);
-        bindings.verbs = READ.to_vec();
-        add(Arc::new(bindings), ViewRule::Own);
+
+    /// The kinds that a claim may refer to: built-in ones, or those of the exports with the claimed identity.
+    fn claimable(&self, data: &Data, apis: &Apis, local: &[Arc<Resource>], subject: &Subject) -> Vec<Arc<Resource>> {
+        if subject.identity.is_empty() {
+            let known = |resource: &&Arc<Resource>| {
+                matches!(resource.origin, Origin::Builtin | Origin::System)
+                    && resource.allows("list")
+                    && subject.covers(&resource.stored_kind())
+            };
+            // Without short names, so that they do not compete with those of the exported kinds.
+            let plain = |resource: &Arc<Resource>| {
+                let mut resource = Resource::clone(resource);
+                resource.short_names.clear();
+                Arc::new(resource)
+            };
+            return local.iter().filter(known).map(plain).collect();
+        }
+        self.owners(data, &subject.identity)
+            .into_iter()
+            .find_map(|(home, export)| {
+                let mut exported = items(&export, "/spec/resources").iter();
+                let found =
+                    exported.find(|r| text(r, "/name") == subject.resource && text(r, "/group") == subject.group)?;
+                apis.schema(data, &home, text(found, "/schema"))?.kind(&subject.identity).ok()
+            })
+            .into_iter()
+            .collect()
     }
-    (resources, rules)
+
+    /// The exports with an identity.
+    fn owners(&self, data: &Data, identity: &str) -> Vec<(Arc<str>, Arc<Value>)> {
+        let written = data.store.written(&EXPORTS);
+        let mut owners = self.owners.lock().clone();
+        if owners.0 != written {
+            let mut all: HashMap<String, Vec<Key>> = HashMap::new();
+            for (key, export) in data.store.list(&EXPORTS, None, None).1 {
+                let read = |export: &Value| text(export, "/status/identityHash").to_owned();
+                let identity = self.identity.of(&data.store, &key, &export, read);
+                all.entry(identity.to_string()).or_default().push(key);
+            }
+            owners = (written, Arc::new(all));
+            *self.owners.lock() = owners.clone();
+        }
+        let found = owners.1.get(identity).into_iter().flatten();
+        found.filter_map(|key| Some((key.cluster.clone(), data.store.get(key)?.object))).collect()
+    }
 }
 
-/// The kinds that a claim may refer to: built-in ones, or those of the exports with the claimed identity.
-fn claimable(data: &Data, apis: &Apis, local: &[Arc<Resource>], subject: &Subject) -> Vec<Arc<Resource>> {
-    if subject.identity.is_empty() {
-        let known = |resource: &&Arc<Resource>| {
-            matches!(resource.origin, Origin::Builtin | Origin::System)
-                && resource.allows("list")
-                && subject.covers(&resource.stored_kind())
-        };
-        // Without short names, so that they do not compete with those of the exported kinds.
-        let plain = |resource: &Arc<Resource>| {
-            let mut resource = Resource::clone(resource);
-            resource.short_names.clear();
-            Arc::new(resource)
-        };
-        return local.iter().filter(known).map(plain).collect();
+/// The state that a virtual workspace depends on: the export and the schemas beside it, and with claims on kinds of others all of them.
+fn stamp(data: &Data, home: &str, export: u64, foreign: bool) -> Stamp {
+    if foreign {
+        (export, data.store.written(&SCHEMAS), data.store.written(&EXPORTS))
+    } else {
+        (export, data.store.touched(&SCHEMAS, home), 0)
     }
-    owners(data, &subject.identity)
-        .into_iter()
-        .find_map(|(home, export)| {
-            let mut exported = items(&export, "/spec/resources").iter();
-            let found =
-                exported.find(|r| text(r, "/name") == subject.resource && text(r, "/group") == subject.group)?;
-            apis.compile(&*data.get(&SCHEMAS, &home, text(found, "/schema"))?, &subject.identity).ok()
-        })
-        .into_iter()
-        .collect()
-}
-
-/// The exports with an identity.
-fn owners(data: &Data, identity: &str) -> Vec<(Arc<str>, Arc<Value>)> {
-    let all = data.list(&EXPORTS, None);
-    all.filter(|(_, export)| text(export, "/status/identityHash") == identity)
-        .map(|(key, export)| (key.cluster, export))
-        .collect()
 }
 
 impl View {
     /// Depends only on the object, so that a watcher sees the deletion of an object whose binding is already gone.
     fn shows(&self, key: &Key, object: &Value) -> bool {
-        match self.rules.get(&key.kind) {
+        match self.offered.rules.get(&key.kind) {
             Some(ViewRule::Exported) => true,
             Some(ViewRule::Own) => label(object, EXPORT_LABEL) == Some(&self.hash),
             Some(ViewRule::Claimed(_, hash)) => {
@@ -188,14 +265,17 @@ impl View {
     }
 
     /// The binding to this export in a cluster.
-    fn binding(&self, cluster: &str) -> Option<Arc<Value>> {
-        let all = self.data.list(&BINDINGS, Some(cluster)).map(|(_, binding)| binding);
-        all.into_iter().find(|binding| label(binding, EXPORT_LABEL) == Some(&self.hash))
+    fn binding(&self, cluster: &str) -> Option<Arc<Bound>> {
+        let all = self.data.bindings.in_cluster(&self.data.store, cluster).into_iter().map(|(_, binding)| binding);
+        all.into_iter().find(|binding| binding.is_to(&self.hash))
     }
 
     fn rule(&self, attributes: &Attributes) -> Option<(&Kind, &ViewRule)> {
         let group = if attributes.resource == "events" { "" } else { &attributes.group };
-        self.rules.iter().find(|(kind, _)| *kind.group == *group && *kind.resource == *attributes.resource)
+        // The one with the smallest identity, if there are several.
+        let first = Kind::new(group, &attributes.resource);
+        let mut rules = self.offered.rules.range(&first..);
+        rules.next().filter(|(kind, _)| kind.group == first.group && kind.resource == first.resource)
     }
 
     fn authorize(&self, caller: &Caller, attributes: &Attributes) -> Result<(), Status> {
@@ -221,7 +301,7 @@ impl View {
         if let Some((_, ViewRule::Claimed(subject, _))) = rule
             && !subject.identity.is_empty()
         {
-            let mut owners = owners(&self.data, &subject.identity).into_iter();
+            let mut owners = self.views.owners(&self.data, &subject.identity).into_iter();
             if !owners.all(|(home, export)| policy_allows(&self.data, &export, &home, caller, attributes)) {
                 return Err(denied());
             }
@@ -233,16 +313,14 @@ impl View {
     }
 
     /// Whether the consumer lets the provider do this.
-    fn granted(&self, binding: &Value, rule: Option<&ViewRule>, attributes: &Attributes) -> bool {
+    fn granted(&self, binding: &Bound, rule: Option<&ViewRule>, attributes: &Attributes) -> bool {
         let verb = attributes.verb.as_str();
         let reads_own = attributes.resource == "apibindings" && READ.contains(&verb);
         match rule {
-            Some(ViewRule::Exported) => items(binding, "/status/boundResources")
-                .iter()
-                .any(|bound| bound["group"] == attributes.group && bound["resource"] == attributes.resource),
+            Some(ViewRule::Exported) => binding.serves(&attributes.group, &attributes.resource),
             Some(ViewRule::Claimed(subject, _)) => {
                 let exported = items(&self.export, "/spec/permissionClaims");
-                reads_own || claim::allows(exported, items(binding, "/spec/permissionClaims"), subject, verb)
+                reads_own || claim::allows(exported, &binding.accepted, subject, verb)
             }
             Some(ViewRule::Own) => reads_own,
             None => false,
@@ -250,17 +328,17 @@ impl View {
     }
 
     fn is_bound(&self) -> bool {
-        let mut all = self.data.list(&BINDINGS, None);
-        all.any(|(_, binding)| label(&binding, EXPORT_LABEL) == Some(&self.hash))
+        self.data.bindings.any_to(&self.data.store, &self.hash)
     }
 
     /// Objects that a provider writes must stay within the consumer's selector.
     fn admit(&self, review: &mut Review<'_>) -> Result<(), Status> {
-        let Some(ViewRule::Claimed(subject, _)) = self.rules.get(&review.resource.stored_kind()) else { return Ok(()) };
+        let Some(ViewRule::Claimed(subject, _)) = self.offered.rules.get(&review.resource.stored_kind()) else {
+            return Ok(());
+        };
         let Some(binding) = self.binding(review.cluster) else { return Ok(()) };
-        let mut applied = items(&binding, "/status/appliedPermissionClaims").iter();
-        let Some(claim) = applied.find(|claim| Subject::of(claim) == *subject) else { return Ok(()) };
-        let selector = &claim["selector"];
+        let mut applied = binding.applied.iter();
+        let Some((_, selector)) = applied.find(|(claimed, _)| claimed == subject) else { return Ok(()) };
         let refuse = |object: &Value, why: &str| {
             let name = super::object::name(object);
             Err(Status::forbidden(&review.resource.group, &review.resource.plural, name, why))

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{ALL_VERBS, Column, Origin, Resource, Scale, Version, api_version, version_rank};
-use crate::schema::{Schema, SchemaError};
+use super::{ALL_VERBS, Column, Origin, Resource, Scale, Version, api_version, shared, version_rank};
+use crate::schema::SchemaError;
 
 pub(super) fn from_crd(crd: &Value) -> Result<Resource, SchemaError> {
     let condition = |kind: &str| {
@@ -69,7 +69,7 @@ fn read(object: &Value, identity: &str, origin: Origin, schema: fn(&Value) -> &V
 
 fn read_version(version: &Value, schema: &Value, group: &str, kind: &str) -> Result<Version, SchemaError> {
     let name = text(version, "name");
-    let compiled = if schema.is_object() { Some(Arc::new(Schema::compile(schema)?)) } else { None };
+    let (schema, openapi) = shared::compiled(schema)?;
     let scale = version.pointer("/subresources/scale").map(|scale| Scale {
         spec: text(scale, "specReplicasPath"),
         status: text(scale, "statusReplicasPath"),
@@ -84,8 +84,8 @@ fn read_version(version: &Value, schema: &Value, group: &str, kind: &str) -> Res
         served: version["served"] == true,
         storage: version["storage"] == true,
         deprecated,
-        schema: compiled,
-        openapi: Arc::new(schema.clone()),
+        schema,
+        openapi,
         status: version.pointer("/subresources/status").is_some_and(Value::is_object),
         scale,
         columns: columns(&version["additionalPrinterColumns"]),

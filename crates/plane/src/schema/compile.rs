@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use carrick_go::regex::GoRegex;
 use serde_json::Value;
 
 use super::admit::{self, RuleContext};
-use super::{Checks, ListType, Schema, SchemaError, Type};
+use super::{Checks, ListType, Schema, SchemaError, Type, compact};
 
 /// Where schemas begin.
 const ROOT: &str = "openAPIV3Schema";
@@ -89,9 +88,9 @@ fn node(schema: &Value, path: &str, structural: bool, uncorrelated: Option<&str>
         required: texts(&schema["required"]),
         list,
         atomic: schema["x-kubernetes-map-type"] == "atomic",
-        checks: checks(schema, path)?,
+        checks: checks(schema, path)?.into(),
         rules,
-        properties,
+        properties: properties.into(),
         additional,
         items,
     };
@@ -168,7 +167,7 @@ fn list_type(schema: &Value) -> ListType {
 fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
     let pattern = match schema["pattern"].as_str() {
         Some(text) if !text.is_empty() => {
-            let regex = GoRegex::compile(text).map_err(|error| {
+            let regex = compact::pattern(text).map_err(|error| {
                 let field = format!("{path}.pattern");
                 invalid(
                     &field,

@@ -124,6 +124,9 @@ impl Schema {
 
     fn check_value(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
         let checks = &self.checks;
+        if checks.is_none() {
+            return;
+        }
         let body = body(path);
         let mut fault = |detail: String| causes.push(Cause::invalid(path, value, &detail));
         if let Some(number) = value.as_f64() {

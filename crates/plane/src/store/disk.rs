@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::object::unpack;
 use super::{Inner, Key, Kind, Object, pack, place};
@@ -105,8 +104,7 @@ impl Disk {
 
     /// Writes one commit and hands it to the operating system, or with `fsync` to the disk, before returning.
     pub(super) fn append(&mut self, revision: u64, key: &Key, object: Option<&Object>) -> io::Result<()> {
-        let mut line = serde_json::to_vec(&Line::new(revision, key, object.map(raw).transpose()?))?;
-        line.push(b'\n');
+        let line = line(revision, key, object)?;
         let written = self
             .file
             .write_all(&line)
@@ -176,22 +174,28 @@ impl Snapshot {
         let mut writer = BufWriter::new(File::create(&self.path)?);
         // A line without a name carries only the counter, which must not go back when the newest write was a deletion.
         let counter = Key::new(&Kind::new("", ""), "", "", "");
-        write_line(&mut writer, &Line::new(revision, &counter, None))?;
+        writer.write_all(&line(revision, &counter, None)?)?;
         for (key, object) in objects {
-            write_line(&mut writer, &Line::new(object.revision(), &key, Some(raw(&object)?)))?;
+            writer.write_all(&line(object.revision(), &key, Some(&object))?)?;
         }
         writer.flush()?;
         writer.get_ref().sync_all()
     }
 }
 
-fn raw(object: &Object) -> io::Result<&RawValue> {
-    Ok(serde_json::from_str(object.text())?)
-}
-
-fn write_line(writer: &mut impl Write, line: &Line<'_, &RawValue>) -> io::Result<()> {
-    serde_json::to_writer(&mut *writer, line)?;
-    writer.write_all(b"\n")
+/// One line of the file. The object is put into it as it is kept in memory: as JSON text.
+fn line(revision: u64, key: &Key, object: Option<&Object>) -> io::Result<Vec<u8>> {
+    const NONE: &[u8] = b"null}";
+    let mut line = serde_json::to_vec(&Line::<()>::new(revision, key, None))?;
+    if let Some(object) = object {
+        // The object is the last field.
+        line.truncate(line.len() - NONE.len());
+        line.reserve_exact(object.text().len() + 2);
+        line.extend_from_slice(object.text().as_bytes());
+        line.push(b'}');
+    }
+    line.push(b'\n');
+    Ok(line)
 }
 
 /// Snapshots that were never finished.
@@ -239,6 +243,6 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
                 objects.remove(&place(&key));
             }
         }
-        inner.touched.insert((key.kind, key.cluster), line.revision);
+        inner.touch(&key, line.revision);
     }
 }

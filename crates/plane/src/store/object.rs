@@ -1,5 +1,6 @@
 //! Packed objects: JSON text, which takes a tenth of the memory of a tree of values.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
@@ -42,6 +43,12 @@ impl Object {
         value
     }
 
+    /// Whether the text has a field of this name anywhere, or a text that looks like one. Much cheaper than unpacking the object.
+    pub(crate) fn mentions(&self, field: &str) -> bool {
+        // With the quote behind it, which makes the search faster and the answer more often right.
+        self.0.text.match_indices(field).any(|(at, _)| self.0.text.as_bytes().get(at + field.len()) == Some(&b'"'))
+    }
+
     /// Keeps the value this was made from, so that it need not be unpacked soon.
     pub(super) fn share(&self, value: &Arc<Value>) {
         *self.0.unpacked.lock() = Arc::downgrade(value);
@@ -66,7 +73,22 @@ pub(super) fn pack(object: &mut Value) -> Box<str> {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("resourceVersion");
     }
-    object.to_string().into()
+    TEXT.with_borrow_mut(|text| {
+        text.clear();
+        // Values always become JSON, and JSON is UTF-8.
+        let written = serde_json::to_writer(&mut *text, object);
+        let packed = written.ok().and_then(|()| std::str::from_utf8(text).ok()).map(Box::from);
+        text.shrink_to(TEXT_KEPT);
+        packed.unwrap_or_else(|| object.to_string().into())
+    })
+}
+
+/// How much of the buffer below stays allocated.
+const TEXT_KEPT: usize = 64 * 1024;
+
+thread_local! {
+    /// Texts are written here first, so that each is allocated once and in its size.
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 pub(super) fn at_revision(mut object: Value, revision: u64) -> Value {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use carrick_plane::api::{DeleteOptions, Event, ListOptions, Patch, WatchOptions};
 use carrick_plane::{
-    Api, Attributes, Caller, Config, Mode, Plane, Resource, Scope, Status, Target, User, VirtualView, WriteOptions,
+    Api, Attributes, Caller, Catalog, Config, Mode, Plane, Resource, Scope, Status, Target, User, VirtualView,
+    WriteOptions,
 };
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
@@ -163,7 +164,7 @@ impl World {
 }
 
 impl ClientView {
-    pub fn resources(&self) -> Vec<Arc<Resource>> {
+    pub fn resources(&self) -> Catalog {
         match &self.door {
             Door::Cluster(cluster) => self.api.resources(cluster),
             Door::View(view) => view.resources.clone(),

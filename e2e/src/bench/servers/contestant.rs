@@ -83,8 +83,13 @@ enum Processes {
 impl Contestant {
     /// Starts a server and waits until it is ready.
     pub async fn start(kind: Kind) -> anyhow::Result<Self> {
+        Self::start_with(kind, &std::env::current_exe()?).await
+    }
+
+    /// The same; a plane is that of another build of this program.
+    pub async fn start_with(kind: Kind, program: &Path) -> anyhow::Result<Self> {
         let folder = Scratch::new()?;
-        let contestant = if kind.is_real() { real(kind, folder).await? } else { plane(kind, folder)? };
+        let contestant = if kind.is_real() { real(kind, folder).await? } else { plane(kind, folder, program)? };
         let (client, begin) = (contestant.client()?, Instant::now());
         // kcp makes it a moment after it is ready.
         while let Err(error) = client.send(Ask::get("/api/v1/namespaces/default")).await {
@@ -97,6 +102,17 @@ impl Contestant {
     /// Another connection to it.
     pub fn client(&self) -> anyhow::Result<Client> {
         Client::new(&self.url, &self.authority, &self.token)
+    }
+
+    /// A connection to the server itself instead of its workspace `root`.
+    pub fn bare_client(&self) -> anyhow::Result<Client> {
+        let base = self.url.split_once("/clusters/").map_or(self.url.as_str(), |(base, _)| base);
+        Client::new(base, &self.authority, &self.token)
+    }
+
+    /// Resident memory of all its processes at its highest, in bytes.
+    pub fn highest_memory(&self) -> anyhow::Result<u64> {
+        self.ids()?.into_iter().map(|id| Ok(process::memory(id)?.1)).sum()
     }
 
     /// Resident memory of all its processes in bytes.
@@ -156,8 +172,8 @@ async fn real(kind: Kind, folder: Scratch) -> anyhow::Result<Contestant> {
     })
 }
 
-fn plane(kind: Kind, folder: Scratch) -> anyhow::Result<Contestant> {
-    let mut command = Command::new(std::env::current_exe()?);
+fn plane(kind: Kind, folder: Scratch, program: &Path) -> anyhow::Result<Contestant> {
+    let mut command = Command::new(program);
     command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
     if kind == Kind::PlaneAsKcp {
         command.arg("--kcp");

@@ -65,7 +65,7 @@ fn condition(before: &Value, kind: &str, (status, reason, message): &(&str, &str
 pub(super) fn validate(api: &Api, cluster: &str, crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = definition::faults(crd, old);
     let (group, plural) = (&crd["spec"]["group"], &crd["spec"]["names"]["plural"]);
-    let taken = api.resources(cluster).into_iter().any(|other| {
+    let taken = api.resources(cluster).iter().any(|other| {
         *group == *other.group && *plural == *other.plural && matches!(other.origin, Origin::Builtin | Origin::System)
     });
     if taken {

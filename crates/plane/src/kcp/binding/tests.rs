@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use super::*;
 
 fn export(claims: &Value) -> Arc<ApiExport> {
@@ -8,11 +10,11 @@ fn export(claims: &Value) -> Arc<ApiExport> {
     serde_json::from_value(export).map(Arc::new).unwrap()
 }
 
-fn schema(name: &str, uid: &str, version: &str) -> Arc<Value> {
-    Arc::new(
-        json!({"metadata": {"name": name, "uid": uid}, "spec": {"group": "example.io", "names": {"plural": "widgets"},
+fn schema(name: &str, uid: &str, version: &str) -> Arc<SchemaFacts> {
+    Arc::new(SchemaFacts::of(
+        &json!({"metadata": {"name": name, "uid": uid}, "spec": {"group": "example.io", "names": {"plural": "widgets"},
         "versions": [{"name": version, "storage": true}]}}),
-    )
+    ))
 }
 
 fn facts(offer: Offer) -> Facts {

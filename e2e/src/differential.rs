@@ -7,12 +7,14 @@
 //! ```
 //!
 //! `e2e/real differential` plays the same few seeds every time, `CARRICK_RUNS=100` as many new ones, `CARRICK_SEED=7` that one. With
-//! `CARRICK_LIVE=FOLDER` the real servers are not started but found through the kubeconfigs `kube` and `kcp` (in JSON) of a folder, and with
-//! `CARRICK_KEPT=FOLDER` what they answer is kept there, so that only the plane is asked when a sequence is played again.
+//! `CARRICK_LIVE=FOLDER` the real servers are not started but found through the kubeconfigs `kube`, `kcp` and `kcp-agent` (in JSON) of a folder,
+//! with `CARRICK_PLANE=FOLDER` so is the plane, and with `CARRICK_KEPT=FOLDER` what the real servers answer is kept there, so that only the plane
+//! is asked when a sequence is played again.
 
 mod crds;
 mod definitions;
 mod dice;
+mod flow;
 mod generate;
 mod kinds;
 mod normal;
@@ -25,6 +27,7 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
 use futures::StreamExt;
@@ -39,10 +42,18 @@ use request::Request;
 /// How many seeds, from the first on, are played every time on kube-apiserver, and in kcp, where a few of the later ones still differ.
 const SEEDS: u64 = 24;
 const KCP_SEEDS: u64 = 8;
+/// How many seeds of a provider's requests are played every time, which takes about two minutes.
+const FLOW_SEEDS: u64 = 12;
 /// How many seeds of CRDs are played every time.
 const DEFINITIONS: u64 = 12;
 /// How many sequences are played at a time.
 const AT_ONCE: usize = 4;
+/// The same of those that mostly wait for controllers.
+const FLOWS_AT_ONCE: usize = 6;
+/// How long what controllers write has to stay the same to be the last word, in kcp and on the plane, whose controllers do not sleep.
+const STILL: [Duration; 2] = [Duration::from_millis(2500), Duration::from_millis(400)];
+/// How many differing answers of a sequence are told.
+const TOLD: usize = 12;
 
 /// The folder of kubeconfigs of servers that run already, if there is one.
 pub fn live() -> Option<PathBuf> {
@@ -56,21 +67,28 @@ pub enum Pair {
     Kube,
     /// A workspace of kcp.
     Kcp,
+    /// kcp, about what a provider, its agent and its consumers ask.
+    Flow,
     /// kube-apiserver, about CRDs and nothing else.
     Definitions,
 }
 
 impl Pair {
     fn name(self) -> &'static str {
-        if self == Self::Kcp { "kcp" } else { "kube" }
+        if self.is_kcp() { "kcp" } else { "kube" }
+    }
+
+    fn is_kcp(self) -> bool {
+        matches!(self, Self::Kcp | Self::Flow)
     }
 }
 
 /// All trials: their names and what they are about.
-pub fn all() -> [(&'static str, Pair); 3] {
+pub fn all() -> [(&'static str, Pair); 4] {
     [
         ("differential::the_plane_answers_as_kube_apiserver_does", Pair::Kube),
         ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
+        ("differential::the_plane_answers_providers_as_kcp_does", Pair::Flow),
         ("differential::the_plane_judges_crds_as_kube_apiserver_does", Pair::Definitions),
     ]
 }
@@ -83,12 +101,13 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
         let seeds = seed::seeds(match pair {
             Pair::Kube => SEEDS,
             Pair::Kcp => KCP_SEEDS,
+            Pair::Flow => FLOW_SEEDS,
             Pair::Definitions => DEFINITIONS,
         });
         let count = seeds.len();
         let told: Vec<String> = futures::stream::iter(seeds)
             .map(|seed| arena.about(seed))
-            .buffer_unordered(AT_ONCE)
+            .buffer_unordered(if pair == Pair::Flow { FLOWS_AT_ONCE } else { AT_ONCE })
             .filter_map(|outcome| ready(outcome.unwrap_or_else(|error| Some(format!("{error:#}")))))
             .collect()
             .await;
@@ -97,10 +116,25 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
     })
 }
 
+/// The kubeconfigs of a server's administrator and, in kcp, of a user without rights: from a folder, or else of a world.
+fn kubeconfigs(folder: Option<PathBuf>, world: Option<&dyn World>, pair: Pair) -> anyhow::Result<[String; 2]> {
+    if let Some(folder) = folder {
+        let agent = if pair == Pair::Flow { std::fs::read_to_string(folder.join("kcp-agent"))? } else { String::new() };
+        return Ok([std::fs::read_to_string(folder.join(pair.name()))?, agent]);
+    }
+    let world = world.context("no server")?;
+    Ok([User::Admin, User::Agent].map(|user| match pair {
+        Pair::Kube | Pair::Definitions => world.service_kubeconfig(user),
+        Pair::Kcp | Pair::Flow => world.kcp_kubeconfig(user, "root"),
+    }))
+}
+
 /// Two servers that are asked the same.
 struct Arena {
     real: Peer,
     plane: Peer,
+    /// The agent's tokens, in kcp and on the plane.
+    agents: [String; 2],
     pair: Pair,
     id: String,
     /// Where answers of the real server are kept.
@@ -110,19 +144,13 @@ struct Arena {
 
 impl Arena {
     async fn set(real: Option<&dyn World>, plane: &dyn World, pair: Pair) -> anyhow::Result<Self> {
-        let kubeconfig = |world: &dyn World| match pair {
-            Pair::Kube | Pair::Definitions => world.service_kubeconfig(User::Admin),
-            Pair::Kcp => world.kcp_kubeconfig(User::Admin, "root"),
-        };
-        let real = match (live(), real) {
-            (Some(folder), _) => std::fs::read_to_string(folder.join(pair.name()))?,
-            (None, Some(world)) => kubeconfig(world),
-            (None, None) => anyhow::bail!("no real server"),
-        };
+        let real = kubeconfigs(live(), real, pair).context("the real server")?;
+        let plane = kubeconfigs(std::env::var_os("CARRICK_PLANE").map(PathBuf::from), Some(plane), pair)?;
+        let agents = [&real, &plane].map(|[_, agent]| peer::token(agent).unwrap_or_default());
         let id = uuid::Uuid::new_v4().simple().to_string()[..6].to_owned();
-        let (mut real, mut plane) = (Peer::new("real server", &real)?, Peer::new("plane", &kubeconfig(plane))?);
+        let (mut real, mut plane) = (Peer::new("real server", &real[0])?, Peer::new("plane", &plane[0])?);
         for peer in [&mut real, &mut plane] {
-            if pair == Pair::Kcp {
+            if pair.is_kcp() {
                 peer.enter_workspace(&format!("differential-{id}")).await?;
             }
             let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -138,7 +166,7 @@ impl Arena {
             }
         }
         let kept = std::env::var_os("CARRICK_KEPT").map(PathBuf::from);
-        Ok(Self { real, plane, pair, id, kept, played: AtomicUsize::new(0) })
+        Ok(Self { real, plane, agents, pair, id, kept, played: AtomicUsize::new(0) })
     }
 
     /// Plays a sequence on both; where and how they differ first.
@@ -153,14 +181,23 @@ impl Arena {
 
     /// Plays a sequence on the real server, unless its answers were kept.
     async fn play_real(&self, sequence: &[Request], namespace: &str) -> anyhow::Result<Vec<Value>> {
-        let Some(folder) = &self.kept else { return play::play(&self.real, sequence, namespace).await };
+        self.keep(&format!("{sequence:?}"), play::play(&self.real, sequence, namespace)).await
+    }
+
+    /// The kept answers to a sequence, or those that it gets now.
+    async fn keep(
+        &self,
+        sequence: &str,
+        play: impl Future<Output = anyhow::Result<Vec<Value>>>,
+    ) -> anyhow::Result<Vec<Value>> {
+        let Some(folder) = &self.kept else { return play.await };
         let mut hasher = DefaultHasher::new();
-        format!("{sequence:?}").hash(&mut hasher);
+        sequence.hash(&mut hasher);
         let file = folder.join(format!("{}-{:016x}.json", self.pair.name(), hasher.finish()));
         if let Ok(text) = std::fs::read(&file) {
             return Ok(serde_json::from_slice(&text)?);
         }
-        let answers = play::play(&self.real, sequence, namespace).await?;
+        let answers = play.await?;
         std::fs::write(&file, serde_json::to_vec(&answers)?)?;
         Ok(answers)
     }
@@ -170,6 +207,9 @@ impl Arena {
         if self.pair == Pair::Definitions {
             let token = format!("d{}-{seed}", self.id);
             return definitions::compare(&self.real, &self.plane, seed, &token).await;
+        }
+        if self.pair == Pair::Flow {
+            return self.flow(seed).await.with_context(|| seed::replay(seed));
         }
         self.seed(seed).await
     }
@@ -192,6 +232,32 @@ impl Arena {
             writeln!(told, "    {line}")?;
         }
         Ok(Some(told))
+    }
+
+    /// Plays what a provider and its consumers ask; tells every answer that differs. New workspaces take too long for looking for the
+    /// shortest sequence.
+    async fn flow(&self, seed: u64) -> anyhow::Result<Option<String>> {
+        let sequence = flow::sequence(seed);
+        let token = format!("d{}-{}", self.id, self.played.fetch_add(1, Ordering::Relaxed));
+        let party = |peer, index: usize| flow::Party { peer, agent: &self.agents[index], still: STILL[index] };
+        let (real, plane) = (party(&self.real, 0), party(&self.plane, 1));
+        let asked = format!("{sequence:?}");
+        let (real, plane) = futures::try_join!(
+            self.keep(&asked, flow::play(&real, &sequence, &token)),
+            flow::play(&plane, &sequence, &token),
+        )?;
+        let mut told = String::new();
+        let differing = real.iter().zip(&plane).enumerate().filter(|(_, (real, plane))| real != plane);
+        for (index, (real, plane)) in differing.take(TOLD) {
+            match sequence.get(index) {
+                Some(step) => writeln!(told, "  {} {step}", index + 1)?,
+                None => writeln!(told, "  {}", real["what"])?,
+            }
+            for line in normal::differences(real, plane) {
+                writeln!(told, "    {line}")?;
+            }
+        }
+        Ok((!told.is_empty()).then(|| format!("== {}\n{told}", seed::replay(seed))))
     }
 
     /// Drops requests as long as the servers still differ.

@@ -17,6 +17,7 @@ mod fields;
 mod formats;
 mod lists;
 mod path;
+mod published;
 mod rules;
 mod schema;
 mod shown;
@@ -33,6 +34,7 @@ use crate::status::Cause;
 
 pub(crate) use decode::{decode, tidy};
 pub(crate) use formats::warnings;
+pub(crate) use published::schema_faults;
 pub(crate) use spec::faults;
 
 /// Fills in names, ports and conversion.

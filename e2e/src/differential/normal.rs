@@ -14,6 +14,9 @@ pub struct Normal {
     namespace: String,
     cluster: String,
     address: String,
+    /// Further texts, and what they stand for.
+    names: Vec<(String, String)>,
+    identities: BTreeMap<String, usize>,
     uids: BTreeMap<String, usize>,
     revisions: BTreeMap<String, usize>,
 }
@@ -25,8 +28,23 @@ impl Normal {
             namespace: namespace.to_owned(),
             cluster: peer.cluster.clone(),
             address: peer.address().to_owned(),
+            names: Vec::new(),
+            identities: BTreeMap::new(),
             uids: BTreeMap::new(),
             revisions: BTreeMap::new(),
+        }
+    }
+
+    /// The same with further texts and what they stand for.
+    pub fn naming(mut self, names: Vec<(String, String)>) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// From now on a text stands for something else.
+    pub fn name(&mut self, text: String, by: &str) {
+        if !self.names.iter().any(|(known, _)| *known == text) {
+            self.names.push((text, by.to_owned()));
         }
     }
 
@@ -87,7 +105,8 @@ impl Normal {
                 (_, value) => self.value(value),
             };
             // Owners are listed by their UIDs.
-            let key = if key.starts_with("k:") { self.text(&key) } else { key };
+            let random = key.starts_with("k:") || key.contains("claimed.internal.apis.kcp.io");
+            let key = if random { self.text(&key) } else { key };
             (key, value)
         });
         Value::Object(entries.collect())
@@ -111,17 +130,9 @@ impl Normal {
     }
 
     fn text(&mut self, text: &str) -> String {
-        let uids = &mut self.uids;
-        let text = UID.as_ref().map_or_else(
-            || text.to_owned(),
-            |uid| {
-                let number = |found: &Captures<'_>| {
-                    let next = uids.len() + 1;
-                    format!("UID-{}", uids.entry(found[0].to_owned()).or_insert(next))
-                };
-                uid.replace_all(text, number).into_owned()
-            },
-        );
+        let text = numbered(UID.as_ref(), "UID", &mut self.uids, text);
+        let text = numbered(IDENTITY.as_ref(), "IDENTITY", &mut self.identities, &text);
+        let text = self.names.iter().fold(text, |text, (name, by)| text.replace(name, by));
         let mut text = text.replace(&self.namespace, "{ns}").replace(&self.address, "SERVER");
         if !self.cluster.is_empty() {
             text = text.replace(&self.cluster, "CLUSTER");
@@ -131,11 +142,26 @@ impl Normal {
     }
 }
 
+/// A text in which everything random of a kind is numbered as it appears.
+fn numbered(rule: Option<&Regex>, word: &str, known: &mut BTreeMap<String, usize>, text: &str) -> String {
+    let number = |found: &Captures<'_>| {
+        let next = known.len() + 1;
+        format!("{word}-{}", known.entry(found[0].to_owned()).or_insert(next))
+    };
+    rule.map_or_else(|| text.to_owned(), |rule| rule.replace_all(text, number).into_owned())
+}
+
 /// A refusal that shows a whole object shows its fields in some order, and of several fields that nobody knows one is told.
 fn unordered_text(text: String) -> String {
     const SHOWN: &str = "Invalid value: \"{";
     if let Some((before, _)) = text.split_once("): ").filter(|_| text.contains("field not declared in schema")) {
         return format!("{before}): field not declared in schema");
+    }
+    // kcp tells claims that do not fit in the order of a Go map.
+    if let Some((before, list)) = text.split_once("): ").filter(|_| text.contains("mismatched verbs or selectors")) {
+        let mut claims: Vec<&str> = list.trim_end_matches(')').split("), ").collect();
+        claims.sort_unstable();
+        return format!("{before}): {})", claims.join("), "));
     }
     let Some(start) = text.find(SHOWN).map(|start| start + SHOWN.len() - 2) else { return text };
     let mut shown = serde_json::Deserializer::from_str(&text[start..]).into_iter::<String>();
@@ -147,6 +173,7 @@ fn unordered_text(text: String) -> String {
     }
 }
 
+static IDENTITY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b[0-9a-f]{64}\b").ok());
 static UID: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").ok());
 
 static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
@@ -156,6 +183,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b(gen\d+-|Bad_|x-)[a-z0-9]{5}\b", "${1}SUFFIX"),
         (r"^\d+[smh]$", "AGE"),
         (r"scheme\.go:\d+", "scheme.go:LINE"),
+        (r"https://[0-9.]+:\d+", "SERVER"),
         // The type of `self` has a new name every time.
         (r"\bselfType\d+", "object"),
     ];

@@ -41,18 +41,36 @@ pub struct Answer {
     pub body: Bytes,
 }
 
+/// The token of a kubeconfig in JSON.
+pub fn token(kubeconfig: &str) -> anyhow::Result<String> {
+    let config: Value = serde_json::from_str(kubeconfig)?;
+    Ok(config["users"][0]["user"]["token"].as_str().context("no token")?.to_owned())
+}
+
 impl Peer {
     /// The server of a kubeconfig in JSON.
     pub fn new(name: &'static str, kubeconfig: &str) -> anyhow::Result<Self> {
         let config: Value = serde_json::from_str(kubeconfig)?;
         let url = config["clusters"][0]["cluster"]["server"].as_str().context("no server")?;
-        let token = config["users"][0]["user"]["token"].as_str().context("no token")?.to_owned();
+        let token = token(kubeconfig)?;
         let (server, base) = match url.split_once("/clusters/") {
             Some((server, path)) => (server, format!("/clusters/{path}")),
             None => (url, String::new()),
         };
         let client = door::connect(kubeconfig)?;
         Ok(Self { name, client, server: server.to_owned(), base, token, cluster: String::new() })
+    }
+
+    /// The same server at its root, asked by the same user, by the one with a token, or, with an empty token, by nobody in particular.
+    pub fn user(&self, token: Option<&str>) -> Self {
+        let token = token.unwrap_or(&self.token).to_owned();
+        let (client, server, cluster) = (self.client.clone(), self.server.clone(), self.cluster.clone());
+        Self { name: self.name, client, server, base: String::new(), token, cluster }
+    }
+
+    /// The path of the workspace that is asked.
+    pub fn path(&self) -> &str {
+        self.base.trim_start_matches("/clusters/")
     }
 
     /// The address, which answers may tell.
@@ -70,11 +88,13 @@ impl Peer {
         let request = http::Request::builder()
             .method(method)
             .uri(format!("{}{}{path}", self.server, self.base))
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
             .header(header::USER_AGENT, "differential/1")
             .header(header::ACCEPT, accept)
-            .header(header::CONTENT_TYPE, media)
-            .body(Full::new(body))?;
+            .header(header::CONTENT_TYPE, media);
+        let known = !self.token.is_empty();
+        let request =
+            if known { request.header(header::AUTHORIZATION, format!("Bearer {}", self.token)) } else { request };
+        let request = request.body(Full::new(body))?;
         let asked = self.client.request(request);
         Ok(tokio::time::timeout(PATIENCE, asked).await.with_context(|| format!("{method} {path}"))??)
     }
@@ -102,6 +122,16 @@ impl Peer {
 
     /// The events of a watch up to the one about an object of a name, which is left out.
     pub async fn watch(&self, path: &str, last: &str) -> anyhow::Result<Vec<Value>> {
+        self.watch_until(path, |event| event["object"]["metadata"]["name"] == last).await
+    }
+
+    /// The events of a watch up to the bookmark behind the objects that there are, or the refusal.
+    pub async fn initial(&self, path: &str) -> anyhow::Result<Vec<Value>> {
+        let end = "k8s.io/initial-events-end";
+        self.watch_until(path, |event| event["object"]["metadata"]["annotations"][end] == "true").await
+    }
+
+    async fn watch_until(&self, path: &str, is_last: impl Fn(&Value) -> bool) -> anyhow::Result<Vec<Value>> {
         let answer = self.open("GET", path, ["application/json"; 2], Bytes::new()).await?;
         let mut body = answer.into_body().into_data_stream();
         let (mut text, mut events) = (Vec::new(), Vec::new());
@@ -111,7 +141,7 @@ impl Peer {
                 while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = text.drain(..=end).collect();
                     let event: Value = serde_json::from_slice(&line)?;
-                    if event["object"]["metadata"]["name"] == last {
+                    if is_last(&event) {
                         return Ok(());
                     }
                     events.push(event);
@@ -131,6 +161,13 @@ impl Peer {
 
     /// Makes a workspace below this one and goes there.
     pub async fn enter_workspace(&mut self, name: &str) -> anyhow::Result<()> {
+        self.cluster = self.new_workspace(name).await?;
+        self.base = format!("{}:{name}", self.base);
+        Ok(())
+    }
+
+    /// Makes a workspace below this one; tells its logical cluster.
+    pub async fn new_workspace(&self, name: &str) -> anyhow::Result<String> {
         let api = "/apis/tenancy.kcp.io/v1alpha1/workspaces";
         let workspace = json!({
             "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": { "name": name }, "spec": {},
@@ -140,9 +177,7 @@ impl Peer {
         let workspace =
             self.until(&path, "the workspace is ready", |workspace| workspace["status"]["phase"] == "Ready").await?;
         let cluster = workspace["spec"]["cluster"].as_str().context("the workspace has no cluster")?;
-        cluster.clone_into(&mut self.cluster);
-        self.base = format!("{}:{name}", self.base);
-        Ok(())
+        Ok(cluster.to_owned())
     }
 
     /// Waits until an object is as wanted.

@@ -240,7 +240,7 @@ fn collected_only(mut list: Value) -> Value {
 }
 
 /// RFC 7386.
-fn merge(target: &mut Value, patch: &Value) {
+pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *target = patch.clone();
         return;
@@ -259,7 +259,7 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 /// Percent encoding of a parameter.
-fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

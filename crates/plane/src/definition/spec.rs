@@ -190,7 +190,7 @@ fn check_selectable(holder: &Value, validation: Option<&Value>, above: &str, fau
     }
 }
 
-fn check_names(names: &Value, faults: &mut Faults) {
+pub(super) fn check_names(names: &Value, faults: &mut Faults) {
     let place = |key: &str| format!("spec.names.{key}");
     for key in ["plural", "singular", "kind", "listKind"] {
         if text(names, key).is_empty() {
@@ -289,7 +289,7 @@ fn approval(crd: &Value) -> Approval {
     }
 }
 
-fn check_approval(crd: &Value, old: Option<&Value>, faults: &mut Faults) {
+pub(super) fn check_approval(crd: &Value, old: Option<&Value>, faults: &mut Faults) {
     let group = text(&crd["spec"], "group");
     let protected = ["k8s.io", "kubernetes.io"]
         .iter()

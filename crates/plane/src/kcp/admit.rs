@@ -17,6 +17,7 @@ use super::data::{Data, EXPORTS, ROOT};
 use super::object::{add_finalizer, annotate, child, flag, items, set_label, strings, text};
 use super::{export, types};
 use crate::api::Caller;
+use crate::definition;
 use crate::extension::{Attributes, Operation, Review};
 use crate::schema::Schema;
 use crate::status::{Cause, Status};
@@ -48,14 +49,23 @@ fn refuse(review: &Review<'_>, why: &str) -> Status {
     Status::forbidden(&review.resource.group, &review.resource.plural, name, why)
 }
 
+/// Whether an object fits the schema of its kind. What does not is refused by that schema, before kcp would look at it.
+fn fits(review: &Review<'_>) -> bool {
+    let version = text(review.object, "/apiVersion").rsplit('/').next().unwrap_or_default();
+    let schema = review.resource.version(version).and_then(|version| version.schema.as_ref());
+    schema.is_none_or(|schema| schema.validate(review.object, review.old).is_empty())
+}
+
 fn schema(review: &Review<'_>) -> Result<(), Status> {
-    if let Some(why) = export::check_schema(review.old, review.object) {
-        return Err(refuse(review, &format!("[{why}]")));
-    }
-    if review.old.is_some() {
+    if !fits(review) {
         return Ok(());
     }
-    for (at, version) in items(review.object, "/spec/versions").iter().enumerate() {
+    let faults = definition::schema_faults(review.object, review.old);
+    if !faults.is_empty() {
+        let faults: Vec<String> = faults.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        return Err(refuse(review, &format!("[{}]", faults.join(" "))));
+    }
+    for (at, version) in items(review.object, "/spec/versions").iter().enumerate().filter(|_| review.old.is_none()) {
         if let Err(error) = Schema::compile(&version["schema"]) {
             return Err(refuse(review, &format!("[spec.versions[{at}].schema.{error}]")));
         }
@@ -127,8 +137,8 @@ fn may_bind(data: &Data, review: &Review<'_>, path: &str, name: &str, what: &str
     if allowed && (exists || path.is_empty() || unchecked) {
         return Ok(());
     }
-    let shown = if path.is_empty() { data.path_of(review.cluster) } else { path.to_owned() };
-    Err(refuse(review, &format!("unable to {what}: no permission to bind to export {shown}:{name}")))
+    let shown = if path.is_empty() { name.to_owned() } else { format!("{path}:{name}") };
+    Err(refuse(review, &format!("unable to {what}: no permission to bind to export {shown}")))
 }
 
 fn logical_cluster(review: &Review<'_>) -> Result<(), Status> {

@@ -20,6 +20,7 @@ use crate::store::Kind;
 
 const PREFIX: &str = carrick_kcp::CLAIM_LABEL_PREFIX;
 const SHOWN: usize = 10;
+const MISMATCHES_SHOWN: usize = 5;
 
 /// The label key for an export's hash.
 pub fn label_key(export_hash: &str) -> String {
@@ -96,33 +97,42 @@ pub struct Verdict {
 /// Compares the accepted claims of a binding with those of its export.
 pub fn judge(exported: &[PermissionClaim], decided: &[AcceptablePermissionClaim]) -> Verdict {
     let (mut applied, mut unexpected, mut mismatched) = (Vec::new(), Vec::new(), Vec::new());
-    for claim in decided.iter().filter(|claim| claim.is_accepted()) {
+    let mut accepted: Vec<_> = decided.iter().filter(|claim| claim.is_accepted()).collect();
+    accepted.sort_by_key(|claim| {
+        let Subject { group, resource, identity } = Subject::from(claim.key());
+        (resource, group, identity)
+    });
+    for claim in accepted {
         let subject = Subject::from(claim.key());
+        let Subject { group, resource, identity } = &subject;
         let Some(asked) = exported.iter().find(|asked| Subject::from(asked.key()) == subject) else {
-            let Subject { group, resource, identity } = &subject;
             unexpected.push(format!("unexpected/invalid claim for {resource}.{group} (identity \"{identity}\")"));
             continue;
         };
-        let (accepted, wanted) = (&claim.verbs, &asked.verbs);
-        if sorted(accepted) != sorted(wanted) {
-            mismatched.push(format!(
-                "{}.{} (verbs: accepted [{}], exported [{}])",
-                subject.resource,
-                subject.group,
-                accepted.join(" "),
-                wanted.join(" ")
-            ));
+        let mut reasons = Vec::new();
+        let all = |verbs: &[String]| verbs.iter().any(|verb| verb == "*");
+        if !all(&claim.verbs) && !all(&asked.verbs) && sorted(&claim.verbs) != sorted(&asked.verbs) {
+            let (accepted, wanted) = (claim.verbs.join(" "), asked.verbs.join(" "));
+            reasons.push(format!("verbs: accepted [{accepted}], exported [{wanted}]"));
+        }
+        if asked.default_selector.as_ref().is_some_and(|wanted| *wanted != claim.selector) {
+            reasons.push("selector differs from defaultSelector".to_owned());
+        }
+        if !reasons.is_empty() {
+            mismatched.push(format!("{resource}.{group} ({})", reasons.join("; ")));
         }
         applied.push(claim.scoped());
     }
-    let first = |list: &[String]| (list.len(), list.len().min(SHOWN), list[..list.len().min(SHOWN)].join(", "));
     let valid = if !mismatched.is_empty() {
-        let (count, shown, text) = first(&mismatched);
+        let (count, shown) = (mismatched.len(), mismatched.len().min(MISMATCHES_SHOWN));
+        let text = mismatched[..shown].join(", ");
         let message =
             format!("{count} permission claim(s) have mismatched verbs or selectors (showing first {shown}): {text}");
         Condition::fails(PERMISSION_CLAIMS_VALID, Severity::Warning, "PermissionClaimsMismatch", message)
     } else if !unexpected.is_empty() {
-        let (count, shown, text) = first(&unexpected);
+        let (count, shown) = (unexpected.len(), unexpected.len().min(SHOWN));
+        let text = unexpected[..shown].join(", ");
+        let text = if shown == 1 { text } else { format!("[{text}]") };
         let message = format!("{count} unexpected and/or invalid permission claims (showing first {shown}): {text}");
         Condition::fails(PERMISSION_CLAIMS_VALID, Severity::Error, "InvalidPermissionClaims", message)
     } else {
@@ -131,12 +141,16 @@ pub fn judge(exported: &[PermissionClaim], decided: &[AcceptablePermissionClaim]
     Verdict { applied, valid }
 }
 
-/// Whether both the export asked for and the binding accepted a verb on a resource.
+/// Whether a verb, or all verbs, are among those that the export asked for and the binding accepted. All verbs on one side only do not
+/// help: kcp compares the lists word by word.
 pub fn allows(exported: &[Value], decided: &[Value], subject: &Subject, verb: &str) -> bool {
-    let grants = |claim: &Value| {
-        Subject::of(claim) == *subject && items(claim, "/verbs").iter().any(|granted| granted == "*" || granted == verb)
-    };
-    exported.iter().any(grants) && decided.iter().any(|claim| claim["state"] == "Accepted" && grants(claim))
+    let verbs = |claim: &Value| items(claim, "/verbs").to_vec();
+    let asked = exported.iter().find(|claim| Subject::of(claim) == *subject).map(verbs).unwrap_or_default();
+    decided
+        .iter()
+        .filter(|claim| claim["state"] == "Accepted" && Subject::of(claim) == *subject)
+        .flat_map(verbs)
+        .any(|granted| (granted == "*" || granted == verb) && asked.contains(&granted))
 }
 
 fn sorted(verbs: &[String]) -> Vec<&String> {
@@ -204,12 +218,16 @@ mod tests {
 
     #[test]
     fn a_verb_needs_both_sides() {
-        let exported = [json!({"resource": "secrets", "verbs": ["*"]})];
-        let decided = [json!({"resource": "secrets", "verbs": ["get"], "state": "Accepted"})];
-        let subject = Subject::of(&exported[0]);
-        assert!(allows(&exported, &decided, &subject, "get"));
-        assert!(!allows(&exported, &decided, &subject, "create"));
-        let rejected = [json!({"resource": "secrets", "verbs": ["*"], "state": "Rejected"})];
-        assert!(!allows(&exported, &rejected, &subject, "get"));
+        let claim = |verbs: &[&str], state: &str| [json!({"resource": "secrets", "verbs": verbs, "state": state})];
+        let subject = Subject::of(&claim(&[], "")[0]);
+        let allowed = |asked: &[&str], granted: &[&str], verb: &str| {
+            allows(&claim(asked, ""), &claim(granted, "Accepted"), &subject, verb)
+        };
+        assert!(allowed(&["*"], &["*"], "get"));
+        assert!(allowed(&["get", "list"], &["get"], "get"));
+        assert!(!allowed(&["get", "list"], &["get"], "list"));
+        assert!(!allowed(&["*"], &["get"], "get"));
+        assert!(!allowed(&["get"], &["*"], "get"));
+        assert!(!allows(&claim(&["*"], ""), &claim(&["*"], "Rejected"), &subject, "get"));
     }
 }

@@ -2,85 +2,65 @@
 
 use std::collections::BTreeSet;
 
-use carrick_kcp::apis::split_schema_name;
 use carrick_kcp::apis::v1alpha1::{ApiExportEndpoint, ApiExportEndpointSlice, ExportReference};
 use carrick_kcp::apis::v1alpha2::ApiExport;
 use carrick_kcp::condition::{self, Condition, Severity};
 use carrick_kcp::hash::{export_hash, identity_hash};
-use carrick_kcp::kinds::{API_EXPORT, APIS_GROUP, CORE_GROUP, TENANCY_GROUP, TOPOLOGY_GROUP};
+use carrick_kcp::kinds::{API_EXPORT, APIS_GROUP};
 use carrick_kcp::meta::OwnerReference;
 use carrick_kcp::names::conditions::{API_EXPORT_VALID, IDENTITY_VALID, PARTITION_VALID};
-use carrick_kcp::names::{API_APPROVED_ANNOTATION, PATH_ANNOTATION, SKIP_SLICE_ANNOTATION};
+use carrick_kcp::names::{PATH_ANNOTATION, SKIP_SLICE_ANNOTATION};
 use carrick_kcp::url::export_endpoint;
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use serde_json::{Value, json};
 
 use super::data::{Data, EXPORTS, SECRETS, SLICES, now};
-use super::object::{annotation, items, text};
+use super::object::text;
 use crate::store::Key;
 
 const SECRET_NAMESPACE: &str = "kcp-system";
-/// Groups without a dot are built in, as are those of Kubernetes.
-const BUILT_IN_SUFFIX: &str = ".k8s.io";
-
-/// Why a schema is refused, if it is. The messages are kcp's, after `<name> is forbidden:`.
-pub fn check_schema(old: Option<&Value>, object: &Value) -> Option<String> {
-    let name = super::object::name(object);
-    let (plural, group) = (text(object, "/spec/names/plural"), text(object, "/spec/group"));
-    if let Some(old) = old {
-        let changed = old.get("spec") != object.get("spec");
-        return changed.then(|| format!("spec: Invalid value: {}: is immutable", object["spec"]));
-    }
-    let suffix = format!(".{plural}.{}", if group.is_empty() { "core" } else { group });
-    let Some(prefix) = name.strip_suffix(&suffix) else {
-        return Some(format!("metadata.name: Invalid value: \"{name}\": must end in {suffix}"));
-    };
-    if !is_prefix(prefix) {
-        let rule = "must match ^[a-z]([-a-z0-9]*[a-z0-9])?$ in front of";
-        return Some(format!("metadata.name: Invalid value: \"{name}\": {rule} {suffix}"));
-    }
-    let protected = group.ends_with(BUILT_IN_SUFFIX) || group.ends_with(".kubernetes.io");
-    if protected && annotation(object, API_APPROVED_ANNOTATION).is_none() {
-        let rule = "protected groups must have approval annotation \"api-approved.kubernetes.io\"";
-        return Some(format!("metadata.annotations[api-approved.kubernetes.io]: Required value: {rule}"));
-    }
-    let storage = items(object, "/spec/versions").iter().filter(|version| version["storage"] == true).count();
-    if storage != 1 {
-        let rule = "must have exactly one version marked as storage version";
-        return Some(format!("spec.versions: Invalid value: {storage}: {rule}"));
-    }
-    None
-}
-
-fn is_prefix(prefix: &str) -> bool {
-    prefix.starts_with(|c: char| c.is_ascii_lowercase()) && carrick_kcp::path::is_label(prefix)
-}
+/// Groups and resources that every workspace has, and that can therefore be claimed without an identity.
+const BUILT_IN: [(&str, &str); 21] = [
+    ("", "configmaps"),
+    ("", "events"),
+    ("", "namespaces"),
+    ("", "resourcequotas"),
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+    ("certificates.k8s.io", "certificatesigningrequests"),
+    ("coordination.k8s.io", "leases"),
+    ("core.kcp.io", "logicalclusters"),
+    ("events.k8s.io", "events"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+];
 
 /// Why an export (v1alpha2) is refused, if it is.
 pub fn check_export(export: &ApiExport) -> Option<String> {
-    for (at, resource) in export.spec.resources.iter().enumerate() {
-        let (schema, name) = (resource.schema.as_str(), resource.name.as_str());
-        let group = if resource.group.is_empty() { "core" } else { &resource.group };
-        let fits = split_schema_name(schema).is_some_and(|(_, n, g)| n == name && g == group);
-        if !fits {
-            return Some(format!(
-                "spec.resources[{at}].schema: Invalid value: \"{schema}\": must end in .{name}.{group}"
-            ));
-        }
-    }
     for (at, claim) in export.spec.permission_claims.iter().enumerate() {
-        let group = claim.group.as_str();
-        let foreign = group.contains('.') && !group.ends_with(BUILT_IN_SUFFIX) && !is_kcp_group(group);
-        if foreign && claim.identity_hash.is_empty() {
+        let known = claim.group == APIS_GROUP || BUILT_IN.contains(&(claim.group.as_str(), claim.resource.as_str()));
+        if !known && claim.identity_hash.is_empty() {
             let rule = "identityHash is required for API types that are not built-in";
             return Some(format!("spec.permissionClaims[{at}].identityHash: Invalid value: \"\": {rule}"));
         }
     }
+    for (at, resource) in export.spec.resources.iter().enumerate() {
+        let group = if resource.group.is_empty() { "core" } else { &resource.group };
+        let (schema, suffix) = (&resource.schema, format!(".{}.{group}", resource.name));
+        if !schema.ends_with(&suffix) {
+            return Some(format!("spec.resources[{at}].schema: Invalid value: \"{schema}\": must end in {suffix}"));
+        }
+    }
     None
-}
-
-fn is_kcp_group(group: &str) -> bool {
-    matches!(group, APIS_GROUP | CORE_GROUP | TENANCY_GROUP | TOPOLOGY_GROUP)
 }
 
 /// Brings one export up to date: identity, hash, path, and its own endpoint slice.
@@ -196,40 +176,6 @@ pub fn slices_of(data: &Data, home: &str, export: &str) -> BTreeSet<(String, Str
 mod tests {
     use super::*;
 
-    fn schema(name: &str, group: &str) -> Value {
-        json!({"metadata": {"name": name}, "spec": {"group": group, "names": {"plural": "widgets"},
-            "versions": [{"name": "v1", "storage": true}]}})
-    }
-
-    #[test]
-    fn schema_names_follow_their_rule() {
-        let cases = [
-            ("v1.widgets.example.io", "example.io", None),
-            ("v1.widgets.core", "", None),
-            ("widgets", "example.io", Some("must end in .widgets.example.io")),
-            ("v1.widgets.example.io", "", Some("must end in .widgets.core")),
-            ("1v.widgets.example.io", "example.io", Some("in front of .widgets.example.io")),
-            ("v1.widgets.apps.k8s.io", "apps.k8s.io", Some("approval")),
-        ];
-        for (name, group, problem) in cases {
-            let found = check_schema(None, &schema(name, group));
-            match problem {
-                None => assert_eq!(found, None, "{name}"),
-                Some(part) => assert!(found.as_deref().is_some_and(|text| text.contains(part)), "{name}: {found:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn a_schema_cannot_be_changed_but_its_metadata_can() {
-        let old = schema("v1.widgets.example.io", "example.io");
-        let mut new = old.clone();
-        new["metadata"]["labels"] = json!({"a": "b"});
-        assert_eq!(check_schema(Some(&old), &new), None);
-        new["spec"]["scope"] = json!("Cluster");
-        assert!(check_schema(Some(&old), &new).unwrap().ends_with("is immutable"));
-    }
-
     #[test]
     fn exports_name_fitting_schemas_and_identities() {
         let export = |spec: Value| -> ApiExport { serde_json::from_value(json!({"spec": spec})).unwrap() };
@@ -237,16 +183,20 @@ mod tests {
             |schema: &str| export(json!({"resources": [{"name": "widgets", "group": "", "schema": schema}]}));
         assert_eq!(check_export(&resources("v1.widgets.core")), None);
         assert!(check_export(&resources("v1.things.core")).unwrap().contains("must end in .widgets.core"));
-        let claim = |group: &str, hash: &str| {
-            export(json!({"permissionClaims": [{"group": group, "resource": "x", "identityHash": hash}]}))
+        let claim = |group: &str, resource: &str, hash: &str| {
+            export(json!({"permissionClaims": [{"group": group, "resource": resource, "identityHash": hash}]}))
         };
-        for group in ["", "apps", "rbac.authorization.k8s.io", "apis.kcp.io"] {
-            assert_eq!(check_export(&claim(group, "")), None, "{group}");
+        for (group, resource) in [("", "secrets"), ("rbac.authorization.k8s.io", "roles"), ("apis.kcp.io", "x")] {
+            assert_eq!(check_export(&claim(group, resource, "")), None, "{group}");
         }
-        assert_eq!(check_export(&claim("example.io", "abc")), None);
-        assert_eq!(
-            check_export(&claim("example.io", "")).unwrap(),
-            "spec.permissionClaims[0].identityHash: Invalid value: \"\": identityHash is required for API types that are not built-in"
-        );
+        assert_eq!(check_export(&claim("example.io", "x", "abc")), None);
+        for (group, resource) in
+            [("example.io", "x"), ("", "pods"), ("apps", "deployments"), ("tenancy.kcp.io", "workspaces")]
+        {
+            assert_eq!(
+                check_export(&claim(group, resource, "")).unwrap(),
+                "spec.permissionClaims[0].identityHash: Invalid value: \"\": identityHash is required for API types that are not built-in"
+            );
+        }
     }
 }

@@ -1,0 +1,115 @@
+//! What a provider's agent, its administrator and its consumers ask of kcp, in random order: schemas, exports, claims, bindings, endpoint
+//! slices, and objects by way of the export's virtual workspace.
+//!
+//! Every sequence has three workspaces of its own: that of the provider and those of two consumers. Texts may hold their logical clusters
+//! `{P}`, `{A}` and `{B}`, their paths `{P-path}`, `{A-path}` and `{B-path}`, and the identities `{flow-id}` and `{other-id}` of both exports.
+
+mod apis;
+mod objects;
+mod play;
+mod rights;
+mod sequence;
+mod things;
+
+use std::fmt;
+
+use super::request::{Body, Request};
+
+pub use play::{Party, play};
+pub use sequence::sequence;
+
+/// The export that sequences are about, and one whose kind it may claim.
+const EXPORT: &str = "flow";
+const OTHER: &str = "other";
+
+/// One request, and who sends it.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Who sends it.
+    pub who: Who,
+    /// What is sent; its path begins at the root of the server.
+    pub request: Request,
+    /// Which answer counts.
+    pub until: Until,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// An administrator of the whole kcp.
+    Admin,
+    /// A user with no rights but those that the sequence begins with.
+    Agent,
+    /// Somebody without a token.
+    Nobody,
+}
+
+/// Which answer counts. Controllers take their time, so an answer that they have a share in counts once it no longer changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The first.
+    Now,
+    /// The one that no longer changes.
+    Still,
+    /// The same, of an export that has an identity.
+    Identity,
+    /// The same, of a binding that is bound.
+    Bound,
+    /// The same, of a slice with an endpoint.
+    Endpoint,
+    /// The same, of a list or an object that was found.
+    Found,
+    /// The one that there is nothing (any more).
+    Gone,
+    /// A watch: all events up to the bookmark after the objects that there are.
+    Initial,
+}
+
+impl Step {
+    fn new(who: Who, request: Request) -> Self {
+        Self { who, request, until: Until::Now }
+    }
+
+    fn admin(request: Request) -> Self {
+        Self::new(Who::Admin, request)
+    }
+
+    #[must_use]
+    fn until(mut self, until: Until) -> Self {
+        self.until = until;
+        self
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.who, self.request)?;
+        if self.until == Until::Now { Ok(()) } else { write!(f, " ({:?})", self.until) }
+    }
+}
+
+/// A path in a workspace.
+fn inside(cluster: &str, rest: &str) -> String {
+    format!("/clusters/{cluster}{rest}")
+}
+
+/// A path in the virtual workspace of the export.
+fn view(cluster: &str, rest: &str) -> String {
+    format!("/services/apiexport/{{P}}/{EXPORT}/clusters/{cluster}{rest}")
+}
+
+fn get(path: impl Into<String>) -> Request {
+    Request::new("GET", path, Body::None)
+}
+
+fn post(path: impl Into<String>, body: serde_json::Value) -> Request {
+    Request::new("POST", path, Body::Json(body))
+}
+
+fn merge(path: impl Into<String>, body: serde_json::Value) -> Request {
+    Request::new("PATCH", path, Body::Json(body))
+}
+
+fn delete(path: impl Into<String>) -> Request {
+    Request::new("DELETE", path, Body::None)
+}

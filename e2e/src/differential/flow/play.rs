@@ -1,0 +1,255 @@
+//! A sequence played on one server.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use carrick_kcp::hash::{Claim, claim_hash, export_hash};
+use hyper::body::Bytes;
+use serde_json::{Value, json};
+
+use super::things::{CLAIMABLE, PARTS, WIDGETS};
+use super::{EXPORT, OTHER, Step, Until, Who, inside, view};
+use crate::differential::normal::Normal;
+use crate::differential::peer::Peer;
+use crate::differential::play::{encoded, merge};
+use crate::differential::request::Body;
+use crate::world::ADMIN_AGENT;
+
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long controllers may take at most.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The object whose appearance ends a watch.
+const LAST: &str = "zz-last";
+
+/// A server, and the users who ask it.
+pub struct Party<'a> {
+    /// The server, where workspaces are made.
+    pub peer: &'a Peer,
+    /// The agent's token.
+    pub agent: &'a str,
+    /// How long an answer has to stay the same to be the last one.
+    pub still: Duration,
+}
+
+/// The answers to each request, and then what a watch over all workspaces has seen.
+pub async fn play(party: &Party<'_>, sequence: &[Step], token: &str) -> anyhow::Result<Vec<Value>> {
+    let peer = party.peer;
+    let name = |letter: &str| format!("{token}-{letter}");
+    let [p, a, b] = ["p", "a", "b"].map(name);
+    let (p, a, b) = futures::try_join!(peer.new_workspace(&p), peer.new_workspace(&a), peer.new_workspace(&b))?;
+    let mut names = BTreeMap::new();
+    for (letter, cluster) in [("P", p), ("A", a), ("B", b)] {
+        let path = format!("{}:{token}-{}", peer.path(), letter.to_lowercase());
+        names.insert(format!("{{{letter}-path}}"), path);
+        names.insert(format!("{{{letter}}}"), cluster);
+    }
+    let home = names["{P}"].clone();
+    let mut shown: Vec<(String, String)> = names.iter().map(|(key, text)| (text.clone(), key.clone())).collect();
+    for export in [EXPORT, OTHER] {
+        shown.push((export_hash(&home, export), format!("{{{export}-hash}}")));
+    }
+    shown.extend(["kcp-admin", ADMIN_AGENT].map(|name| (name.to_owned(), "ADMIN".to_owned())));
+    // A path holds a token that would be taken for something else.
+    shown.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+    let normal = Normal::new(peer, token).naming(shown);
+    let users = [peer.user(None), peer.user(Some(party.agent)), peer.user(Some(""))];
+    let mut desk = Desk { party, users, names, normal, seen: BTreeMap::new(), since: String::new() };
+    let mut answers = Vec::new();
+    for step in sequence {
+        answers.push(desk.ask(step).await.with_context(|| step.to_string())?);
+    }
+    answers.extend(desk.last_look().await?);
+    Ok(answers)
+}
+
+struct Desk<'a> {
+    party: &'a Party<'a>,
+    users: [Peer; 3],
+    /// What placeholders stand for.
+    names: BTreeMap<String, String>,
+    normal: Normal,
+    /// What was answered last about an object.
+    seen: BTreeMap<String, Value>,
+    /// A revision from before the first object.
+    since: String,
+}
+
+impl Desk<'_> {
+    fn user(&self, who: Who) -> &Peer {
+        match who {
+            Who::Admin => &self.users[0],
+            Who::Agent => &self.users[1],
+            Who::Nobody => &self.users[2],
+        }
+    }
+
+    async fn ask(&mut self, step: &Step) -> anyhow::Result<Value> {
+        if step.until == Until::Initial {
+            return self.watch(step).await;
+        }
+        if step.until == Until::Now {
+            return Ok(self.send(step).await?.1);
+        }
+        let (began, mut since, mut last) = (Instant::now(), Instant::now(), Value::Null);
+        loop {
+            let (raw, answer) = self.send(step).await?;
+            if answer != last {
+                (since, last) = (Instant::now(), answer);
+            }
+            if step.until == Until::Found
+                && let Some(revision) = raw["metadata"]["resourceVersion"].as_str()
+            {
+                revision.clone_into(&mut self.since);
+            }
+            let late = began.elapsed() > PATIENCE;
+            if late || (is_reached(step.until, &last, &raw) && since.elapsed() >= self.party.still) {
+                return Ok(last);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The body as it came, and the answer in normal form.
+    async fn send(&mut self, step: &Step) -> anyhow::Result<(Value, Value)> {
+        let request = &step.request;
+        let body = self.body(&request.body);
+        let types = [request.media, request.accept];
+        let path = self.path(step);
+        let answer = self.user(step.who).ask(request.method, &path, types, body).await?;
+        let raw: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        if answer.code < 300 {
+            self.remember(step, &raw);
+        }
+        let mut normal = self.normal.answer(&answer);
+        if path.contains("/clusters/*/") {
+            unordered(&mut normal["body"]);
+        }
+        Ok((raw, normal))
+    }
+
+    async fn watch(&mut self, step: &Step) -> anyhow::Result<Value> {
+        let path = self.path(step);
+        let events = self.user(step.who).initial(&path).await?;
+        let mut events: Vec<Value> = events.into_iter().map(|event| self.normal.value(event)).collect();
+        // Workspaces come in the order of their logical clusters, which are random.
+        events.sort_by_key(ToString::to_string);
+        Ok(events.into())
+    }
+
+    fn path(&self, step: &Step) -> String {
+        let query: Vec<String> = step
+            .request
+            .query
+            .iter()
+            .map(|(name, value)| format!("{name}={}", encoded(&self.resolved(value))))
+            .collect();
+        let path = self.resolved(&step.request.path);
+        if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+    }
+
+    fn remember(&mut self, step: &Step, value: &Value) {
+        let request = &step.request;
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        if name.is_empty() || request.query.iter().any(|(name, _)| *name == "dryRun") || value["kind"] == "Status" {
+            return;
+        }
+        let key = key(&request.path);
+        let key = if request.method == "POST" { format!("{key}/{name}") } else { key };
+        for export in [EXPORT, OTHER] {
+            if let (true, Some(identity)) = (
+                value["kind"] == "APIExport" && name == export,
+                value["status"]["identityHash"].as_str().filter(|hash| !hash.is_empty()),
+            ) {
+                self.names.insert(format!("{{{export}-id}}"), identity.to_owned());
+                let claim = Claim { group: PARTS.group, resource: PARTS.plural, identity_hash: identity };
+                self.normal.name(claim_hash(claim), &format!("{{{export}-claim}}"));
+            }
+        }
+        if value["apiVersion"] == "meta.k8s.io/v1" {
+            return;
+        }
+        self.seen.insert(key, value.clone());
+    }
+
+    fn resolved(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    }
+
+    fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => self.resolved(text).into(),
+            Value::Array(list) => list.iter().map(|item| self.value(item)).collect(),
+            Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), self.value(value))).collect(),
+            other => other.clone(),
+        }
+    }
+
+    fn body(&self, body: &Body) -> Bytes {
+        match body {
+            Body::Json(value) => self.value(value).to_string().into(),
+            Body::Last(path, changes) => {
+                let key = key(path);
+                let name = key.rsplit('/').next().unwrap_or_default();
+                let mut object =
+                    self.seen.get(&key).cloned().unwrap_or_else(|| json!({ "metadata": { "name": name } }));
+                merge(&mut object, &self.value(changes));
+                object.to_string().into()
+            }
+            Body::Text(text) => self.resolved(text).into(),
+            Body::None | Body::Long(_) => Bytes::new(),
+        }
+    }
+
+    /// What is left: everything that can be claimed, and what a watch has seen of the exported kind since the first object.
+    async fn last_look(&mut self) -> anyhow::Result<Vec<Value>> {
+        let mut answers = Vec::new();
+        for thing in CLAIMABLE {
+            let path = self.resolved(&view("*", &thing.collection(None)));
+            let answer = self.users[0].ask("GET", &path, ["application/json"; 2], Bytes::new()).await?;
+            let mut answer = self.normal.answer(&answer);
+            unordered(&mut answer["body"]);
+            answers.push(json!({ "what": format!("all {} at the end", thing.plural), "answer": answer }));
+        }
+        let mut last = json!({ "apiVersion": WIDGETS.api_version(), "kind": WIDGETS.kind, "metadata": { "name": LAST }, "spec": {} });
+        last["metadata"]["labels"] = json!({ "tier": "a" });
+        let path = self.resolved(&inside("{A}", &WIDGETS.collection(Some("default"))));
+        let created = self.users[0].ask("POST", &path, ["application/json"; 2], last.to_string().into()).await?;
+        answers.push(json!({ "what": "the last object", "answer": self.normal.answer(&created) }));
+        let all = self.resolved(&view("*", &WIDGETS.collection(None)));
+        if created.code == 201 && self.users[0].must("GET", &all, &Value::Null).await.is_ok() {
+            let path = format!("{all}?watch=true&resourceVersion={}", self.since);
+            let events = self.users[0].watch(&path, LAST).await?;
+            let events: Vec<Value> = events.into_iter().map(|event| self.normal.value(event)).collect();
+            answers.push(json!({ "what": "all events of the exported kind", "events": events }));
+        }
+        Ok(answers)
+    }
+}
+
+/// What an object is known by, whichever way it is reached.
+fn key(path: &str) -> String {
+    let path = path.rsplit_once("/clusters/").map_or(path, |(_, rest)| rest);
+    path.trim_end_matches("/status").to_owned()
+}
+
+fn is_reached(until: Until, answer: &Value, raw: &Value) -> bool {
+    let found = answer["code"] == 200;
+    match until {
+        Until::Now | Until::Still | Until::Initial => true,
+        Until::Identity => raw["status"]["identityHash"].as_str().is_some_and(|hash| !hash.is_empty()),
+        Until::Bound => raw["status"]["phase"] == "Bound",
+        Until::Endpoint => raw["status"]["endpoints"].as_array().is_some_and(|all| !all.is_empty()),
+        Until::Found => found,
+        Until::Gone => answer["code"] == 404,
+    }
+}
+
+/// Over all workspaces, lists are in the order of logical clusters, whose names are random.
+fn unordered(body: &mut Value) {
+    for key in ["items", "rows"] {
+        if let Some(Value::Array(list)) = body.get_mut(key) {
+            list.sort_by_key(ToString::to_string);
+        }
+    }
+}

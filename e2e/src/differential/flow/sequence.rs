@@ -1,0 +1,59 @@
+//! The sequence of a seed: the stage is set, then anything may be asked, then it may end.
+
+use super::apis::{self, Claims};
+use super::things::{GROUP, OTHER_GROUP, WIDGETS};
+use super::{EXPORT, OTHER, Step, Until, get, inside, objects, rights, view};
+use crate::differential::dice::Dice;
+
+/// How many times something is asked once the stage is set.
+const LENGTH: usize = 22;
+
+/// The sequence of a seed.
+pub fn sequence(seed: u64) -> Vec<Step> {
+    let mut dice = Dice::new(seed ^ 0xf10_0000);
+    let dice = &mut dice;
+    let mut steps = rights::grant(dice);
+    let mut schemas = vec![format!("v1.widgets.{GROUP}")];
+    steps.push(apis::create_schema(apis::widgets("v1")));
+    if dice.chance(50) {
+        steps.push(apis::create_schema(apis::widgets("v2")));
+    }
+    if dice.chance(50) {
+        schemas.push(format!("v1.plans.{GROUP}"));
+        steps.push(apis::create_schema(apis::simple(GROUP, "plan", "Plan", false)));
+    }
+    let other = dice.chance(40);
+    let none = Claims(Vec::new(), false);
+    if other {
+        steps.push(apis::create_schema(apis::simple(OTHER_GROUP, "part", "Part", true)));
+        steps.extend(apis::export(dice, OTHER, &[format!("v1.parts.{OTHER_GROUP}")], &none));
+        steps.extend(apis::bind(dice, "{A}", OTHER, &none));
+    }
+    let claims = Claims::roll(dice, other);
+    steps.extend(apis::export(dice, EXPORT, &schemas, &claims));
+    let slice = inside("{P}", "/apis/apis.kcp.io/v1alpha1/apiexportendpointslices/flow");
+    if dice.chance(30) {
+        steps.push(Step::admin(get(&slice)).until(Until::Still));
+        steps.push(objects::discovery(dice));
+    }
+    steps.extend(apis::bind(dice, "{A}", EXPORT, &claims));
+    if dice.chance(60) {
+        steps.extend(apis::bind(dice, "{B}", EXPORT, &claims));
+    }
+    steps.push(Step::admin(get(slice)).until(Until::Endpoint));
+    steps.push(Step::admin(get(view("*", &WIDGETS.collection(None)))).until(Until::Found));
+    let claimed = claims.things();
+    for _ in 0..LENGTH {
+        match dice.below(100) {
+            0..70 => steps.push(objects::request(dice, &claimed)),
+            70..76 => steps.push(objects::discovery(dice)),
+            76..82 => steps.extend(objects::start(dice)),
+            82..87 => steps.extend(apis::schemas(dice)),
+            87..91 => steps.extend(apis::exports(dice, &claims)),
+            91..96 => steps.extend(apis::bindings(dice, &claims)),
+            _ => steps.extend(apis::slices(dice)),
+        }
+    }
+    steps.extend(apis::ends(dice));
+    steps
+}

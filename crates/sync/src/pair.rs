@@ -455,3 +455,6 @@ fn with_status(object: &Value, status: Option<&Value>) -> Value {
 fn same_status(a: Option<&Value>, b: Option<&Value>) -> bool {
     a.unwrap_or(&Value::Null) == b.unwrap_or(&Value::Null)
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,7 @@ pub mod selector;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+pub use carrick_sync::{AdoptionPolicy as Adoption, ApiKind};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -63,40 +64,14 @@ pub enum RuleError {
     Related(#[from] RelatedError),
 }
 
-/// One API kind on one side.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ApiKind {
-    /// API group, empty for core.
-    pub group: String,
-    /// API version.
-    pub version: String,
-    /// Kind.
-    pub kind: String,
-    /// Plural resource name.
-    pub plural: String,
-    /// Whether objects live in namespaces.
-    pub namespaced: bool,
-}
-
-impl ApiKind {
-    /// `group/version`, or the version alone for the core group.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
-    }
-
-    /// `<plural>.<group>`.
-    pub fn resource(&self) -> String {
-        format!("{}.{}", self.plural, self.group)
-    }
-
-    fn of(crd: &Crd, version: &Version) -> Self {
-        Self {
-            group: crd.spec.group.clone(),
-            version: version.name.clone(),
-            kind: crd.spec.names.kind.clone(),
-            plural: crd.spec.names.plural.clone(),
-            namespaced: crd.is_namespaced(),
-        }
+/// The kind that a CRD defines in one of its versions.
+pub(crate) fn kind_of(crd: &Crd, version: &Version) -> ApiKind {
+    ApiKind {
+        group: crd.spec.group.clone(),
+        version: version.name.clone(),
+        kind: crd.spec.names.kind.clone(),
+        plural: crd.spec.names.plural.clone(),
+        namespaced: crd.is_namespaced(),
     }
 }
 
@@ -121,33 +96,6 @@ pub enum Selection {
     Out,
     /// It is not known, because its namespace is not visible, or because there are no valid rules.
     Unknown,
-}
-
-/// What to do with somebody else's object in the place of a copy.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Adoption {
-    /// It is left alone, unless it equals what would be written, or its owner allows taking it over.
-    #[default]
-    Refuse,
-    /// It becomes the copy, and gets the content of the source.
-    TakeOver,
-    /// It becomes the copy, and its content stays until the source changes: what the reference agent does.
-    Link,
-}
-
-impl Adoption {
-    /// The annotation value by which owners allow their object to be taken over.
-    pub const TAKE_OVER: &str = "TakeOver";
-
-    /// Parses the value that users write.
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "Refuse" => Some(Self::Refuse),
-            Self::TAKE_OVER => Some(Self::TakeOver),
-            "Link" => Some(Self::Link),
-            _ => None,
-        }
-    }
 }
 
 /// Settings for all PublishedResources of an agent.
@@ -203,8 +151,8 @@ impl Rules {
     pub fn compile(pr: &PublishedResource, crd: &Crd, agent_name: &str) -> Result<Self, RuleError> {
         let projected = project(pr, crd)?;
         let version = exchanged(pr, crd)?;
-        let local = ApiKind::of(crd, version);
-        let remote = ApiKind::of(&projected, in_use(&projected.spec.versions).ok_or(ProjectionError::NotServed)?);
+        let local = kind_of(crd, version);
+        let remote = kind_of(&projected, in_use(&projected.spec.versions).ok_or(ProjectionError::NotServed)?);
         let mut subresources = Vec::new();
         if version.has_status() {
             subresources.push("status");

@@ -9,8 +9,8 @@ use anyhow::{Context, bail, ensure};
 
 use super::list::Bug;
 
-/// The crate whose code is edited, and the module with the switches.
-const CRATE: &str = "crates/syncagent";
+/// The crates whose code is edited. The first one, which the others know, gets the module with the switches.
+const CRATES: [&str; 2] = ["crates/sync", "crates/syncagent"];
 const MODULE: &str = r#"//! Switches of planted bugs.
 #![allow(missing_docs)]
 use std::io::Write as _;
@@ -51,10 +51,13 @@ pub fn plant(root: &Path, bugs: &[Bug]) -> anyhow::Result<BTreeMap<String, Strin
         edits.sort_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
         changed.insert(file.to_owned(), edited(&text, 0, text.len(), &edits)?);
     }
-    let library = format!("{CRATE}/src/lib.rs");
-    let text = fs::read_to_string(root.join(&library))?;
-    changed.insert(library, format!("{text}\npub mod planted;\n"));
-    changed.insert(format!("{CRATE}/src/planted.rs"), MODULE.replace("COUNT", &bugs.len().max(1).to_string()));
+    let [core, agent] = CRATES;
+    for (of, line) in [(core, "pub mod planted;"), (agent, "pub use carrick_sync::planted;")] {
+        let library = format!("{of}/src/lib.rs");
+        let text = fs::read_to_string(root.join(&library))?;
+        changed.insert(library, format!("{text}\n{line}\n"));
+    }
+    changed.insert(format!("{core}/src/planted.rs"), MODULE.replace("COUNT", &bugs.len().max(1).to_string()));
     Ok(changed)
 }
 

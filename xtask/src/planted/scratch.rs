@@ -80,7 +80,7 @@ impl Scratch {
         let mut command = tools::cargo();
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).arg(verb);
         // The command line along with them, so that dependencies have the features they have everywhere else.
-        command.args(["-p", "carrick-syncagent", "-p", "carrick-e2e", "-p", "carrick"]);
+        command.args(["-p", "carrick-sync", "-p", "carrick-syncagent", "-p", "carrick-e2e", "-p", "carrick"]);
         command.args(["--message-format", "json-render-diagnostics"]);
         command
     }
@@ -106,8 +106,13 @@ impl Scratch {
                 continue;
             }
             let is_suite = ["embedded", "promises"].contains(&name);
-            if is_suite || name == "carrick_syncagent" {
-                let folder = if is_suite { "e2e" } else { "crates/syncagent" };
+            let folder = match name {
+                _ if is_suite => Some("e2e"),
+                "carrick_sync" => Some("crates/sync"),
+                "carrick_syncagent" => Some("crates/syncagent"),
+                _ => None,
+            };
+            if let Some(folder) = folder {
                 let mut program = Program {
                     name: name.to_owned(),
                     path: path.into(),

@@ -2,95 +2,30 @@
 
 use serde_json::Value;
 
-use super::content::{is_exact, overwritten};
-use crate::api::{ADOPTION, AGENT_NAME, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules;
-use crate::rules::metadata::{Link, annotation, label, set, strip};
+use crate::rules::metadata::WORDS;
 
-/// What to do with an existing object in the place of a new copy.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Adoption {
-    /// It is the copy already: an earlier attempt created it.
-    Ours,
-    /// It may be taken over, by writing this.
-    Take(Value),
-    /// It belongs to someone else and must not be touched.
-    Foreign {
-        /// A description of its owner.
-        owner: String,
-    },
-    /// It has no known owner, and nobody has allowed taking it over.
-    Refused,
-}
+pub use carrick_sync::Adoption;
 
-/// Decides about an existing object in the place of the copy of a primary. Related objects carry no link; their ownership is decided by
-/// `pair`, which sees them.
+/// Decides about an existing object in the place of the copy of a primary. Related objects carry no link; their ownership is decided with
+/// their pair, which sees them.
 pub fn adopt(existing: &Value, desired: &Value, policy: rules::Adoption, subresources: &[&str]) -> Adoption {
-    let Some(wanted) = Link::source_of(desired) else { return Adoption::Ours };
-    let source = Link::source_of(existing);
-    let is_other = |mark: &str| {
-        annotation(existing, mark).is_some_and(|theirs| annotation(desired, mark).is_some_and(|ours| ours != theirs))
-    };
-    let agent = label(existing, AGENT_NAME);
-    let same_agent = agent == label(desired, AGENT_NAME);
-    // The owner's annotation decides, but an object of another agent is never taken over.
-    let said = annotation(existing, ADOPTION) == Some(rules::Adoption::TAKE_OVER);
-    match source {
-        _ if agent.is_some() && !same_agent => {
-            Adoption::Foreign { owner: format!("agent {}", agent.unwrap_or_default()) }
-        }
-        Some(source) if source == wanted && !is_other(REMOTE_RESOURCE) && !is_other(REMOTE_UID) && same_agent => {
-            Adoption::Ours
-        }
-        Some(source) if source == wanted && is_other(REMOTE_RESOURCE) && !said => Adoption::Foreign {
-            owner: format!(
-                "an object of {}, whose copy it is",
-                annotation(existing, REMOTE_RESOURCE).unwrap_or_default()
-            ),
-        },
-        Some(source) if source == wanted && is_other(REMOTE_UID) && !said => {
-            Adoption::Foreign { owner: "an earlier object of the same name, whose copy it is".to_owned() }
-        }
-        Some(source) if source != wanted && !said => Adoption::Foreign {
-            owner: format!(
-                "{}/{} in logical cluster {}, whose copy it is",
-                source.namespace, source.name, source.cluster
-            ),
-        },
-        _ => {
-            let content = strip(desired);
-            match policy {
-                _ if said || policy == rules::Adoption::TakeOver || is_exact(&content, existing, subresources) => {}
-                rules::Adoption::Link => {}
-                _ => return Adoption::Refused,
-            }
-            let mut taken = existing.clone();
-            if policy != rules::Adoption::Link || said {
-                taken = overwritten(&content, existing, None, subresources).unwrap_or(taken);
-            }
-            for field in ["labels", "annotations"] {
-                for (key, value) in desired["metadata"][field].as_object().into_iter().flatten() {
-                    if key.starts_with("syncagent.kcp.io/") {
-                        set(&mut taken, field, key, value.as_str().unwrap_or_default());
-                    }
-                }
-            }
-            Adoption::Take(taken)
-        }
-    }
+    carrick_sync::adopt::adopt(&WORDS, existing, desired, policy, subresources)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::metadata::SourceKey;
+    use crate::api::{ADOPTION, REMOTE_RESOURCE, REMOTE_UID};
+    use crate::rules::metadata::{SourceKey, link_to_object, source_of, write_link};
     use rules::Adoption::{Link as LinkOnly, Refuse, TakeOver};
     use serde_json::json;
 
     fn copy_of(cluster: &str, agent: &str, resource: &str, uid: &str) -> Value {
         let mut copy = json!({"metadata": {"name": "x"}, "spec": {"a": 1}});
         let source = SourceKey { cluster: cluster.into(), namespace: "ns".into(), name: "n".into() };
-        Link::to(&source, None).to_object(resource, &json!({"metadata": {"uid": uid}})).write(&mut copy, agent);
+        let link = link_to_object(&source, None, resource, &json!({"metadata": {"uid": uid}}));
+        write_link(&link, &mut copy, agent);
         copy
     }
 
@@ -134,7 +69,7 @@ mod tests {
         {
             let Adoption::Take(taken) = adopt(existing, policy) else { panic!("{existing}") };
             assert_eq!(taken["spec"]["a"], content);
-            assert_eq!(Link::source_of(&taken).unwrap().cluster.as_ref(), "c1");
+            assert_eq!(source_of(&taken).unwrap().cluster.as_ref(), "c1");
         }
     }
 }

@@ -5,11 +5,11 @@
 
 use serde_json::Value;
 
-use super::address::{ObjectAddress, Side};
+use super::ObjectAddress;
 use super::error::DecideError;
 use crate::api::REMOTE_RESOURCE;
 use crate::rules::Rules;
-use crate::rules::metadata::{SourceKey, annotation};
+use crate::rules::metadata::{SERVICE_SIDE, SourceKey, annotation};
 use std::sync::Arc;
 
 /// Who owns a copy.
@@ -47,7 +47,7 @@ pub fn claim(
             (true, false) => {}
             (false, true) => claim = Claim::Theirs,
             _ => {
-                let at = ObjectAddress { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name };
+                let at = ObjectAddress { side: SERVICE_SIDE, kind: Arc::new(rules.local.clone()), namespace, name };
                 return Err(DecideError::Disputed {
                     copy: at.to_string(),
                     ours: rules.remote.resource(),

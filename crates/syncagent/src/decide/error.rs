@@ -1,5 +1,6 @@
 //! Why nothing can be decided for an object.
 
+use carrick_sync::PairError;
 use thiserror::Error;
 
 use crate::rules::mutation::MutationError;
@@ -44,4 +45,13 @@ pub enum DecideError {
     /// A mutation failed.
     #[error(transparent)]
     Mutation(#[from] MutationError),
+}
+
+impl From<PairError<MutationError>> for DecideError {
+    fn from(error: PairError<MutationError>) -> Self {
+        match error {
+            PairError::Taken(copy) => Self::Taken(copy),
+            PairError::Transform(error) => Self::Mutation(error),
+        }
+    }
 }

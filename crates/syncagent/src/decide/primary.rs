@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use carrick_sync::{Pair, PairProgress, StatusFlow, draft};
 use serde_json::Value;
 
-use super::address::{ObjectAddress, Side};
 use super::error::DecideError;
+use super::events::refused_status;
 use super::holders::{is_held_by, names, of_related, release};
-use super::pair::{Pair, PairProgress, StatusFlow, draft};
 use super::related::{self, RelatedContext, RelatedView};
 use super::state::{PrimaryState, entry_key};
-use super::step::{Event, Next, Plan, Step};
+use super::{Event, Next, ObjectAddress, Plan, Step};
 use crate::api::{ADOPTION, REMOTE_UID};
-use crate::rules::metadata::{Link, SourceKey, annotation, is_deleting};
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey, WORDS, annotation, is_deleting, link_to_object};
 use crate::rules::{Adoption, Duty, Rules, Selection};
 
 /// Copies on the service cluster that carry the link to a source.
@@ -72,7 +72,7 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
     let mut plan = Plan::default();
     // If the source is missing, everything stays as it is: it may just be out of sight.
     let Some(source) = seen.source else { return Ok(plan) };
-    let source_at = ObjectAddress::of_source(&rules.remote, seen.key);
+    let source_at = ObjectAddress::of_source(KCP_SIDE, &rules.remote, seen.key);
     let deleting = is_deleting(source);
     let must_release = seen.must_release(rules);
     if must_release && (!deleting || rules.related.is_empty()) {
@@ -128,9 +128,10 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         return Ok(plan);
     }
 
-    let link = Link::to(seen.key, seen.workspace_path).to_object(&rules.remote.resource(), source);
+    let link = link_to_object(seen.key, seen.workspace_path, &rules.remote.resource(), source);
     let entry = entry_key(&seen.key.cluster, &seen.key.namespace, &seen.key.name);
     let pair = Pair {
+        vocabulary: &WORDS,
         source,
         copy,
         copy_at: address_of_copy(rules, seen, source, copy)?,
@@ -147,7 +148,7 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         link: Some((&link, &rules.agent_name)),
         subresources: &rules.subresources,
         status: if rules.has_status() { StatusFlow::Back } else { StatusFlow::BackAsField },
-        mutation: &rules.mutation,
+        transform: &rules.mutation,
         adoption: rules.adoption,
         schema: &rules.schema,
         apply: rules.apply,
@@ -159,7 +160,7 @@ pub fn decide(rules: &Rules, seen: PrimaryView<'_>) -> Result<Plan, DecideError>
         plan.next = Next::Soon;
     }
     if !leaving && status.is_empty() {
-        plan.notices.extend(pair.notice());
+        plan.notices.extend(pair.refused_status().map(refused_status));
     }
     plan.add(status, PairProgress::Settled);
     // Names of related objects come from both primaries, which must be in line.
@@ -191,7 +192,7 @@ fn address_of_copy(
     copy: Option<&Value>,
 ) -> Result<ObjectAddress, DecideError> {
     let address =
-        |(namespace, name)| ObjectAddress { side: Side::Service, kind: Arc::new(rules.local.clone()), namespace, name };
+        |(namespace, name)| ObjectAddress { side: SERVICE_SIDE, kind: Arc::new(rules.local.clone()), namespace, name };
     let name = |object: &Value| rules.naming.name_copy(seen.key, seen.workspace_path, object);
     if let Some(copy) = copy {
         let text = |key: &str| copy["metadata"][key].as_str().map(str::to_owned);

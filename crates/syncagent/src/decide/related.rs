@@ -19,17 +19,16 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use carrick_sync::{Pair, PairProgress, StatusFlow, content};
 use serde_json::Value;
 
-use super::address::{ObjectAddress, Side};
-use super::content;
+use super::error::DecideError;
 use super::holders::{is_held_by, names};
-use super::pair::{Pair, PairProgress, StatusFlow};
-use super::record::Record;
 use super::state::{Applied, PrimaryState, entry_key};
-use super::step::{Event, Next, Plan, Step};
+use super::{Event, Next, ObjectAddress, Plan, Record, Step};
 use crate::api::{CleanupPolicy, Origin};
-use crate::rules::metadata::{SourceKey, is_deleting, sha1_hex};
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey, WORDS, is_deleting, sha1_hex};
+use crate::rules::mutation::Mutation;
 use crate::rules::provenance::Provenance;
 use crate::rules::related::Related;
 use crate::rules::{Adoption, ApiKind};
@@ -102,8 +101,8 @@ impl RelatedSeen {
     /// The record to remember for this object.
     pub fn record(&self, rules: &Related) -> Record {
         let (origin_side, destination_side) = match rules.origin {
-            Origin::Kcp => (Side::Kcp, Side::Service),
-            Origin::Service => (Side::Service, Side::Kcp),
+            Origin::Kcp => (KCP_SIDE, SERVICE_SIDE),
+            Origin::Service => (SERVICE_SIDE, KCP_SIDE),
         };
         let text = |key: &str| self.origin["metadata"][key].as_str().unwrap_or_default().to_owned();
         let in_namespace = |kind: &ApiKind, namespace: String| kind.namespaced.then_some(namespace);
@@ -189,7 +188,7 @@ pub(super) fn keep(context: &RelatedContext<'_>, view: &RelatedView, plan: &mut 
             let mut status = Vec::new();
             let progress = context.pair(known).keep(&mut strand, &mut status);
             strand.append(&mut status);
-            progress
+            progress.map_err(DecideError::from)
         };
         match progress {
             Ok(PairProgress::Unknown) => plan.needs_memory = true,
@@ -243,7 +242,7 @@ pub(super) fn clean_up(context: &RelatedContext<'_>, view: &RelatedView, plan: &
     for dropped in &view.dropped {
         let rules = context.related.iter().find(|rules| rules.identifier == dropped.record.identifier);
         // Without valid rules it is not known whether copies of the service's objects should be deleted, so they stay.
-        if rules.map_or(context.complete || dropped.record.origin.side == Side::Kcp, goes) {
+        if rules.map_or(context.complete || dropped.record.origin.side == KCP_SIDE, goes) {
             release(&context.dropped(dropped, &[]));
         }
     }
@@ -264,20 +263,6 @@ fn created(strand: &[Step]) -> Option<Value> {
     let mut values =
         strand.iter().filter_map(|step| if let Step::Remember { value, .. } = step { Some(value) } else { None });
     values.next().filter(|_| creates).cloned()
-}
-
-impl Plan {
-    /// Adds a strand, and requeues as its progress requires.
-    pub(super) fn add(&mut self, strand: Vec<Step>, progress: PairProgress) {
-        if !strand.is_empty() {
-            self.strands.push(strand);
-        }
-        match progress {
-            PairProgress::WroteBeforeStatus => self.next = Next::Now,
-            PairProgress::Wrote | PairProgress::Waiting if self.next != Next::Now => self.next = Next::Soon,
-            _ => {}
-        }
-    }
 }
 
 impl RelatedContext<'_> {
@@ -399,9 +384,10 @@ impl RelatedContext<'_> {
         if is_ours { held } else { held.without_copy() }
     }
 
-    fn pair<'b>(&'b self, known: &'b KnownRelated<'_>) -> Pair<'b> {
+    fn pair<'b>(&'b self, known: &'b KnownRelated<'_>) -> Pair<'b, Mutation> {
         let (rules, seen) = (known.rules, known.seen);
         Pair {
+            vocabulary: &WORDS,
             source_at: known.record.origin.clone(),
             source: &seen.origin,
             copy: seen.destination.as_ref(),
@@ -427,7 +413,7 @@ impl RelatedContext<'_> {
                 (true, false) => StatusFlow::Blocked,
                 (false, _) => StatusFlow::None,
             },
-            mutation: &rules.mutation,
+            transform: &rules.mutation,
             adoption: self.adoption,
             schema: self.schema,
             apply: self.apply,
@@ -454,7 +440,7 @@ impl RelatedContext<'_> {
 
     fn new_key(&self, record: &Record, taken: &HashSet<String>) -> String {
         let at = &record.origin;
-        let cluster = if at.side == Side::Kcp { &*self.source.cluster } else { "" };
+        let cluster = if at.side == KCP_SIDE { &*self.source.cluster } else { "" };
         let plain = entry_key(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name);
         let last = self.state.entry(&plain).and_then(|entry| entry.last.as_ref()?.whole());
         let is_other_kind = last.is_some_and(|last| last["kind"] != at.kind.kind.as_str());

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::address::{ObjectAddress, Side};
 use super::edit::Edit;
+use super::events::texts;
 use super::holders::has_finalizer;
 use super::primary::{Copies, PrimaryView};
-use super::step::{Plan, Step};
+use super::{ObjectAddress, Plan, Role, Side, Step};
 use crate::api::{APPLIED_STATE, FINALIZER, REMOTE_RESOURCE, REMOTE_UID};
 use crate::rules::metadata::is_deleting;
 use crate::rules::{Duty, Rules, Selection};
@@ -85,14 +85,14 @@ fn sentence(rules: &Rules, step: &Step) -> String {
         }
         Step::Drop { .. } => "remove a related object from the state Secret".to_owned(),
         Step::Forget => "remove the state Secret".to_owned(),
-        Step::Report { at, event } => format!("report to the consumer on {at}: {}", event.texts().0),
+        Step::Report { at, event } => format!("report to the consumer on {at}: {}", texts(*event).0),
     }
 }
 
 fn place(side: Side) -> &'static str {
-    match side {
-        Side::Kcp => "in the consumer's workspace",
-        Side::Service => "on the service cluster",
+    match side.role {
+        Role::Consumer => "in the consumer's workspace",
+        Role::Provider => "on the service cluster",
     }
 }
 
@@ -153,6 +153,8 @@ fn shown_name(object: &Value) -> String {
 mod tests {
     use std::sync::Arc;
 
+    use crate::rules::metadata::SERVICE_SIDE;
+
     use serde_json::json;
 
     use super::*;
@@ -167,7 +169,7 @@ mod tests {
             namespaced: true,
         };
         ObjectAddress {
-            side: Side::Service,
+            side: SERVICE_SIDE,
             kind: Arc::new(kind),
             namespace: Some("ns".to_owned()),
             name: "one".to_owned(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use carrick_go::regex::GoRegex;
 use carrick_json::path;
+use carrick_sync::Transform;
 use carrick_template::Template;
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -66,6 +67,22 @@ enum StepAction {
     Regex(GoRegex, String),
     Template(Template),
     Cel(Arc<carrick_cel::Mutation>),
+}
+
+impl Transform for Mutation {
+    type Error = MutationError;
+
+    fn spec(&self, source: &Value, copy: Option<&Value>) -> Result<Value, MutationError> {
+        self.spec(source, copy)
+    }
+
+    fn keeps_spec(&self) -> bool {
+        self.keeps_spec()
+    }
+
+    fn status(&self, copy: &Value, source: &Value) -> Result<Value, MutationError> {
+        self.status(copy, source)
+    }
 }
 
 impl Mutation {

@@ -98,7 +98,7 @@ mod tests {
 
     fn marked(provenance: &Provenance) -> Value {
         let mut object = json!({"metadata": {"name": "x", "labels": {"own": "1"}}});
-        provenance.link.write(&mut object, &provenance.agent_name);
+        crate::rules::metadata::write_link(&provenance.link, &mut object, &provenance.agent_name);
         object
     }
 

@@ -6,7 +6,7 @@ use carrick_client::Object;
 use carrick_multicluster::FleetStore;
 
 use crate::api::{REMOTE_CLUSTER, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH, REMOTE_RESOURCE};
-use crate::rules::metadata::{Link, SourceKey};
+use crate::rules::metadata::{self, SourceKey, link_to};
 
 const BY_SOURCE: &str = "source";
 const BY_RESOURCE: &str = "resource";
@@ -31,7 +31,7 @@ pub(super) fn index(store: &FleetStore<Object>) {
 /// All copies that may belong to a source of a resource in kcp. Copies of the reference agent do not name the resource: several sources of
 /// different kinds may have the same claim to them.
 pub(super) fn of(store: &FleetStore<Object>, source: &SourceKey, resource: &str) -> Vec<Arc<Object>> {
-    let labels = Link::to(source, None).labels;
+    let labels = link_to(source, None).labels;
     let label =
         |wanted| labels.iter().find(|(key, _)| *key == wanted).map(|(_, value)| value.as_str()).unwrap_or_default();
     let key = key(&source.cluster, label(REMOTE_NAMESPACE_HASH), label(REMOTE_NAME_HASH));
@@ -50,7 +50,7 @@ pub(super) fn source_of(copy: &Object, resource: &str) -> Option<SourceKey> {
     if !may_belong(copy, resource) {
         return None;
     }
-    Link::source_of(&copy.value())
+    metadata::source_of(&copy.value())
 }
 
 fn may_belong(copy: &Object, resource: &str) -> bool {

@@ -15,11 +15,12 @@ use crate::agent::events::{Recorder, Type};
 use crate::api::{AGENT_NAME, FIELD_MANAGER, HELD_BY, REMOTE_NAMESPACE_HASH, REMOTE_UID};
 use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit::{self, Edit, Guard, json_patch};
+use crate::decide::events::{refused_status, texts};
 use crate::decide::ownership::turned_over;
 use crate::decide::state::{Applied, PrimaryState, StatusNote, checksum};
-use crate::decide::{Claim, Dependents, Event, ObjectAddress, Side, Step, claim, refused_status};
+use crate::decide::{Claim, Dependents, Event, ObjectAddress, Role, Side, Step, claim};
 use crate::rules::Rules;
-use crate::rules::metadata::{Link, SourceKey, annotation, label};
+use crate::rules::metadata::{KCP_SIDE, SourceKey, annotation, label, link_to};
 
 /// Executes the steps of one object.
 pub(super) struct StepExecutor<'a> {
@@ -99,9 +100,9 @@ impl StepExecutor<'_> {
     }
 
     fn client(&self, side: Side) -> &Client {
-        match side {
-            Side::Kcp => self.kcp,
-            Side::Service => self.local,
+        match side.role {
+            Role::Consumer => self.kcp,
+            Role::Provider => self.local,
         }
     }
 
@@ -117,7 +118,7 @@ impl StepExecutor<'_> {
 
     fn report(&self, at: &ObjectAddress, event: Event) {
         if let Some(object) = self.objects.get(at) {
-            let (reason, message) = event.texts();
+            let (reason, message) = texts(event);
             let kind = if event.is_warning() { Type::Warning } else { Type::Normal };
             self.recorder.event(self.kcp, object, kind, reason, message);
         }
@@ -221,7 +222,7 @@ impl StepExecutor<'_> {
         };
         let error = if self.rules.is_confidential(&at.kind) { error.discreet() } else { error };
         if let Some(object) = self.objects.get(&at) {
-            let (reason, message) = Event::StatusRefused.texts();
+            let (reason, message) = texts(Event::StatusRefused);
             self.recorder.event(self.kcp, object, Type::Warning, reason, &format!("{message} {error}"));
         }
         Err(StepError::StatusRefused(refused_status(&at)))
@@ -271,7 +272,7 @@ impl StepExecutor<'_> {
 
     async fn ensure_namespace(&self, side: Side, name: &str) -> Result<(), StepError> {
         // A primary is in its namespace, so that exists.
-        if side == Side::Kcp && name == &*self.key.namespace {
+        if side == KCP_SIDE && name == &*self.key.namespace {
             return Ok(());
         }
         self.namespaces.ensure(self.client(side), side, name).await
@@ -282,7 +283,7 @@ impl StepExecutor<'_> {
         if self.rules.blind {
             return Ok(());
         }
-        let link = Link::to(self.key, None).labels;
+        let link = link_to(self.key, None).labels;
         let mut labels: Vec<String> = link.iter().map(|(k, v)| format!("{k}={v}")).collect();
         // A source without a namespace has nothing to do with one of the same name in some namespace.
         if self.key.namespace.is_empty() {

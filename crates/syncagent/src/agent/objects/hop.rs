@@ -4,9 +4,9 @@ use carrick_multicluster::Pace;
 use tokio::time::Instant;
 
 use crate::agent::metrics::Metrics;
-use crate::decide::{ObjectAddress, Side, Step};
+use crate::decide::{ObjectAddress, Step};
 use crate::rules::Rules;
-use crate::rules::metadata::SourceKey;
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
 
 /// One reconcile of one object.
 pub(super) struct Tally<'a> {
@@ -47,8 +47,8 @@ pub(super) enum Hop {
 impl Hop {
     /// The part that a step ends, if it ends one.
     pub fn of(step: &Step, rules: &Rules) -> Option<Self> {
-        let is_copy = |at: &ObjectAddress| at.side == Side::Service && *at.kind == rules.local;
-        let is_source = |at: &ObjectAddress| at.side == Side::Kcp && *at.kind == rules.remote;
+        let is_copy = |at: &ObjectAddress| at.side == SERVICE_SIDE && *at.kind == rules.local;
+        let is_source = |at: &ObjectAddress| at.side == KCP_SIDE && *at.kind == rules.remote;
         match step {
             Step::Create { at, .. } if is_copy(at) => Some(Self::Copy { new: true }),
             Step::Patch { at, .. } | Step::Replace { at, .. } if is_copy(at) => Some(Self::Copy { new: false }),

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 
 use super::step_error::StepError;
 use crate::decide::Side;
+use crate::rules::metadata::KCP_SIDE;
 
 /// Namespaces that are known to exist, by the URL of their server, so that they are not asked for again and again.
 #[derive(Default)]
@@ -38,7 +39,7 @@ async fn make_namespace(client: &Client, side: Side, name: &str) -> Result<(), S
     let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
     let fail = |verb, source| StepError::Write { verb, at: format!("namespace {name}"), source };
     let exists = async || client.get(&namespaces, None, name).await.map(|found| found.is_some());
-    if side == Side::Kcp && exists().await.map_err(|source| fail("get", source))? {
+    if side == KCP_SIDE && exists().await.map_err(|source| fail("get", source))? {
         return Ok(());
     }
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::kinds::resource;
 use super::reach::Reaching;
+use crate::decide::ObjectAddress;
 use crate::decide::state::{PrimaryState, RememberedObject};
-use crate::decide::{ObjectAddress, Side};
 use crate::rules::ApiKind;
-use crate::rules::metadata::SourceKey;
+use crate::rules::metadata::{KCP_SIDE, SourceKey};
 
 /// Reads their current state, except for those that another primary needs. This works without rules, which may be gone or changed.
 ///
@@ -24,11 +24,11 @@ pub(super) async fn read(
     reach: Reaching<'_>,
 ) -> Result<Vec<(ObjectAddress, Value)>, Error> {
     let recorded = state.records().map(|(_, record)| &record.origin);
-    let mut addresses: Vec<ObjectAddress> = recorded.filter(|at| at.side == Side::Kcp && !deleting).cloned().collect();
-    for object in state.others_in_kcp(primary) {
+    let mut addresses: Vec<ObjectAddress> = recorded.filter(|at| at.side == KCP_SIDE && !deleting).cloned().collect();
+    for object in state.others_of_consumer(primary) {
         let Some(kind) = kind_of(kcp, &object).await? else { continue };
         addresses.push(ObjectAddress {
-            side: Side::Kcp,
+            side: KCP_SIDE,
             namespace: kind.namespaced.then_some(object.namespace),
             name: object.name,
             kind: Arc::new(kind),

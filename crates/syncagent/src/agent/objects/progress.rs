@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::copies;
+use super::source::source_key;
 use crate::api::{FINALIZER, RELATED_PREFIX};
 use crate::rules::metadata::SourceKey;
 
@@ -91,7 +92,7 @@ impl Orders {
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         found.truncate(most);
         let each = found.iter().map(|(key, source)| {
-            let key = SourceKey::from(key);
+            let key = source_key(key);
             let progress = self.progress(&key, source);
             (key, progress)
         });

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::decide::{ObjectAddress, Side};
+use crate::decide::ObjectAddress;
 use crate::rules::ApiKind;
-use crate::rules::metadata::SourceKey;
+use crate::rules::metadata::{KCP_SIDE, SourceKey};
 
 /// How long the server may refuse what the binding accepts before it is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ impl Reach {
 impl Reaching<'_> {
     /// Whether an object in the consumer's workspace is given up, after the server has refused a request.
     pub async fn is_lost(&self, at: &ObjectAddress, error: &Error) -> bool {
-        if !error.is_forbidden() || at.side != Side::Kcp {
+        if !error.is_forbidden() || at.side != KCP_SIDE {
             return false;
         }
         let Ok(bindings) = self.kcp.list(&bindings(), None, &ListOptions::default()).await else { return false };

@@ -17,9 +17,9 @@ use super::shared::Shared;
 use crate::agent::discovery::RelatedKind;
 use crate::api::Origin;
 use crate::decide::state::PrimaryState;
-use crate::decide::{RelatedSeen, RelatedView, Side};
+use crate::decide::{RelatedSeen, RelatedView, Role, Side};
 use crate::rules::Rules;
-use crate::rules::metadata::SourceKey;
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
 use crate::rules::related::{Gvr, NameSource, Primaries, Related, RelatedError};
 use crate::rules::selector::Selector;
 
@@ -255,7 +255,7 @@ impl RelatedReader<'_> {
     }
 
     fn scope(&self, side: Side, namespace: &str) -> ClusterNamespace {
-        let cluster = if side == Side::Kcp { &*self.key.cluster } else { "" };
+        let cluster = if side == KCP_SIDE { &*self.key.cluster } else { "" };
         (cluster.to_owned(), namespace.to_owned())
     }
 
@@ -267,9 +267,9 @@ impl RelatedReader<'_> {
     }
 
     fn client(&self, side: Side) -> &Client {
-        match side {
-            Side::Kcp => self.kcp,
-            Side::Service => &self.shared.context.local,
+        match side.role {
+            Role::Consumer => self.kcp,
+            Role::Provider => &self.shared.context.local,
         }
     }
 }
@@ -297,7 +297,7 @@ fn gvr(kind: &RelatedKind) -> Gvr {
 /// Origin and destination side.
 fn sides(origin: Origin) -> (Side, Side) {
     match origin {
-        Origin::Kcp => (Side::Kcp, Side::Service),
-        Origin::Service => (Side::Service, Side::Kcp),
+        Origin::Kcp => (KCP_SIDE, SERVICE_SIDE),
+        Origin::Service => (SERVICE_SIDE, KCP_SIDE),
     }
 }

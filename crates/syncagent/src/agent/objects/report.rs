@@ -15,6 +15,7 @@ use super::act::Executor;
 use super::context::{CONTROLLER, Troubles};
 use super::error::ReconcileError;
 use super::shared::Shared;
+use super::source::source_key;
 use crate::agent::metrics::{Outcome, reason};
 use crate::agent::retry::wait_until;
 use crate::rules::metadata::SourceKey;
@@ -92,7 +93,7 @@ impl FailingObjects {
         let (request, error, lasts) = match report {
             Ok((request, _)) => {
                 metrics.reconciled(CONTROLLER, Outcome::Success);
-                let key = SourceKey::from(&request.key());
+                let key = source_key(&request.key());
                 shared.note_failure(&key, None);
                 self.logged.remove(&key);
                 let losses = shared.losses.lock().len();
@@ -106,12 +107,12 @@ impl FailingObjects {
             Err(Error::Reconcile { request, error }) => {
                 let (text, word) = (error.to_string(), reason(&error).unwrap_or_else(|| error.word().to_owned()));
                 metrics.failed(CONTROLLER, &word, &request.key().to_string(), &text);
-                shared.note_failure(&(&request.key()).into(), Some(error.is_forbidden()));
+                shared.note_failure(&source_key(&request.key()), Some(error.is_forbidden()));
                 (request, text, !error.is_transient())
             }
             Err(Error::Panic { request, .. }) => {
                 metrics.failed(CONTROLLER, "Panic", &request.key().to_string(), PANICKED);
-                let key = SourceKey::from(&request.key());
+                let key = source_key(&request.key());
                 shared.note_failure(&key, Some(false));
                 executor.report_panic(shared, &key, PANICKED);
                 (request, PANICKED.to_owned(), true)
@@ -129,7 +130,7 @@ impl FailingObjects {
             }
         };
         metrics.reconciled(CONTROLLER, Outcome::Error);
-        let key = SourceKey::from(&request.key());
+        let key = source_key(&request.key());
         if self.logged.insert(key.clone(), error.clone()).as_ref() == Some(&error) {
             tracing::debug!(object = %request, error, "Failed to process object again.");
         } else {

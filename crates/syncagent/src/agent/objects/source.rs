@@ -5,10 +5,9 @@ use carrick_multicluster::{ClusterName, Key, Request};
 
 use crate::rules::metadata::SourceKey;
 
-impl From<&Key> for SourceKey {
-    fn from(key: &Key) -> Self {
-        Self { cluster: key.cluster.to_arc(), namespace: key.namespace.clone(), name: key.name.clone() }
-    }
+/// The source that the library's key stands for.
+pub(super) fn source_key(key: &Key) -> SourceKey {
+    SourceKey { cluster: key.cluster.to_arc(), namespace: key.namespace.clone(), name: key.name.clone() }
 }
 
 /// The request to reconcile a source; none if its cluster has no name.

@@ -19,7 +19,7 @@ use super::uses::{RelatedUses, SecretUses};
 use crate::agent::health::Part;
 use crate::agent::retry::Backoff;
 use crate::api::{OBJECT_STATE, REMOTE_CLUSTER, REMOTE_KIND, REMOTE_NAME_HASH, REMOTE_NAMESPACE_HASH};
-use crate::decide::state::{PrimaryState, secret_labels, secret_name};
+use crate::decide::state::{self, PrimaryState, kind_of_primary, secret_labels, secret_name};
 use crate::decide::{OtherUser, Record};
 use crate::rules::ApiKind;
 use crate::rules::metadata::SourceKey;
@@ -74,7 +74,7 @@ type DataEntry = (Box<str>, Box<[u8]>);
 
 impl KeptSecret {
     fn state(&self) -> PrimaryState {
-        let mut state = PrimaryState::from_data(self.data.iter().map(|(key, text)| (&**key, &**text)));
+        let mut state = state::read(self.data.iter().map(|(key, text)| (&**key, &**text)));
         state.partial = self.partial;
         state
     }
@@ -369,7 +369,7 @@ impl KnownSecrets {
         let (metadata, labels) = (&secret["metadata"], &secret["metadata"]["labels"]);
         let state = state_of(secret);
         let kind = metadata["annotations"][REMOTE_KIND].as_str().map(str::to_owned);
-        let kind = kind.or_else(|| state.kind_of_primary(labels)).unwrap_or_default();
+        let kind = kind.or_else(|| kind_of_primary(&state, labels)).unwrap_or_default();
         let kind = self.kinds.get_key_value(&*kind).map_or_else(|| kind.as_str().into(), |(kind, _)| kind.clone());
         let others = metadata["annotations"].as_object().into_iter().flatten().any(|(key, _)| key != REMOTE_KIND);
         let extended = others || ["ownerReferences", "finalizers"].iter().any(|field| !metadata[field].is_null());
@@ -424,7 +424,7 @@ fn data_of(secret: &Value) -> Box<[DataEntry]> {
 }
 
 fn state_of(secret: &Value) -> PrimaryState {
-    PrimaryState::from_data(data_of(secret).iter().map(|(key, text)| (&**key, &**text)))
+    state::read(data_of(secret).iter().map(|(key, text)| (&**key, &**text)))
 }
 
 /// What a Secret notes about related objects. One entry alone is that of the primary and need not be read.

@@ -22,14 +22,14 @@ use super::kinds::resource;
 use super::progress::Orders;
 use super::related::RelatedWatches;
 use super::shared::{Shared, Stores};
-use super::source::request;
+use super::source::{request, source_key};
 use super::states::States;
 use super::{copies, reconcile, report};
 use crate::agent::health::Part;
 use crate::agent::metrics::{Shown, family};
 use crate::api::AGENT_NAME;
-use crate::decide::{Next, Side};
-use crate::rules::metadata::SourceKey;
+use crate::decide::{Next, Role, Side};
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
 use crate::rules::{Duty, Rules};
 
 const FIRST_RETRY: Duration = Duration::from_millis(5);
@@ -113,10 +113,10 @@ impl Syncer {
         let reconciler = Arc::new(Reconciler { shared: shared.clone(), executor: executor.clone() });
         let reports = controller.run_keyed(reconcile_one, |_, error, _| again(error), reconciler);
         tasks.spawn(report::follow(shared.clone(), executor.clone(), reports));
-        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), sources, "objects", Side::Kcp)));
-        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies.clone(), "copies", Side::Service)));
+        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), sources, "objects", KCP_SIDE)));
+        tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), copies.clone(), "copies", SERVICE_SIDE)));
         if let Some(spaces) = spaces {
-            tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", Side::Kcp)));
+            tasks.spawn(until(stop.clone(), follow_watches(shared.clone(), spaces, "namespaces", KCP_SIDE)));
         }
         let (name, sources, placed) = (shared.rules().name.clone(), shared.sources.clone(), shared.copies.clone());
         let orders = Orders { sources: sources.clone(), copies: placed.clone(), resource: rules_resource.clone() };
@@ -159,7 +159,7 @@ impl Syncer {
 
     /// The consumers' objects that are known.
     pub fn keys(&self) -> Vec<SourceKey> {
-        self.shared.sources.list_all().iter().map(|(key, _)| key.into()).collect()
+        self.shared.sources.list_all().iter().map(|(key, _)| source_key(key)).collect()
     }
 
     /// Whether the watch of copies works.
@@ -209,7 +209,7 @@ async fn reconcile_one(
     context: Reconcile<Reconciler>,
 ) -> Result<Action, ReconcileError> {
     let Reconciler { shared, executor } = &*context.data;
-    let (key, since) = (SourceKey::from(&request.key()), (&context.cluster, context.since));
+    let (key, since) = (source_key(&request.key()), (&context.cluster, context.since));
     let timing = &shared.context.timing;
     Ok(match reconcile::reconcile(shared, executor, &key, source, since).await? {
         Next::OnChange => Action::await_change(),
@@ -229,12 +229,12 @@ fn again(error: &ReconcileError) -> Action {
 async fn follow_watches(shared: Arc<Shared>, informer: Informer<Object>, what: &'static str, side: Side) {
     let name = shared.rules().name.clone();
     let part = |endpoint: &EndpointId| {
-        shared.context.health.part(match side {
-            Side::Kcp => format!("{what} of PublishedResource {name} at {endpoint}"),
-            Side::Service => format!("{what} of PublishedResource {name}"),
+        shared.context.health.part(match side.role {
+            Role::Consumer => format!("{what} of PublishedResource {name} at {endpoint}"),
+            Role::Provider => format!("{what} of PublishedResource {name}"),
         })
     };
-    let where_to = if side == Side::Kcp { "consumers' workspaces" } else { "the service cluster" };
+    let where_to = if side == KCP_SIDE { "consumers' workspaces" } else { "the service cluster" };
     let (mut changes, mut rules) = (informer.health_changes(), shared.rules_changes());
     let mut parts: BTreeMap<EndpointId, Part> = BTreeMap::new();
     loop {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::api::REMOTE_CLUSTER;
 use crate::decide::state::{Applied, PrimaryState, entry_key, secret_labels};
 use crate::decide::{ObjectAddress, OtherUser, Record, Side};
-use crate::rules::metadata::SourceKey;
+use crate::rules::metadata::{KCP_SIDE, SourceKey};
 
 /// An object that some primary uses; the version of its API does not matter.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ impl fmt::Display for UsedObject {
         match self {
             Self::At { side, cluster, group, resource, namespace, name } => {
                 let dot = if group.is_empty() { "" } else { "." };
-                let place = if *side == Side::Kcp { format!("kcp workspace {cluster}") } else { "service".to_owned() };
+                let place = if *side == KCP_SIDE { format!("kcp workspace {cluster}") } else { "service".to_owned() };
                 write!(f, "{place} {resource}{dot}{group} {namespace}/{name}")
             }
             Self::Key(key) => f.write_str(key),
@@ -177,7 +177,7 @@ fn used(cluster: &str, at: &ObjectAddress) -> UsedObject {
     UsedObject::At {
         side: at.side,
         // There is only one service cluster.
-        cluster: if at.side == Side::Kcp { cluster.to_owned() } else { String::new() },
+        cluster: if at.side == KCP_SIDE { cluster.to_owned() } else { String::new() },
         group: at.kind.group.clone(),
         resource: at.kind.plural.clone(),
         namespace: at.namespace.clone().unwrap_or_default(),
@@ -187,7 +187,7 @@ fn used(cluster: &str, at: &ObjectAddress) -> UsedObject {
 
 fn key(cluster: &str, record: &Record) -> String {
     let at = &record.origin;
-    let cluster = if at.side == Side::Kcp { cluster } else { "" };
+    let cluster = if at.side == KCP_SIDE { cluster } else { "" };
     entry_key(cluster, at.namespace.as_deref().unwrap_or_default(), &at.name)
 }
 
@@ -199,7 +199,7 @@ mod tests {
     fn record(origin: &str, copy: &str) -> Record {
         let place = |name: &str| json!({"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "n", "name": name});
         let record = json!({"identifier": "i", "origin": "kcp", "source": place(origin), "copy": place(copy)});
-        serde_json::from_value(record).unwrap()
+        Record::read(&crate::rules::metadata::WORDS, record.to_string().as_bytes()).unwrap()
     }
 
     fn labels(name: &str) -> Value {

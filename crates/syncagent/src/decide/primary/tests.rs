@@ -15,9 +15,10 @@ use crate::decide::adopt::{Adoption, adopt};
 use crate::decide::edit;
 use crate::decide::ownership::applied;
 use crate::decide::state::Applied;
-use crate::decide::{Dependents, Event, Step};
+use crate::decide::{Dependents, Event, Role, Step};
 use crate::rules::ApiKind;
 use crate::rules::crd::Crd;
+use crate::rules::metadata::{KCP_SIDE, source_of};
 use crate::rules::tests::{crontab, published};
 
 /// One object of a consumer, its copy, one related Secret on each side, and the state.
@@ -110,11 +111,11 @@ impl Model {
     }
 
     fn slot(&mut self, at: &ObjectAddress) -> &mut Option<Value> {
-        match (at.kind.kind.as_str(), at.side) {
-            ("Secret", Side::Service) => &mut self.origin,
-            ("Secret", Side::Kcp) => &mut self.destination,
-            (_, Side::Kcp) => &mut self.source,
-            (_, Side::Service) => &mut self.copy,
+        match (at.kind.kind.as_str(), at.side.role) {
+            ("Secret", Role::Provider) => &mut self.origin,
+            ("Secret", Role::Consumer) => &mut self.destination,
+            (_, Role::Consumer) => &mut self.source,
+            (_, Role::Provider) => &mut self.copy,
         }
     }
 
@@ -203,7 +204,7 @@ impl Model {
         }
         // The state must survive a restart.
         let data = self.state.to_data();
-        self.state = PrimaryState::from_data(data.iter().map(|(k, v)| (k.as_str(), v.as_slice())));
+        self.state = crate::decide::state::read(data.iter().map(|(k, v)| (k.as_str(), v.as_slice())));
     }
 
     /// Decides and executes until nothing is left to do.
@@ -322,7 +323,7 @@ fn a_rule_on_the_name_names_the_copy_and_nothing_else() {
     model.settle(&renamed("first"));
     let copy = model.copy.clone().unwrap();
     assert_eq!(copy["metadata"]["name"], "first");
-    assert_eq!(Link::source_of(&copy), Some(key()), "the link leads to the real source");
+    assert_eq!(source_of(&copy), Some(key()), "the link leads to the real source");
     model.copy.as_mut().unwrap()["status"] = json!({"ready": true});
     model.settle(&renamed("first"));
     assert_eq!(model.source.as_ref().unwrap()["status"], json!({"ready": true}));
@@ -522,7 +523,7 @@ fn objects_held_together_with_their_primary_are_released_with_it() {
         namespaced: true,
     };
     let at =
-        ObjectAddress { side: Side::Kcp, kind: kind.into(), namespace: Some("default".into()), name: "creds".into() };
+        ObjectAddress { side: KCP_SIDE, kind: kind.into(), namespace: Some("default".into()), name: "creds".into() };
     let mut model = Model::with_source(json!({}));
     model.settle(&rules(json!({})));
     model.others = vec![(at.clone(), secret)];
@@ -581,7 +582,7 @@ fn a_related_secret_is_copied_up_and_deleted_with_its_primary() {
     let destination = model.destination.clone().unwrap();
     assert_eq!(destination["data"], json!({"k": "v"}));
     assert_eq!(destination["metadata"]["namespace"], "default");
-    assert_eq!(Link::source_of(&destination), None, "related objects carry no link");
+    assert_eq!(source_of(&destination), None, "related objects carry no link");
     assert_eq!(
         model.source.as_ref().unwrap()["metadata"]["annotations"][format!("{RELATED_PREFIX}creds.0")],
         r#"{"namespace":"default","name":"creds","apiVersion":"v1","kind":"Secret"}"#

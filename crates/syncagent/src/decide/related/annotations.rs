@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{KnownRelated, RelatedContext};
 use crate::api::{Origin, RELATED_PREFIX};
-use crate::decide::step::Step;
+use crate::decide::Step;
 use crate::rules::metadata::{annotation, is_deleting};
 
 /// The value of an annotation, and the object it refers to.

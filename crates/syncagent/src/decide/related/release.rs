@@ -1,14 +1,12 @@
 //! Releasing a related object.
 
+use carrick_sync::{PairProgress, delete};
 use serde_json::Value;
 
 use super::{DroppedSeen, KnownRelated, OtherUser};
-use crate::decide::address::Side;
 use crate::decide::holders::{is_held_by, release};
-use crate::decide::pair::{PairProgress, delete};
-use crate::decide::record::Record;
-use crate::decide::step::{Event, Step};
-use crate::rules::metadata::is_deleting;
+use crate::decide::{Dependents, Event, Record, Step};
+use crate::rules::metadata::{KCP_SIDE, WORDS, is_deleting};
 
 /// A related object that must be released.
 pub(super) struct HeldRelated<'a> {
@@ -58,7 +56,7 @@ impl<'a> HeldRelated<'a> {
 
     /// Whether the original cannot be seen, although our finalizer must have kept it: it is hidden rather than gone.
     pub fn is_out_of_sight(&self) -> bool {
-        self.record.origin.side == Side::Kcp && self.origin.is_none() && self.copy.is_some()
+        self.record.origin.side == KCP_SIDE && self.origin.is_none() && self.copy.is_some()
     }
 
     /// Steps that delete the copy, and then remove our finalizer; neither while somebody else needs it.
@@ -67,15 +65,16 @@ impl<'a> HeldRelated<'a> {
             && !self.others.iter().any(|other| other.copy)
         {
             if !is_deleting(copy) {
-                let consumer = self.origin.filter(|_| self.record.origin.side == Side::Kcp);
-                steps.push(delete(self.record.copy.clone(), copy, consumer));
+                let consumer = self.origin.filter(|_| self.record.origin.side == KCP_SIDE);
+                let dependents = consumer.map(|consumer| Dependents::of(&WORDS, consumer)).unwrap_or_default();
+                steps.push(delete(self.record.copy.clone(), copy, dependents));
                 self.report(steps, Event::Cleanup);
             }
             return PairProgress::Waiting;
         }
         match self.origin {
             Some(origin)
-                if self.record.origin.side == Side::Kcp
+                if self.record.origin.side == KCP_SIDE
                     && is_held_by(origin, self.holder)
                     && !self.others.iter().any(|other| other.origin) =>
             {
@@ -89,7 +88,7 @@ impl<'a> HeldRelated<'a> {
 
     /// Reports an event on the object in kcp, whichever of the two that is.
     fn report(&self, steps: &mut Vec<Step>, event: Event) {
-        let at = if self.record.origin.side == Side::Kcp { &self.record.origin } else { &self.record.copy };
+        let at = if self.record.origin.side == KCP_SIDE { &self.record.origin } else { &self.record.copy };
         steps.push(Step::Report { at: at.clone(), event });
     }
 }

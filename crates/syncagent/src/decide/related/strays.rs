@@ -1,14 +1,13 @@
 //! Strays: copies that carry the marks of an entry of a primary although neither the rules select them nor the state knows them. Another
 //! agent made them, or the state was lost.
 
+use carrick_sync::delete;
 use serde_json::Value;
 
 use super::{OtherUser, RelatedContext, RelatedSeen};
 use crate::api::CleanupPolicy;
-use crate::decide::address::ObjectAddress;
-use crate::decide::pair::delete;
 use crate::decide::state::PrimaryState;
-use crate::decide::step::{Event, Step};
+use crate::decide::{Dependents, Event, ObjectAddress, Step};
 use crate::rules::metadata::is_deleting;
 use crate::rules::related::Related;
 
@@ -54,6 +53,6 @@ impl RelatedContext<'_> {
             return Vec::new();
         }
         let told = Step::Report { at: self.primary_at.clone(), event: Event::Pruned };
-        vec![delete(stray.at.clone(), &stray.object, None), told]
+        vec![delete(stray.at.clone(), &stray.object, Dependents::default()), told]
     }
 }

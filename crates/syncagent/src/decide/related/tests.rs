@@ -14,6 +14,7 @@ use crate::decide::edit;
 use crate::decide::ownership::applied;
 use crate::decide::{Copies, Dependents, Event, PrimaryView, decide, has_finalizer};
 use crate::rules::Rules;
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE};
 use crate::rules::related::{Gvr, NameSource, Primaries};
 use crate::rules::tests::{crontab, published};
 
@@ -196,8 +197,8 @@ impl World {
         let mut strays = Vec::new();
         for (entry, related) in rules.related.iter().enumerate() {
             let (to, side) = match related.origin {
-                Origin::Kcp => ("service", Side::Service),
-                Origin::Service => ("kcp", Side::Kcp),
+                Origin::Kcp => ("service", SERVICE_SIDE),
+                Origin::Service => ("kcp", KCP_SIDE),
             };
             let kind = kind(&related.destination);
             let prefix = format!("{to} {} ", kind.kind);
@@ -295,7 +296,7 @@ impl World {
             Step::Drop { entry } => state.drop_entry(&entry),
             Step::Forget => state = PrimaryState::default(),
             Step::Report { at, event } => {
-                assert_eq!(at.side, Side::Kcp, "consumers are told in their workspace");
+                assert_eq!(at.side, KCP_SIDE, "consumers are told in their workspace");
                 self.events.push(event);
             }
             Step::ConfirmNoCopy => assert!(self.copy(primary).is_none()),
@@ -566,7 +567,11 @@ fn nothing_is_pruned_that_is_not_marked_or_that_somebody_uses() {
     let marked = |world: &mut World, name: &str, primary: &str, agent: &str, identifier: &str| {
         world.secret("kcp", name);
         let marks = Provenance::of(&World::key(primary), &rules.name, identifier, agent);
-        marks.link.write(world.objects.get_mut(&super::tests::name("kcp", "Secret", "default", name)).unwrap(), agent);
+        crate::rules::metadata::write_link(
+            &marks.link,
+            world.objects.get_mut(&super::tests::name("kcp", "Secret", "default", name)).unwrap(),
+            agent,
+        );
     };
     let mut world = World::with(&rules, &[("a", "s"), ("b", "used")]);
     world.secret("service", "s");
@@ -598,7 +603,11 @@ fn a_stray_that_somebody_holds_is_waited_for() {
     let mut world = World::with(&rules, &[("a", "s")]);
     world.secret("kcp", "stray");
     let marks = Provenance::of(&World::key("a"), &rules.name, "creds", "agent");
-    marks.link.write(world.objects.get_mut("kcp Secret default/stray").unwrap(), "agent");
+    crate::rules::metadata::write_link(
+        &marks.link,
+        world.objects.get_mut("kcp Secret default/stray").unwrap(),
+        "agent",
+    );
     world.edit("kcp", "Secret", "stray", json!({"metadata": {"finalizers": ["other"]}}));
     world.delete("kcp", "CronTab", "a");
     world.settle(&rules, "a");

@@ -21,9 +21,9 @@ use crate::agent::objects::reader::{ReadError, RelatedRead, Unseen};
 use crate::agent::objects::shared::{Shared, Warned};
 use crate::agent::objects::step_error::StepError;
 use crate::api::{FIELD_MANAGER, FINALIZER};
-use crate::decide::{Next, ObjectAddress, Plan, Record, RelatedView, Side, Step};
+use crate::decide::{Next, ObjectAddress, Plan, Record, RelatedView, Step};
 use crate::rules::Rules;
-use crate::rules::metadata::SourceKey;
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
 
 /// How long to wait until the caches show what was written. Nothing breaks if they do not: it only saves a needless reconcile.
 const CATCH_UP: Duration = Duration::from_secs(2);
@@ -58,7 +58,7 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
         key,
         source: &order.source,
         rivals: &observed.rivals,
-        objects: HashMap::from([(ObjectAddress::of_source(&rules.remote, key), order.source.clone())]),
+        objects: HashMap::from([(ObjectAddress::of_source(KCP_SIDE, &rules.remote, key), order.source.clone())]),
     };
     let released = plan.releases();
     let tally = Tally { metrics: &shared.context.metrics, pace: &shared.context.pace, object: key, since: order.since };
@@ -147,7 +147,7 @@ async fn send_strand(
 async fn execute(executor: &mut StepExecutor<'_>, tally: &Tally<'_>, steps: Vec<Step>) -> Result<(), StepError> {
     let mut steps = steps.into_iter().peekable();
     while let Some(step) = steps.next() {
-        let (verb, side, hop) = (step.verb(), step.side(), Hop::of(&step, executor.rules));
+        let (verb, side, hop) = (step.verb(), step.role(), Hop::of(&step, executor.rules));
         tracing::debug!(object = %tally.object, step = verb, "Executing a step.");
         let begun = Instant::now();
         // What is remembered holds the content of the objects it is about.
@@ -226,9 +226,9 @@ fn related_objects(rules: &Rules, view: &RelatedView) -> Vec<(ObjectAddress, Val
 async fn catch_up(order: &Order<'_>, objects: &HashMap<ObjectAddress, Value>, had_copy: bool) {
     let Order { shared, rules, key, .. } = order;
     for (at, object) in objects {
-        if *at.kind == rules.remote && at.side == Side::Kcp {
+        if *at.kind == rules.remote && at.side == KCP_SIDE {
             seen_in(&shared.sources, &key.cluster, at, object, true).await;
-        } else if *at.kind == rules.local && at.side == Side::Service {
+        } else if *at.kind == rules.local && at.side == SERVICE_SIDE {
             seen_in(&shared.copies, copies::SERVICE, at, object, had_copy).await;
         }
     }

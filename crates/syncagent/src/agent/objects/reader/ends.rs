@@ -19,8 +19,9 @@ use crate::agent::objects::reach::Reaching;
 use crate::agent::objects::related::{gvr_of, written};
 use crate::api::{CleanupPolicy, Origin};
 use crate::decide::state::{RememberedObject, entry_key};
-use crate::decide::{DroppedSeen, ObjectAddress, OtherUser, Record, RelatedSeen, Side, Stray, is_stray, unnamed};
+use crate::decide::{DroppedSeen, ObjectAddress, OtherUser, Record, RelatedSeen, Role, Side, Stray, is_stray, unnamed};
 use crate::rules::ApiKind;
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE};
 use crate::rules::provenance::Provenance;
 use crate::rules::related::{Gvr, Related};
 
@@ -182,7 +183,7 @@ impl RelatedReader<'_> {
                     && metadata["name"] == *remembered.name
             })
         };
-        let mut unrecorded = self.state.others_in_kcp(self.key);
+        let mut unrecorded = self.state.others_of_consumer(self.key);
         unrecorded.retain(|remembered| !is_named(remembered));
         unrecorded
     }
@@ -195,7 +196,7 @@ impl RelatedReader<'_> {
             return Ok(None);
         }
         let namespace = kind.namespaced.then(|| remembered.namespace.clone());
-        let at = ObjectAddress { side: Side::Kcp, kind: kind.into(), namespace, name: remembered.name.clone() };
+        let at = ObjectAddress { side: KCP_SIDE, kind: kind.into(), namespace, name: remembered.name.clone() };
         let key = entry_key(&self.key.cluster, &remembered.namespace, &remembered.name);
         let record = Record { identifier: String::new(), origin: at.clone(), copy: at.clone(), uid: None };
         let origin = self.original(&record).await?;
@@ -222,7 +223,7 @@ impl RelatedReader<'_> {
             Ok::<_, ReadError>(found.is_some_and(|found| found["metadata"]["uid"] == object["metadata"]["uid"]))
         };
         Ok(there(self.kcp, &self.rules.remote, self.source).await?
-            && there(self.client(Side::Service), &self.rules.local, copy).await?)
+            && there(self.client(SERVICE_SIDE), &self.rules.local, copy).await?)
     }
 
     async fn dropped(&self, key: String, record: Record) -> Result<DroppedSeen, ReadError> {
@@ -242,7 +243,7 @@ impl RelatedReader<'_> {
             [(&record.origin, self.original(&record).await), (&record.copy, self.object(&record, &record.copy).await)]
         {
             found.push(match answer {
-                Err(problem) if at.side == Side::Kcp && self.is_final("get", &problem).await => {
+                Err(problem) if at.side == KCP_SIDE && self.is_final("get", &problem).await => {
                     problems.push(problem);
                     None
                 }
@@ -255,9 +256,9 @@ impl RelatedReader<'_> {
 
     /// The original, if it can be held. Nothing depends on those of the service.
     async fn original(&self, record: &Record) -> Result<Option<Value>, ReadError> {
-        match record.origin.side {
-            Side::Kcp => self.object(record, &record.origin).await,
-            Side::Service => Ok(None),
+        match record.origin.side.role {
+            Role::Consumer => self.object(record, &record.origin).await,
+            Role::Provider => Ok(None),
         }
     }
 
@@ -313,7 +314,7 @@ impl RelatedReader<'_> {
     async fn is_final(&self, deed: &str, problem: &ReadError) -> bool {
         let ReadError::Forbidden(problem) = problem else { return false };
         let Forbidden { identifier, side, gvr, source, .. } = &**problem;
-        if *side == Side::Kcp {
+        if *side == KCP_SIDE {
             let reach = Reaching { reach: &self.shared.reach, kcp: self.kcp, order: self.key };
             return reach.is_lost(&address(*side, gvr, String::new(), identifier.clone()), source).await;
         }
@@ -345,7 +346,7 @@ impl RelatedReader<'_> {
             let Some(rules) = related.get(seen.entry) else { continue };
             let record = seen.record(rules);
             for at in [&record.origin, &record.copy] {
-                if at.side == Side::Kcp && !self.can_reach(rules, at, problems) {
+                if at.side == KCP_SIDE && !self.can_reach(rules, at, problems) {
                     if at == &record.copy {
                         seen.destination = None;
                     } else {
@@ -362,10 +363,10 @@ impl RelatedReader<'_> {
         for dropped in &mut read.view.dropped {
             let record = &dropped.record;
             let Some(rules) = related.iter().find(|rules| rules.identifier == record.identifier) else { continue };
-            if record.copy.side == Side::Kcp && !self.can_reach(rules, &record.copy, problems) {
+            if record.copy.side == KCP_SIDE && !self.can_reach(rules, &record.copy, problems) {
                 dropped.copy = None;
             }
-            if record.origin.side == Side::Kcp && !self.can_reach(rules, &record.origin, problems) {
+            if record.origin.side == KCP_SIDE && !self.can_reach(rules, &record.origin, problems) {
                 dropped.origin = None;
             }
         }

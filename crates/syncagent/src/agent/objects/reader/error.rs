@@ -3,7 +3,8 @@
 use carrick_client::Error;
 use thiserror::Error;
 
-use crate::decide::Side;
+use crate::decide::{Role, Side};
+use crate::rules::metadata::KCP_SIDE;
 use crate::rules::related::{Gvr, Related, RelatedError};
 
 /// Why related objects cannot be read.
@@ -81,10 +82,10 @@ pub(in crate::agent::objects) struct Forbidden {
 /// What to do about missing rights.
 pub(super) fn way_out(side: Side, gvr: &Gvr) -> String {
     let Gvr { group, resource, .. } = gvr;
-    match side {
-        Side::Kcp if group.is_empty() => format!("the consumer's APIBinding must accept the claim for {resource}"),
-        Side::Kcp => format!("the consumer's APIBinding must accept the claim for {resource}.{group}"),
-        Side::Service => format!(
+    match side.role {
+        Role::Consumer if group.is_empty() => format!("the consumer's APIBinding must accept the claim for {resource}"),
+        Role::Consumer => format!("the consumer's APIBinding must accept the claim for {resource}.{group}"),
+        Role::Provider => format!(
             "grant the agent a ClusterRole with {{apiGroups: [{group:?}], resources: [{resource:?}], verbs: [get, list, watch, create, update, patch, delete]}}"
         ),
     }
@@ -94,7 +95,7 @@ pub(super) fn way_out(side: Side, gvr: &Gvr) -> String {
 pub(super) fn no_kind(rules: &Related, side: Side, gvr: &Gvr) -> ReadError {
     ReadError::NoKind {
         identifier: rules.identifier.clone(),
-        side: if side == Side::Kcp { "the consumer's workspace" } else { "the service cluster" },
+        side: if side == KCP_SIDE { "the consumer's workspace" } else { "the service cluster" },
         gvr: gvr.clone(),
     }
 }

@@ -23,8 +23,8 @@ use crate::agent::objects::fleet::Fleets;
 use crate::agent::objects::kinds::{RelatedKinds, resource};
 use crate::agent::objects::primaries::AllPrimaries;
 use crate::agent::retry::Backoff;
-use crate::decide::{ObjectAddress, Side};
-use crate::rules::metadata::SourceKey;
+use crate::decide::{ObjectAddress, Role, Side};
+use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
 use crate::rules::related::Gvr;
 use crate::rules::selector::Selector;
 
@@ -171,7 +171,7 @@ impl RelatedWatches {
         owner: &str,
     ) -> Option<Vec<(String, String)>> {
         let endpoint = self.endpoint(side, cluster)?;
-        let cluster = if side == Side::Kcp { cluster } else { "" };
+        let cluster = if side == KCP_SIDE { cluster } else { "" };
         self.cache(side, gvr).lock().marked(user, &endpoint, cluster, owner)
     }
 
@@ -204,9 +204,9 @@ impl RelatedWatches {
 
     /// The endpoint that serves a cluster.
     fn endpoint(&self, side: Side, cluster: &str) -> Option<String> {
-        match side {
-            Side::Service => Some(SERVICE.to_owned()),
-            Side::Kcp => self.fleets.consumers.cluster(cluster).ok().map(|cluster| cluster.endpoint().to_string()),
+        match side.role {
+            Role::Provider => Some(SERVICE.to_owned()),
+            Role::Consumer => self.fleets.consumers.cluster(cluster).ok().map(|cluster| cluster.endpoint().to_string()),
         }
     }
 
@@ -231,9 +231,9 @@ impl RelatedWatches {
             cache: cache.clone(),
         };
         let mut task = JoinSet::new();
-        match side {
-            Side::Service => drop(task.spawn(feed.follow(self.local.clone(), SERVICE.to_owned()))),
-            Side::Kcp => drop(task.spawn(feed.follow_endpoints())),
+        match side.role {
+            Role::Provider => drop(task.spawn(feed.follow(self.local.clone(), SERVICE.to_owned()))),
+            Role::Consumer => drop(task.spawn(feed.follow_endpoints())),
         }
         RunningWatch { cache, _task: task }
     }
@@ -302,12 +302,12 @@ impl CacheFeed {
             }
             client.pause(backoff.pause()).await;
         };
-        let options = WatchOptions { streaming_lists: self.side == Side::Service, ..WatchOptions::default() };
+        let options = WatchOptions { streaming_lists: self.side == SERVICE_SIDE, ..WatchOptions::default() };
         let mut events = pin!(watch(client, resource(&kind), options));
         while let Some(mut event) = events.next().await {
             match &mut event {
                 Event::Listed(object) | Event::Applied(object) | Event::Deleted(object)
-                    if self.side == Side::Service =>
+                    if self.side == SERVICE_SIDE =>
                 {
                     // There is only one service cluster, even if it is a workspace of some kcp.
                     object.cluster = "".into();
@@ -318,9 +318,9 @@ impl CacheFeed {
                 Event::Recovered => tracing::info!(resource = self.gvr.resource, "Watching related objects again."),
                 _ => {}
             }
-            let serves = |cluster: &str| match self.side {
-                Side::Service => true,
-                Side::Kcp => {
+            let serves = |cluster: &str| match self.side.role {
+                Role::Provider => true,
+                Role::Consumer => {
                     self.fleets.consumers.cluster(cluster).is_ok_and(|cluster| cluster.endpoint().as_str() == endpoint)
                 }
             };
@@ -348,7 +348,7 @@ pub(in crate::agent::objects) fn gvr_of(at: &ObjectAddress) -> Gvr {
 
 /// Where the cache keeps an object.
 fn scope_of(cluster: &str, at: &ObjectAddress) -> ClusterNamespace {
-    let cluster = if at.side == Side::Kcp { cluster } else { "" };
+    let cluster = if at.side == KCP_SIDE { cluster } else { "" };
     (cluster.to_owned(), at.namespace.clone().unwrap_or_default())
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::decide::state::entry_key;
+use crate::rules::metadata::WORDS;
 
 fn secret(version: usize, entries: &[(&str, Value)]) -> Value {
     let source = SourceKey { cluster: "c".into(), namespace: "ns".into(), name: "a".into() };
@@ -52,7 +53,8 @@ fn order(name: &str) -> SourceKey {
 
 fn record() -> Record {
     let at = json!({"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "ns", "name": "s"});
-    serde_json::from_value(json!({"identifier": "creds", "origin": "kcp", "source": at, "copy": at})).unwrap()
+    let stored = json!({"identifier": "creds", "origin": "kcp", "source": at, "copy": at});
+    Record::read(&WORDS, stored.to_string().as_bytes()).unwrap()
 }
 
 /// Learns that an order uses a related object.

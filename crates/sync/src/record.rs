@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::address::{ObjectAddress, Side};
-use crate::rules::ApiKind;
+use crate::address::{ObjectAddress, Role, Side};
+use crate::kind::ApiKind;
+use crate::vocabulary::Vocabulary;
 
 /// One related object that is served for a primary.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "StoredRecord", into = "StoredRecord")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "StoredRecord")]
 pub struct Record {
     /// Identifier of the entry in `spec.related`.
     pub identifier: String,
@@ -25,6 +26,21 @@ pub struct Record {
 }
 
 impl Record {
+    /// Reads a record; `None` if it is not one.
+    pub fn read(vocabulary: &Vocabulary, bytes: &[u8]) -> Option<Self> {
+        let stored: StoredRecord = serde_json::from_slice(bytes).ok()?;
+        let (origin, copy) = match stored.origin {
+            StoredSide::Kcp => (vocabulary.consumer, vocabulary.provider),
+            StoredSide::Service => (vocabulary.provider, vocabulary.consumer),
+        };
+        Some(Self {
+            identifier: stored.identifier,
+            origin: stored.source.at(origin),
+            copy: stored.copy.at(copy),
+            uid: stored.uid,
+        })
+    }
+
     /// Whether both refer to the same original and the same copy, for the same entry.
     pub fn is_same(&self, other: &Self) -> bool {
         self.identifier == other.identifier
@@ -44,6 +60,7 @@ struct StoredRecord {
     uid: Option<String>,
 }
 
+/// The words of the first agent that wrote records.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum StoredSide {
@@ -65,9 +82,9 @@ struct StoredAddress {
 
 impl From<Record> for StoredRecord {
     fn from(record: Record) -> Self {
-        let origin = match record.origin.side {
-            Side::Kcp => StoredSide::Kcp,
-            Side::Service => StoredSide::Service,
+        let origin = match record.origin.side.role {
+            Role::Consumer => StoredSide::Kcp,
+            Role::Provider => StoredSide::Service,
         };
         Self {
             identifier: record.identifier,
@@ -75,21 +92,6 @@ impl From<Record> for StoredRecord {
             source: record.origin.into(),
             copy: record.copy.into(),
             uid: record.uid,
-        }
-    }
-}
-
-impl From<StoredRecord> for Record {
-    fn from(stored: StoredRecord) -> Self {
-        let (origin, copy) = match stored.origin {
-            StoredSide::Kcp => (Side::Kcp, Side::Service),
-            StoredSide::Service => (Side::Service, Side::Kcp),
-        };
-        Self {
-            identifier: stored.identifier,
-            origin: stored.source.at(origin),
-            copy: stored.copy.at(copy),
-            uid: stored.uid,
         }
     }
 }
@@ -124,6 +126,7 @@ impl StoredAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vocabulary::tests::WORDS;
     use serde_json::json;
 
     #[test]
@@ -133,8 +136,8 @@ mod tests {
             "source": {"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "default", "name": "a"},
             "copy": {"group": "g", "version": "v1", "kind": "Safe", "resource": "safes", "name": "b"},
         });
-        let record: Record = serde_json::from_value(text.clone()).unwrap();
-        assert_eq!((record.origin.side, record.copy.side), (Side::Kcp, Side::Service));
+        let record = Record::read(&WORDS, text.to_string().as_bytes()).unwrap();
+        assert_eq!((record.origin.side, record.copy.side), (WORDS.consumer, WORDS.provider));
         assert!(record.origin.kind.namespaced && !record.copy.kind.namespaced);
         assert_eq!(serde_json::to_value(&record).unwrap(), text);
         let mut other = record.clone();
@@ -151,7 +154,7 @@ mod tests {
             "source": {"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "default", "name": "a"},
             "copy": {"version": "v1", "kind": "Secret", "resource": "secrets", "namespace": "c1", "name": "a"},
         });
-        let record: Record = serde_json::from_value(text).unwrap();
+        let record = Record::read(&WORDS, text.to_string().as_bytes()).unwrap();
         let mut other = record.clone();
         other.identifier = "more".into();
         assert!(!record.is_same(&other));

@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::edit::{Edit, Guard, edits, set as set_field};
-use super::state::{Applied, StateEntry, read_mark, sum};
-use crate::api::{AGENT_NAME, APPLIED_STATE};
-use crate::rules::ApiKind;
-use crate::rules::metadata::{Link, annotation, label, set, strip};
+use crate::edit::{Edit, Guard, edits, set as set_field};
+use crate::kind::ApiKind;
+use crate::link::Link;
+use crate::memory::{Applied, StateEntry, read_mark, sum};
+use crate::object::{annotation, label, set};
+use crate::vocabulary::Vocabulary;
 
 /// Keys that never belong to the desired state of a copy.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -16,7 +17,7 @@ const PLACE: [&str; 3] = ["name", "namespace", "generateName"];
 
 /// How the content of a copy is brought in line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum ContentChange {
+pub(crate) enum ContentChange {
     /// It is in line, and that is remembered.
     None,
     /// It is in line, but that is not remembered yet.
@@ -39,19 +40,21 @@ pub(super) enum ContentChange {
     },
     /// It is not known what was written before: overwrite the copy with the whole desired state.
     Replace(Value),
-    /// More of the state Secret must be read first.
+    /// More of the memory must be read first.
     Unknown,
 }
 
 /// A copy and its desired state.
-pub(super) struct CopyContent<'a> {
+pub(crate) struct CopyContent<'a> {
+    /// What the agent writes into metadata.
+    pub vocabulary: &'static Vocabulary,
     /// The desired state.
     pub desired: &'a Value,
     /// The copy.
     pub copy: &'a Value,
     /// What is remembered.
     pub entry: Option<&'a StateEntry>,
-    /// Whether the state Secret holds more than has been read.
+    /// Whether the memory holds more than has been read.
     pub partial: bool,
     /// Link and agent name, for copies that carry them.
     pub link: Option<(&'a Link, &'a str)>,
@@ -62,8 +65,8 @@ pub(super) struct CopyContent<'a> {
 }
 
 /// The state to remember for a source: stripped metadata, no subresources.
-pub(super) fn remembered(source: &Value, subresources: &[&str]) -> Value {
-    let mut state = strip(source);
+pub fn remembered(vocabulary: &Vocabulary, source: &Value, subresources: &[&str]) -> Value {
+    let mut state = vocabulary.strip(source);
     drop_keys(&mut state, subresources);
     state
 }
@@ -72,7 +75,7 @@ impl CopyContent<'_> {
     /// Compares the remembered state with the desired one. Fields that were changed only on the copy are left alone.
     pub fn compare(&self) -> ContentChange {
         let desired_sum = sum(self.desired);
-        let mark = annotation(self.copy, APPLIED_STATE);
+        let mark = annotation(self.copy, self.vocabulary.applied_state);
         let is_written = self.is_marked && mark.is_some_and(|mark| read_mark(mark).0 == desired_sum);
         let Some(last) = self.entry.and_then(|entry| entry.last.as_ref()) else {
             // The state was lost, but the checksum on the copy shows that this was written to it.
@@ -108,8 +111,13 @@ impl CopyContent<'_> {
         }
         let text = |field: &str| self.copy["metadata"][field].as_str().unwrap_or_default().to_owned();
         let guard = if self.is_marked {
-            set_field(&mut content, self.copy, &["metadata", "annotations", APPLIED_STATE], &desired_sum);
-            Guard::Mark { key: APPLIED_STATE, value: mark.map(str::to_owned), uid: text("uid") }
+            set_field(
+                &mut content,
+                self.copy,
+                &["metadata", "annotations", self.vocabulary.applied_state],
+                &desired_sum,
+            );
+            Guard::Mark { key: self.vocabulary.applied_state, value: mark.map(str::to_owned), uid: text("uid") }
         } else {
             Guard::Version(text("resourceVersion"))
         };
@@ -121,7 +129,7 @@ impl CopyContent<'_> {
     pub fn apply(&self) -> ContentChange {
         let last = self.entry.and_then(|entry| entry.last.as_ref()).map(Applied::sum);
         let next = self.entry.is_some_and(|entry| !entry.next.is_empty());
-        let mark = annotation(self.copy, APPLIED_STATE).filter(|_| self.is_marked);
+        let mark = annotation(self.copy, self.vocabulary.applied_state).filter(|_| self.is_marked);
         let (written, applied) = mark.or(last.as_deref().filter(|_| !next)).map(read_mark).unwrap_or_default();
         if written == sum(self.desired) && self.repairs().is_empty() {
             let is_known = last.is_some() && (self.is_marked || !next);
@@ -139,7 +147,7 @@ impl CopyContent<'_> {
     fn comparable(&self, state: &Value) -> Value {
         let mut state = state.clone();
         drop_keys(&mut state, self.subresources);
-        // Renaming the kind in kcp does not change the copy.
+        // Renaming the kind on the consumers' side does not change the copy.
         drop_keys(&mut state, &["apiVersion", "kind"]);
         if let Some(metadata) = state.get_mut("metadata").and_then(Value::as_object_mut) {
             // A copy keeps its namespace and name, whatever the rules make of the name of its source.
@@ -155,8 +163,11 @@ impl CopyContent<'_> {
     fn repairs(&self) -> Vec<Edit> {
         let mut edits = Vec::new();
         let Some((link, agent_name)) = self.link else { return edits };
-        for (key, value) in
-            link.labels.iter().map(|(key, value)| (*key, value.as_str())).chain([(AGENT_NAME, agent_name)])
+        for (key, value) in link
+            .labels
+            .iter()
+            .map(|(key, value)| (*key, value.as_str()))
+            .chain([(self.vocabulary.agent_name, agent_name)])
         {
             if label(self.copy, key) != Some(value) {
                 set_field(&mut edits, self.copy, &["metadata", "labels", key], value);
@@ -175,10 +186,10 @@ impl CopyContent<'_> {
 
     /// Overwrites the copy with the whole desired state; nothing if that changes nothing.
     pub fn overwrite(&self) -> ContentChange {
-        match overwritten(self.desired, self.copy, self.link, self.subresources) {
+        match overwritten(self.vocabulary, self.desired, self.copy, self.link, self.subresources) {
             Some(mut object) => {
                 if self.is_marked {
-                    set(&mut object, "annotations", APPLIED_STATE, &sum(self.desired));
+                    set(&mut object, "annotations", self.vocabulary.applied_state, &sum(self.desired));
                 }
                 ContentChange::Replace(object)
             }
@@ -194,13 +205,8 @@ fn wrong_marks<'a>(link: &'a Link, copy: &Value) -> impl Iterator<Item = (&'stat
     link.marks.iter().filter(is_wrong).map(|(key, value)| (*key, value.as_str()))
 }
 
-/// The copy with the whole desired state; `None` if it has that already.
-pub(super) fn overwritten(
-    desired: &Value,
-    copy: &Value,
-    link: Option<(&Link, &str)>,
-    subresources: &[&str],
-) -> Option<Value> {
+/// The copy with the desired content and nothing else changed; `None` if nothing is desired.
+pub(crate) fn with_content(desired: &Value, copy: &Value, subresources: &[&str]) -> Option<Value> {
     let mut out = copy.clone();
     for (key, value) in desired.as_object()? {
         if !IDENTITY.contains(&key.as_str()) && !subresources.contains(&key.as_str()) {
@@ -212,25 +218,38 @@ pub(super) fn overwritten(
             set(&mut out, field, key, value.as_str().unwrap_or_default());
         }
     }
+    Some(out)
+}
+
+/// The copy with the whole desired state; `None` if it has that already.
+pub(crate) fn overwritten(
+    vocabulary: &Vocabulary,
+    desired: &Value,
+    copy: &Value,
+    link: Option<(&Link, &str)>,
+    subresources: &[&str],
+) -> Option<Value> {
+    let mut out = with_content(desired, copy, subresources)?;
     let Some((link, agent_name)) = link else { return (out != *copy).then_some(out) };
     let unmarked = Link { marks: Vec::new(), ..link.clone() };
-    unmarked.write(&mut out, agent_name);
+    unmarked.write(&mut out, vocabulary, agent_name);
     if out == *copy && wrong_marks(link, copy).next().is_none() {
         return None;
     }
-    link.write(&mut out, agent_name);
+    link.write(&mut out, vocabulary, agent_name);
     Some(out)
 }
 
 /// Whether a copy has exactly the desired state and no other content.
-pub(super) fn is_exact(desired: &Value, copy: &Value, subresources: &[&str]) -> bool {
+pub fn is_exact(desired: &Value, copy: &Value, subresources: &[&str]) -> bool {
     let is_content = |key: &str| !IDENTITY.contains(&key) && !subresources.contains(&key);
     let mut content = copy.as_object().into_iter().flat_map(Map::keys).filter(|key| is_content(key));
-    content.all(|key| desired.get(key).is_some()) && overwritten(desired, copy, None, subresources).is_none()
+    content.all(|key| desired.get(key).is_some())
+        && with_content(desired, copy, subresources).is_none_or(|out| out == *copy)
 }
 
 /// Whether the server would refuse edits because the fields are immutable: the type of a Secret, and the content of immutable objects.
-pub(super) fn is_refused(kind: &ApiKind, copy: &Value, edits: &[Edit]) -> bool {
+pub(crate) fn is_refused(kind: &ApiKind, copy: &Value, edits: &[Edit]) -> bool {
     let changes =
         |keys: &[&str]| edits.iter().any(|edit| edit.path.first().is_some_and(|key| keys.contains(&key.as_str())));
     let frozen = copy["immutable"] == true && changes(&["immutable", "data", "binaryData", "stringData"]);
@@ -242,7 +261,7 @@ pub(super) fn is_refused(kind: &ApiKind, copy: &Value, edits: &[Edit]) -> bool {
 }
 
 /// Removes top-level keys.
-pub(super) fn drop_keys(object: &mut Value, keys: &[&str]) {
+pub(crate) fn drop_keys(object: &mut Value, keys: &[&str]) {
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|key, _| !keys.contains(&key.as_str()));
     }
@@ -251,7 +270,8 @@ pub(super) fn drop_keys(object: &mut Value, keys: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::edit::apply;
+    use crate::edit::apply;
+    use crate::vocabulary::tests::WORDS;
     use serde_json::json;
 
     fn entry(last: &Value, next: &[&Value]) -> StateEntry {
@@ -260,7 +280,17 @@ mod tests {
     }
 
     fn compare(desired: &Value, copy: &Value, entry: Option<&StateEntry>, subresources: &[&str]) -> ContentChange {
-        CopyContent { desired, copy, entry, partial: false, link: None, is_marked: false, subresources }.compare()
+        CopyContent {
+            vocabulary: &WORDS,
+            desired,
+            copy,
+            entry,
+            partial: false,
+            link: None,
+            is_marked: false,
+            subresources,
+        }
+        .compare()
     }
 
     /// What becomes of the copy.
@@ -320,7 +350,7 @@ mod tests {
     fn a_mark_shows_that_a_state_never_arrived() {
         let last = json!({"metadata": {}, "spec": {"a": 1}});
         let next = json!({"metadata": {}, "spec": {"a": 2}});
-        let copy = json!({"metadata": {"annotations": {APPLIED_STATE: sum(&last)}}, "spec": {"a": 7}});
+        let copy = json!({"metadata": {"annotations": {WORDS.applied_state: sum(&last)}}, "spec": {"a": 7}});
         assert_eq!(
             compare(&last, &copy, Some(&entry(&last, &[&next])), &[]),
             ContentChange::Remember,
@@ -343,6 +373,7 @@ mod tests {
         let entry = StateEntry { last: Some(Applied::Sum(sum(&last))), ..StateEntry::default() };
         let compare = |desired: &Value, partial| {
             CopyContent {
+                vocabulary: &WORDS,
                 desired,
                 copy: &last,
                 entry: Some(&entry),

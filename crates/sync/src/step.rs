@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::address::{ObjectAddress, Side};
-use super::edit::{Edit, Guard};
-use super::record::Record;
-use crate::api::DELETION_PROPAGATION;
-use crate::rules::metadata::annotation;
+use crate::address::{ObjectAddress, Role, Side};
+use crate::edit::{Edit, Guard};
+use crate::object::annotation;
+use crate::record::Record;
+use crate::vocabulary::Vocabulary;
 
 /// What happens to the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub enum Dependents {
 impl Dependents {
     /// What the owner of a source has chosen for the dependents of its copy. Without a valid choice, they are deleted in the background,
     /// the default of most kinds.
-    pub fn of(source: &Value) -> Self {
-        match annotation(source, DELETION_PROPAGATION) {
+    pub fn of(vocabulary: &Vocabulary, source: &Value) -> Self {
+        match annotation(source, vocabulary.deletion_propagation) {
             Some("foreground") => Self::First,
             Some("orphan") => Self::Stay,
             _ => Self::Later,
@@ -161,7 +161,7 @@ pub enum Step {
     Forget,
     /// Report an event to the consumer. Never fails the plan.
     Report {
-        /// The object in kcp.
+        /// The object on the consumer's side.
         at: ObjectAddress,
         /// What happened.
         event: Event,
@@ -169,13 +169,14 @@ pub enum Step {
 }
 
 impl Step {
-    /// The server that is written to; `None` if it is not a single write.
-    pub fn side(&self) -> Option<Side> {
+    /// The part of the server that is written to; `None` if it is not a single write.
+    pub fn role(&self) -> Option<Role> {
         match self {
+            // What is remembered is stored on the provider's side.
             Self::RememberNext { .. } | Self::Remember { .. } | Self::Track { .. } | Self::Drop { .. } => {
-                Some(Side::Service)
+                Some(Role::Provider)
             }
-            _ => self.address().map(|at| at.side),
+            _ => self.address().map(|at| at.side.role),
         }
     }
 
@@ -245,32 +246,6 @@ pub enum Event {
 }
 
 impl Event {
-    /// Reason and message, as the reference agent words them.
-    pub fn texts(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Accepted => ("ObjectAccepted", "Object has been seen by the service provider."),
-            Self::Placed => ("ObjectPlaced", "Object has been placed."),
-            Self::Synced => ("ObjectSynced", "The current desired state of the object has been synchronized."),
-            Self::StatusSynced => ("ObjectStatusSynced", "The current object status has been updated."),
-            Self::Cleanup => ("ObjectCleanup", "Object deletion has been started."),
-            Self::Pruned => ("ObjectCleanup", "Deleted orphaned copy of a related resource."),
-            Self::Deleted => ("ObjectDeleted", "Object deletion has been completed, finalizer has been removed."),
-            Self::Released => ("ObjectReleased", "Object is not synchronized any more, finalizer has been removed."),
-            Self::StatusSubresourceMissing => (
-                "StatusSubresourceMissing",
-                "Cannot sync status: the destination resource does not have a status subresource. Set syncStatus: false or add subresources.status to the CRD.",
-            ),
-            Self::StatusAltered => (
-                "StatusAltered",
-                "The status was stored differently from how it was reported: its schema lacks some of the fields, or has defaults for others.",
-            ),
-            Self::StatusRefused => (
-                "StatusRefused",
-                "The reported status was refused, because it does not fit the schema. It is sent again when it changes.",
-            ),
-        }
-    }
-
     /// Whether it needs somebody's attention.
     pub fn is_warning(self) -> bool {
         matches!(self, Self::StatusSubresourceMissing | Self::StatusAltered | Self::StatusRefused)
@@ -289,6 +264,21 @@ pub enum Next {
     Later,
     /// At once: what was just written makes the next step possible.
     Now,
+}
+
+/// How far a pair has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PairProgress {
+    /// Nothing to write.
+    Settled,
+    /// Steps were added.
+    Wrote,
+    /// Steps were added, and a status should follow at once.
+    WroteBeforeStatus,
+    /// The copy is being deleted; wait for it.
+    Waiting,
+    /// More of the memory must be read first.
+    Unknown,
 }
 
 /// What to do for one object.
@@ -311,6 +301,18 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Adds a strand, and requeues as its progress requires.
+    pub fn add(&mut self, strand: Vec<Step>, progress: PairProgress) {
+        if !strand.is_empty() {
+            self.strands.push(strand);
+        }
+        match progress {
+            PairProgress::WroteBeforeStatus => self.next = Next::Now,
+            PairProgress::Wrote | PairProgress::Waiting if self.next != Next::Now => self.next = Next::Soon,
+            _ => {}
+        }
+    }
+
     /// Whether it releases the object.
     pub fn releases(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Report { event: Event::Released, .. }))

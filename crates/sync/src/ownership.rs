@@ -43,9 +43,13 @@ fn unite(all: &mut Value, more: &Value) {
     }
 }
 
-/// What a server does with an apply, for test models: fields that are no longer named are removed, the others are set.
-#[cfg(test)]
-pub(super) fn applied(owned: &Value, object: &Value, live: &mut Value) {
+/// What a server does with an apply, for models in tests: fields that are no longer named are removed, the others are set.
+///
+/// # Panics
+///
+/// If the apply is not for the live version of the live object.
+#[cfg(any(test, feature = "testing"))]
+pub fn applied(owned: &Value, object: &Value, live: &mut Value) {
     let metadata = |field: &str| (&live["metadata"][field], &object["metadata"][field]);
     for (there, sent) in ["uid", "resourceVersion"].map(metadata) {
         assert_eq!(there, sent, "an apply is for one version of one object");
@@ -53,7 +57,7 @@ pub(super) fn applied(owned: &Value, object: &Value, live: &mut Value) {
     replaced(owned, object, live);
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 fn replaced(owned: &Value, object: &Value, live: &mut Value) {
     let (Some(sent), true) = (object.as_object(), live.is_object()) else {
         *live = object.clone();

@@ -2,20 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::address::{ObjectAddress, Side};
-use super::content::{ContentChange, CopyContent, drop_keys, is_exact, is_refused, remembered};
-use super::error::DecideError;
-use super::holders::{hold, is_held_by, release};
-use super::state::{Applied, BY_APPLY, StateEntry, applied_mark, checksum, sum};
-use super::step::{Dependents, Event, Step};
-use crate::api::{ADOPTION, AGENT_NAME, APPLIED_STATE};
-use crate::rules::Adoption;
-use crate::rules::metadata::{Link, annotation, is_deleting, label, set, strip};
-use crate::rules::mutation::Mutation;
+use crate::address::ObjectAddress;
+use crate::adopt::AdoptionPolicy;
+use crate::content::{ContentChange, CopyContent, drop_keys, is_exact, is_refused, remembered};
+use crate::error::PairError;
+use crate::holders::{hold, is_held_by, release};
+use crate::link::Link;
+use crate::memory::{Applied, BY_APPLY, StateEntry, applied_mark, checksum, sum};
+use crate::object::{annotation, is_deleting, label, set};
+use crate::step::{Dependents, Event, PairProgress, Step};
+use crate::transform::Transform;
+use crate::vocabulary::Vocabulary;
 
 /// In which direction the status is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StatusFlow {
+pub enum StatusFlow {
     /// Nowhere.
     None,
     /// From the copy to the source.
@@ -31,16 +32,22 @@ pub(super) enum StatusFlow {
 
 /// A source, its copy and what matters between them.
 #[allow(clippy::struct_excessive_bools)] // each says one thing about the copy, and they are independent
-pub(super) struct Pair<'a> {
+pub struct Pair<'a, T> {
+    /// What the agent writes into metadata.
+    pub vocabulary: &'static Vocabulary,
+    /// The source.
     pub source: &'a Value,
+    /// Where the source is.
     pub source_at: ObjectAddress,
+    /// Its copy, if there is one.
     pub copy: Option<&'a Value>,
     /// Where the copy is, or where it will be created.
     pub copy_at: ObjectAddress,
-    /// Key of this pair in the state Secret.
+    /// Key of this pair in the memory.
     pub entry: String,
+    /// What is remembered about the copy.
     pub remembered: Option<&'a StateEntry>,
-    /// Whether the state Secret holds more than has been read.
+    /// Whether the memory holds more than has been read.
     pub partial: bool,
     /// UID of the copy, if it is remembered.
     pub copy_uid: Option<&'a str>,
@@ -54,30 +61,18 @@ pub(super) struct Pair<'a> {
     pub primary: bool,
     /// Link and agent name, for copies that carry them.
     pub link: Option<(&'a Link, &'a str)>,
+    /// Top-level fields that are not content.
     pub subresources: &'a [&'a str],
+    /// Where the status goes.
     pub status: StatusFlow,
-    pub mutation: &'a Mutation,
+    /// What becomes of objects on their way.
+    pub transform: &'a T,
     /// What to do with somebody else's object in the place of the copy.
-    pub adoption: Adoption,
+    pub adoption: AdoptionPolicy,
     /// Name of the schema that a status must fit.
     pub schema: &'a str,
     /// Whether the copy is written by server-side apply.
     pub apply: bool,
-}
-
-/// How far a pair has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PairProgress {
-    /// Nothing to write.
-    Settled,
-    /// Steps were added.
-    Wrote,
-    /// Steps were added, and a status should follow at once.
-    WroteBeforeStatus,
-    /// The copy is being deleted; wait for it.
-    Waiting,
-    /// More of the state Secret must be read first.
-    Unknown,
 }
 
 /// Who owns an object in the place of a copy.
@@ -91,29 +86,31 @@ enum CopyOwner {
     Willing,
     /// Somebody else's.
     Other,
-    /// More of the state Secret must be read first.
+    /// More of the memory must be read first.
     Unknown,
 }
 
-impl Pair<'_> {
+impl<T: Transform> Pair<'_, T> {
     /// Steps that keep the copy in line with a source that is not being deleted, and steps for the status, which may fail without affecting
     /// the rest.
-    pub fn keep(&self, steps: &mut Vec<Step>, status: &mut Vec<Step>) -> Result<PairProgress, DecideError> {
+    pub fn keep(&self, steps: &mut Vec<Step>, status: &mut Vec<Step>) -> Result<PairProgress, PairError<T::Error>> {
         let mutated = match self.copy {
-            None if !self.mutation.keeps_spec() => {
-                self.mutation.spec(self.source, Some(&draft(self.source, &self.copy_at)))?
+            None if !self.transform.keeps_spec() => {
+                self.transform.spec(self.source, Some(&draft(self.source, &self.copy_at)))
             }
-            copy => self.mutation.spec(self.source, copy)?,
+            copy => self.transform.spec(self.source, copy),
         };
+        let mutated = mutated.map_err(PairError::Transform)?;
         let owner = self.copy.map_or(CopyOwner::Us, |copy| self.owner(&mutated, copy, self.vouched));
         match owner {
             CopyOwner::Unknown => return Ok(PairProgress::Unknown),
-            CopyOwner::Other => return Err(DecideError::Taken(self.copy_at.to_string())),
+            CopyOwner::Other => return Err(PairError::Taken(self.copy_at.to_string())),
             CopyOwner::Us | CopyOwner::UsUnnoted | CopyOwner::Willing => {}
         }
         let before = steps.len();
         if let Some(holder) = self.holder
-            && let Some(step) = hold(&self.source_at, self.source, holder, self.primary || self.was_written())
+            && let Some(step) =
+                hold(self.vocabulary, &self.source_at, self.source, holder, self.primary || self.was_written())
         {
             steps.push(step);
             self.report(steps, Event::Accepted);
@@ -148,8 +145,9 @@ impl Pair<'_> {
     /// Who owns the object in the place of the copy. Its link says so; without a link, the state does, or the fact that it equals what
     /// would be written.
     fn owner(&self, mutated: &Value, copy: &Value, vouched: bool) -> CopyOwner {
-        let is_marked =
-            self.link.is_some_and(|(link, agent)| link.is_on(copy) && label(copy, AGENT_NAME) == Some(agent));
+        let is_marked = self
+            .link
+            .is_some_and(|(link, agent)| link.is_on(copy) && label(copy, self.vocabulary.agent_name) == Some(agent));
         if self.primary || is_marked {
             return CopyOwner::Us;
         }
@@ -164,7 +162,7 @@ impl Pair<'_> {
         let states: Vec<&Applied> =
             self.remembered.into_iter().flat_map(|entry| entry.last.iter().chain(&entry.next)).collect();
         let is_state = |state: &Value| is_exact(state, copy, self.subresources);
-        if is_state(&remembered(mutated, self.subresources))
+        if is_state(&remembered(self.vocabulary, mutated, self.subresources))
             || states.iter().filter_map(|state| state.whole()).any(is_state)
         {
             return CopyOwner::UsUnnoted;
@@ -172,7 +170,8 @@ impl Pair<'_> {
         if self.partial && states.iter().any(|state| state.whole().is_none()) {
             return CopyOwner::Unknown;
         }
-        let willing = self.adoption == Adoption::TakeOver || annotation(copy, ADOPTION) == Some(Adoption::TAKE_OVER);
+        let willing = self.adoption == AdoptionPolicy::TakeOver
+            || annotation(copy, self.vocabulary.adoption) == Some(AdoptionPolicy::TAKE_OVER);
         if willing { CopyOwner::Willing } else { CopyOwner::Other }
     }
 
@@ -185,7 +184,7 @@ impl Pair<'_> {
     /// be undone, so only the state and the content count here.
     pub fn owns_copy(&self) -> Option<bool> {
         let Some(copy) = self.copy else { return Some(false) };
-        let mutated = self.mutation.spec(self.source, Some(copy));
+        let mutated = self.transform.spec(self.source, Some(copy));
         match mutated.map(|mutated| self.owner(&mutated, copy, false)) {
             Ok(CopyOwner::Unknown) => None,
             Ok(owner) => Some(matches!(owner, CopyOwner::Us | CopyOwner::UsUnnoted)),
@@ -201,15 +200,17 @@ impl Pair<'_> {
         if is_behind { PairProgress::WroteBeforeStatus } else { PairProgress::Wrote }
     }
 
-    fn status(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) -> Result<(), DecideError> {
+    fn status(&self, mutated: &Value, copy: &Value, steps: &mut Vec<Step>) -> Result<(), PairError<T::Error>> {
         let (from, to, to_at) = match self.status {
             StatusFlow::None | StatusFlow::Blocked => return Ok(()),
             StatusFlow::BackAsField => {
-                return self.status_as_field(copy, &self.mutation.status(copy, mutated)?, steps);
+                let seen_by_consumer = self.transform.status(copy, mutated).map_err(PairError::Transform)?;
+                return self.status_as_field(copy, &seen_by_consumer, steps);
             }
-            StatusFlow::Forward => (self.mutation.status(mutated, copy)?, copy, &self.copy_at),
-            StatusFlow::Back => (self.mutation.status(copy, mutated)?, self.source, &self.source_at),
+            StatusFlow::Forward => (self.transform.status(mutated, copy), copy, &self.copy_at),
+            StatusFlow::Back => (self.transform.status(copy, mutated), self.source, &self.source_at),
         };
+        let from = from.map_err(PairError::Transform)?;
         if self.is_settled_status(from.get("status"), to.get("status")) {
             return Ok(());
         }
@@ -222,12 +223,12 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// A notice about a status that was refused and is not sent again.
-    pub fn notice(&self) -> Option<String> {
+    /// The object whose status was refused and is not sent again.
+    pub fn refused_status(&self) -> Option<&ObjectAddress> {
         let note = self.remembered?.status.as_ref()?;
         let at = if self.status == StatusFlow::Forward { &self.copy_at } else { &self.source_at };
         let refused = note.stored.is_none() && note.schema == self.schema;
-        refused.then(|| refused_status(at))
+        refused.then_some(at)
     }
 
     /// Whether a status is what it should be, as far as the server accepts it.
@@ -243,9 +244,14 @@ impl Pair<'_> {
     }
 
     /// A status that somebody other than the source wrote to the copy is copied back; one that came from the source is not.
-    fn status_as_field(&self, copy: &Value, seen_from_kcp: &Value, steps: &mut Vec<Step>) -> Result<(), DecideError> {
+    fn status_as_field(
+        &self,
+        copy: &Value,
+        seen_by_consumer: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), PairError<T::Error>> {
         let last = self.remembered.and_then(|entry| entry.last.as_ref()?.whole());
-        let (old, new) = (&self.source["status"], &seen_from_kcp["status"]);
+        let (old, new) = (&self.source["status"], &seen_by_consumer["status"]);
         if copy["status"].is_null()
             || last.is_some_and(|last| last["status"] == copy["status"])
             || self.is_settled_status(Some(new), Some(old))
@@ -259,7 +265,8 @@ impl Pair<'_> {
         // Recorded so that it does not count as a change of the desired state and is not sent to the copy again.
         let mut source = self.source.clone();
         source["status"] = new.clone();
-        let value = remembered(&self.mutation.spec(&source, Some(copy))?, self.subresources);
+        let desired = self.transform.spec(&source, Some(copy)).map_err(PairError::Transform)?;
+        let value = remembered(self.vocabulary, &desired, self.subresources);
         steps.push(Step::Remember { entry: self.entry.clone(), value, copy: None, instead: None });
         self.report(steps, Event::StatusSynced);
         Ok(())
@@ -269,29 +276,33 @@ impl Pair<'_> {
     pub fn remove(&self, steps: &mut Vec<Step>) -> PairProgress {
         if let Some(copy) = self.copy {
             if !is_deleting(copy) {
-                let consumer = (self.source_at.side == Side::Kcp).then_some(self.source);
-                steps.push(delete(self.copy_at.clone(), copy, consumer));
+                let dependents = if self.source_at.side.is_consumer() {
+                    Dependents::of(self.vocabulary, self.source)
+                } else {
+                    Dependents::default()
+                };
+                steps.push(delete(self.copy_at.clone(), copy, dependents));
                 self.report(steps, Event::Cleanup);
             }
             return PairProgress::Waiting;
         }
-        let Some(holder) = self.holder.filter(|holder| is_held_by(self.source, holder)) else {
+        let Some(holder) = self.holder.filter(|holder| is_held_by(self.vocabulary, self.source, holder)) else {
             return PairProgress::Settled;
         };
         if self.primary {
             steps.push(Step::ConfirmNoCopy);
             steps.push(Step::Forget);
         }
-        steps.push(release(&self.source_at, self.source, holder));
+        steps.push(release(self.vocabulary, &self.source_at, self.source, holder));
         self.report(steps, Event::Deleted);
         PairProgress::Wrote
     }
 
     fn create(&self, mutated: &Value, steps: &mut Vec<Step>) {
         let mut object = self.placed(mutated);
-        let value = remembered(mutated, self.subresources);
+        let value = remembered(self.vocabulary, mutated, self.subresources);
         if self.primary {
-            set(&mut object, "annotations", APPLIED_STATE, &sum(&value));
+            set(&mut object, "annotations", self.vocabulary.applied_state, &sum(&value));
         }
         // It had a copy before, which may still exist elsewhere, out of sight.
         if self.primary && self.remembered.is_some() {
@@ -306,17 +317,19 @@ impl Pair<'_> {
     }
 
     fn content(&self, mutated: &Value, copy: &Value, owner: CopyOwner, steps: &mut Vec<Step>) -> PairProgress {
-        let desired = remembered(mutated, self.subresources);
+        let desired = remembered(self.vocabulary, mutated, self.subresources);
         let remember = self.remember(desired.clone());
         let at = self.copy_at.clone();
         let (partial, link, subresources) = (self.partial, self.link, self.subresources);
         // The state does not apply to an object that somebody else put there.
         let entry = self.remembered.filter(|_| owner == CopyOwner::Us);
         let (desired_ref, is_marked) = (&desired, self.primary);
-        let content = CopyContent { desired: desired_ref, copy, entry, partial, link, is_marked, subresources };
+        let vocabulary = self.vocabulary;
+        let content =
+            CopyContent { vocabulary, desired: desired_ref, copy, entry, partial, link, is_marked, subresources };
         // An object that was not ours is written as a whole, once; from then on it is known who owns its fields.
-        let is_known =
-            entry.is_some() || (self.primary && owner == CopyOwner::Us && annotation(copy, APPLIED_STATE).is_some());
+        let is_known = entry.is_some()
+            || (self.primary && owner == CopyOwner::Us && annotation(copy, self.vocabulary.applied_state).is_some());
         let change = if self.apply && is_known { content.apply() } else { content.compare() };
         match change {
             ContentChange::None => return PairProgress::Settled,
@@ -327,7 +340,7 @@ impl Pair<'_> {
             }
             // The new copy is created when the old one is gone.
             ContentChange::Edit { edits, .. } if !self.primary && is_refused(&at.kind, copy, &edits) => {
-                steps.push(delete(at, copy, None));
+                steps.push(delete(at, copy, Dependents::default()));
                 return PairProgress::Waiting;
             }
             // Only marks are missing: there is nothing new to remember or report.
@@ -343,7 +356,7 @@ impl Pair<'_> {
             }
             ContentChange::Replace(object) => steps.push(Step::Replace { at, object }),
             ContentChange::Apply { fields, .. } if !self.primary && is_refused(&at.kind, copy, &fields) => {
-                steps.push(delete(at, copy, None));
+                steps.push(delete(at, copy, Dependents::default()));
                 return PairProgress::Waiting;
             }
             ContentChange::Apply { first, .. } => {
@@ -379,7 +392,7 @@ impl Pair<'_> {
         let mut object = self.placed(mutated);
         drop_keys(&mut object, self.subresources);
         if self.primary {
-            set(&mut object, "annotations", APPLIED_STATE, &applied_mark(&sum(desired)));
+            set(&mut object, "annotations", self.vocabulary.applied_state, &applied_mark(&sum(desired)));
         }
         for field in ["uid", "resourceVersion"] {
             object["metadata"][field] = copy["metadata"][field].clone();
@@ -389,27 +402,22 @@ impl Pair<'_> {
 
     /// The object as it is written in the place of the copy, with the link to its source.
     fn placed(&self, mutated: &Value) -> Value {
-        let mut object = draft(&strip(mutated), &self.copy_at);
+        let mut object = draft(&self.vocabulary.strip(mutated), &self.copy_at);
         if let Some((link, agent_name)) = self.link {
-            link.write(&mut object, agent_name);
+            link.write(&mut object, self.vocabulary, agent_name);
         }
         object
     }
 
-    /// Reports an event on the object in kcp, whichever of the two that is.
+    /// Reports an event on the object on the consumer's side, whichever of the two that is.
     fn report(&self, steps: &mut Vec<Step>, event: Event) {
-        let at = if self.source_at.side == Side::Kcp { &self.source_at } else { &self.copy_at };
+        let at = if self.source_at.side.is_consumer() { &self.source_at } else { &self.copy_at };
         steps.push(Step::Report { at: at.clone(), event });
     }
 }
 
-/// A notice about a status that was refused.
-pub fn refused_status(at: &ObjectAddress) -> String {
-    format!("the status of {at} was refused, because it does not fit the schema; it is sent again when it changes")
-}
-
 /// The object moved to another place: what rules see of a copy that does not exist yet.
-pub(super) fn draft(object: &Value, at: &ObjectAddress) -> Value {
+pub fn draft(object: &Value, at: &ObjectAddress) -> Value {
     let mut object = object.clone();
     object["apiVersion"] = at.kind.api_version().into();
     object["kind"] = at.kind.kind.as_str().into();
@@ -425,10 +433,10 @@ pub(super) fn draft(object: &Value, at: &ObjectAddress) -> Value {
     object
 }
 
-/// The step that deletes exactly this object, with the deletion propagation that the consumer has chosen.
-pub(super) fn delete(at: ObjectAddress, object: &Value, consumer: Option<&Value>) -> Step {
+/// The step that deletes exactly this object.
+pub fn delete(at: ObjectAddress, object: &Value, dependents: Dependents) -> Step {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-    Step::Delete { at, uid, dependents: consumer.map(Dependents::of).unwrap_or_default() }
+    Step::Delete { at, uid, dependents }
 }
 
 /// An object with another status. A missing status is left out, because servers refuse null where the schema says object.
@@ -447,3 +455,6 @@ fn with_status(object: &Value, status: Option<&Value>) -> Value {
 fn same_status(a: Option<&Value>, b: Option<&Value>) -> bool {
     a.unwrap_or(&Value::Null) == b.unwrap_or(&Value::Null)
 }
+
+#[cfg(test)]
+mod tests;

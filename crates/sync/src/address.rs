@@ -3,16 +3,42 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::rules::ApiKind;
-use crate::rules::metadata::SourceKey;
+use crate::key::SourceKey;
+use crate::kind::ApiKind;
+
+/// Which part a cluster plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Consumers create their objects there.
+    Consumer,
+    /// A provider serves them there.
+    Provider,
+}
 
 /// One of the two clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// The consumer's workspace.
-    Kcp,
-    /// The service cluster.
-    Service,
+pub struct Side {
+    /// Its part.
+    pub role: Role,
+    /// One word for it, in messages.
+    pub name: &'static str,
+}
+
+impl Side {
+    /// The consumers' side.
+    pub const fn consumer(name: &'static str) -> Self {
+        Self { role: Role::Consumer, name }
+    }
+
+    /// The provider's side.
+    pub const fn provider(name: &'static str) -> Self {
+        Self { role: Role::Provider, name }
+    }
+
+    /// Whether it is the consumers' side.
+    pub fn is_consumer(self) -> bool {
+        self.role == Role::Consumer
+    }
 }
 
 /// The address of an object that exists or will be created.
@@ -30,9 +56,9 @@ pub struct ObjectAddress {
 
 impl ObjectAddress {
     /// The address of a source of a kind.
-    pub fn of_source(kind: &ApiKind, key: &SourceKey) -> Self {
+    pub fn of_source(side: Side, kind: &ApiKind, key: &SourceKey) -> Self {
         Self {
-            side: Side::Kcp,
+            side,
             kind: Arc::new(kind.clone()),
             namespace: kind.namespaced.then(|| key.namespace.to_string()),
             name: key.name.to_string(),
@@ -51,11 +77,7 @@ impl ObjectAddress {
 
 impl fmt::Display for ObjectAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = match self.side {
-            Side::Kcp => "kcp",
-            Side::Service => "service",
-        };
-        write!(f, "{side} {} ", self.kind.kind)?;
+        write!(f, "{} {} ", self.side.name, self.kind.kind)?;
         if let Some(namespace) = &self.namespace {
             write!(f, "{namespace}/")?;
         }

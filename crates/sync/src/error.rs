@@ -1,0 +1,14 @@
+//! Why nothing can be decided for a pair.
+
+use thiserror::Error;
+
+/// Why nothing can be decided for a pair.
+#[derive(Debug, Error)]
+pub enum PairError<E> {
+    /// An object that existed before is in the place of the copy.
+    #[error("{0} is in the place of the copy and belongs to somebody else")]
+    Taken(String),
+    /// The source or its status cannot be transformed.
+    #[error(transparent)]
+    Transform(E),
+}

@@ -1,0 +1,45 @@
+//! What agents share that keep copies of objects in another cluster. Pure: no client, no clock, no randomness.
+//!
+//! ```text
+//!  source + copy + what is remembered ──▶ Pair ──▶ steps: finalizer, create, edit or apply, status, delete, remember
+//!                                          │
+//!            holders  who needs the finalizer of a source
+//!            content  what changes on a copy: by remembered state, or by server-side apply
+//!            adopt    what happens to an object that was there before
+//!            memory   what was written last, in one Secret for each source
+//!                                          ▼
+//!                         Plan { steps, strands, next }  ──▶ executed elsewhere, in one place
+//! ```
+//!
+//! Executing all steps of a plan and deciding again must yield no steps, and so must deciding again after a crash between any two steps;
+//! the tests check both for either memory. Names of labels, annotations and finalizers belong to the agent: see [`Vocabulary`].
+
+pub mod address;
+pub mod adopt;
+pub mod content;
+pub mod edit;
+mod error;
+pub mod holders;
+mod key;
+mod kind;
+mod link;
+pub mod memory;
+pub mod object;
+pub mod ownership;
+mod pair;
+mod record;
+mod step;
+mod transform;
+mod vocabulary;
+
+pub use address::{ObjectAddress, Role, Side};
+pub use adopt::{Adoption, AdoptionPolicy};
+pub use error::PairError;
+pub use key::SourceKey;
+pub use kind::ApiKind;
+pub use link::Link;
+pub use pair::{Pair, StatusFlow, delete, draft};
+pub use record::Record;
+pub use step::{Dependents, Event, Next, PairProgress, Plan, Step};
+pub use transform::{Transform, Unchanged};
+pub use vocabulary::Vocabulary;

@@ -9,7 +9,6 @@ mod jsonpath;
 mod negotiate;
 mod openapi;
 mod options;
-mod protobuf;
 mod reply;
 mod request;
 mod resource;

@@ -56,6 +56,8 @@ pub mod faults;
 mod http;
 pub mod kcp;
 pub mod plane;
+#[doc(hidden)]
+pub mod protobuf;
 pub mod resource;
 pub mod schema;
 pub mod status;

@@ -279,6 +279,12 @@ impl Status {
         Self::new(406, "NotAcceptable", message)
     }
 
+    /// Nor does it accept any media type of a watch.
+    pub fn not_acceptable_stream() -> Self {
+        let message = "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        Self::new(406, "NotAcceptable", message)
+    }
+
     /// The body's media type is unknown.
     pub fn unsupported_media(accepted: &[&str]) -> Self {
         let message = format!(

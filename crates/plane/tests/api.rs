@@ -32,6 +32,8 @@ mod lists;
 mod matrix;
 #[path = "api/objects.rs"]
 mod objects;
+#[path = "api/protobuf.rs"]
+mod protobuf;
 #[path = "api/robust.rs"]
 mod robust;
 #[path = "api/shards.rs"]

@@ -1,5 +1,5 @@
 // The typed client of controller-runtime, which sends protobuf for kinds that come with Kubernetes: each of four kinds is created, read,
-// updated, patched and deleted.
+// updated, patched and deleted. Then client-go's typed clients, which accept nothing but protobuf, with kinds, definitions and watches.
 package main
 
 import (
@@ -109,7 +109,7 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("only %d bodies were protobuf", protobuf.Load())
 	}
 	fmt.Printf("%d bodies were protobuf\n", protobuf.Load())
-	return nil
+	return onlyProtobuf(ctx, config)
 }
 
 // life creates, changes, patches, reads, checks and deletes an object.

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::protobuf;
+use crate::protobuf::{self, ReadError};
 use crate::status::Status;
 
 /// How deep objects may nest. Go accepts 10 000 levels; here this many fit on the stack of a thread, if it is as large as
@@ -27,8 +27,11 @@ pub(super) async fn read(body: Incoming, limit: usize) -> BodyResult {
     }
 }
 
-/// The name of the object in a JSON body; empty if there is none.
-pub(super) fn name(content: &[u8]) -> String {
+/// The name of the object in a body of JSON or protobuf; empty if there is none.
+pub(super) fn name(content: &[u8], media: &str) -> String {
+    if media == protobuf::MEDIA {
+        return protobuf::name(content);
+    }
     #[derive(Default, serde::Deserialize)]
     struct Metadata {
         #[serde(default)]
@@ -51,17 +54,14 @@ pub(super) struct Decoded {
     pub(super) duplicates: Vec<String>,
 }
 
-/// Decodes JSON, YAML or protobuf; the media type is without parameters.
-pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded, Status> {
-    let unreadable = |error: &str| {
-        Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {error} ({})",
-            dump(content)
-        ))
-    };
+/// Decodes JSON, YAML or protobuf; the media type is without parameters, and the object may leave out its API version and kind.
+pub(super) fn decode(content: &[u8], media: &str, api_version: &str, kind: &str) -> Result<Decoded, Status> {
+    let unreadable =
+        |error: &str| unrecognized(content, kind, &format!("couldn't get version/kind; json parse error: {error}"));
     let mut duplicates = Vec::new();
     let value = match media {
-        protobuf::MEDIA => protobuf::decode(content)?,
+        protobuf::MEDIA => protobuf::decode_as(content, (api_version, kind), deepest() / 2)
+            .map_err(|error| undecoded(&error, content, kind))?,
         "application/yaml" => {
             let text = std::str::from_utf8(content).map_err(|error| unreadable(&error.to_string()))?;
             serde_saphyr::from_str(text).map_err(|error| unreadable(&error.to_string()))?
@@ -69,6 +69,17 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
         _ => json(content, &mut duplicates).map_err(|why| unreadable(&why))?,
     };
     Ok(Decoded { value, duplicates })
+}
+
+fn undecoded(error: &ReadError, content: &[u8], kind: &str) -> Status {
+    let Some((api_version, sent)) = error.types() else { return unrecognized(content, kind, &error.to_string()) };
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    Status::bad_request(format!("{sent} in version {version:?} cannot be handled as a {kind}: {error}"))
+}
+
+fn unrecognized(content: &[u8], kind: &str, why: &str) -> Status {
+    let dump = dump(content);
+    Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({dump})"))
 }
 
 /// The error of Go's decoder for a text that is not JSON.
@@ -197,7 +208,7 @@ mod tests {
     #[test]
     fn duplicate_fields_are_found_at_any_depth() {
         let text = br#"{"a":1,"spec":{"x":1,"x":2,"list":[{"k":1,"k":2}]},"a":2}"#;
-        let decoded = decode(text, "application/json", "Widget").unwrap();
+        let decoded = decode(text, "application/json", "example.io/v1", "Widget").unwrap();
         assert_eq!(decoded.duplicates, ["spec.x", "spec.list[0].k", "a"]);
         assert_eq!(decoded.value["spec"]["x"], 2);
     }
@@ -206,9 +217,11 @@ mod tests {
     fn what_nests_deep_is_read_and_what_nests_deeper_is_refused_as_by_go() {
         let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
         let read = move || {
-            let decoded = decode(nested(MAX_DEPTH).as_bytes(), "application/json", "Widget").ok().unwrap();
+            let decoded =
+                decode(nested(MAX_DEPTH).as_bytes(), "application/json", "example.io/v1", "Widget").ok().unwrap();
             assert_eq!(decoded.value.to_string(), nested(MAX_DEPTH));
-            let refused = decode(nested(MAX_DEPTH + 1).as_bytes(), "application/json", "Widget").err().unwrap();
+            let refused =
+                decode(nested(MAX_DEPTH + 1).as_bytes(), "application/json", "example.io/v1", "Widget").err().unwrap();
             assert!(refused.code == 400 && refused.message.contains("exceeded max depth"), "{}", refused.message);
         };
         std::thread::Builder::new().stack_size(carrick_json::STACK).spawn(read).unwrap().join().unwrap();
@@ -217,7 +230,11 @@ mod tests {
     #[test]
     fn text_that_is_not_json_is_refused() {
         for text in ["{", "", "nope", "{} {}"] {
-            assert_eq!(decode(text.as_bytes(), "application/json", "Widget").err().unwrap().code, 400, "{text}");
+            assert_eq!(
+                decode(text.as_bytes(), "application/json", "example.io/v1", "Widget").err().unwrap().code,
+                400,
+                "{text}"
+            );
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::negotiate::Format;
+use crate::protobuf;
 use crate::status::Status;
 
 /// The fault layer withholds the response, or the rest of it.
@@ -78,6 +79,11 @@ pub(super) fn object(code: u16, value: &impl Serialize, format: Format) -> Reply
         Format::Yaml => match serde_saphyr::to_string(value) {
             Ok(content) => raw(code, "application/yaml", content),
             Err(error) => text(500, &format!("cannot encode the answer: {error}\n")),
+        },
+        // Documents that are no objects only exist in JSON.
+        Format::Protobuf => match serde_json::to_value(value).ok().and_then(|value| protobuf::encode(&value)) {
+            Some(content) => raw(code, protobuf::MEDIA, content),
+            None => object(code, value, Format::Json),
         },
     }
 }

@@ -8,19 +8,20 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::body::{self, BodyResult, Decoded};
-use super::negotiate::{Accept, Shape};
+use super::negotiate::{Accept, Format, Shape};
 use super::options::{invalid_options, number};
 use super::reply::{self, Reply};
 use super::request::{Query, Target as PathTarget};
 use super::route::ApiRoot;
 use super::table::{self, Include, Partial};
-use super::{Server, protobuf, reviews, scale, token, watch};
+use super::{Server, reviews, scale, token, watch};
 use crate::api::{
     Api, Caller, DeleteOptions, FieldSelector, Listed, Patch, RevisionMatch, Scope, Written, custom_patches,
 };
 use crate::extension::{Attributes, Target};
 use crate::faults::FaultPlan;
 use crate::plane::Mode;
+use crate::protobuf;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 
@@ -59,6 +60,7 @@ impl Serialize for Items<'_> {
 }
 
 /// One request about a resource, after authorization.
+#[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) server: &'a Server,
     pub(super) root: &'a ApiRoot,
@@ -87,6 +89,21 @@ impl Call<'_> {
             }
             return Err(Status::page_not_found());
         };
+        if resource.is_custom() || self.root.is_virtual() {
+            let accept = self.accept.without_messages()?;
+            return Self { accept, ..*self }.about(resource, attributes, request).await;
+        }
+        self.about(resource, attributes, request).await
+    }
+
+    /// Executes the request about a kind.
+    async fn about(
+        &self,
+        resource: Arc<Resource>,
+        attributes: Attributes,
+        request: Request<BodyResult>,
+    ) -> Result<Reply, Status> {
+        let target = self.target;
         if resource.is_review() {
             return reviews::answer(self, &resource, request);
         }
@@ -114,7 +131,7 @@ impl Call<'_> {
             return answer;
         }
         // Sent with every response, before all other warnings.
-        let mut reply = answer.unwrap_or_else(|status| reply::status(&status, self.accept.format));
+        let mut reply = answer.unwrap_or_else(|status| reply::status(&status, self.accept.errors));
         let others: Vec<_> = reply.headers().get_all(header::WARNING).iter().cloned().collect();
         reply.headers_mut().remove(header::WARNING);
         reply = reply::warn(reply, &deprecated);
@@ -265,7 +282,7 @@ impl Call<'_> {
                 let value = table::table(scope, &items, &metadata, include, Some(table::columns(scope)));
                 reply::object(200, &value, format)
             }
-            Shape::Partial => reply::status(&not_one(&scope.resource), format),
+            Shape::Partial => reply::status(&not_one(&scope.resource), self.accept.errors),
             Shape::PartialList => {
                 let items: Vec<Value> = api.items(scope, listed).collect();
                 let items: Vec<Partial<'_>> = items.iter().map(Partial::of).collect();
@@ -276,6 +293,11 @@ impl Call<'_> {
                 let typed = scope.resource.is_custom() || self.root.is_virtual();
                 let items = Items { api, scope, listed, typed };
                 let (api_version, kind) = (&*scope.api_version(), &*scope.resource.list_kind);
+                if format == Format::Protobuf
+                    && let Some(list) = protobuf::encode_list(api_version, kind, &metadata, api.items(scope, listed))
+                {
+                    return reply::raw(200, protobuf::MEDIA, list);
+                }
                 reply::object(200, &List { api_version, kind, metadata: &metadata, items }, format)
             }
         }
@@ -294,6 +316,18 @@ impl Call<'_> {
         watch::answer(self, scope, options, request.extensions().get())
     }
 
+    /// The decoded body of a write and the client's name.
+    fn sent(&self, scope: &Scope, request: Request<BodyResult>) -> Result<(Decoded, String), Status> {
+        let (api_version, kind) = (scope.api_version(), &scope.resource.kind);
+        // kcp also takes protobuf for custom kinds whose names are those of built-in ones.
+        let known = self.api().mode == Mode::Kcp && protobuf::is_known(&api_version, kind);
+        if scope.resource.is_custom() && !known && media_type(&request) == protobuf::MEDIA {
+            // The real server closes the connection.
+            return Err(Status::unsupported_media(&["application/json", "application/yaml"]));
+        }
+        decoded(scope, request)
+    }
+
     fn create(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
         // Custom kinds may be created at any path.
         if !self.target.name.is_empty() && !scope.resource.is_custom() {
@@ -304,14 +338,14 @@ impl Call<'_> {
                 "the namespace of the object must be in the URL: an empty namespace may not be set during creation";
             return Err(Status::bad_request(message));
         }
-        let (sent, agent) = decoded(scope, request)?;
+        let (sent, agent) = self.sent(scope, request)?;
         let options = self.write_options("CreateOptions", &agent, sent.duplicates)?;
         let written = self.server.api.create(self.caller, scope, sent.value, &options)?;
         Ok(self.written(scope, written))
     }
 
     fn update(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
-        let (sent, agent) = decoded(scope, request)?;
+        let (sent, agent) = self.sent(scope, request)?;
         let options = self.write_options("UpdateOptions", &agent, sent.duplicates)?;
         let target = self.target;
         let api = &self.server.api;
@@ -369,7 +403,11 @@ impl Call<'_> {
                 let newer = self.server.api.mode == Mode::Kcp;
                 return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });
             }
-            value = body::decode(&content, &media, "DeleteOptions")?.value;
+            if let Some(why) = protobuf::fault(&content).filter(|_| media == protobuf::MEDIA) {
+                let newer = self.server.api.mode == Mode::Kcp;
+                return Err(if newer { Status::bad_request(why) } else { Status::new(500, "", why) });
+            }
+            value = body::decode(&content, &media, "v1", "DeleteOptions")?.value;
             if let Some(kind) = value["kind"].as_str().filter(|kind| !matches!(*kind, "" | "DeleteOptions")) {
                 let version = value["apiVersion"].as_str().unwrap_or_default();
                 let place = "in scheme \"pkg/runtime/scheme.go:110\"";
@@ -417,7 +455,7 @@ pub(super) fn decoded(scope: &Scope, request: Request<BodyResult>) -> Result<(De
     let agent = agent(&request);
     check_media(&media)?;
     let content = request.into_body()?;
-    Ok((body::decode(&content, &media, &scope.resource.kind)?, agent))
+    Ok((body::decode(&content, &media, &scope.api_version(), &scope.resource.kind)?, agent))
 }
 
 /// The error for requesting a list in the shape of a single object.

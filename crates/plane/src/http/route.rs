@@ -85,7 +85,7 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let accept = negotiate::accept(&parts.headers, query.flag("pretty"));
-    let format = accept.as_ref().map_or(Format::Json, |accept| accept.format);
+    let format = accept.as_ref().map_or(Format::Json, |accept| accept.errors);
     if is_health(&server.api, parts.uri.path()) {
         return Ok(reply::text(200, "ok"));
     }
@@ -99,7 +99,8 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
     // arrive.
     let request = Request::from_parts(parts, body::read(body, server.limits.body).await);
     if ask.verb == "create" && ask.name.is_empty() {
-        ask.name = request.body().as_ref().map(|body| body::name(body)).unwrap_or_default();
+        let media = resource::media_type(&request);
+        ask.name = request.body().as_ref().map(|body| body::name(body, &media)).unwrap_or_default();
     }
     ask.user = authenticate(server, &request).map(|caller| caller.user).unwrap_or_default();
     let _in_flight = server.faults.begin();
@@ -197,7 +198,7 @@ async fn answer(
         if let (None, Some(extension), Target::One(cluster)) = (&root.view, api.extension(), &root.target)
             && let Some(object) = extension.unstored(&caller, cluster, &attributes)?
         {
-            return Ok(reply::object(200, &object, accept?.format));
+            return Ok(reply::object(200, &object, accept?.without_messages()?.format));
         }
         root.authorize(api, &caller, &attributes)?;
         let accept = accept?;

@@ -13,13 +13,14 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::endpoint::Connection;
-use super::negotiate::Shape;
+use super::negotiate::{Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::resource::Call;
 use super::slow::StreamClock;
 use super::table::{self, Include, Partial};
 use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions, bookmark};
 use crate::faults::{Effect, Faults, OpenWatch, WatchCommand};
+use crate::protobuf;
 use crate::status::{Cause, Status};
 use crate::store::Store;
 
@@ -34,6 +35,10 @@ pub(super) fn answer(
     options: ListOptions,
     connection: Option<&Connection>,
 ) -> Result<Reply, Status> {
+    let format = call.accept.format;
+    if format == Format::Yaml {
+        return Err(Status::not_acceptable_stream());
+    }
     let initial = call.query.get("sendInitialEvents").map(|text| text == "true" || text == "1");
     let matched = call.query.get("resourceVersionMatch");
     if initial.is_some() && matched != Some("NotOlderThan") {
@@ -68,6 +73,7 @@ pub(super) fn answer(
     };
     let events = api.watch(scope.clone(), watch)?;
     let shape = Shaper {
+        format,
         shape: call.accept.shape,
         include: Include::parse(call.query.get("includeObject")),
         scope,
@@ -102,7 +108,7 @@ pub(super) fn answer(
         Some((line, state))
     });
     let body = StreamBody::new(lines.map(|line| line.map(Frame::data))).boxed_unsync();
-    Ok(reply::stream("application/json", body))
+    Ok(reply::stream(if format == Format::Protobuf { protobuf::STREAM } else { "application/json" }, body))
 }
 
 struct WatchStream {
@@ -216,6 +222,7 @@ impl WatchStream {
 
 /// Puts events into the shape the client wants.
 struct Shaper {
+    format: Format,
     shape: Shape,
     include: Include,
     scope: Scope,
@@ -225,8 +232,22 @@ struct Shaper {
 impl Shaper {
     fn line(&mut self, event: Event) -> Bytes {
         let kind = event.kind;
+        if self.format == Format::Protobuf {
+            return self.frame(event).into();
+        }
         let object = self.shaped(event);
         format!("{{\"type\":\"{}\",\"object\":{object}}}\n", kind.word()).into()
+    }
+
+    /// An event as protobuf.
+    fn frame(&self, event: Event) -> Vec<u8> {
+        let kind = event.kind;
+        let object = match (self.shape, kind) {
+            (Shape::Object, _) | (_, EventKind::Error) => event.object,
+            _ => serde_json::to_value(Partial::of(&event.object)).unwrap_or_default(),
+        };
+        // Only kinds with a message come here.
+        protobuf::encode_event(kind.word(), &object).unwrap_or_default()
     }
 
     /// The object of an event as JSON text.

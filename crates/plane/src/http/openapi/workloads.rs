@@ -2,46 +2,49 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::http::protobuf::{Field, Form, named};
+use crate::protobuf::{Count, Field, Form, named};
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
 /// The schema of a kind such as `apps.Deployment`; what it refers to is added to `schemas`.
 pub(super) fn schema(message: &str, schemas: &mut Map<String, Value>) -> Option<Value> {
-    let fields = named(message)?;
+    let message = named(message)?;
     let mut properties = Map::new();
-    add(fields, &mut properties, schemas);
+    add(&message.fields, &mut properties, schemas);
     Some(json!({"type": "object", "properties": properties}))
 }
 
 fn add(fields: &[Field], properties: &mut Map<String, Value>, schemas: &mut Map<String, Value>) {
     for field in fields {
-        if let (true, Form::Named(inner)) = (field.inline, &field.form) {
-            add(named(inner).unwrap_or_default(), properties, schemas);
+        if let (true, Form::Message(inner)) = (field.inline, field.form) {
+            add(&inner.get().fields, properties, schemas);
             continue;
         }
-        let one = form(&field.form, schemas);
-        let schema = if field.repeated { json!({"type": "array", "items": one}) } else { one };
+        let one = form(field.form, schemas);
+        let schema = match field.count {
+            Count::One => one,
+            Count::Many => json!({"type": "array", "items": one}),
+            Count::Map => json!({"type": "object", "additionalProperties": one}),
+        };
         properties.insert(field.name.to_owned(), schema);
     }
 }
 
-fn form(form: &Form, schemas: &mut Map<String, Value>) -> Value {
+fn form(form: Form, schemas: &mut Map<String, Value>) -> Value {
     match form {
-        Form::Text | Form::ItemText => json!({"type": "string"}),
-        Form::Number => json!({"type": "integer", "format": "int64"}),
+        Form::Text => json!({"type": "string"}),
+        Form::Int64 => json!({"type": "integer", "format": "int64"}),
         Form::Int32 => json!({"type": "integer", "format": "int32"}),
+        Form::Double => json!({"type": "number", "format": "double"}),
         Form::Flag => json!({"type": "boolean"}),
         Form::Time | Form::MicroTime => json!({"type": "string", "format": "date-time"}),
         Form::Bytes => json!({"type": "string", "format": "byte"}),
-        Form::Map | Form::BytesMap => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        Form::QuantityMap => {
-            json!({"type": "object", "additionalProperties": refer(QUANTITY, schemas, quantity)})
-        }
+        Form::Texts => json!({"type": "array", "items": {"type": "string"}}),
         Form::Quantity => refer(QUANTITY, schemas, quantity),
         Form::IntOrText => refer(INT_OR_STRING, schemas, int_or_string),
-        Form::Named(message) => {
+        Form::Message(message) => {
+            let message = message.get().name;
             let name = name(message);
             if !schemas.contains_key(&name) {
                 // Inserted before it is complete, in case it refers to itself.
@@ -51,7 +54,7 @@ fn form(form: &Form, schemas: &mut Map<String, Value>) -> Value {
             }
             json!({"$ref": super::reference(&name)})
         }
-        Form::ListMap | Form::Json | Form::Message(_) | Form::Unknown => {
+        Form::Json | Form::SchemaOrSchemas | Form::SchemaOrFlag | Form::SchemaOrTexts => {
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
         }
     }

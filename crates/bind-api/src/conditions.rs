@@ -66,8 +66,8 @@ pub fn summary(conditions: &[Condition]) -> Option<Condition> {
     };
     if worst.status != ConditionStatus::True {
         ready.severity = worst.severity.clone();
-        ready.reason = worst.reason.clone();
-        ready.message = worst.message.clone();
+        ready.reason.clone_from(&worst.reason);
+        ready.message.clone_from(&worst.message);
     }
     Some(ready)
 }

@@ -139,10 +139,11 @@ mod tests {
     }
 
     fn status(seconds: i64, interval: &str) -> ClusterBindingStatus {
-        let mut status = ClusterBindingStatus::default();
-        status.last_heartbeat_time = clock::show(at(seconds));
-        interval.clone_into(&mut status.heartbeat_interval);
-        status
+        ClusterBindingStatus {
+            last_heartbeat_time: clock::show(at(seconds)),
+            heartbeat_interval: interval.to_owned(),
+            ..ClusterBindingStatus::default()
+        }
     }
 
     #[test]

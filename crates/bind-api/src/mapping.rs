@@ -172,9 +172,10 @@ impl KeyMapping {
     pub fn provider_watch(&self, scope: &InformerScope) -> ProviderWatch {
         match (self.strategy, scope) {
             (Strategy::ContractNamespace, _) => ProviderWatch::Namespace(self.contract.clone()),
-            (Strategy::ServiceNamespaces, InformerScope::Cluster) => ProviderWatch::Everywhere,
-            (Strategy::ServiceNamespaces, _) => ProviderWatch::ServiceNamespaces,
-            (Strategy::Prefixed | Strategy::Unchanged, _) => ProviderWatch::Everywhere,
+            (Strategy::ServiceNamespaces, scope) if *scope != InformerScope::Cluster => {
+                ProviderWatch::ServiceNamespaces
+            }
+            _ => ProviderWatch::Everywhere,
         }
     }
 
@@ -209,8 +210,8 @@ mod tests {
         ServiceNamespaces::new(&objects.collect::<Vec<_>>())
     }
 
-    fn mapping(scope: ResourceScope, isolation: Isolation) -> KeyMapping {
-        KeyMapping::new(&scope, &isolation, "c-1").unwrap()
+    fn mapping(scope: &ResourceScope, isolation: &Isolation) -> KeyMapping {
+        KeyMapping::new(scope, isolation, "c-1").unwrap()
     }
 
     #[test]
@@ -219,12 +220,12 @@ mod tests {
         let (cluster, namespaced) = (ResourceScope::Cluster, ResourceScope::Namespaced);
         let at = ObjectKey::namespaced;
         let cases = [
-            (mapping(namespaced.clone(), Isolation::Prefixed), at("team", "db"), at("c-1-team", "db")),
-            (mapping(namespaced, Isolation::None), at("team", "db"), at("c-1-team", "db")),
-            (mapping(cluster.clone(), Isolation::Prefixed), ObjectKey::cluster("db"), ObjectKey::cluster("c-1-db")),
-            (mapping(cluster.clone(), Isolation::Namespaced), ObjectKey::cluster("db"), at("c-1", "db")),
-            (mapping(cluster.clone(), Isolation::None), ObjectKey::cluster("db"), ObjectKey::cluster("db")),
-            (mapping(cluster, Isolation::Unset), ObjectKey::cluster("db"), ObjectKey::cluster("db")),
+            (mapping(&namespaced, &Isolation::Prefixed), at("team", "db"), at("c-1-team", "db")),
+            (mapping(&namespaced, &Isolation::None), at("team", "db"), at("c-1-team", "db")),
+            (mapping(&cluster, &Isolation::Prefixed), ObjectKey::cluster("db"), ObjectKey::cluster("c-1-db")),
+            (mapping(&cluster, &Isolation::Namespaced), ObjectKey::cluster("db"), at("c-1", "db")),
+            (mapping(&cluster, &Isolation::None), ObjectKey::cluster("db"), ObjectKey::cluster("db")),
+            (mapping(&cluster, &Isolation::Unset), ObjectKey::cluster("db"), ObjectKey::cluster("db")),
         ];
         for (mapping, consumer, provider) in cases {
             assert_eq!(mapping.to_provider(&consumer, &known).as_ref(), Ok(&provider), "{mapping:?}");
@@ -253,20 +254,20 @@ mod tests {
             (ResourceScope::Cluster, Isolation::Namespaced, ObjectKey::cluster("db")),
             (ResourceScope::Cluster, Isolation::None, at("c-1", "db")),
         ] {
-            assert_eq!(mapping(scope, isolation).to_consumer(&foreign, &known), None, "{foreign}");
+            assert_eq!(mapping(&scope, &isolation).to_consumer(&foreign, &known), None, "{foreign}");
         }
     }
 
     #[test]
     fn what_cannot_be_mapped_says_why() {
         let known = namespaces(&[("team", "c-1-team"), ("new", "")]);
-        let namespaced = mapping(ResourceScope::Namespaced, Isolation::None);
+        let namespaced = mapping(&ResourceScope::Namespaced, &Isolation::None);
         for pending in ["new", "other"] {
             let error = namespaced.to_provider(&ObjectKey::namespaced(pending, "db"), &known).unwrap_err();
             assert_eq!(error, MappingError::NamespacePending(pending.to_owned()));
         }
         assert!(matches!(namespaced.to_provider(&ObjectKey::cluster("db"), &known), Err(MappingError::OtherScope(_))));
-        let prefixed = mapping(ResourceScope::Cluster, Isolation::Prefixed);
+        let prefixed = mapping(&ResourceScope::Cluster, &Isolation::Prefixed);
         assert!(prefixed.to_provider(&ObjectKey::cluster("a".repeat(249)), &known).is_ok());
         let error = prefixed.to_provider(&ObjectKey::cluster("a".repeat(250)), &known).unwrap_err();
         assert!(error.to_string().ends_with("choose a shorter name"), "{error}");
@@ -283,13 +284,13 @@ mod tests {
 
     #[test]
     fn watches_are_as_wide_as_they_must_be_and_no_wider() {
-        let watch = |scope, isolation, informers| mapping(scope, isolation).provider_watch(&informers);
+        let watch = |scope: &ResourceScope, isolation, informers| mapping(scope, &isolation).provider_watch(&informers);
         let (cluster, namespaced) = (ResourceScope::Cluster, ResourceScope::Namespaced);
         let in_contract = ProviderWatch::Namespace("c-1".to_owned());
-        assert_eq!(watch(cluster.clone(), Isolation::Namespaced, InformerScope::Cluster), in_contract);
-        assert_eq!(watch(cluster.clone(), Isolation::None, InformerScope::Namespaced), ProviderWatch::Everywhere);
-        assert_eq!(watch(cluster, Isolation::Prefixed, InformerScope::Namespaced), ProviderWatch::Everywhere);
-        assert_eq!(watch(namespaced.clone(), Isolation::None, InformerScope::Cluster), ProviderWatch::Everywhere);
-        assert_eq!(watch(namespaced, Isolation::None, InformerScope::Namespaced), ProviderWatch::ServiceNamespaces);
+        assert_eq!(watch(&cluster, Isolation::Namespaced, InformerScope::Cluster), in_contract);
+        assert_eq!(watch(&cluster, Isolation::None, InformerScope::Namespaced), ProviderWatch::Everywhere);
+        assert_eq!(watch(&cluster, Isolation::Prefixed, InformerScope::Namespaced), ProviderWatch::Everywhere);
+        assert_eq!(watch(&namespaced, Isolation::None, InformerScope::Cluster), ProviderWatch::Everywhere);
+        assert_eq!(watch(&namespaced, Isolation::None, InformerScope::Namespaced), ProviderWatch::ServiceNamespaces);
     }
 }

@@ -8,11 +8,13 @@ use carrick_bind_api::kinds::{self, ApiObject, Kind};
 use carrick_bind_api::names::Owner;
 use carrick_bind_api::v1alpha2::{
     ApiServiceBinding, ApiServiceBindingBundle, ApiServiceExport, ApiServiceExportRequest, ApiServiceExportTemplate,
-    ApiServiceNamespace, BindableResourcesRequest, BoundSchema, Cluster, ClusterBinding, Collection, Isolation, Phase,
+    ApiServiceNamespace, BindableResourcesRequest, BoundSchema, Cluster, ClusterBinding, Collection, Isolation,
+    PermissionClaim, Phase, Selector,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+#[allow(clippy::needless_pass_by_value)] // callers have no more use for them
 fn sample(kind: Kind, spec: Value, status: Value) -> Value {
     json!({
         "apiVersion": kind.api_version(), "kind": kind.kind,
@@ -202,7 +204,7 @@ fn what_objects_say_is_found_in_their_fields() {
 
 #[test]
 fn new_objects_have_what_the_api_requires() {
-    let claim = carrick_bind_api::v1alpha2::PermissionClaim::new("", "secrets", Default::default());
+    let claim = PermissionClaim::new("", "secrets", Selector::default());
     assert_eq!(serde_json::to_value(claim).unwrap(), json!({"resource": "secrets", "selector": {}}));
     let export = serde_json::to_value(ApiServiceExport::new("e")).unwrap();
     assert_eq!(export["apiVersion"], "kube-bind.io/v1alpha2");
@@ -224,7 +226,9 @@ fn pruned(object: &Value, schema: &Value, path: &str, found: &mut Vec<String>) {
             }
         }
         Value::Array(items) => {
-            items.iter().for_each(|item| pruned(item, &schema["items"], &format!("{path}[]"), found))
+            for item in items {
+                pruned(item, &schema["items"], &format!("{path}[]"), found);
+            }
         }
         _ => {}
     }

@@ -10,6 +10,7 @@ fn export(isolation: Isolation) -> ApiServiceExport {
     export
 }
 
+#[allow(clippy::needless_pass_by_value)] // callers have no more use for them
 fn compile_in(isolation: Isolation, selector: Value) -> Claim {
     let claim = json!({"group": "", "resource": "secrets", "selector": selector});
     Claim::compile(&serde_json::from_value(claim).unwrap(), &export(isolation)).unwrap()
@@ -19,6 +20,7 @@ fn compile(selector: Value) -> Claim {
     compile_in(Isolation::Prefixed, selector)
 }
 
+#[allow(clippy::needless_pass_by_value)] // callers have no more use for them
 fn object(namespace: &str, name: &str, labels: Value) -> Value {
     json!({"metadata": {"name": name, "namespace": namespace, "labels": labels}})
 }

@@ -167,6 +167,7 @@ mod tests {
 
     const CONTRACT: &str = "c-1";
 
+    #[allow(clippy::needless_pass_by_value)] // callers have no more use for them
     fn object(uid: &str, owner: &str, annotations: Value) -> Value {
         json!({"metadata": {"name": "s", "uid": uid, "labels": {"kube-bind.io/owner": owner}, "annotations": annotations}})
     }

@@ -24,7 +24,7 @@ pub(super) enum OldVersion {
 }
 
 /// A CRD whose objects have this `spec` and `status`. A `spec` without a required field may be left out.
-pub(super) fn crd(kind: Kind, about: &str, look: Presentation, spec: Value, status: Value) -> Value {
+pub(super) fn crd(kind: Kind, about: &str, look: &Presentation, spec: Value, status: Value) -> Value {
     let needs_spec = spec["required"].is_array();
     let mut schema = object(
         about,
@@ -75,7 +75,9 @@ pub(super) fn object<const N: usize>(about: &str, fields: [(&str, Value); N]) ->
 
 /// A list of such.
 pub(super) fn list(about: &str, items: Value) -> Value {
-    json!({"type": "array", "description": about, "items": items})
+    let mut schema = json!({"type": "array", "description": about});
+    schema["items"] = items;
+    schema
 }
 
 /// A text.

@@ -46,7 +46,7 @@ pub(super) fn binding() -> Value {
     crd(
         API_SERVICE_BINDING,
         "Brings the APIs of the provider's APIServiceExport of the same name into this cluster.",
-        look,
+        &look,
         spec(),
         status,
     )
@@ -63,7 +63,7 @@ pub(super) fn bundle() -> Value {
     crd(
         API_SERVICE_BINDING_BUNDLE,
         "Makes an APIServiceBinding of every APIServiceExport of a contract.",
-        look,
+        &look,
         spec(),
         status,
     )

@@ -43,7 +43,7 @@ pub(super) fn export_request() -> Value {
     crd(
         API_SERVICE_EXPORT_REQUEST,
         "Asks for an APIServiceExport of the same name.",
-        binding_kind(vec![ready_column(), age_column()], OldVersion::Alike),
+        &binding_kind(vec![ready_column(), age_column()], OldVersion::Alike),
         required(spec, &["resources"]),
         with(status, "default", json!({})),
     )
@@ -68,7 +68,7 @@ pub(super) fn export() -> Value {
     crd(
         API_SERVICE_EXPORT,
         "Gives one consumer the APIs that it lists.",
-        binding_kind(vec![with(established, "priority", json!(5)), age_column()], OldVersion::Different),
+        &binding_kind(vec![with(established, "priority", json!(5)), age_column()], OldVersion::Different),
         required(spec, &["informerScope", "isolation", "resources"]),
         conditions_status(),
     )
@@ -202,7 +202,7 @@ pub(super) fn bound_schema() -> Value {
     );
     let look = Presentation { short_names: &["bs"], ..binding_kind(vec![age_column()], OldVersion::Never) };
     let spec = required(spec, &["group", "informerScope", "names", "scope", "versions"]);
-    crd(BOUND_SCHEMA, "The CRD that a consumer gets, and what became of it.", look, spec, status)
+    crd(BOUND_SCHEMA, "The CRD that a consumer gets, and what became of it.", &look, spec, status)
 }
 
 pub(super) fn namespace() -> Value {
@@ -213,7 +213,7 @@ pub(super) fn namespace() -> Value {
     crd(
         API_SERVICE_NAMESPACE,
         "Assigns a namespace of the provider to the consumer's namespace of its name.",
-        binding_kind(vec![column("Namespace", ".status.namespace"), age_column()], OldVersion::Alike),
+        &binding_kind(vec![column("Namespace", ".status.namespace"), age_column()], OldVersion::Alike),
         json!({"type": "object", "description": "There is nothing to be said."}),
         status,
     )
@@ -251,7 +251,7 @@ pub(super) fn cluster_binding() -> Value {
     let mut crd = crd(
         CLUSTER_BINDING,
         "Stands for the consumer: its credentials and its heartbeat.",
-        binding_kind(columns, OldVersion::Alike),
+        &binding_kind(columns, OldVersion::Alike),
         required(spec, &["kubeconfigSecretRef", "providerPrettyName"]),
         status,
     );
@@ -295,7 +295,7 @@ pub(super) fn bindable_resources_request() -> Value {
     crd(
         BINDABLE_RESOURCES_REQUEST,
         "Asks for a contract; the answer is a Secret.",
-        binding_kind(columns, OldVersion::Never),
+        &binding_kind(columns, OldVersion::Never),
         required(spec, &["author", "clusterIdentity"]),
         status,
     )
@@ -321,7 +321,7 @@ pub(super) fn template() -> Value {
     crd(
         API_SERVICE_EXPORT_TEMPLATE,
         "A set of APIs that consumers can order.",
-        catalogue_kind(columns),
+        &catalogue_kind(columns),
         required(spec, &["resources", "scope"]),
         conditions_status(),
     )
@@ -334,14 +334,14 @@ pub(super) fn collection() -> Value {
         object("Which templates.", [("description", text("What they have in common.")), ("templates", templates)]);
     let columns =
         vec![column("Description", ".spec.description"), column("Templates", ".spec.templates[*].name"), age_column()];
-    crd(COLLECTION, "Groups templates.", catalogue_kind(columns), required(spec, &["templates"]), conditions_status())
+    crd(COLLECTION, "Groups templates.", &catalogue_kind(columns), required(spec, &["templates"]), conditions_status())
 }
 
 pub(super) fn cluster() -> Value {
     crd(
         CLUSTER,
         "Owns the rights of those who may log in.",
-        catalogue_kind(vec![ready_column()]),
+        &catalogue_kind(vec![ready_column()]),
         json!({"type": "object", "description": "There is nothing to be said."}),
         conditions_status(),
     )

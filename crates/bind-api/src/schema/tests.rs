@@ -84,7 +84,8 @@ fn isolation_namespaced_shows_namespaced_kinds_as_cluster_scoped() {
 
 #[test]
 fn what_makes_no_crd_says_why() {
-    let cases: Vec<(fn(&mut BoundSchema), &str)> = vec![
+    type Spoil = fn(&mut BoundSchema);
+    let cases: Vec<(Spoil, &str)> = vec![
         (|schema| schema.spec.versions[1].served = false, "no version of widgets.example.io is served"),
         (|schema| schema.spec.versions.clear(), "no version of widgets.example.io is served"),
         (|schema| schema.spec.versions[0].storage = true, "widgets.example.io has 2 storage versions instead of one"),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::channel::Channel;
 use crate::client::Client;
 use crate::connect::{self, ConnectError, Overrides, Source};
+use crate::inline::InlineKubeconfig;
 use crate::requests::{RequestLabels, RequestTotals};
 use crate::transport::Transport;
 
@@ -35,6 +36,11 @@ impl Server {
     /// The server of the current context of a kubeconfig given as text.
     pub fn from_kubeconfig_yaml(text: &str) -> Result<Self, ConnectError> {
         Self::open(Source::Text(text.to_owned()))
+    }
+
+    /// The server of a kubeconfig that was written elsewhere and read with care.
+    pub fn from_inline(kubeconfig: &InlineKubeconfig) -> Result<Self, ConnectError> {
+        Self::from_kubeconfig_yaml(kubeconfig.text())
     }
 
     /// The file given, else `$KUBECONFIG`, else the pod's service account, else `~/.kube/config`.

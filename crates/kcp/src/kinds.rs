@@ -20,7 +20,8 @@ pub struct Kind {
 }
 
 impl Kind {
-    const fn new(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Self {
+    /// A kind by its four names.
+    pub const fn new(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Self {
         Self { group, version, kind, plural }
     }
 
@@ -30,7 +31,7 @@ impl Kind {
     }
 }
 
-/// An object of a kind of kcp, as a Rust type.
+/// An object of a kind of kcp, or of another API that is declared with [`kind!`](crate::object::kind), as a Rust type.
 pub trait KcpObject: Serialize + DeserializeOwned {
     /// Which kind it is.
     const KIND: Kind;

@@ -6,6 +6,7 @@
 //!  tenancy   Workspace, WorkspaceType             ├─ serde types on top of  meta       metadata, selectors
 //!  topology  Partition                            ┘                         condition  conditions as kcp sets them
 //!  convert   APIExport and APIBinding from one version to the other, without loss
+//!  object    how the types are declared, for types of others
 //!  kinds     group, version, kind and plural of each
 //!  names     labels, annotations, finalizers, types of conditions
 //!  path      root:orgs:acme   ──▶ logical cluster names, the check that a string is one
@@ -55,7 +56,7 @@ pub mod kinds;
 pub mod kube;
 pub mod meta;
 pub mod names;
-mod object;
+pub mod object;
 pub mod path;
 pub mod tenancy;
 pub mod topology;

@@ -1,9 +1,26 @@
-//! Reads JSON objects into structs and writes them back without losing anything.
+//! Reads JSON objects into structs and writes them back without losing anything; other crates declare their own kinds with the same macros.
 //!
 //! Kubernetes sometimes distinguishes a field that is missing from one that is empty, and a newer server sends fields that this crate does
 //! not know. Whoever reads an object, changes one field and writes it back must not touch the others. Therefore every struct has a `rest`:
 //! it holds the fields that are not known, and those known ones that are present but empty (`""`, `[]`, `{}`, `false`, `null`). A known
 //! field that is not empty is written from the struct, everything else from `rest`.
+//!
+//! ```
+//! carrick_kcp::object::object! {
+//!     /// What a widget is like.
+//!     WidgetSpec {
+//!         /// How large it is.
+//!         size: String => "size",
+//!     }
+//! }
+//!
+//! let mut spec: WidgetSpec = serde_json::from_str(r#"{"size": "", "colour": "red"}"#)?;
+//! spec.size = "large".to_owned();
+//! assert_eq!(serde_json::to_value(&spec)?, serde_json::json!({"size": "large", "colour": "red"}));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+//!
+//! Whoever uses the macros depends on `serde` and `serde_json` as well.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +28,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// A type that a field of an object can have.
-pub(crate) trait Field: Sized {
+pub trait Field: Sized {
     /// The value of a field that is missing.
     fn absent() -> Self;
 
@@ -80,7 +97,7 @@ impl<T> Field for BTreeMap<String, T> {
 }
 
 /// Moves a field out of the fields of an object. An empty one stays there as well, so that it is written as it was.
-pub(crate) fn take<T: Field + DeserializeOwned>(rest: &mut Map<String, Value>, key: &str) -> Result<T, String> {
+pub fn take<T: Field + DeserializeOwned>(rest: &mut Map<String, Value>, key: &str) -> Result<T, String> {
     match rest.get(key) {
         None | Some(Value::Null) => return Ok(T::absent()),
         Some(_) => {}
@@ -107,6 +124,8 @@ fn is_hollow(value: &Value) -> bool {
 
 /// Declares a struct for a JSON object: `field: Type => "jsonName"`. A field marked `[always]` is required by the API: a new value of the
 /// struct is written with it, empty or not.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! object {
     (
         $(#[$meta:meta])*
@@ -126,6 +145,8 @@ macro_rules! object {
 }
 
 /// Puts the empty value of a required field into the rest of a new object.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! always {
     (always, $rest:ident, $type:ty, $key:literal) => {
         $rest.insert($key.to_owned(), serde_json::json!(<$type>::default()));
@@ -133,6 +154,8 @@ macro_rules! always {
 }
 
 /// The struct itself, reading and writing.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! fields {
     (
         $(#[$meta:meta])*
@@ -208,6 +231,8 @@ macro_rules! fields {
 }
 
 /// Declares a kind: a top-level object with `apiVersion`, `kind` and `metadata`, followed by its own fields.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! kind {
     (
         $(#[$meta:meta])*
@@ -260,6 +285,8 @@ macro_rules! kind {
 }
 
 /// Declares an enum of words that a string field can hold. A field that is left out is `Unset`, and a word of a newer server `Other`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $word:ident,)* }) => {
         $(#[$meta])*
@@ -326,7 +353,10 @@ macro_rules! words {
     };
 }
 
-pub(crate) use {always, fields, kind, object, words};
+#[doc(hidden)]
+pub use {always, fields};
+#[doc(inline)]
+pub use {kind, object, words};
 
 #[cfg(test)]
 mod tests {

@@ -96,6 +96,30 @@ async fn kubeconfigs_in_secrets_come_change_and_go_and_a_broken_one_harms_only_i
 }
 
 #[tokio::test]
+async fn a_kubeconfig_in_a_secret_reads_no_file_of_this_machine_unless_its_author_is_trusted() {
+    let (plane, hub) = plane().await;
+    create_namespace(&hub, "fleet").await;
+    let folder: PathBuf = std::env::temp_dir().join(format!("carrick-token-{}", uuid::Uuid::new_v4()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let token = folder.join("token");
+    std::fs::write(&token, plane.token("admin").unwrap()).unwrap();
+    let mut config = kube::config::Kubeconfig::from_yaml(&plane.kubeconfig("admin", None).unwrap()).unwrap();
+    config.auth_infos[0].auth_info = Some(serde_json::from_value(json!({"tokenFile": token})).unwrap());
+    let object = secret("hostile", &serde_json::to_string(&config).unwrap());
+    hub.create(&secrets(), Some("fleet"), &object).await.unwrap();
+
+    let provider = KubeconfigSecrets::new(hub.clone(), "fleet");
+    let start = EventLog::of(&provider).until("synced").await;
+    let [failing, _] = &start[..] else { panic!("{start:?}") };
+    assert!(failing.contains("Secret fleet/hostile") && failing.contains("names a file in tokenFile"), "{failing}");
+
+    let mut log = EventLog::of(&provider.trust_authors());
+    assert_eq!(log.until("synced").await.len(), 3);
+    assert!(has_namespace(&log.engaged[0], "default").await);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
 async fn any_object_can_stand_for_a_cluster_as_soon_as_it_is_ready() {
     let (plane, hub) = plane().await;
     let maps = Resource::namespaced("", "v1", "ConfigMap", "configmaps");

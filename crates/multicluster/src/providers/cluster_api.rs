@@ -12,7 +12,7 @@ use kube::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 
 use super::from_objects::FromObjects;
-use super::secrets::{decode, secrets};
+use super::secrets::{self, secrets};
 use crate::event::FleetEvent;
 use crate::provider::Provider;
 
@@ -31,7 +31,8 @@ type ReadyFn = Arc<dyn Fn(&ClusterApiCluster) -> bool + Send + Sync>;
 ///
 /// Ready are clusters in phase `Provisioned` whose control plane is initialized: see [`ClusterApiCluster::is_ready`]. Their kubeconfigs are in
 /// the Secrets `<name>-kubeconfig` that Cluster API writes; these are read every minute, because their certificates are renewed.
-/// A cluster that was ready once stays in the fleet until its object is deleted.
+/// A cluster that was ready once stays in the fleet until its object is deleted. Kubeconfigs that name programs, files or proxies are refused, as by
+/// [`KubeconfigSecrets`](super::KubeconfigSecrets).
 ///
 /// ```
 /// # use carrick_multicluster::providers::ClusterApi;
@@ -125,5 +126,5 @@ async fn kubeconfig(
     let in_namespace = Api::<DynamicObject>::namespaced_with(management, &namespace, &secrets());
     let secret = in_namespace.get_opt(&name).await?;
     let secret = secret.ok_or_else(|| format!("Secret {namespace}/{name} does not exist yet"))?;
-    decode(&secret, KEY).map_err(|problem| format!("Secret {namespace}/{name}: {problem}").into())
+    secrets::kubeconfig(&secret, KEY).map_err(|problem| format!("Secret {namespace}/{name}: {problem}").into())
 }

@@ -14,7 +14,7 @@ use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 
 use super::from_objects::FromObjects;
-use super::secrets::{decode, secrets};
+use super::secrets::{kubeconfig, secrets};
 use crate::event::FleetEvent;
 use crate::provider::Provider;
 use types::ClusterProfile;
@@ -76,7 +76,8 @@ impl ClusterProfiles {
     }
 
     /// All profiles of a hub, with kubeconfigs from Secrets in their namespaces: those with labels `x-k8s.io/cluster-inventory-consumer=<consumer>`
-    /// and `x-k8s.io/cluster-profile=<name>`, under key `Config`. They are read every minute.
+    /// and `x-k8s.io/cluster-profile=<name>`, under key `Config`. They are read every minute. Those that name programs, files or proxies are refused, as by
+    /// [`KubeconfigSecrets`](super::KubeconfigSecrets).
     pub fn with_secrets(hub: impl Into<Client>, consumer: &str) -> Self {
         Self::new(hub.into(), Credentials::Secrets(consumer.into()))
     }
@@ -149,7 +150,7 @@ async fn from_secret(
         [secret] => {
             let key = KEYS.iter().find(|key| secret.data["data"].get(key).is_some()).unwrap_or(&KEYS[0]);
             let shown = secret.metadata.name.as_deref().unwrap_or_default();
-            decode(secret, key).map_err(|problem| format!("Secret {namespace}/{shown}: {problem}").into())
+            kubeconfig(secret, key).map_err(|problem| format!("Secret {namespace}/{shown}: {problem}").into())
         }
         several => {
             let count = several.len();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use carrick_client::Client;
+use carrick_client::{Client, InlineKubeconfig};
 use data_encoding::BASE64;
 use futures::stream::BoxStream;
 use kube::core::{ApiResource, DynamicObject};
@@ -14,6 +14,10 @@ use crate::provider::Provider;
 /// Every labelled Secret of a namespace holds the kubeconfig of a cluster, which is called like the Secret.
 ///
 /// Label and key are those of multicluster-runtime: `sigs.k8s.io/multicluster-runtime-kubeconfig=true` and `kubeconfig`.
+///
+/// Whoever may write such a Secret must not thereby become master of this program. So a kubeconfig has to lead to an `https` server with credentials
+/// that are in it; one that names programs, files, plugins or proxies, or skips checks, is reported as failing with the reason
+/// ([`RefusedKubeconfig`](carrick_client::RefusedKubeconfig)). [`KubeconfigSecrets::trust_authors`] lifts this.
 ///
 /// ```
 /// # use carrick_multicluster::providers::KubeconfigSecrets;
@@ -27,6 +31,7 @@ pub struct KubeconfigSecrets {
     namespace: String,
     labels: String,
     key: String,
+    trusted: bool,
 }
 
 impl KubeconfigSecrets {
@@ -37,6 +42,7 @@ impl KubeconfigSecrets {
             namespace: namespace.to_owned(),
             labels: "sigs.k8s.io/multicluster-runtime-kubeconfig=true".to_owned(),
             key: "kubeconfig".to_owned(),
+            trusted: false,
         }
     }
 
@@ -53,6 +59,14 @@ impl KubeconfigSecrets {
         self.key = key.into();
         self
     }
+
+    /// Takes kubeconfigs with all that kubeconfigs can do: run programs, read files, use proxies. Only for Secrets whose authors may do all that on
+    /// this machine anyway.
+    #[must_use]
+    pub fn trust_authors(mut self) -> Self {
+        self.trusted = true;
+        self
+    }
 }
 
 impl fmt::Debug for KubeconfigSecrets {
@@ -63,9 +77,9 @@ impl fmt::Debug for KubeconfigSecrets {
 
 impl Provider for KubeconfigSecrets {
     fn events(&self) -> BoxStream<'static, FleetEvent> {
-        let key = self.key.clone();
+        let (key, trusted) = (self.key.clone(), self.trusted);
         let secrets = FromObjects::new_with(self.hub.clone(), &secrets(), move |secret: DynamicObject, _| {
-            let kubeconfig = decode(&secret, &key);
+            let kubeconfig = if trusted { decode(&secret, &key) } else { kubeconfig(&secret, &key) };
             async move { kubeconfig.map_err(Into::into) }
         });
         secrets.namespace(&self.namespace).labels(self.labels.clone()).bare_names().events()
@@ -82,8 +96,14 @@ pub(super) fn secrets() -> ApiResource {
     }
 }
 
+/// The kubeconfig under a key of a Secret, if it is safe to use whoever has written it.
+pub(super) fn kubeconfig(secret: &DynamicObject, key: &str) -> Result<String, String> {
+    let text = decode(secret, key)?;
+    InlineKubeconfig::parse(&text).map(InlineKubeconfig::into_text).map_err(|refused| format!("key {key:?}: {refused}"))
+}
+
 /// The text under a key of a Secret. Errors say nothing of the content.
-pub(super) fn decode(secret: &DynamicObject, key: &str) -> Result<String, String> {
+fn decode(secret: &DynamicObject, key: &str) -> Result<String, String> {
     let Some(data) = secret.data["data"][key].as_str() else { return Err(format!("it has no key {key:?}")) };
     let bytes = BASE64.decode(data.as_bytes()).map_err(|_| format!("key {key:?} is not base64"))?;
     String::from_utf8(bytes).map_err(|_| format!("key {key:?} is not text"))
@@ -106,5 +126,22 @@ mod tests {
             let secret = DynamicObject::new("s", &secrets()).data(json!({"data": data}));
             assert_eq!(decode(&secret, "k").as_deref().map_err(String::as_str), wanted);
         }
+    }
+
+    #[test]
+    fn kubeconfigs_of_strangers_run_nothing() {
+        let text = |user: &str| {
+            format!(
+                "{{current-context: a, contexts: [{{name: a, context: {{cluster: b, user: c}}}}], \
+                 clusters: [{{name: b, cluster: {{server: 'https://h'}}}}], users: [{{name: c, user: {{{user}}}}}]}}"
+            )
+        };
+        let read = |user: &str| {
+            let data = json!({"data": {"k": BASE64.encode(text(user).as_bytes())}});
+            kubeconfig(&DynamicObject::new("s", &secrets()).data(data), "k")
+        };
+        assert!(read("token: t").is_ok());
+        let refused = read("exec: {command: sh}").unwrap_err();
+        assert!(refused.starts_with("key \"k\": the kubeconfig names a program to run"), "{refused}");
     }
 }

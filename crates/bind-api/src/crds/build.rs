@@ -1,0 +1,142 @@
+//! Building blocks of CRDs.
+
+use serde_json::{Map, Value, json};
+
+use crate::kinds::{GROUP, Kind, VERSION, is_namespaced};
+
+/// Short names, categories and columns of a kind.
+pub(super) struct Presentation {
+    pub(super) short_names: &'static [&'static str],
+    pub(super) categories: &'static [&'static str],
+    pub(super) columns: Vec<Value>,
+    pub(super) v1alpha1: OldVersion,
+}
+
+/// How `v1alpha1` is still served.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum OldVersion {
+    /// Not at all: the kind is newer.
+    Never,
+    /// With the same fields, so that nobody gets round the rules of the new version.
+    Alike,
+    /// With other fields, which are kept and not looked at.
+    Different,
+}
+
+/// A CRD whose objects have this `spec` and `status`. A `spec` without a required field may be left out.
+pub(super) fn crd(kind: Kind, about: &str, look: &Presentation, spec: Value, status: Value) -> Value {
+    let needs_spec = spec["required"].is_array();
+    let mut schema = object(
+        about,
+        [
+            ("apiVersion", json!({"type": "string"})),
+            ("kind", json!({"type": "string"})),
+            ("metadata", json!({"type": "object"})),
+            ("spec", spec),
+            ("status", status),
+        ],
+    );
+    if needs_spec {
+        schema["required"] = json!(["spec"]);
+    }
+    let version = |name: &str, schema: &Value| {
+        json!({"name": name, "served": true, "storage": name == VERSION, "schema": {"openAPIV3Schema": schema},
+            "subresources": {"status": {}}, "additionalPrinterColumns": look.columns})
+    };
+    let old = match look.v1alpha1 {
+        OldVersion::Never => None,
+        OldVersion::Alike => Some(version("v1alpha1", &schema)),
+        OldVersion::Different => Some(version("v1alpha1", &anything("What older versions of kube-bind have written."))),
+    };
+    let versions: Vec<Value> = old.into_iter().chain([version(VERSION, &schema)]).collect();
+    let mut names = json!({
+        "kind": kind.kind, "listKind": format!("{}List", kind.kind), "plural": kind.plural,
+        "singular": kind.kind.to_lowercase(), "categories": look.categories,
+    });
+    if !look.short_names.is_empty() {
+        names["shortNames"] = json!(look.short_names);
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{}.{GROUP}", kind.plural)},
+        "spec": {
+            "group": GROUP, "names": names, "scope": if is_namespaced(kind) { "Namespaced" } else { "Cluster" },
+            "versions": versions,
+        },
+    })
+}
+
+/// An object with these fields.
+pub(super) fn object<const N: usize>(about: &str, fields: [(&str, Value); N]) -> Value {
+    let fields: Map<String, Value> = fields.into_iter().map(|(key, schema)| (key.to_owned(), schema)).collect();
+    json!({"type": "object", "description": about, "properties": fields})
+}
+
+/// A list of such.
+pub(super) fn list(about: &str, items: Value) -> Value {
+    let mut schema = json!({"type": "array", "description": about});
+    schema["items"] = items;
+    schema
+}
+
+/// A text.
+pub(super) fn text(about: &str) -> Value {
+    json!({"type": "string", "description": about})
+}
+
+/// A text that is not empty.
+pub(super) fn some_text(about: &str) -> Value {
+    json!({"type": "string", "description": about, "minLength": 1})
+}
+
+/// One of these words.
+pub(super) fn word(about: &str, words: &[&str]) -> Value {
+    json!({"type": "string", "description": about, "enum": words})
+}
+
+/// A time.
+pub(super) fn time(about: &str) -> Value {
+    json!({"type": "string", "format": "date-time", "description": about})
+}
+
+/// An object with whatever fields.
+pub(super) fn anything(about: &str) -> Value {
+    json!({"type": "object", "description": about, "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// The same schema with one more keyword.
+pub(super) fn with(mut schema: Value, keyword: &str, value: Value) -> Value {
+    schema[keyword] = value;
+    schema
+}
+
+/// The same schema with these fields required.
+pub(super) fn required(schema: Value, fields: &[&str]) -> Value {
+    with(schema, "required", json!(fields))
+}
+
+/// The same schema of a value that stays as it is once it is there.
+pub(super) fn immutable(schema: Value, name: &str) -> Value {
+    let verb = if name.ends_with('s') { "are" } else { "is" };
+    with(
+        schema,
+        "x-kubernetes-validations",
+        json!([{"rule": "self == oldSelf", "message": format!("{name} {verb} immutable")}]),
+    )
+}
+
+/// A column that shows a field.
+pub(super) fn column(name: &str, path: &str) -> Value {
+    json!({"name": name, "type": "string", "jsonPath": path})
+}
+
+/// The column Ready.
+pub(super) fn ready_column() -> Value {
+    column("Ready", ".status.conditions[?(@.type==\"Ready\")].status")
+}
+
+/// The column Age.
+pub(super) fn age_column() -> Value {
+    json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"})
+}

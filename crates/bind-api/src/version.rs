@@ -1,0 +1,42 @@
+//! Versions of konnectors and backends, as Go programs are built with them.
+
+use carrick_go::semver::Version;
+
+use crate::problems::ClusterBindingProblem;
+
+/// What stands between the version of Kubernetes and that of kube-bind in the version of a program.
+const MARK: &str = "+kube-bind-";
+
+/// The version of kube-bind in the version of a program: `v0.8.1` in `v1.34.0+kube-bind-v0.8.1`, and otherwise the version itself.
+///
+/// ```
+/// use carrick_bind_api::version;
+///
+/// assert_eq!(version::of_program("v1.34.0+kube-bind-v0.8.1").unwrap(), "v0.8.1");
+/// assert_eq!(version::of_program("v0.8.2").unwrap(), "v0.8.2");
+/// assert!(version::of_program("latest").is_err());
+/// ```
+pub fn of_program(text: &str) -> Result<&str, ClusterBindingProblem> {
+    let version = text.split_once(MARK).map_or(text, |(_, version)| version);
+    let strict = version.strip_prefix('v').unwrap_or(version);
+    match Version::parse_strict(strict) {
+        Ok(_) => Ok(version),
+        Err(error) => {
+            Err(ClusterBindingProblem::VersionUnknown { version: text.to_owned(), problem: error.to_string() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_are_none_are_named() {
+        for text in ["", "v", "v1", "v1.x", "v1.34.0+kube-bind-", "main"] {
+            let problem = of_program(text).unwrap_err();
+            assert_eq!((problem.condition_type(), problem.reason()), ("ValidVersion", "ParseError"), "{text}");
+        }
+        assert_eq!(of_program("v0.9.0-rc.1"), Ok("v0.9.0-rc.1"));
+    }
+}

@@ -1,0 +1,9 @@
+//! Decide: what was seen → what has to be written. No client, no clock, no randomness.
+
+pub mod binding;
+pub mod bundle;
+pub mod contract;
+pub mod namespaces;
+mod seen;
+
+pub use seen::Seen;

@@ -1,0 +1,252 @@
+use carrick_bind_api::v1alpha2::{InformerScope, Isolation, PermissionClaim, Selector};
+use serde_json::json;
+
+use super::*;
+
+fn crd_of_provider() -> Value {
+    json!({"spec": {"group": "wild.io", "scope": "Namespaced", "names": {"plural": "sheriffs", "kind": "Sheriff"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+}
+
+fn schemas() -> BTreeMap<String, BoundSchema> {
+    let schema = schema::from_crd(&crd_of_provider(), InformerScope::Cluster, &Isolation::Prefixed).unwrap();
+    BTreeMap::from([(schema.metadata.name.clone(), schema)])
+}
+
+fn export() -> ApiServiceExport {
+    let mut export = ApiServiceExport::new("b");
+    export.spec.resources = vec![ExportedResource::new("wild.io", "sheriffs", &["v1"])];
+    export.spec.isolation = Isolation::Prefixed;
+    export
+}
+
+fn binding() -> ApiServiceBinding {
+    let mut binding = ApiServiceBinding::new("b");
+    "u".clone_into(&mut binding.metadata.uid);
+    binding
+}
+
+/// All that a binding is decided on, and what becomes of it when plans are carried out.
+struct World {
+    binding: ApiServiceBinding,
+    export: Seen<ApiServiceExport>,
+    request: Option<ApiServiceExportRequest>,
+    schemas: Seen<BTreeMap<String, BoundSchema>>,
+    crds: BTreeMap<String, Value>,
+    second: i64,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            binding: binding(),
+            export: Seen::Present(export()),
+            request: None,
+            schemas: Seen::Present(schemas()),
+            crds: BTreeMap::new(),
+            second: 0,
+        }
+    }
+
+    fn plan(&self) -> BindingPlan {
+        decide(&BindingView {
+            binding: &self.binding,
+            contract: Ok("c-1"),
+            provider: Some("Provider"),
+            export: self.export.as_ref(),
+            request: self.request.as_ref(),
+            schemas: self.schemas.as_ref(),
+            crds: &self.crds,
+            now: Timestamp::from_second(self.second).unwrap(),
+        })
+    }
+
+    /// Carries out plans until there is nothing left to do, and returns the last one.
+    fn settle(&mut self) -> BindingPlan {
+        for _ in 0..5 {
+            let plan = self.plan();
+            let mut quiet = plan.clone();
+            quiet.sync = None;
+            if quiet == BindingPlan::default() {
+                return plan;
+            }
+            self.second += 1;
+            for mut crd in plan.create.into_iter().chain(plan.replace) {
+                crd["status"] = json!({"storedVersions": ["v1"], "conditions": [
+                    {"type": "Established", "status": "True", "reason": "InitialNamesAccepted"}]});
+                self.crds.insert(crd["metadata"]["name"].as_str().unwrap().to_owned(), crd);
+            }
+            if let Some(status) = plan.status {
+                self.binding.status = status;
+            }
+            if let (Seen::Present(export), Some(status)) = (&mut self.export, plan.export_status) {
+                export.status = status;
+            }
+            if let Seen::Present(schemas) = &mut self.schemas {
+                for (name, status) in plan.schema_statuses {
+                    schemas.get_mut(&name).unwrap().status = status;
+                }
+            }
+        }
+        panic!("it never comes to rest")
+    }
+
+    fn condition(&self, type_: &str) -> (String, String) {
+        let found = conditions::find(&self.binding.status.conditions, type_).cloned().unwrap();
+        (found.status.to_string(), found.reason)
+    }
+}
+
+fn failed(reason: &str) -> (String, String) {
+    ("False".to_owned(), reason.to_owned())
+}
+
+#[test]
+fn an_export_becomes_a_crd_and_is_synced_as_soon_as_that_is_there() {
+    let mut world = World::new();
+    let first = world.plan();
+    assert_eq!((first.create.len(), first.sync.unwrap().apis.len()), (1, 0));
+    let sync = world.settle().sync.unwrap();
+    let [bound] = &sync.apis[..] else { panic!("{sync:?}") };
+    assert_eq!(
+        (bound.api.resource.as_str(), bound.api.version.as_str(), bound.api.has_status),
+        ("sheriffs", "v1", true)
+    );
+    for type_ in ["Ready", CONNECTED, SCHEMA_IN_SYNC, SECRET_VALID] {
+        assert_eq!(world.condition(type_).0, "True", "{type_}");
+    }
+    assert_eq!(world.binding.status.provider_pretty_name, "Provider");
+    assert_eq!(world.binding.status.bound_schemas, [BoundSchemaReference::new("wild.io", "sheriffs")]);
+    let told = &world.export.present().unwrap().status.conditions;
+    assert!(conditions::is_true(told, "ConsumerInSync") && conditions::is_true(told, CONNECTED));
+    let schema = &world.schemas.present().unwrap()["sheriffs.wild.io"];
+    assert!(conditions::is_true(&schema.status.conditions, "Established"));
+}
+
+#[test]
+fn a_change_of_the_schema_is_followed() {
+    let mut world = World::new();
+    world.settle();
+    let mut changed = crd_of_provider();
+    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!("new");
+    let schema = schema::from_crd(&changed, InformerScope::Cluster, &Isolation::Prefixed).unwrap();
+    world.schemas = Seen::Present(BTreeMap::from([(schema.metadata.name.clone(), schema)]));
+    assert_eq!(world.plan().replace.len(), 1);
+    world.settle();
+    assert_eq!(
+        world.crds["sheriffs.wild.io"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"],
+        "new"
+    );
+}
+
+#[test]
+fn a_schema_that_cannot_be_followed_is_told_to_both_sides() {
+    let mut world = World::new();
+    world.settle();
+    let mut changed = crd_of_provider();
+    changed["spec"]["scope"] = json!("Cluster");
+    let schema = schema::from_crd(&changed, InformerScope::Cluster, &Isolation::Prefixed).unwrap();
+    world.schemas = Seen::Present(BTreeMap::from([(schema.metadata.name.clone(), schema)]));
+    world.settle();
+    assert_eq!(world.condition(SCHEMA_IN_SYNC), failed("CustomResourceDefinitionUpdateFailed"));
+    assert!(!conditions::is_true(&world.export.present().unwrap().status.conditions, "ConsumerInSync"));
+    assert_eq!(world.crds["sheriffs.wild.io"]["spec"]["scope"], "Namespaced");
+}
+
+#[test]
+fn crds_of_others_are_left_alone_and_the_rest_goes_on() {
+    let mut world = World::new();
+    let mut foreign = crd_of_provider();
+    foreign["metadata"] = json!({"name": "sheriffs.wild.io"});
+    world.crds.insert("sheriffs.wild.io".to_owned(), foreign.clone());
+    let mut other = crd_of_provider();
+    other["spec"]["names"] = json!({"plural": "cowboys", "kind": "Cowboy"});
+    let schema = schema::from_crd(&other, InformerScope::Cluster, &Isolation::Prefixed).unwrap();
+    let (Seen::Present(schemas), Seen::Present(export)) = (&mut world.schemas, &mut world.export) else { panic!() };
+    schemas.insert(schema.metadata.name.clone(), schema);
+    export.spec.resources.push(ExportedResource::new("wild.io", "cowboys", &["v1"]));
+    let sync = world.settle().sync.unwrap();
+    assert_eq!(world.condition(CONNECTED), failed("ForeignCustomResourceDefinition"));
+    assert_eq!(world.crds["sheriffs.wild.io"], foreign);
+    assert_eq!(sync.apis.iter().map(|bound| bound.api.resource.as_str()).collect::<Vec<_>>(), ["cowboys"]);
+}
+
+#[test]
+fn what_is_not_known_changes_nothing() {
+    let mut world = World::new();
+    world.settle();
+    for unknown in 0..3 {
+        let mut changed =
+            World { crds: world.crds.clone(), binding: world.binding.clone(), second: 99, ..World::new() };
+        match unknown {
+            0 => changed.export = Seen::Unknown("403 Forbidden".to_owned()),
+            1 => changed.schemas = Seen::Unknown("timeout".to_owned()),
+            _ => changed.schemas = Seen::Absent,
+        }
+        assert_eq!(changed.plan(), BindingPlan::default(), "case {unknown}");
+    }
+}
+
+#[test]
+fn an_export_that_is_gone_stops_the_sync_and_deletes_nothing() {
+    let mut world = World::new();
+    world.settle();
+    world.export = Seen::Absent;
+    assert_eq!(world.settle().sync, Some(Sync::default()));
+    assert_eq!(world.condition(CONNECTED), failed("APIServiceExportNotFound"));
+    assert_eq!(world.crds.len(), 1);
+    let mut request = ApiServiceExportRequest::new("b");
+    request.status.phase = Phase::Failed;
+    "no such template".clone_into(&mut request.status.terminal_message);
+    world.request = Some(request);
+    world.settle();
+    assert_eq!(world.condition(CONNECTED), failed("APIServiceExportFailed"));
+}
+
+#[test]
+fn schemas_and_claims_that_make_no_sense_are_told() {
+    let mut world = World::new();
+    world.schemas = Seen::Present(BTreeMap::new());
+    world.settle();
+    assert_eq!(world.condition(CONNECTED), failed("BoundSchemaFetchFailed"));
+
+    let mut world = World::new();
+    let Seen::Present(export) = &mut world.export else { panic!() };
+    export.spec.isolation = Isolation::Other("Sharded".to_owned());
+    world.settle();
+    assert_eq!(world.condition(CONNECTED), failed("BoundSchemaFetchFailed"));
+    assert!(world.crds.is_empty(), "no CRD for objects that cannot be synced");
+
+    let mut world = World::new();
+    let Seen::Present(export) = &mut world.export else { panic!() };
+    export.spec.permission_claims = vec![PermissionClaim::new("", "pods", Selector::default())];
+    world.settle();
+    assert_eq!(world.condition(PERMISSION_CLAIM), failed("InvalidPermissionClaim"));
+    assert_eq!(world.condition(CONNECTED).0, "True", "the API itself works");
+    let Seen::Present(export) = &mut world.export else { panic!() };
+    export.spec.permission_claims.clear();
+    world.settle();
+    assert_eq!(conditions::find(&world.binding.status.conditions, PERMISSION_CLAIM), None);
+}
+
+#[test]
+fn a_secret_that_cannot_be_used_stops_nothing_that_runs() {
+    let mut world = World::new();
+    world.settle();
+    let view = BindingView {
+        binding: &world.binding,
+        contract: Err(SecretError::NotFound("kube-bind/provider".to_owned())),
+        provider: None,
+        export: Seen::Absent,
+        request: None,
+        schemas: Seen::Absent,
+        crds: &world.crds,
+        now: Timestamp::from_second(50).unwrap(),
+    };
+    let plan = decide(&view);
+    assert_eq!((plan.sync, plan.create.len(), plan.replace.len()), (None, 0, 0));
+    let status = plan.status.unwrap();
+    assert_eq!(status.conditions[0].reason, "KubeconfigSecretNotFound");
+    assert!(conditions::is_true(&status.conditions, CONNECTED));
+}

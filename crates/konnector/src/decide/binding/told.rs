@@ -1,0 +1,29 @@
+//! What the provider is told about an export.
+
+use carrick_bind_api::conditions::{self, CONNECTED, CONSUMER_IN_SYNC, Condition, SCHEMA_IN_SYNC};
+use carrick_bind_api::jiff::Timestamp;
+use carrick_bind_api::problems::ExportProblem;
+use carrick_bind_api::v1alpha2::{ApiServiceExport, ApiServiceExportStatus};
+
+/// The status of an export, given the conditions of its binding.
+pub(super) fn export_status(
+    export: &ApiServiceExport,
+    binding: &[Condition],
+    now: Timestamp,
+) -> ApiServiceExportStatus {
+    let mut status = export.status.clone();
+    let connected = match conditions::find(binding, CONNECTED) {
+        Some(failed) if !failed.is_true() => {
+            ExportProblem::SchemasNotValid { problem: failed.message.clone() }.condition()
+        }
+        _ => Condition::holds(CONNECTED),
+    };
+    conditions::set(&mut status.conditions, connected, now);
+    let in_sync = match conditions::find(binding, SCHEMA_IN_SYNC) {
+        Some(condition) => condition.renamed(CONSUMER_IN_SYNC),
+        None => ExportProblem::ConsumerUnknown {}.condition(),
+    };
+    conditions::set(&mut status.conditions, in_sync, now);
+    conditions::summarize(&mut status.conditions, now);
+    status
+}

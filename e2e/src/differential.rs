@@ -10,6 +10,7 @@
 //! `CARRICK_LIVE=FOLDER` the real servers are not started but found through the kubeconfigs `kube` and `kcp` (in JSON) of a folder, and with
 //! `CARRICK_KEPT=FOLDER` what they answer is kept there, so that only the plane is asked when a sequence is played again.
 
+mod corpus;
 mod crds;
 mod definitions;
 mod dice;
@@ -58,6 +59,8 @@ pub enum Pair {
     Kcp,
     /// kube-apiserver, about CRDs and nothing else.
     Definitions,
+    /// kube-apiserver, about CRDs and samples of public operators.
+    Corpus,
 }
 
 impl Pair {
@@ -67,12 +70,17 @@ impl Pair {
 }
 
 /// All trials: their names and what they are about.
-pub fn all() -> [(&'static str, Pair); 3] {
+pub fn all() -> Vec<(&'static str, Pair)> {
+    let corpus = corpus::folder()
+        .map(|_| ("corpus::the_plane_takes_crds_and_samples_of_public_operators_as_kube_apiserver_does", Pair::Corpus));
     [
         ("differential::the_plane_answers_as_kube_apiserver_does", Pair::Kube),
         ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
         ("differential::the_plane_judges_crds_as_kube_apiserver_does", Pair::Definitions),
     ]
+    .into_iter()
+    .chain(corpus)
+    .collect()
 }
 
 /// Plays every seed on both servers of a pair.
@@ -80,10 +88,15 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
     Box::pin(async move {
         let plane = EmbeddedWorld::start().await?;
         let arena = Arena::set(real, &plane, pair).await?;
+        if pair == Pair::Corpus {
+            let told = corpus::compare(&arena.real, &arena.plane).await?;
+            anyhow::ensure!(told.is_empty(), "{}", told.join("\n"));
+            return Ok(());
+        }
         let seeds = seed::seeds(match pair {
             Pair::Kube => SEEDS,
             Pair::Kcp => KCP_SEEDS,
-            Pair::Definitions => DEFINITIONS,
+            Pair::Definitions | Pair::Corpus => DEFINITIONS,
         });
         let count = seeds.len();
         let told: Vec<String> = futures::stream::iter(seeds)
@@ -111,7 +124,7 @@ struct Arena {
 impl Arena {
     async fn set(real: Option<&dyn World>, plane: &dyn World, pair: Pair) -> anyhow::Result<Self> {
         let kubeconfig = |world: &dyn World| match pair {
-            Pair::Kube | Pair::Definitions => world.service_kubeconfig(User::Admin),
+            Pair::Kube | Pair::Definitions | Pair::Corpus => world.service_kubeconfig(User::Admin),
             Pair::Kcp => world.kcp_kubeconfig(User::Admin, "root"),
         };
         let real = match (live(), real) {

@@ -63,7 +63,8 @@ impl Document {
         if self.duplicates.is_empty() {
             return None;
         }
-        let lines = self.duplicates.iter().map(|one| format!("\n  line {}: key {} already set in map", one.line, one.key));
+        let lines =
+            self.duplicates.iter().map(|one| format!("\n  line {}: key {} already set in map", one.line, one.key));
         Some(format!("yaml: unmarshal errors:{}", lines.collect::<String>()))
     }
 }

@@ -33,7 +33,7 @@ use crate::status::Cause;
 
 pub(crate) use decode::{decode, tidy};
 pub(crate) use formats::warnings;
-pub(crate) use spec::faults;
+pub(crate) use spec::{approval_condition, faults};
 
 /// Fills in names, ports and conversion.
 pub(crate) fn complete(crd: &mut Value) {

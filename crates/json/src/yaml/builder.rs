@@ -65,7 +65,10 @@ enum Frame {
 }
 
 enum Key {
-    Named { name: String, shown: String },
+    Named {
+        name: String,
+        shown: String,
+    },
     /// `<<`: the value's own entries are added.
     Merge,
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use carrick_json::yaml::Document;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
@@ -49,6 +50,8 @@ pub(super) fn name(content: &[u8]) -> String {
 pub(super) struct Decoded {
     pub(super) value: Value,
     pub(super) duplicates: Vec<String>,
+    /// What a strict YAML reader says about it.
+    pub(super) strict: Option<String>,
 }
 
 /// Decodes JSON, YAML or protobuf; the media type is without parameters.
@@ -59,16 +62,23 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
             dump(content)
         ))
     };
-    let mut duplicates = Vec::new();
+    let (mut duplicates, mut strict) = (Vec::new(), None);
     let value = match media {
         protobuf::MEDIA => protobuf::decode(content)?,
         "application/yaml" => {
-            let text = std::str::from_utf8(content).map_err(|error| unreadable(&error.to_string()))?;
-            serde_saphyr::from_str(text).map_err(|error| unreadable(&error.to_string()))?
+            let document = yaml(content).map_err(|why| unreadable(&why))?;
+            strict = document.strict_error();
+            document.value
         }
         _ => json(content, &mut duplicates).map_err(|why| unreadable(&why))?,
     };
-    Ok(Decoded { value, duplicates })
+    Ok(Decoded { value, duplicates, strict })
+}
+
+/// Decodes YAML as the API server does.
+pub(super) fn yaml(content: &[u8]) -> Result<Document, String> {
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    carrick_json::yaml::read_nested(text, deepest()).map_err(|error| format!("yaml: {error}"))
 }
 
 /// The error of Go's decoder for a text that is not JSON.

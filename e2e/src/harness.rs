@@ -75,7 +75,7 @@ pub fn real() -> ExitCode {
             .map(|()| Completion::Completed)
         })
     };
-    let compare = |(name, pair)| {
+    let compare = |(name, pair): (&'static str, Pair)| {
         let servers = Arc::clone(&servers);
         Trial::test(name, move || {
             let world = servers.world()?;

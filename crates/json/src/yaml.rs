@@ -19,7 +19,10 @@
 //! [`DEEPEST`] levels unless told otherwise, Go's 10 000; error messages are our own.
 
 mod builder;
+mod lenient;
 mod scalar;
+
+use std::fmt;
 
 use serde_json::Value;
 
@@ -57,14 +60,19 @@ pub struct Duplicate {
     pub line: usize,
 }
 
+impl fmt::Display for Duplicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: key {} already set in map", self.line, self.key)
+    }
+}
+
 impl Document {
     /// What Go's strict reader says about keys that occur twice; none if there are none.
     pub fn strict_error(&self) -> Option<String> {
         if self.duplicates.is_empty() {
             return None;
         }
-        let lines =
-            self.duplicates.iter().map(|one| format!("\n  line {}: key {} already set in map", one.line, one.key));
+        let lines = self.duplicates.iter().map(|one| format!("\n  {one}"));
         Some(format!("yaml: unmarshal errors:{}", lines.collect::<String>()))
     }
 }
@@ -76,13 +84,15 @@ pub fn read(text: &str) -> Result<Document, YamlError> {
 
 /// The same with another limit for nesting, for callers that know how much stack they have.
 pub fn read_nested(text: &str, deepest: usize) -> Result<Document, YamlError> {
-    let first = builder::documents(text, deepest).next();
-    first.unwrap_or_else(|| Ok(Document::default()))
+    lenient::read(text, |text| {
+        let first = builder::documents(text, deepest).next();
+        first.unwrap_or_else(|| Ok(Document::default()))
+    })
 }
 
 /// Reads all documents of a text; documents that are empty are null.
 pub fn read_all(text: &str) -> Result<Vec<Document>, YamlError> {
-    builder::documents(text, DEEPEST).collect()
+    lenient::read(text, |text| builder::documents(text, DEEPEST).collect())
 }
 
 /// The values of all documents of a text.

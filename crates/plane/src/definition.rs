@@ -110,7 +110,6 @@ impl Faults {
     }
 
     fn too_many(&mut self, field: &str, found: usize, most: usize) {
-        let message = format!("Too many: {found}: must have at most {most} items");
-        self.0.push(Cause::new("FieldValueTooMany", field, message));
+        self.0.push(Cause::too_many(field, found as u64, most as u64));
     }
 }

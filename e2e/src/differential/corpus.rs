@@ -27,6 +27,8 @@ const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
+const APPROVAL: &str = "KubernetesAPIApprovalPolicyConformant";
+
 /// How many CRDs are tried at a time.
 const AT_ONCE: usize = 4;
 
@@ -43,7 +45,7 @@ pub async fn compare(real: &Peer, plane: &Peer) -> anyhow::Result<Vec<String>> {
     if let Ok(part) = std::env::var("CARRICK_CRD") {
         corpus.crds.retain(|name, _| name.contains(&part));
     }
-    let namespaces: BTreeSet<&str> = corpus.samples.iter().filter_map(|sample| sample.namespace()).collect();
+    let namespaces: BTreeSet<&str> = corpus.samples.iter().filter_map(Text::namespace).collect();
     for peer in [real, plane] {
         for name in &namespaces {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -202,21 +204,13 @@ impl<'a> Desk<'a> {
         let established = |crd: &Value| stage::condition(crd, "Established")["status"] == "True";
         self.peer.until(&own, "the CRD is established", established).await?;
         self.peer.until(&kind.path(first, "default"), "the kind is served", |_| true).await?;
-        let approval = async {
-            let crd = self.peer.must("GET", &own, &Value::Null).await?;
-            let condition = stage::condition(&crd, "KubernetesAPIApprovalPolicyConformant");
-            anyhow::Ok(
-                json!({"status": condition["status"], "reason": condition["reason"], "message": condition["message"]}),
-            )
-        };
-        let protected = [".k8s.io", ".kubernetes.io"].iter().any(|end| kind.group.ends_with(end));
-        if protected {
-            let has =
-                |crd: &Value| stage::condition(crd, "KubernetesAPIApprovalPolicyConformant")["status"].is_string();
-            self.peer.until(&own, "the approval was looked at", has).await?;
+        if [".k8s.io", ".kubernetes.io"].iter().any(|end| kind.group.ends_with(end)) {
+            let judged = |crd: &Value| stage::condition(crd, APPROVAL)["status"].is_string();
+            let crd = self.peer.until(&own, "the approval was looked at", judged).await?;
+            let found = stage::condition(&crd, APPROVAL);
+            let told = json!({"status": found["status"], "reason": found["reason"], "message": found["message"]});
+            self.told.push(("its approval".to_owned(), told));
         }
-        let approval = approval.await?;
-        self.told.push(("its approval".to_owned(), approval));
         for sample in samples {
             let version = sample.value["apiVersion"].as_str().and_then(|version| version.split_once('/'));
             let version = version.map_or("", |(_, version)| version);

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag, options};
+use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span, Tag, options};
 use serde_json::{Map, Value};
 
+use super::lenient::Failure;
 use super::scalar::{self, Scalar};
 use super::{Document, Duplicate, YamlError};
 
@@ -13,7 +14,7 @@ const SMALL: usize = 400_000;
 const LARGE: usize = 4_000_000;
 
 /// The documents of a text, one at a time.
-pub(super) fn documents(text: &str, deepest: usize) -> impl Iterator<Item = Result<Document, YamlError>> {
+pub(super) fn documents(text: &str, deepest: usize) -> impl Iterator<Item = Result<Document, Failure>> {
     let options: Options = options! {
         emit_comments: false,
         flow_nesting_limit: deepest,
@@ -31,9 +32,10 @@ pub(super) fn documents(text: &str, deepest: usize) -> impl Iterator<Item = Resu
                 Ok(next) => next,
                 Err(error) => {
                     over = true;
-                    let at = error.marker();
-                    let message = error.info();
-                    return Some(Err(YamlError { message, line: at.line(), column: at.col() + 1 }));
+                    let (at, message) = (error.marker(), error.info());
+                    let problem = YamlError { message, line: at.line(), column: at.col() + 1 };
+                    let outdented = *error.kind() == ErrorKind::InvalidQuotedScalarIndent;
+                    return Some(Err(if outdented { Failure::Outdented(problem) } else { Failure::Other(problem) }));
                 }
             };
             match builder.take(event, &span) {
@@ -41,7 +43,8 @@ pub(super) fn documents(text: &str, deepest: usize) -> impl Iterator<Item = Resu
                 Ok(true) => return Some(Ok(builder.document)),
                 Err(message) => {
                     over = true;
-                    return Some(Err(YamlError { message, line: span.start.line(), column: span.start.col() + 1 }));
+                    let at = span.start;
+                    return Some(Err(Failure::Other(YamlError { message, line: at.line(), column: at.col() + 1 })));
                 }
             }
         }

@@ -97,6 +97,14 @@ fn comments_are_as_long_as_they_like() {
 }
 
 #[test]
+fn quoted_texts_may_go_on_anywhere() {
+    let text = "a:\n  b:\n    - text: 'one\n    two\n  three'\n      more: \"four\n  five\"\n";
+    let wanted = json!({"a": {"b": [{"text": "one two three", "more": "four five"}]}});
+    assert_eq!(value(text).unwrap(), wanted);
+    assert_eq!(values(&format!("{text}---\n{text}")).unwrap(), [wanted.clone(), wanted]);
+}
+
+#[test]
 fn documents_are_read_one_after_the_other() {
     let text = "# header\n---\na: 1\n---\n---\nb: 2\n...\n";
     assert_eq!(values(text).unwrap(), [json!({"a": 1}), json!(null), json!({"b": 2})]);

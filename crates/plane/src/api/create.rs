@@ -104,7 +104,7 @@ impl Api {
         rules::complete(resource, &mut object, None);
         let owned = match source {
             ChangeSource::Apply => managed::entries(&object),
-            _ if fits => managed::written(scope, None, &object, options, ""),
+            _ if fits => managed::written(scope, None, &rules::settled(resource, &object), options, ""),
             _ => Vec::new(),
         };
         reset_metadata(&mut object, rules::has_generation(resource));

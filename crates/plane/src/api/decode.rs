@@ -240,10 +240,12 @@ fn unknown_fields(
         })
     };
     let duplicates = options.duplicates.iter().filter(|field| scope.resource.is_custom() || !below(field));
-    let faults: Vec<String> = options
-        .strict
-        .iter()
-        .cloned()
+    // Warnings name each line of YAML, a refusal names all of them at once.
+    let strict = options.strict.iter().flat_map(|told| match options.validation {
+        FieldValidation::Strict => vec![told.clone()],
+        _ => told.lines().skip(1).map(|line| line.trim().to_owned()).collect(),
+    });
+    let faults: Vec<String> = strict
         .chain(duplicates.map(|field| format!("duplicate field \"{field}\"")))
         .chain(unknown.iter().map(|field| format!("unknown field \"{field}\"")))
         .collect();

@@ -190,7 +190,7 @@ impl Api {
                 let path = version.scale.as_ref().map_or("", |scale| &scale.spec);
                 managed::scaled(scope, &current, &wanted, options, path)
             }
-            _ => managed::written(scope, Some(&current), &wanted, options, subresource),
+            _ => managed::written(scope, Some(&current), &rules::settled(resource, &wanted), options, subresource),
         };
         keep_server_fields(&current, &mut wanted);
         limit_to_subresource(subresource, version.status, &current, &mut wanted);

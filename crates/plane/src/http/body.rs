@@ -66,7 +66,10 @@ pub(super) fn decode(content: &[u8], media: &str, kind: &str) -> Result<Decoded,
     let value = match media {
         protobuf::MEDIA => protobuf::decode(content)?,
         "application/yaml" => {
-            let document = yaml(content).map_err(|why| unreadable(&why))?;
+            let document = yaml(content).map_err(|why| {
+                let start = format!("the object provided is unrecognized (must be of type {kind})");
+                Status::bad_request(format!("{start}: {why} ({})", dump(content)))
+            })?;
             strict = document.strict_error();
             document.value
         }

@@ -158,7 +158,7 @@ fn field(text: &str) -> (String, &str) {
 
 fn bracket(text: &str) -> Segment {
     let text = text.trim();
-    if text == "*" {
+    if text == "*" || text.is_empty() {
         return Segment::All;
     }
     if let Some(name) = quoted(text) {
@@ -226,6 +226,7 @@ mod tests {
             ("$.spec.names[1]", vec!["b"]),
             (".spec.names[-1]", vec!["b"]),
             (".spec.names[*]", vec!["a", "b"]),
+            (".spec.names[]", vec!["a", "b"]),
             (".spec.names[0:1]", vec!["a"]),
             (".spec.names[1:]", vec!["b"]),
             (".spec.names[:-1]", vec!["a"]),

@@ -157,6 +157,9 @@ fn object_schema(resource: &Resource, version: &Version, schemas: &mut Map<Strin
     properties["apiVersion"] = json!({"type": "string", "description": meta::API_VERSION});
     properties["kind"] = json!({"type": "string", "description": meta::KIND});
     properties["metadata"] = custom::metadata();
+    if !resource.is_custom() {
+        properties["metadata"]["default"] = json!({});
+    }
     schema["type"] = "object".into();
     schema["x-kubernetes-group-version-kind"] = json!([identity(resource, version)]);
     schema

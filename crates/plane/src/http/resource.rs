@@ -332,11 +332,16 @@ impl Call<'_> {
             return Err(Status::unsupported_media(custom_patches(self.server.api.mode)));
         }
         let options = self.write_options("PatchOptions", &agent, Vec::new())?;
+        let mut warnings = Vec::new();
         let patch = match media.as_str() {
             "application/merge-patch+json" => Patch::Merge(read().unwrap_or_else(unreadable)),
             "application/json-patch+json" => Patch::Json(read().unwrap_or_else(unreadable)),
             "application/strategic-merge-patch+json" => Patch::Strategic(read().unwrap_or_else(unreadable)),
-            "application/apply-patch+yaml" => Patch::Apply(applied(&content, options.validation)?),
+            "application/apply-patch+yaml" => {
+                let (config, told) = applied(&content, options.validation)?;
+                warnings = told;
+                Patch::Apply(config)
+            }
             _ if !scope.resource.is_custom() => {
                 return Err(Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").about_nothing());
             }
@@ -348,7 +353,9 @@ impl Call<'_> {
         }
         let target = self.target;
         let api = &self.server.api;
-        let written = api.patch(self.caller, scope, &target.name, &target.subresource, &patch, &options)?;
+        let written = api.patch(self.caller, scope, &target.name, &target.subresource, &patch, &options);
+        let mut written = written.map_err(|status| status.warned(&warnings))?;
+        written.warnings.append(&mut warnings);
         Ok(self.written(scope, written))
     }
 
@@ -417,25 +424,26 @@ pub(super) fn decoded(scope: &Scope, request: Request<BodyResult>) -> Result<(De
     Ok((body::decode(&content, &media, &scope.resource.kind)?, agent))
 }
 
-/// What a manager applies. Most clients send JSON, which is YAML, but is read much faster by its own reader.
-fn applied(content: &[u8], validation: FieldValidation) -> Result<Value, Status> {
+/// What a manager applies, and warnings about it. Most clients send JSON, which is YAML, but is read much faster by its own reader.
+fn applied(content: &[u8], validation: FieldValidation) -> Result<(Value, Vec<String>), Status> {
     let mut duplicates = Vec::new();
     if content.starts_with(b"{")
         && let Ok(value) = body::json(content, &mut duplicates)
         && duplicates.is_empty()
     {
-        return Ok(value);
+        return Ok((value, Vec::new()));
     }
-    let document = body::yaml(content).map_err(|_| {
-        let why = "error converting YAML to JSON: yaml: line 1: did not find expected node content";
-        Status::bad_request(format!("error decoding YAML: {why}"))
-    })?;
-    match document.strict_error() {
-        Some(why) if validation == FieldValidation::Strict => {
-            Err(Status::bad_request(format!("error strict decoding YAML: error converting YAML to JSON: {why}")))
+    let document = body::yaml(content)
+        .map_err(|why| Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}")))?;
+    let warnings = match (validation, document.strict_error()) {
+        (FieldValidation::Strict, Some(why)) => {
+            let message = format!("error strict decoding YAML: error converting YAML to JSON: {why}");
+            return Err(Status::bad_request(message));
         }
-        _ => Ok(document.value),
-    }
+        (FieldValidation::Warn, Some(_)) => document.duplicates.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    };
+    Ok((document.value, warnings))
 }
 
 /// The error for requesting a list in the shape of a single object.

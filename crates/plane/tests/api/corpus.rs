@@ -97,8 +97,22 @@ async fn a_key_that_occurs_twice_in_yaml_is_refused_only_by_strict_requests() {
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata:\n  a: one\n  a: two\n")
     };
     let maps = "/api/v1/namespaces/default/configmaps";
-    let created = yaml(&world.admin, "POST", maps, &text("a")).await.expect(201);
-    assert_eq!(created["data"], json!({"a": "two"}));
+    let told = |answer: &Answer| -> Vec<String> {
+        answer.headers.get_all("warning").iter().map(|value| value.to_str().unwrap().to_owned()).collect()
+    };
+    let warning = r#"299 - "line 6: key \"a\" already set in map""#;
+    let created = yaml(&world.admin, "POST", maps, &text("a")).await;
+    assert_eq!(told(&created), [warning]);
+    assert_eq!(created.expect(201)["data"], json!({"a": "two"}));
+    let applied = yaml(&world.admin, "PATCH", &format!("{maps}/d?fieldManager=m"), &text("d")).await;
+    assert_eq!(told(&applied), [warning]);
+    assert_eq!(applied.expect(201)["data"], json!({"a": "two"}));
+    let broken = yaml(&world.admin, "POST", maps, "apiVersion: v1\nkind: [\n").await;
+    assert!(
+        broken.body["message"].as_str().unwrap().contains("(must be of type ConfigMap): yaml: line "),
+        "{}",
+        broken.text
+    );
     let refused = yaml(&world.admin, "POST", &format!("{maps}?fieldValidation=Strict"), &text("b")).await;
     let why = "yaml: unmarshal errors:\n  line 6: key \"a\" already set in map";
     let version = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap";
@@ -286,6 +300,47 @@ async fn an_object_that_names_a_revision_is_not_created() {
     world.admin.post(&format!("{WIDGETS}?dryRun=All"), sent("7", 1)).await.expect(201);
     world.admin.post(WIDGETS, sent("0", 1)).await.expect(201);
     world.admin.post(WIDGETS, sent("7", 1)).await.refused(500, refusal);
+}
+
+#[tokio::test]
+async fn refusals_count_as_the_real_server_counts() {
+    let world = World::start().await;
+    let schema = spec(json!({
+        "text": {"type": "string", "maxLength": 1},
+        "few": {"type": "array", "minItems": 2, "items": {"type": "string"}},
+        "many": {"type": "array", "maxItems": 1, "items": {"type": "string"}},
+        "map": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
+        "ip": {"type": "string", "format": "ip"},
+    }));
+    world.admin.post(CRDS, crd(schema)).await.expect(201);
+    for (spec, fault) in [
+        (json!({"text": "xx"}), "spec.text: Too long: may not be more than 1 byte"),
+        (json!({"few": ["a"]}), "spec.few: Invalid value: 1: spec.few in body should have at least 2 items"),
+        (json!({"many": ["a", "b"]}), "spec.many: Too many: 2: must have at most 1 item"),
+        (json!({"map": {}}), "spec.map: Invalid value: 0: spec.map in body should have at least 1 properties"),
+    ] {
+        let answer = world.admin.post(THINGS, thing("x", spec)).await;
+        answer.refused(422, &format!("Thing.things.example.io \"x\" is invalid: {fault}"));
+    }
+    world.admin.post(THINGS, thing("x", json!({"ip": "this format is not checked"}))).await.expect(201);
+}
+
+#[tokio::test]
+async fn finalizers_without_a_domain_are_told() {
+    let world = World::start().await;
+    world.admin.post(CRDS, crd(spec(json!({})))).await.expect(201);
+    let mut sent = thing("a", json!({}));
+    sent["metadata"]["finalizers"] = json!(["plain", "example.io", "example.io/full"]);
+    let answer = world.admin.post(THINGS, sent).await;
+    let told: Vec<&str> = answer.headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect();
+    let end = "to avoid accidental conflicts with other finalizer writers";
+    let wanted = [
+        format!(r#"299 - "metadata.finalizers: \"plain\": prefer a domain-qualified finalizer name {end}""#),
+        format!(
+            r#"299 - "metadata.finalizers: \"example.io\": prefer a domain-qualified finalizer name including a path (/) {end}""#
+        ),
+    ];
+    assert_eq!(told, wanted);
 }
 
 #[tokio::test]

@@ -50,9 +50,11 @@ pub fn read(folder: &Path) -> anyhow::Result<Corpus> {
             if name.is_empty() || !text.value["kind"].is_string() {
                 continue;
             }
-            if text.value["kind"] == "CustomResourceDefinition" && text.value["apiVersion"] == "apiextensions.k8s.io/v1"
-            {
-                crds.entry(name).or_insert(text);
+            if text.value["kind"] == "CustomResourceDefinition" {
+                // Patches of generators have the name and little else.
+                if text.value["apiVersion"] == "apiextensions.k8s.io/v1" && text.value["spec"]["versions"].is_array() {
+                    crds.entry(name).or_insert(text);
+                }
             } else {
                 others.push(text);
             }
@@ -97,7 +99,11 @@ fn documents(text: &str) -> Vec<String> {
             last.push('\n');
         }
     }
-    documents.retain(|document| document.contains("kind:") && !document.contains("{{") && !document.contains("${"));
+    let templated = |document: &String| {
+        let place = |line: &str| ["{{", "- {{", "${"].iter().any(|start| line.trim_start().starts_with(start));
+        document.lines().any(place) || document.contains(": {{") || document.contains(": ${")
+    };
+    documents.retain(|document| document.contains("kind:") && !templated(document));
     documents
 }
 

@@ -70,7 +70,7 @@ fn embedded(map: &mut Map<String, Value>) {
 
 /// A reference to the schema of metadata.
 pub(super) fn metadata() -> Value {
-    json!({"description": "Standard object's metadata.", "allOf": [{"$ref": meta::OBJECT_META}], "default": {}})
+    json!({"description": "Standard object's metadata.", "allOf": [{"$ref": meta::OBJECT_META}]})
 }
 
 /// A schema that is about to lose what version 2 cannot express: kubectl misreads nodes that are open, or may be null, if they have a type

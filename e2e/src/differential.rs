@@ -11,6 +11,7 @@
 //! with `CARRICK_PLANE=FOLDER` so is the plane, and with `CARRICK_KEPT=FOLDER` what the real servers answer is kept there, so that only the plane
 //! is asked when a sequence is played again.
 
+mod corpus;
 mod crds;
 mod definitions;
 mod dice;
@@ -71,6 +72,8 @@ pub enum Pair {
     Flow,
     /// kube-apiserver, about CRDs and nothing else.
     Definitions,
+    /// kube-apiserver, about CRDs and samples of public operators.
+    Corpus,
 }
 
 impl Pair {
@@ -84,13 +87,18 @@ impl Pair {
 }
 
 /// All trials: their names and what they are about.
-pub fn all() -> [(&'static str, Pair); 4] {
+pub fn all() -> Vec<(&'static str, Pair)> {
+    let corpus = corpus::folder()
+        .map(|_| ("corpus::the_plane_takes_crds_and_samples_of_public_operators_as_kube_apiserver_does", Pair::Corpus));
     [
         ("differential::the_plane_answers_as_kube_apiserver_does", Pair::Kube),
         ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
         ("differential::the_plane_answers_providers_as_kcp_does", Pair::Flow),
         ("differential::the_plane_judges_crds_as_kube_apiserver_does", Pair::Definitions),
     ]
+    .into_iter()
+    .chain(corpus)
+    .collect()
 }
 
 /// Plays every seed on both servers of a pair.
@@ -98,11 +106,16 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
     Box::pin(async move {
         let plane = EmbeddedWorld::start().await?;
         let arena = Arena::set(real, &plane, pair).await?;
+        if pair == Pair::Corpus {
+            let told = corpus::compare(&arena.real, &arena.plane).await?;
+            anyhow::ensure!(told.is_empty(), "{}", told.join("\n"));
+            return Ok(());
+        }
         let seeds = seed::seeds(match pair {
             Pair::Kube => SEEDS,
             Pair::Kcp => KCP_SEEDS,
             Pair::Flow => FLOW_SEEDS,
-            Pair::Definitions => DEFINITIONS,
+            Pair::Definitions | Pair::Corpus => DEFINITIONS,
         });
         let count = seeds.len();
         let told: Vec<String> = futures::stream::iter(seeds)
@@ -124,7 +137,7 @@ fn kubeconfigs(folder: Option<PathBuf>, world: Option<&dyn World>, pair: Pair) -
     }
     let world = world.context("no server")?;
     Ok([User::Admin, User::Agent].map(|user| match pair {
-        Pair::Kube | Pair::Definitions => world.service_kubeconfig(user),
+        Pair::Kube | Pair::Definitions | Pair::Corpus => world.service_kubeconfig(user),
         Pair::Kcp | Pair::Flow => world.kcp_kubeconfig(user, "root"),
     }))
 }

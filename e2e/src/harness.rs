@@ -11,8 +11,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
+use crate::differential::{self, Pair};
 use crate::world::{EmbeddedWorld, RealWorld};
-use crate::{differential, goclients, logbook, scenarios};
+use crate::{goclients, logbook, scenarios};
 
 /// Where the real servers' binaries are; `e2e/real` sets it.
 const SERVERS: &str = "CARRICK_SERVERS";
@@ -44,10 +45,10 @@ pub fn real() -> ExitCode {
     init_logs(false);
     let arguments = arguments(4);
     if differential::live().is_some() {
-        let trials = differential::all().map(|(name, pair)| {
+        let trials = differential::all().into_iter().map(|(name, pair)| {
             Trial::test(name, move || verdict(runtime()?.block_on(differential::compare(None, pair))))
         });
-        return libtest_mimic::run(&arguments, trials.into()).exit_code();
+        return libtest_mimic::run(&arguments, trials.collect()).exit_code();
     }
     let Some(binaries) = std::env::var_os(SERVERS).map(PathBuf::from) else {
         eprintln!("skipped: to play the scenarios on real kcp, kube-apiserver and etcd, run `e2e/real`");
@@ -74,11 +75,12 @@ pub fn real() -> ExitCode {
             .map(|()| Completion::Completed)
         })
     };
-    let compare = |(name, pair)| {
+    let compare = |(name, pair): (&'static str, Pair)| {
         let servers = Arc::clone(&servers);
         Trial::test(name, move || {
             let world = servers.world()?;
-            let _turn = servers.turn(false);
+            // So many kinds keep an API server busy.
+            let _turn = servers.turn(pair == Pair::Corpus);
             verdict(servers.runtime.block_on(differential::compare(Some(&*world), pair)))
         })
     };
@@ -89,7 +91,7 @@ pub fn real() -> ExitCode {
         let first = usize::try_from(days).unwrap_or_default() * 61 % all.len();
         all.rotate_left(first);
     }
-    let trials = all.into_iter().map(play).chain(differential::all().map(compare));
+    let trials = all.into_iter().map(play).chain(differential::all().into_iter().map(compare));
     let trials = trials.chain(goclients::trials());
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

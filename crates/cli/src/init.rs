@@ -120,16 +120,10 @@ pub fn first_order(crd: &Value) -> anyhow::Result<String> {
 
 fn read(file: &Path) -> anyhow::Result<Value> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    // CRD generators often begin with a line of dashes.
-    let documents = text.split("\n---").map(|part| part.trim_start_matches('-')).filter(|part| !part.trim().is_empty());
-    let mut found = Vec::new();
-    for document in documents {
-        let object: Value =
-            serde_saphyr::from_str(document).with_context(|| format!("{} is not valid YAML", file.display()))?;
-        if object["kind"] == "CustomResourceDefinition" {
-            found.push(object);
-        }
-    }
+    let documents =
+        carrick_json::yaml::values(&text).with_context(|| format!("{} is not valid YAML", file.display()))?;
+    let is_crd = |object: &Value| object["kind"] == "CustomResourceDefinition";
+    let mut found: Vec<Value> = documents.into_iter().filter(is_crd).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => anyhow::bail!("{} contains no CustomResourceDefinition", file.display()),

@@ -4,7 +4,8 @@
 //!             ┌── read    bytes of any depth up to a limit ──▶ value
 //!             ├── path    text or Value + gjson path ──▶ what is there; sjson: written, deleted
 //!   JSON ─────┼── merge   two documents ──▶ RFC 7386 patch; document + patch ──▶ document
-//!             └── go      value ──▶ the bytes Go would write, for hashes and stored state
+//!             ├── go      value ──▶ the bytes Go would write, for hashes and stored state
+//!             └── yaml    YAML text ──▶ the value Go programs read from it
 //!                 reference   what the path language has, with examples that are run
 //! ```
 //!
@@ -55,6 +56,7 @@
 pub mod go;
 pub mod merge;
 pub mod path;
+pub mod yaml;
 
 mod read;
 

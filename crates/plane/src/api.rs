@@ -19,6 +19,7 @@ mod select;
 mod strategic;
 mod typed;
 mod update;
+mod versions;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -182,6 +183,8 @@ pub struct WriteOptions {
     pub force: bool,
     /// Fields that occur twice in the body, found while decoding.
     pub duplicates: Vec<String>,
+    /// What a strict YAML reader says about the body.
+    pub strict: Option<String>,
 }
 
 /// The response to a write.

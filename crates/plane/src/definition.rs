@@ -35,7 +35,7 @@ use crate::status::Cause;
 pub(crate) use decode::{decode, tidy};
 pub(crate) use formats::warnings;
 pub(crate) use published::schema_faults;
-pub(crate) use spec::faults;
+pub(crate) use spec::{approval_condition, faults};
 
 /// Fills in names, ports and conversion.
 pub(crate) fn complete(crd: &mut Value) {
@@ -112,7 +112,6 @@ impl Faults {
     }
 
     fn too_many(&mut self, field: &str, found: usize, most: usize) {
-        let message = format!("Too many: {found}: must have at most {most} items");
-        self.0.push(Cause::new("FieldValueTooMany", field, message));
+        self.0.push(Cause::too_many(field, found as u64, most as u64));
     }
 }

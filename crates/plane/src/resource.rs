@@ -123,6 +123,8 @@ pub struct Resource {
     pub established: bool,
     /// Being deleted: no new objects.
     pub terminating: bool,
+    /// Revision of the CRD or schema it was read from; older objects may have fields that it does not know.
+    pub revision: u64,
 }
 
 impl fmt::Debug for Resource {

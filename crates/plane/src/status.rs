@@ -55,7 +55,14 @@ impl Cause {
 
     /// `Too long: may not be more than 10 bytes`.
     pub fn too_long(field: &str, limit: usize) -> Self {
-        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {limit} bytes"))
+        let bytes = if limit == 1 { "byte" } else { "bytes" };
+        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {limit} {bytes}"))
+    }
+
+    /// `Too many: 5: must have at most 4 items`.
+    pub fn too_many(field: &str, found: u64, most: u64) -> Self {
+        let items = if most == 1 { "item" } else { "items" };
+        Self::new("FieldValueTooMany", field, format!("Too many: {found}: must have at most {most} {items}"))
     }
 
     /// `Unsupported value: "x": supported values: "a", "b"`.

@@ -14,6 +14,8 @@ mod accounts;
 mod apply;
 #[path = "api/client.rs"]
 mod client;
+#[path = "api/corpus.rs"]
+mod corpus;
 #[path = "api/crds.rs"]
 mod crds;
 #[path = "api/deletion.rs"]

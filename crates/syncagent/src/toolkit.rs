@@ -56,7 +56,7 @@ pub enum ToolkitError {
 /// Reads a PublishedResource from YAML or JSON.
 pub fn parse(document: &str) -> Result<PublishedResource, ToolkitError> {
     let wrong = |problem: String| ToolkitError::Document(problem);
-    let object: Value = serde_saphyr::from_str(document).map_err(|error| wrong(error.to_string()))?;
+    let object: Value = carrick_json::yaml::value(document).map_err(|error| wrong(error.to_string()))?;
     let wanted = (format!("{GROUP}/{VERSION}"), "PublishedResource");
     if object["apiVersion"] != wanted.0 || object["kind"] != wanted.1 {
         return Err(wrong(format!("its apiVersion is {} and its kind {}", object["apiVersion"], object["kind"])));

@@ -105,7 +105,7 @@ pub async fn create_one(client: &Client, object: &Value) -> anyhow::Result<()> {
 }
 
 fn parse(yaml: &str) -> anyhow::Result<Vec<Value>> {
-    serde_saphyr::from_multiple(yaml).context("a file of the demo is not valid YAML")
+    carrick_json::yaml::values(yaml).context("a file of the demo is not valid YAML")
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

@@ -1,5 +1,6 @@
 //! The objects in a YAML or JSON text. Pure.
 
+use carrick_json::yaml;
 use serde_json::{Value, json};
 
 use super::sources::Side;
@@ -39,8 +40,7 @@ pub struct Document {
 
 /// All objects of a text in YAML or JSON; a `List` counts as its items.
 pub fn read(text: &str, side: Side) -> Result<Vec<Document>, String> {
-    let values: Vec<Value> = serde_saphyr::from_multiple(text)
-        .map_err(|error| format!("this is not valid YAML: {}", error.without_snippet()))?;
+    let values = yaml::values(text).map_err(|error| format!("this is not valid YAML: {error}"))?;
     let mut documents = Vec::new();
     for (number, value) in values.into_iter().enumerate() {
         match &value {

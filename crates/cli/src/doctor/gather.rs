@@ -241,6 +241,6 @@ impl TimedRequests {
 fn context(file: &str) -> String {
     let file = if file.is_empty() { std::env::var("KUBECONFIG").unwrap_or_default() } else { file.to_owned() };
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let config: Value = serde_saphyr::from_str(&text).unwrap_or_default();
+    let config: Value = carrick_json::yaml::value(&text).unwrap_or_default();
     config["current-context"].as_str().unwrap_or_default().to_owned()
 }

@@ -58,14 +58,9 @@ pub fn parse(text: &Text) -> Result<Value, Complaint> {
             Err(_) => {}
         }
     }
-    serde_saphyr::from_str(&text.content).map_err(|error| {
-        let error = error.without_snippet();
+    carrick_json::yaml::value(&text.content).map_err(|error| {
         let complaint = Complaint::new(format!("this is not valid YAML: {error}"));
-        let count = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        match error.location() {
-            Some(at) => complaint.at(text, text.offset(count(at.line()), count(at.column())), 1),
-            None => complaint,
-        }
+        complaint.at(text, text.offset(error.line, error.column), 1)
     })
 }
 

@@ -4,15 +4,14 @@ use serde_json::{Map, Value};
 
 use super::decode::{decode, whole_numbers};
 use super::meta::{self, NameRule};
-use super::read::to_storage;
 use super::update::ChangeSource;
-use super::{Api, CLUSTER_ANNOTATION, Caller, Scope, WriteOptions, Written, managed, rules, typed};
+use super::{Api, CLUSTER_ANNOTATION, Caller, Scope, WriteOptions, Written, managed, rules, typed, versions};
 use crate::auth::escalation::Grant;
 use crate::extension::{Operation, Review};
 use crate::plane::Mode;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
-use crate::store::{Expect, Key, Kind, StoreError};
+use crate::store::{Expect, Key, Kind, StoreError, revision_of};
 
 const GENERATE_ATTEMPTS: usize = 8;
 
@@ -89,9 +88,8 @@ impl Api {
     ) -> Result<Value, Status> {
         let resource = &scope.resource;
         let cluster = scope.cluster()?.clone();
-        if object["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty()) {
-            return Err(Status::internal("resourceVersion should not be set on objects to be created"));
-        }
+        // A text that is no revision is ignored.
+        let pinned = revision_of(&object) != 0;
         let version = scope.version()?;
         // An object that does not fit its kind has no field owners, even if only its status, which is dropped, does not fit.
         let fits = !resource.is_custom() || typed::faults(scope, &object)?.is_empty();
@@ -106,7 +104,7 @@ impl Api {
         rules::complete(resource, &mut object, None);
         let owned = match source {
             ChangeSource::Apply => managed::entries(&object),
-            _ if fits => managed::written(scope, None, &object, options, ""),
+            _ if fits => managed::written(scope, None, &rules::settled(resource, &object), options, ""),
             _ => Vec::new(),
         };
         reset_metadata(&mut object, rules::has_generation(resource));
@@ -134,10 +132,7 @@ impl Api {
         rules::settle(resource, &mut object);
         managed::set_entries(&mut object, owned);
         whole_numbers(&mut object);
-        to_storage(resource, &mut object);
-        if let Some(schema) = resource.storage_version().and_then(|storage| storage.schema.as_ref()) {
-            schema.prune(&mut object, &mut Vec::new());
-        }
+        versions::store(resource, &scope.version, &mut object);
         let key = scope.key(&name)?;
         if options.dry_run {
             if self.store.has(&key) {
@@ -145,6 +140,10 @@ impl Api {
             }
             rules::unestablished(resource, &mut object);
             return Ok(Self::undecorated(scope, object.into()));
+        }
+        if pinned {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Status::new(500, "", message));
         }
         let stored = self.store.commit(&key, Expect::Absent, Some(object));
         let stored = stored.map_err(|error| match error {

@@ -115,8 +115,10 @@ pub(super) fn decode(
     }
     match object["metadata"]["namespace"].as_str() {
         None | Some("") if resource.namespaced => object["metadata"]["namespace"] = (*scope.namespace).into(),
+        // A kind without namespaces ignores one.
         None | Some("") => remove_meta(object, "namespace"),
-        Some(found) if resource.namespaced && *found == *scope.namespace => {}
+        Some(_) if !resource.namespaced => remove_meta(object, "namespace"),
+        Some(found) if *found == *scope.namespace => {}
         Some(_) => {
             let message = "the namespace of the provided object does not match the namespace sent on the request";
             return Err(Status::bad_request(message));
@@ -238,8 +240,13 @@ fn unknown_fields(
         })
     };
     let duplicates = options.duplicates.iter().filter(|field| scope.resource.is_custom() || !below(field));
-    let faults: Vec<String> = duplicates
-        .map(|field| format!("duplicate field \"{field}\""))
+    // Warnings name each line of YAML, a refusal names all of them at once.
+    let strict = options.strict.iter().flat_map(|told| match options.validation {
+        FieldValidation::Strict => vec![told.clone()],
+        _ => told.lines().skip(1).map(|line| line.trim().to_owned()).collect(),
+    });
+    let faults: Vec<String> = strict
+        .chain(duplicates.map(|field| format!("duplicate field \"{field}\"")))
         .chain(unknown.iter().map(|field| format!("unknown field \"{field}\"")))
         .collect();
     match options.validation {

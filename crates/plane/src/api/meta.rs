@@ -189,9 +189,18 @@ pub(super) fn finalizer_warnings(resource: &Resource, object: &Value, old: Optio
         return Vec::new();
     }
     let known = old.map(|old| texts(old, "finalizers")).unwrap_or_default();
-    let new = texts(object, "finalizers").into_iter().filter(|name| is_plain(name) && !known.contains(name));
-    let advice = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers";
-    new.map(|name| format!("metadata.finalizers: {name:?}: {advice}")).collect()
+    let new = texts(object, "finalizers").into_iter().filter(|name| !known.contains(name));
+    new.flat_map(|name| {
+        let advice = is_plain(name).then(|| {
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
+            format!(
+                "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+            )
+        });
+        let faults = names::V1_34.label_key(name).into_iter().chain(advice);
+        faults.map(move |fault| format!("metadata.finalizers: {name:?}: {fault}")).collect::<Vec<_>>()
+    })
+    .collect()
 }
 
 fn check_key(field: &str, key: &str, shown: &str, causes: &mut Vec<Cause>) {

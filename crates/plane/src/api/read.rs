@@ -7,7 +7,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
 use super::select::{FieldSelector, LabelSelector};
-use super::{Api, CLUSTER_ANNOTATION, Scope};
+use super::{Api, CLUSTER_ANNOTATION, Scope, versions};
 use crate::extension::Target;
 use crate::resource::Resource;
 use crate::status::Status;
@@ -170,10 +170,7 @@ impl Api {
     /// A stored object, converted and defaulted.
     pub(super) fn undecorated(scope: &Scope, object: Arc<Value>) -> Value {
         let mut object = Arc::unwrap_or_clone(object);
-        convert(&scope.resource, &scope.version, &mut object);
-        if let Some(schema) = scope.resource.version(&scope.version).and_then(|version| version.schema.as_ref()) {
-            schema.apply_defaults(&mut object);
-        }
+        versions::show(&scope.resource, &scope.version, &mut object);
         object
     }
 

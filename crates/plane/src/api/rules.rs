@@ -3,6 +3,7 @@
 mod crd;
 mod names;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use data_encoding::BASE64;
@@ -112,6 +113,16 @@ pub(super) fn settle(resource: &Resource, object: &mut Value) {
     if is_crd(resource) {
         definition::tidy(object);
     }
+}
+
+/// An object in the form in which it would be stored: what is left out there has no owner.
+pub(super) fn settled<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
+    if !is_crd(resource) {
+        return Cow::Borrowed(object);
+    }
+    let mut object = object.clone();
+    definition::tidy(&mut object);
+    Cow::Owned(object)
 }
 
 /// Warnings about an accepted object.

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::create::{drop_empty_metadata, remove_meta, store_error, strip_cluster};
 use super::decode::{decode, whole_numbers};
-use super::read::to_storage;
-use super::{Api, Caller, Scope, WriteOptions, Written, managed, meta, rules};
+use super::{Api, Caller, Scope, WriteOptions, Written, managed, meta, rules, versions};
 use crate::extension::Operation;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored, revision_of};
@@ -191,7 +190,7 @@ impl Api {
                 let path = version.scale.as_ref().map_or("", |scale| &scale.spec);
                 managed::scaled(scope, &current, &wanted, options, path)
             }
-            _ => managed::written(scope, Some(&current), &wanted, options, subresource),
+            _ => managed::written(scope, Some(&current), &rules::settled(resource, &wanted), options, subresource),
         };
         keep_server_fields(&current, &mut wanted);
         limit_to_subresource(subresource, version.status, &current, &mut wanted);
@@ -231,10 +230,7 @@ impl Api {
         mut wanted: Value,
     ) -> Result<Arc<Value>, Failure> {
         let resource = &change.scope.resource;
-        to_storage(resource, &mut wanted);
-        if let Some(schema) = resource.storage_version().and_then(|storage| storage.schema.as_ref()) {
-            schema.prune(&mut wanted, &mut Vec::new());
-        }
+        versions::store(resource, &change.scope.version, &mut wanted);
         whole_numbers(&mut wanted);
         let gone = is_finished(resource, &wanted);
         if change.options.dry_run {

@@ -289,12 +289,35 @@ fn approval(crd: &Value) -> Approval {
     }
 }
 
+/// Whether a group belongs to Kubernetes itself.
+fn is_protected(group: &str) -> bool {
+    ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|owner| group.strip_suffix(owner).is_some_and(|before| before.is_empty() || before.ends_with('.')))
+}
+
+/// The condition that tells whether a CRD in one of Kubernetes' own groups is approved: status, reason and message.
+pub(crate) fn approval_condition(crd: &Value) -> Option<(&'static str, &'static str, String)> {
+    if !is_protected(text(&crd["spec"], "group")) {
+        return None;
+    }
+    let note = text(&crd["metadata"]["annotations"], APPROVED);
+    let wanted = format!("protected groups must have approval annotation {APPROVED:?}");
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    Some(match approval(crd) {
+        Approval::Missing => ("False", "MissingAnnotation", format!("{wanted}, {see}")),
+        Approval::Bypassed => ("False", "UnapprovedAnnotation", format!("not approved: {note:?}")),
+        Approval::Given => ("True", "ApprovedAnnotation", format!("approved in {note}")),
+        Approval::Invalid => {
+            let why = format!("{wanted} with either a URL or a reason starting with \"unapproved\", {see}");
+            ("False", "InvalidAnnotation", why)
+        }
+    })
+}
+
 pub(super) fn check_approval(crd: &Value, old: Option<&Value>, faults: &mut Faults) {
     let group = text(&crd["spec"], "group");
-    let protected = ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|owner| group.strip_suffix(owner).is_some_and(|before| before.is_empty() || before.ends_with('.')));
-    if !protected || old.is_some_and(|old| approval(old) == approval(crd)) {
+    if !is_protected(group) || old.is_some_and(|old| approval(old) == approval(crd)) {
         return;
     }
     let place = format!("metadata.annotations[{APPROVED}]");

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use carrick_json::yaml::Document;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
@@ -52,23 +53,32 @@ pub(super) fn name(content: &[u8], media: &str) -> String {
 pub(super) struct Decoded {
     pub(super) value: Value,
     pub(super) duplicates: Vec<String>,
+    /// What a strict YAML reader says about it.
+    pub(super) strict: Option<String>,
 }
 
 /// Decodes JSON, YAML or protobuf; the media type is without parameters, and the object may leave out its API version and kind.
 pub(super) fn decode(content: &[u8], media: &str, api_version: &str, kind: &str) -> Result<Decoded, Status> {
     let unreadable =
         |error: &str| unrecognized(content, kind, &format!("couldn't get version/kind; json parse error: {error}"));
-    let mut duplicates = Vec::new();
+    let (mut duplicates, mut strict) = (Vec::new(), None);
     let value = match media {
         protobuf::MEDIA => protobuf::decode_as(content, (api_version, kind), deepest() / 2)
             .map_err(|error| undecoded(&error, content, kind))?,
         "application/yaml" => {
-            let text = std::str::from_utf8(content).map_err(|error| unreadable(&error.to_string()))?;
-            serde_saphyr::from_str(text).map_err(|error| unreadable(&error.to_string()))?
+            let document = yaml(content).map_err(|why| unrecognized(content, kind, &why))?;
+            strict = document.strict_error();
+            document.value
         }
         _ => json(content, &mut duplicates).map_err(|why| unreadable(&why))?,
     };
-    Ok(Decoded { value, duplicates })
+    Ok(Decoded { value, duplicates, strict })
+}
+
+/// Decodes YAML as the API server does.
+pub(super) fn yaml(content: &[u8]) -> Result<Document, String> {
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    carrick_json::yaml::read_nested(text, deepest()).map_err(|error| format!("yaml: {error}"))
 }
 
 fn undecoded(error: &ReadError, content: &[u8], kind: &str) -> Status {

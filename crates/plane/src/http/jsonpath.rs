@@ -1,5 +1,7 @@
 //! The JSON paths of printer columns: `.spec.size`, `.items[0].name`, `.conditions[?(@.type=="Ready")].status`.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 /// All values at a path.
@@ -21,10 +23,24 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
+/// A value as it is printed into a column of texts: lists and maps as JSON.
+pub(crate) fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<no value>".to_owned(),
+        Value::Number(number) if number.is_f64() => {
+            carrick_go::float::format(number.as_f64().unwrap_or(0.0), 'g', None)
+        }
+        Value::Array(_) | Value::Object(_) => carrick_json::go::to_string(value).unwrap_or_default(),
+        other => text(other),
+    }
+}
+
 #[derive(Debug, PartialEq)]
 enum Segment {
     Field(String),
     Index(i64),
+    /// From, up to and excluding, and every how many items.
+    Slice(Option<i64>, Option<i64>, usize),
     All,
     Filter {
         path: String,
@@ -44,6 +60,14 @@ impl Segment {
                 let place = if *index < 0 { list.len().checked_sub(distance) } else { Some(distance) };
                 place.and_then(|place| list.get(place)).into_iter().collect()
             }
+            (Self::Slice(from, to, step), Value::Array(list)) => {
+                let length = i64::try_from(list.len()).unwrap_or(i64::MAX);
+                let place = |at: i64| usize::try_from(if at < 0 { at + length } else { at }).ok();
+                let range = place(from.unwrap_or(0)).zip(place(to.unwrap_or(length)));
+                // What reaches beyond the list selects nothing.
+                let items = range.and_then(|(from, to)| list.get(from..to)).unwrap_or_default();
+                items.iter().step_by(*step).collect()
+            }
             (Self::All, Value::Array(list)) => list.iter().collect(),
             (Self::All, Value::Object(map)) => map.values().collect(),
             (Self::Filter { path, operator, wanted }, Value::Array(list)) => {
@@ -59,7 +83,21 @@ fn compare(found: Option<&Value>, operator: &str, wanted: &Value) -> bool {
         "" => found.is_some(),
         "==" => found == Some(wanted),
         "!=" => found.is_some_and(|found| found != wanted),
-        _ => false,
+        _ => found.and_then(|found| order(found, wanted)).is_some_and(|order| match operator {
+            "<" => order.is_lt(),
+            ">" => order.is_gt(),
+            "<=" => order.is_le(),
+            _ => order.is_ge(),
+        }),
+    }
+}
+
+/// How two numbers or two texts compare.
+fn order(one: &Value, other: &Value) -> Option<Ordering> {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one.as_f64()?.partial_cmp(&other.as_f64()?),
+        (Value::String(one), Value::String(other)) => Some(one.cmp(other)),
+        _ => None,
     }
 }
 
@@ -120,7 +158,7 @@ fn field(text: &str) -> (String, &str) {
 
 fn bracket(text: &str) -> Segment {
     let text = text.trim();
-    if text == "*" {
+    if text == "*" || text.is_empty() {
         return Segment::All;
     }
     if let Some(name) = quoted(text) {
@@ -128,7 +166,7 @@ fn bracket(text: &str) -> Segment {
     }
     if let Some(inner) = text.strip_prefix("?(").and_then(|rest| rest.strip_suffix(')')) {
         let inner = inner.trim();
-        for operator in ["==", "!="] {
+        for operator in ["==", "!=", "<=", ">=", "<", ">"] {
             if let Some((left, right)) = inner.split_once(operator) {
                 let right = right.trim();
                 let wanted = match quoted(right) {
@@ -142,7 +180,24 @@ fn bracket(text: &str) -> Segment {
         let path = inner.trim_start_matches('@').to_owned();
         return Segment::Filter { path, operator: "", wanted: Value::Null };
     }
+    if text.contains(':') {
+        return slice(text).unwrap_or(Segment::Nothing);
+    }
     text.parse().map_or(Segment::Nothing, Segment::Index)
+}
+
+/// `0:2`, `1:`, `:-1` or `::2`.
+fn slice(text: &str) -> Option<Segment> {
+    let mut parts = text.split(':').map(|part| match part.trim() {
+        "" => Some(None),
+        number => number.parse::<i64>().ok().map(Some),
+    });
+    let (from, to) = (parts.next()??, parts.next()??);
+    let step = match parts.next() {
+        None | Some(Some(None)) => 1,
+        Some(step) => usize::try_from(step??).ok().filter(|step| *step > 0)?,
+    };
+    parts.next().is_none().then_some(Segment::Slice(from, to, step))
 }
 
 fn quoted(text: &str) -> Option<String> {
@@ -171,6 +226,15 @@ mod tests {
             ("$.spec.names[1]", vec!["b"]),
             (".spec.names[-1]", vec!["b"]),
             (".spec.names[*]", vec!["a", "b"]),
+            (".spec.names[]", vec!["a", "b"]),
+            (".spec.names[0:1]", vec!["a"]),
+            (".spec.names[1:]", vec!["b"]),
+            (".spec.names[:-1]", vec!["a"]),
+            (".spec.names[::2]", vec!["a"]),
+            (".spec.names[1:5]", vec![]),
+            (".spec.names[a:b]", vec![]),
+            (r#".status.conditions[?(@.type>"Ready")].status"#, vec!["False"]),
+            (r#".status.conditions[?(@.type<="Ready")].status"#, vec!["True"]),
             (".metadata.labels['x.io/y']", vec!["z"]),
             (r".metadata.labels.x\.io/y", vec!["z"]),
             (r#".status.conditions[?(@.type=="Ready")].status"#, vec!["True"]),

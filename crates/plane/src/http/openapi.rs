@@ -1,5 +1,6 @@
 //! OpenAPI: one version 3 document per group version, made from the schemas as written; the version 2 document is made from all of them.
 
+mod custom;
 mod meta;
 mod v2;
 mod workloads;
@@ -186,6 +187,7 @@ fn identity(resource: &Resource, version: &Version) -> Value {
 fn object_schema(resource: &Resource, version: &Version, schemas: &mut Map<String, Value>) -> Value {
     let written = version.openapi.value();
     let mut schema = match resource.origin {
+        _ if written.is_some() && resource.is_custom() => custom::schema(version, written.unwrap_or_default()),
         _ if written.is_some() => written.unwrap_or_default(),
         Origin::Builtin => {
             let message = format!("{}.{}", package(resource), resource.kind);
@@ -199,9 +201,10 @@ fn object_schema(resource: &Resource, version: &Version, schemas: &mut Map<Strin
     }
     properties["apiVersion"] = json!({"type": "string", "description": meta::API_VERSION});
     properties["kind"] = json!({"type": "string", "description": meta::KIND});
-    properties["metadata"] = json!({
-        "description": "Standard object's metadata.", "default": {}, "allOf": [{"$ref": meta::OBJECT_META}],
-    });
+    properties["metadata"] = custom::metadata();
+    if !resource.is_custom() {
+        properties["metadata"]["default"] = json!({});
+    }
     schema["type"] = "object".into();
     schema["x-kubernetes-group-version-kind"] = json!([identity(resource, version)]);
     schema

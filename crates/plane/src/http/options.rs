@@ -92,7 +92,7 @@ impl Call<'_> {
         }
         let default = if self.root.is_virtual() { "kcp" } else { agent };
         let manager = self.query.get("fieldManager").unwrap_or(default).to_owned();
-        Ok(WriteOptions { dry_run, manager, validation, force: self.query.flag("force"), duplicates })
+        Ok(WriteOptions { dry_run, manager, validation, force: self.query.flag("force"), duplicates, strict: None })
     }
 }
 

@@ -124,7 +124,7 @@ fn row<'a>(scope: &Scope, object: &'a Value, include: Include) -> Row<'a> {
         cells.push(object["metadata"]["name"].clone());
     }
     for column in version(scope).into_iter().flat_map(|version| &version.columns) {
-        cells.push(cell(column, object));
+        cells.push(if scope.resource.is_custom() { custom_cell(column, object) } else { cell(column, object) });
     }
     let object = match include {
         Include::None => None,
@@ -132,6 +132,31 @@ fn row<'a>(scope: &Scope, object: &'a Value, include: Include) -> Row<'a> {
         Include::Object => Some(RowObject::Whole(object)),
     };
     Row { cells, object }
+}
+
+/// The cell of a custom kind: of several values the first one, if it has the column's type.
+fn custom_cell(column: &Column, object: &Value) -> Value {
+    let found = jsonpath::select(object, &column.path);
+    let Some(first) = found.first() else { return Value::Null };
+    let fits = |fine: bool| if fine { (*first).clone() } else { Value::Null };
+    match column.kind.as_str() {
+        "string" => jsonpath::printed(first).into(),
+        "integer" => match first.as_f64() {
+            Some(float) if !first.is_i64() => {
+                format!("{:.0}", float.trunc()).parse::<i64>().map_or(Value::Null, Value::from)
+            }
+            _ => fits(first.is_i64()),
+        },
+        "number" => fits(first.is_number()),
+        "boolean" => fits(first.is_boolean()),
+        "date" => match first.as_str() {
+            None => Value::Null,
+            Some("") => "<unknown>".into(),
+            Some(time) if time.parse::<jiff::Timestamp>().is_err() => "<invalid>".into(),
+            Some(time) => since(time).into(),
+        },
+        _ => Value::Null,
+    }
 }
 
 fn cell(column: &Column, object: &Value) -> Value {

@@ -23,7 +23,7 @@ const DOCUMENTS: [(&str, Option<Convert>); 10] = [
 /// A document that cannot be read is left out with an error in the log; a test proves that all can be read.
 static PARSED: LazyLock<Vec<(Value, Arc<Resource>)>> = LazyLock::new(|| {
     let read = |(text, convert): (&str, Option<Convert>)| -> Result<_, String> {
-        let document: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        let document: Value = carrick_json::yaml::value(text).map_err(|error| error.to_string())?;
         let mut resource = Resource::from_crd(&document).map_err(|error| error.to_string())?;
         resource.origin = Origin::System;
         resource.established = true;

@@ -160,6 +160,7 @@ fn resource(row: &Row) -> Resource {
         stored_group: if events { "" } else { row.group }.into(),
         established: true,
         terminating: false,
+        revision: 0,
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{ALL_VERBS, Column, Origin, Resource, Scale, Version, api_version, shared, version_rank};
-use crate::schema::SchemaError;
+use crate::schema::{Schema, SchemaError};
+use crate::store::revision_of;
 
 pub(super) fn from_crd(crd: &Value) -> Result<Resource, SchemaError> {
     let condition = |kind: &str| {
@@ -64,6 +65,7 @@ fn read(object: &Value, identity: &str, origin: Origin, schema: fn(&Value) -> &V
         group,
         established: true,
         terminating: false,
+        revision: revision_of(object),
     })
 }
 

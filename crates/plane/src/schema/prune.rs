@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Schema, Type};
+use super::Schema;
 
 /// The fields of `metadata`.
 pub const META_FIELDS: [&str; 15] = [
@@ -57,30 +57,33 @@ fn join(path: &str, key: &str) -> String {
 impl Schema {
     /// Removes unknown fields of a whole object and adds their paths to `unknown`.
     pub fn prune(&self, object: &mut Value, unknown: &mut Vec<String>) {
-        self.prune_node(object, "", true, unknown);
+        self.prune_node(object, "", true, false, unknown);
     }
 
-    fn prune_node(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
+    /// `kept` says that this is an item of a list that keeps unknown fields: the list's items keep them too.
+    fn prune_node(&self, value: &mut Value, path: &str, root: bool, kept: bool, unknown: &mut Vec<String>) {
+        let kept = kept || self.preserve;
         match value {
             Value::Object(map) => {
                 let whole = root || self.embedded;
-                let any = self.preserve || self.open || (self.kind == Type::Any && self.properties.is_empty());
+                let more = self.open || self.additional.is_some();
+                let named = |key: &str| whole && matches!(key, "apiVersion" | "kind" | "metadata");
                 map.retain(|key, _| {
-                    let known = self.properties.contains_key(key)
-                        || self.additional.is_some()
-                        || any
-                        || (whole && matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
+                    let known = self.properties.contains_key(key) || more || kept || named(key);
                     if !known {
                         unknown.push(join(path, key));
                     }
                     known
                 });
                 for (key, found) in map.iter_mut() {
-                    if whole && key == "metadata" {
+                    if named(key) {
                         continue;
                     }
-                    if let Some(child) = self.properties.get(key).or(self.additional.as_deref()) {
-                        child.prune_node(found, &join(path, key), false, unknown);
+                    match self.properties.get(key).or(self.additional.as_deref()) {
+                        Some(child) => child.prune_node(found, &join(path, key), false, false, unknown),
+                        // `additionalProperties: true` says nothing about the values, so they have no fields.
+                        None if self.open => forget(found, &join(path, key), unknown),
+                        None => {}
                     }
                 }
                 if self.embedded && !root {
@@ -90,9 +93,9 @@ impl Schema {
             Value::Array(list) => {
                 if let Some(items) = &self.items {
                     for (index, item) in list.iter_mut().enumerate() {
-                        items.prune_node(item, &format!("{path}[{index}]"), false, unknown);
+                        items.prune_node(item, &format!("{path}[{index}]"), false, kept, unknown);
                     }
-                } else if !self.preserve && self.kind != Type::Any {
+                } else if !kept {
                     list.iter_mut().enumerate().for_each(|(index, item)| {
                         forget(item, &format!("{path}[{index}]"), unknown);
                     });
@@ -103,7 +106,7 @@ impl Schema {
     }
 }
 
-/// Drops all fields of objects in a list where the schema allows no list.
+/// Drops all fields of objects where the schema knows of none.
 fn forget(value: &mut Value, path: &str, unknown: &mut Vec<String>) {
     match value {
         Value::Object(map) => unknown.extend(std::mem::take(map).into_iter().map(|(key, _)| join(path, &key))),
@@ -121,6 +124,41 @@ mod tests {
     use serde_json::json;
 
     use crate::schema::Schema;
+
+    #[test]
+    fn a_list_that_keeps_unknown_fields_keeps_those_of_its_items() {
+        let schema = Schema::compile(&json!({ "type": "object", "properties": {
+            "list": {
+                "type": "array", "x-kubernetes-preserve-unknown-fields": true,
+                "items": { "type": "object", "properties": { "known": { "type": "object" } } },
+            },
+            "nested": {
+                "type": "array", "x-kubernetes-preserve-unknown-fields": true,
+                "items": { "type": "array", "items": { "type": "object" } },
+            },
+            "open": { "type": "object", "additionalProperties": true },
+            "plain": { "type": "array", "items": { "type": "object" } },
+        }}))
+        .expect("compiles");
+        let mut object = json!({
+            "list": [{ "a": 1, "known": { "b": 2 } }, "text"],
+            "nested": [[{ "c": 3 }]],
+            "open": { "d": { "e": 4 }, "f": [{ "g": 5 }], "h": 6 },
+            "plain": [{ "i": 7 }],
+        });
+        let mut unknown = Vec::new();
+        schema.prune(&mut object, &mut unknown);
+        assert_eq!(
+            object,
+            json!({
+                "list": [{ "a": 1, "known": {} }, "text"],
+                "nested": [[{ "c": 3 }]],
+                "open": { "d": {}, "f": [{}], "h": 6 },
+                "plain": [{}],
+            })
+        );
+        assert_eq!(unknown, ["list[0].known.b", "open.d.e", "open.f[0].g", "plain[0].i"]);
+    }
 
     #[test]
     fn objects_in_a_list_where_none_belongs_lose_their_fields() {

@@ -210,11 +210,10 @@ impl Schema {
             _ => return,
         };
         if let Some(limit) = least.filter(|limit| length < *limit) {
-            causes.push(Cause::invalid(path, value, &format!("{body} should have at least {limit} {noun}")));
+            causes.push(Cause::invalid(path, &length.into(), &format!("{body} should have at least {limit} {noun}")));
         }
         if let Some(limit) = most.filter(|limit| length > *limit) {
-            let message = format!("Too many: {length}: must have at most {limit} items");
-            causes.push(Cause::new("FieldValueTooMany", path, message));
+            causes.push(Cause::too_many(path, length, limit));
         }
         if checks.unique
             && let Value::Array(list) = value

@@ -12,6 +12,9 @@ use crate::status::Cause;
 /// Holds a CRD until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
+/// The condition that tells whether a kind in one of Kubernetes' own groups is approved.
+const APPROVAL: &str = "KubernetesAPIApprovalPolicyConformant";
+
 /// Computes the status.
 pub(super) fn prepare(api: &Api, cluster: &str, crd: &mut Value, old: Option<&Value>) {
     crd["status"] = status(api, cluster, crd, old);
@@ -41,7 +44,14 @@ fn status(api: &Api, cluster: &str, crd: &Value, old: Option<&Value>) -> Value {
     let mut conditions =
         vec![condition(before, "NamesAccepted", &names_accepted), condition(before, "Established", &established)];
     let kept = before["conditions"].as_array().into_iter().flatten();
-    conditions.extend(kept.filter(|one| one["type"] != "NamesAccepted" && one["type"] != "Established").cloned());
+    let approval = definition::approval_condition(crd);
+    let approval = approval.map(|found| condition(before, APPROVAL, &found));
+    let foreign = |one: &&Value| {
+        let kind = one["type"].as_str().unwrap_or_default();
+        !(matches!(kind, "NamesAccepted" | "Established") || kind == APPROVAL && approval.is_some())
+    };
+    conditions.extend(kept.filter(foreign).cloned());
+    conditions.extend(approval);
     let accepted = if conflict.is_none() { crd["spec"]["names"].clone() } else { before["acceptedNames"].clone() };
     let accepted = if accepted.is_object() { accepted } else { json!({"kind": "", "plural": ""}) };
     json!({"acceptedNames": accepted, "conditions": conditions})

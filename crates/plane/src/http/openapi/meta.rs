@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 
 pub(super) const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values.";
 pub(super) const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase.";
+pub(super) const EMBEDDED_API_VERSION: &str =
+    "The API version of the object inside; servers refuse versions they do not know.";
+pub(super) const EMBEDDED_KIND: &str = "The kind of the object inside, in CamelCase.";
 pub(super) const OBJECT_META: &str = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 pub(super) const LIST_META: &str = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 

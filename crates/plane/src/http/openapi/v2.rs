@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::custom;
+
 /// What Go clients ask for.
 pub(super) const MEDIA: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 /// The same in a response, where an at sign is not allowed.
@@ -14,7 +16,7 @@ pub(super) fn merge(documents: impl Iterator<Item = Value>) -> Value {
     let (mut paths, mut definitions) = (Map::new(), Map::new());
     for mut document in documents {
         if let Some(Value::Object(found)) = document.pointer_mut("/components/schemas").map(Value::take) {
-            definitions.extend(found.into_iter().map(|(name, schema)| (name, older(schema))));
+            definitions.extend(found.into_iter().map(|(name, schema)| (name, older_kind(schema))));
         }
         if let Value::Object(found) = document["paths"].take() {
             paths.extend(found.into_iter().map(|(path, item)| (path, path_item(&item))));
@@ -26,9 +28,19 @@ pub(super) fn merge(documents: impl Iterator<Item = Value>) -> Value {
     })
 }
 
+/// The schema of a kind, which always is an object.
+fn older_kind(schema: Value) -> Value {
+    let mut schema = older(schema);
+    if schema["x-kubernetes-group-version-kind"].is_array() {
+        schema["type"] = "object".into();
+    }
+    schema
+}
+
 /// A schema without the keywords that version 2 lacks.
 fn older(schema: Value) -> Value {
     let Value::Object(mut map) = schema else { return schema };
+    custom::loosen(&mut map);
     for key in ["oneOf", "anyOf", "not", "nullable"] {
         let alternatives = map.remove(key);
         if key == "oneOf" && alternatives.is_some() && !map.contains_key("type") {
@@ -42,6 +54,9 @@ fn older(schema: Value) -> Value {
         map.remove("allOf");
         map.remove("default");
         map.insert("$ref".into(), target);
+    } else if map.get("allOf").and_then(Value::as_array).is_some_and(|all| all.iter().all(|one| one["$ref"].is_null()))
+    {
+        map.remove("allOf");
     }
     for (key, value) in &mut map {
         *value = match (key.as_str(), value.take()) {
@@ -244,8 +259,9 @@ mod tests {
     #[test]
     fn schemas_lose_what_version_two_does_not_know() {
         let newer = json!({
-            "type": "object", "nullable": true, "anyOf": [{"required": ["a"]}],
+            "type": "object", "anyOf": [{"required": ["a"]}],
             "properties": {
+                "may_be_null": {"type": "object", "nullable": true, "properties": {"a": {"type": "string"}}},
                 "meta": {"description": "d", "default": {}, "allOf": [{"$ref": "#/components/schemas/x.Meta"}]},
                 "port": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
                 "list": {"type": "array", "items": {"$ref": "#/components/schemas/x.Item"}},
@@ -256,6 +272,7 @@ mod tests {
             json!({
                 "type": "object",
                 "properties": {
+                    "may_be_null": {},
                     "meta": {"description": "d", "$ref": "#/definitions/x.Meta"},
                     "port": {"type": "string", "format": "int-or-string"},
                     "list": {"type": "array", "items": {"$ref": "#/definitions/x.Item"}},

@@ -10,10 +10,12 @@
 //! `CARRICK_LIVE=FOLDER` the real servers are not started but found through the kubeconfigs `kube` and `kcp` (in JSON) of a folder, and with
 //! `CARRICK_KEPT=FOLDER` what they answer is kept there, so that only the plane is asked when a sequence is played again.
 
+mod admission;
 mod crds;
 mod definitions;
 mod dice;
 mod generate;
+mod hook;
 mod kinds;
 mod normal;
 mod peer;
@@ -58,20 +60,30 @@ pub enum Pair {
     Kcp,
     /// kube-apiserver, about CRDs and nothing else.
     Definitions,
+    /// kube-apiserver, about policies and webhooks.
+    Admission,
+    /// A workspace of kcp, about policies and webhooks.
+    KcpAdmission,
 }
 
 impl Pair {
+    fn is_kcp(self) -> bool {
+        matches!(self, Self::Kcp | Self::KcpAdmission)
+    }
+
     fn name(self) -> &'static str {
-        if self == Self::Kcp { "kcp" } else { "kube" }
+        if self.is_kcp() { "kcp" } else { "kube" }
     }
 }
 
 /// All trials: their names and what they are about.
-pub fn all() -> [(&'static str, Pair); 3] {
+pub fn all() -> [(&'static str, Pair); 5] {
     [
         ("differential::the_plane_answers_as_kube_apiserver_does", Pair::Kube),
         ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
         ("differential::the_plane_judges_crds_as_kube_apiserver_does", Pair::Definitions),
+        ("differential::policies_and_webhooks_decide_as_beside_kube_apiserver", Pair::Admission),
+        ("differential::policies_and_webhooks_decide_as_in_kcp", Pair::KcpAdmission),
     ]
 }
 
@@ -84,6 +96,7 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
             Pair::Kube => SEEDS,
             Pair::Kcp => KCP_SEEDS,
             Pair::Definitions => DEFINITIONS,
+            Pair::Admission | Pair::KcpAdmission => 1,
         });
         let count = seeds.len();
         let told: Vec<String> = futures::stream::iter(seeds)
@@ -111,8 +124,8 @@ struct Arena {
 impl Arena {
     async fn set(real: Option<&dyn World>, plane: &dyn World, pair: Pair) -> anyhow::Result<Self> {
         let kubeconfig = |world: &dyn World| match pair {
-            Pair::Kube | Pair::Definitions => world.service_kubeconfig(User::Admin),
-            Pair::Kcp => world.kcp_kubeconfig(User::Admin, "root"),
+            Pair::Kube | Pair::Definitions | Pair::Admission => world.service_kubeconfig(User::Admin),
+            Pair::Kcp | Pair::KcpAdmission => world.kcp_kubeconfig(User::Admin, "root"),
         };
         let real = match (live(), real) {
             (Some(folder), _) => std::fs::read_to_string(folder.join(pair.name()))?,
@@ -122,7 +135,7 @@ impl Arena {
         let id = uuid::Uuid::new_v4().simple().to_string()[..6].to_owned();
         let (mut real, mut plane) = (Peer::new("real server", &real)?, Peer::new("plane", &kubeconfig(plane))?);
         for peer in [&mut real, &mut plane] {
-            if pair == Pair::Kcp {
+            if pair.is_kcp() {
                 peer.enter_workspace(&format!("differential-{id}")).await?;
             }
             let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -170,6 +183,10 @@ impl Arena {
         if self.pair == Pair::Definitions {
             let token = format!("d{}-{seed}", self.id);
             return definitions::compare(&self.real, &self.plane, seed, &token).await;
+        }
+        if matches!(self.pair, Pair::Admission | Pair::KcpAdmission) {
+            let token = format!("a{}-{seed}", self.id);
+            return admission::compare(&self.real, &self.plane, seed, &token).await;
         }
         self.seed(seed).await
     }

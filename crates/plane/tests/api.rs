@@ -14,6 +14,8 @@ mod accounts;
 mod apply;
 #[path = "api/client.rs"]
 mod client;
+#[path = "api/conversions.rs"]
+mod conversions;
 #[path = "api/crds.rs"]
 mod crds;
 #[path = "api/deletion.rs"]
@@ -22,6 +24,8 @@ mod deletion;
 mod durable;
 #[path = "api/faults.rs"]
 mod faults;
+#[path = "api/hooks.rs"]
+mod hooks;
 #[path = "api/killed.rs"]
 mod killed;
 #[path = "api/limits.rs"]
@@ -32,6 +36,8 @@ mod lists;
 mod matrix;
 #[path = "api/objects.rs"]
 mod objects;
+#[path = "api/policies.rs"]
+mod policies;
 #[path = "api/robust.rs"]
 mod robust;
 #[path = "api/shards.rs"]
@@ -40,3 +46,5 @@ mod shards;
 mod sizes;
 #[path = "api/watches.rs"]
 mod watches;
+#[path = "api/webhooks.rs"]
+mod webhooks;

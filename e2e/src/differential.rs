@@ -11,12 +11,14 @@
 //! with `CARRICK_PLANE=FOLDER` so is the plane, and with `CARRICK_KEPT=FOLDER` what the real servers answer is kept there, so that only the plane
 //! is asked when a sequence is played again.
 
+mod admission;
 mod corpus;
 mod crds;
 mod definitions;
 mod dice;
 mod flow;
 mod generate;
+mod hook;
 mod kinds;
 mod normal;
 mod peer;
@@ -74,15 +76,19 @@ pub enum Pair {
     Definitions,
     /// kube-apiserver, about CRDs and samples of public operators.
     Corpus,
+    /// kube-apiserver, about policies and webhooks.
+    Admission,
+    /// A workspace of kcp, about policies and webhooks.
+    KcpAdmission,
 }
 
 impl Pair {
-    fn name(self) -> &'static str {
-        if self.is_kcp() { "kcp" } else { "kube" }
+    fn is_kcp(self) -> bool {
+        matches!(self, Self::Kcp | Self::Flow | Self::KcpAdmission)
     }
 
-    fn is_kcp(self) -> bool {
-        matches!(self, Self::Kcp | Self::Flow)
+    fn name(self) -> &'static str {
+        if self.is_kcp() { "kcp" } else { "kube" }
     }
 }
 
@@ -95,6 +101,8 @@ pub fn all() -> Vec<(&'static str, Pair)> {
         ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
         ("differential::the_plane_answers_providers_as_kcp_does", Pair::Flow),
         ("differential::the_plane_judges_crds_as_kube_apiserver_does", Pair::Definitions),
+        ("differential::policies_and_webhooks_decide_as_beside_kube_apiserver", Pair::Admission),
+        ("differential::policies_and_webhooks_decide_as_in_kcp", Pair::KcpAdmission),
     ]
     .into_iter()
     .chain(corpus)
@@ -116,6 +124,7 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
             Pair::Kcp => KCP_SEEDS,
             Pair::Flow => FLOW_SEEDS,
             Pair::Definitions | Pair::Corpus => DEFINITIONS,
+            Pair::Admission | Pair::KcpAdmission => 1,
         });
         let count = seeds.len();
         let told: Vec<String> = futures::stream::iter(seeds)
@@ -137,8 +146,8 @@ fn kubeconfigs(folder: Option<PathBuf>, world: Option<&dyn World>, pair: Pair) -
     }
     let world = world.context("no server")?;
     Ok([User::Admin, User::Agent].map(|user| match pair {
-        Pair::Kube | Pair::Definitions | Pair::Corpus => world.service_kubeconfig(user),
-        Pair::Kcp | Pair::Flow => world.kcp_kubeconfig(user, "root"),
+        Pair::Kube | Pair::Definitions | Pair::Corpus | Pair::Admission => world.service_kubeconfig(user),
+        Pair::Kcp | Pair::Flow | Pair::KcpAdmission => world.kcp_kubeconfig(user, "root"),
     }))
 }
 
@@ -223,6 +232,10 @@ impl Arena {
         }
         if self.pair == Pair::Flow {
             return self.flow(seed).await.with_context(|| seed::replay(seed));
+        }
+        if matches!(self.pair, Pair::Admission | Pair::KcpAdmission) {
+            let token = format!("a{}-{seed}", self.id);
+            return admission::compare(&self.real, &self.plane, seed, &token).await;
         }
         self.seed(seed).await
     }

@@ -1,4 +1,4 @@
-//! The two environments of expressions: that of mutations and that of validation rules.
+//! The environments of expressions: those of mutations, of validation rules and of admission.
 
 use std::sync::LazyLock;
 
@@ -46,4 +46,23 @@ pub(crate) fn mutation() -> &'static Environment {
 pub(crate) fn rule() -> &'static Environment {
     static RULE: LazyLock<Environment> = LazyLock::new(|| Environment::new(&["self", "oldSelf"], true));
     &RULE
+}
+
+/// The environment of admission policies and match conditions, with parameters and variables or without.
+pub(crate) fn admission(params: bool, variables: bool) -> &'static Environment {
+    static PLAIN: LazyLock<Environment> =
+        LazyLock::new(|| Environment::new(&["object", "oldObject", "namespaceObject", "request"], true));
+    static PARAMS: LazyLock<Environment> =
+        LazyLock::new(|| Environment::new(&["object", "oldObject", "namespaceObject", "request", "params"], true));
+    static VARIABLES: LazyLock<Environment> =
+        LazyLock::new(|| Environment::new(&["object", "oldObject", "namespaceObject", "request", "variables"], true));
+    static BOTH: LazyLock<Environment> = LazyLock::new(|| {
+        Environment::new(&["object", "oldObject", "namespaceObject", "request", "params", "variables"], true)
+    });
+    match (params, variables) {
+        (false, false) => &PLAIN,
+        (true, false) => &PARAMS,
+        (false, true) => &VARIABLES,
+        (true, true) => &BOTH,
+    }
 }

@@ -45,6 +45,9 @@ pub enum CompileError {
     /// The `messageExpression` of a validation rule is refused.
     #[error("messageExpression: {0}")]
     MessageExpression(Box<CompileError>),
+    /// An expression of an admission policy gives something that cannot be used.
+    #[error("{0}")]
+    InvalidResult(String),
     /// A validation rule gives something other than a boolean, or its message something other than a string.
     #[error("{field} must evaluate to a {wanted}")]
     WrongResult {
@@ -158,9 +161,30 @@ pub enum EvalError {
     /// The result has no JSON form.
     #[error("result cannot be written as JSON: {0}")]
     NotJson(&'static str),
+    /// A variable of an admission policy has no value.
+    #[error("composited variable {0:?} fails to evaluate: {1}")]
+    Variable(String, Box<EvalError>),
     /// A rule gave something other than a boolean.
     #[error("rule must evaluate to a bool")]
     NotBool,
+}
+
+impl EvalError {
+    /// The message as cel-go words it, which is what API servers show.
+    pub fn wording(&self) -> String {
+        match self {
+            Self::NoSuchOverload(_) => "no such overload".to_owned(),
+            // Most of what cannot be converted is text.
+            Self::Function(name) if matches!(name.as_str(), "int" | "uint" | "double" | "bool") => {
+                format!("type conversion error from 'string' to '{name}'")
+            }
+            Self::Variable(name, why) => {
+                format!("composited variable {name:?} fails to evaluate: {}", why.wording())
+            }
+            Self::TooManySteps => "operation cancelled: actual cost limit exceeded".to_owned(),
+            other => other.to_string(),
+        }
+    }
 }
 
 /// The error of a function that cannot handle its arguments.

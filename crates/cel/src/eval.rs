@@ -70,6 +70,14 @@ impl<'j> Evaluator<'j> {
 
     /// The field or element of an input.
     fn access(&mut self, operand: &Input<'j>, key: &Key, mode: Access) -> Result<Input<'j>, EvalError> {
+        if let (Input::Lazy(lookup), Key::String(name)) = (operand, key) {
+            let found = lookup.find(name).ok_or_else(|| EvalError::NoSuchKey(key.text()))?;
+            return Ok(Input::Value(match mode {
+                Access::Plain => found?,
+                Access::Optional => Value::optional(Some(found?)),
+                Access::Test => Value::Bool(true),
+            }));
+        }
         let value = match (operand, operand.child(key)) {
             (Input::Value(operand), _) => access(operand, key, mode)?,
             (operand, None) => access(&operand.hollow(), key, mode)?,
@@ -194,6 +202,7 @@ fn access(operand: &Value, key: &Key, mode: Access) -> Outcome {
         },
         // whatever has no fields does not have this one
         _ if mode != Access::Plain => None,
+        Value::Null => return Err(EvalError::NoSuchKey(key.text())),
         _ => return Err(overload("_[_]", &[operand.clone(), key.into()])),
     };
     match (mode, found) {

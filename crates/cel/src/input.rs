@@ -6,14 +6,22 @@ use serde_json::Value as Json;
 
 use crate::convert::{Integers, to_cel};
 use crate::value::key::Key;
-use crate::value::{Map, Value};
+use crate::value::{Map, Outcome, Value};
 
 /// Copying text up to this length is faster than looking it up.
 const SHORT: usize = 64;
 
+/// Values that are computed when they are asked for.
+pub(crate) trait Lookup: std::fmt::Debug + Sync {
+    /// The value of this name, if there is one.
+    fn find(&self, name: &str) -> Option<Outcome>;
+}
+
 /// A variable, or a part of one.
 #[derive(Debug, Clone)]
 pub(crate) enum Input<'j> {
+    /// A map whose values are computed when they are read.
+    Lazy(&'j dyn Lookup),
     /// JSON that has not been needed as a value so far.
     Json(&'j Json, Integers),
     Value(Value),
@@ -35,6 +43,7 @@ impl Input<'_> {
     pub fn hollow(&self) -> Value {
         match self {
             Self::Value(value) => value.clone(),
+            Self::Lazy(_) => Value::map(Map::new()),
             Self::Json(Json::Array(_), _) => Value::list(Vec::new()),
             Self::Json(Json::Object(_), _) => Value::map(Map::new()),
             Self::Json(json, integers) => to_cel(json, *integers),
@@ -54,6 +63,7 @@ impl Converted {
     pub fn value(&mut self, input: Input<'_>) -> Value {
         let (json, integers) = match input {
             Input::Value(value) => return value,
+            Input::Lazy(_) => return input.hollow(),
             Input::Json(json, integers) => (json, integers),
         };
         let small = match json {

@@ -1,4 +1,4 @@
-//! CEL for mutations and CRD validation rules, on the `cel` crate. No I/O.
+//! CEL for mutations, CRD validation rules and admission policies, on the `cel` crate. No I/O.
 //!
 //! ```text
 //!   source ──▶ the cel crate parses ──▶ check, macros: resolve names, check types, choose overloads ──▶ node
@@ -50,7 +50,11 @@
 //! - A message expression may use `oldSelf` as an optional value too.
 //! - A value that breaks its format (`date-time`, `duration`, `byte`) fails the whole rule, used or not.
 //! - There is no `authorizer`.
+//!
+//! The same holds for expressions of admission policies. Their errors are worded as the API server words them
+//! ([`EvalError::wording`]), apart from positions in lists and computed keys, which are not told.
 
+mod admission;
 mod budget;
 mod check;
 mod convert;
@@ -76,6 +80,7 @@ mod stack;
 mod types;
 mod value;
 
+pub use admission::{Admission, AdmissionBinding, AdmissionInput, AdmissionScope, AdmissionType, Evaluated};
 pub use error::{CompileError, EvalError, Position};
 pub use escape::{escape, unescape};
 pub use mutation::Mutation;

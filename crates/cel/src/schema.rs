@@ -13,6 +13,9 @@ use crate::types::{Fields, Type};
 use crate::value::time::{self, Time};
 use crate::value::{List, ListKind, Value as Cel};
 
+/// The key of a schema of our own that says how the type of its objects is called in messages.
+pub(crate) const TYPE_NAME: &str = "x-carrick-type-name";
+
 /// A node of a structural schema, prepared for the rules at this node. Copying it is cheap.
 ///
 /// ```
@@ -162,7 +165,8 @@ fn object(
         }
         shapes.insert(name, shape);
     }
-    (Some(Type::Object(Arc::new(Fields { path: path.to_owned(), fields }))), JsonShape::Object(shapes))
+    let path = schema.get(TYPE_NAME).and_then(Value::as_str).unwrap_or(path).to_owned();
+    (Some(Type::Object(Arc::new(Fields { path, fields }))), JsonShape::Object(shapes))
 }
 
 fn list_kind(schema: &Value) -> ListKind {

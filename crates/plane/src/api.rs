@@ -1,8 +1,10 @@
 //! The verbs on one resource, used by the HTTP layer and by controllers in the same process.
 //!
-//! A write runs through: decode checks → prune → defaults → kind rules (`rules`) → extension admission → validation →
-//! ownership (`managed`) → store. A read runs through: store → conversion → defaults → extension decoration.
+//! A write runs through: decode checks → prune → defaults → kind rules (`rules`) → extension admission → mutating webhooks (`admit`) →
+//! validation → ownership (`managed`) → policies and validating webhooks → store. A read runs through: store → conversion → defaults →
+//! extension decoration.
 
+mod admit;
 mod apply;
 mod create;
 mod decode;
@@ -28,6 +30,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::admission::Configurations;
 use crate::auth::accounts::Accounts;
 use crate::auth::escalation::{self, Grant};
 use crate::auth::rbac;
@@ -36,6 +39,7 @@ use crate::plane::Mode;
 use crate::resource::{Catalog, Resource, Version};
 use crate::status::{Cause, Status};
 use crate::store::{Key, Store};
+use crate::webhook::HookClient;
 
 pub(crate) use decode::go_type;
 pub use delete::{DeleteOptions, Propagation};
@@ -185,6 +189,8 @@ pub struct WriteOptions {
     pub duplicates: Vec<String>,
     /// What a strict YAML reader says about the body.
     pub strict: Option<String>,
+    /// The options as they were sent, for webhooks and policies.
+    pub sent: Value,
 }
 
 /// The response to a write.
@@ -212,6 +218,8 @@ pub struct Api {
     pub accounts: Accounts,
     extension: Option<Arc<dyn Extension>>,
     registry: registry::Registry,
+    configurations: Configurations,
+    hooks: HookClient,
 }
 
 impl fmt::Debug for Api {
@@ -230,7 +238,8 @@ impl Api {
         extension: Option<Arc<dyn Extension>>,
     ) -> Self {
         let (accounts, registry) = (Accounts::new(mode), registry::Registry::new(mode));
-        Self { store, mode, url, ca_pem, accounts, extension, registry }
+        let (configurations, hooks) = (Configurations::new(&store), HookClient::default());
+        Self { store, mode, url, ca_pem, accounts, extension, registry, configurations, hooks }
     }
 
     /// The extension that makes this plane kcp, if it has one.

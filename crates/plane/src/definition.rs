@@ -32,10 +32,12 @@ use serde_json::{Value, json};
 
 use crate::status::Cause;
 
+pub(crate) use conversion::check_service;
 pub(crate) use decode::{decode, tidy};
 pub(crate) use formats::warnings;
 pub(crate) use published::schema_faults;
 pub(crate) use spec::{approval_condition, faults};
+pub(crate) use url::check as check_url;
 
 /// Fills in names, ports and conversion.
 pub(crate) fn complete(crd: &mut Value) {
@@ -82,36 +84,36 @@ fn is_true(value: &Value) -> bool {
 
 /// The errors found so far.
 #[derive(Debug, Default)]
-struct Faults(Vec<Cause>);
+pub(crate) struct Faults(pub(crate) Vec<Cause>);
 
 impl Faults {
-    fn required(&mut self, field: &str, detail: &str) {
+    pub(crate) fn required(&mut self, field: &str, detail: &str) {
         self.0.push(Cause::required(field, detail));
     }
 
-    fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
+    pub(crate) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
         self.shown(field, &shown::value(value), detail);
     }
 
     /// An invalid value that is shown in a form of its own.
-    fn shown(&mut self, field: &str, value: &str, detail: &str) {
+    pub(crate) fn shown(&mut self, field: &str, value: &str, detail: &str) {
         self.0.push(Cause::invalid_text(field, value, detail));
     }
 
-    fn forbidden(&mut self, field: &str, detail: &str) {
+    pub(crate) fn forbidden(&mut self, field: &str, detail: &str) {
         self.0.push(Cause::forbidden(field, detail));
     }
 
-    fn unsupported(&mut self, field: &str, value: &Value, supported: &[&str]) {
+    pub(crate) fn unsupported(&mut self, field: &str, value: &Value, supported: &[&str]) {
         let known: Vec<Value> = supported.iter().map(|text| Value::from(*text)).collect();
         self.0.push(Cause::unsupported(field, value, &known));
     }
 
-    fn duplicate(&mut self, field: &str, value: &Value) {
+    pub(crate) fn duplicate(&mut self, field: &str, value: &Value) {
         self.0.push(Cause::new("FieldValueDuplicate", field, format!("Duplicate value: {}", shown::value(value))));
     }
 
-    fn too_many(&mut self, field: &str, found: usize, most: usize) {
+    pub(crate) fn too_many(&mut self, field: &str, found: usize, most: usize) {
         self.0.push(Cause::too_many(field, found as u64, most as u64));
     }
 }

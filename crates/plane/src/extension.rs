@@ -124,6 +124,9 @@ pub trait Extension: Send + Sync {
     /// Whether the caller may do this in the cluster.
     fn authorize(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status>;
 
+    /// The cluster whose webhooks and policies apply to a kind in a cluster.
+    fn admission_source(&self, cluster: &str, resource: &Resource) -> Arc<str>;
+
     /// The response to a `get` of an object that is computed rather than stored, called before anything else; `None` for stored objects.
     fn unstored(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<Option<Value>, Status>;
 

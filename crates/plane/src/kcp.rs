@@ -89,6 +89,10 @@ impl Extension for Kcp {
         authorize::chain(&self.data, caller, cluster, attributes)
     }
 
+    fn admission_source(&self, cluster: &str, resource: &Resource) -> Arc<str> {
+        self.data.exporter(cluster, &resource.group, &resource.plural).unwrap_or_else(|| cluster.into())
+    }
+
     fn unstored(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<Option<Value>, Status> {
         if home::is_asked_for(cluster, attributes) { home::of(&self.data, caller).map(Some) } else { Ok(None) }
     }

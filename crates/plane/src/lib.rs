@@ -8,6 +8,7 @@
 //!          └─ Api (api/)        the verbs on one resource: create, update, patch, delete, list
 //!               ├─ Resource     what a kind is: names, versions, schema (resource/, schema/)
 //!               ├─ Extension    what makes it kcp: clusters, bindings, virtual workspaces (kcp/)
+//!               ├─ admission/   webhooks and policies that users configure; conversion, webhook/
 //!               └─ Store        objects, one revision counter, watch (store/)
 //!     └─ controllers/           namespaces, CRD clean-up, owner references
 //! ```
@@ -47,9 +48,11 @@
 //!
 //! This is not meant for production: one process, one copy of the data.
 
+mod admission;
 pub mod api;
 pub mod auth;
 pub mod controllers;
+mod conversion;
 mod definition;
 pub mod extension;
 pub mod faults;
@@ -62,6 +65,7 @@ pub mod resource;
 pub mod schema;
 pub mod status;
 pub mod store;
+mod webhook;
 
 pub use api::{Api, Caller, Scope, WriteOptions};
 pub use extension::{Attributes, Extension, Operation, Review, Target, VirtualView};

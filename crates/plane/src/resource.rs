@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::conversion::Conversion;
 use crate::schema::{Schema, SchemaError};
 use crate::store::Kind;
 
@@ -115,6 +116,8 @@ pub struct Resource {
     pub origin: Origin,
     /// Conversion between versions; `None` changes only `apiVersion`.
     pub convert: Option<Convert>,
+    /// The webhook that converts between versions, if there is one.
+    pub(crate) conversion: Option<Arc<Conversion>>,
     /// Verbs that are answered.
     pub verbs: Vec<&'static str>,
     /// Group its objects are stored under, normally `group`.

@@ -14,6 +14,8 @@ mod accounts;
 mod apply;
 #[path = "api/client.rs"]
 mod client;
+#[path = "api/conversions.rs"]
+mod conversions;
 #[path = "api/corpus.rs"]
 mod corpus;
 #[path = "api/crds.rs"]
@@ -24,6 +26,8 @@ mod deletion;
 mod durable;
 #[path = "api/faults.rs"]
 mod faults;
+#[path = "api/hooks.rs"]
+mod hooks;
 #[path = "api/killed.rs"]
 mod killed;
 #[path = "api/limits.rs"]
@@ -34,6 +38,8 @@ mod lists;
 mod matrix;
 #[path = "api/objects.rs"]
 mod objects;
+#[path = "api/policies.rs"]
+mod policies;
 #[path = "api/protobuf.rs"]
 mod protobuf;
 #[path = "api/robust.rs"]
@@ -44,3 +50,5 @@ mod shards;
 mod sizes;
 #[path = "api/watches.rs"]
 mod watches;
+#[path = "api/webhooks.rs"]
+mod webhooks;

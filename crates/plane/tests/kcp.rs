@@ -9,6 +9,8 @@
 
 #[path = "kcp/access.rs"]
 mod access;
+#[path = "kcp/admission.rs"]
+mod admission;
 #[path = "kcp/bindings.rs"]
 mod bindings;
 #[path = "kcp/claims.rs"]

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::admit::Admitted;
 use super::decode::{decode, whole_numbers};
 use super::meta::{self, NameRule};
 use super::update::ChangeSource;
@@ -72,7 +73,7 @@ impl Api {
         let mut warnings = decode(scope, &mut object, options, source)?;
         warnings.extend(meta::dedup_owners(&mut object, source == ChangeSource::Apply));
         warnings.extend(meta::finalizer_warnings(&scope.resource, &object, None));
-        let created = self.create_decoded(caller, scope, object, options, source);
+        let created = self.create_decoded(caller, scope, object, options, source, &mut warnings);
         let object = created.map_err(|status| status.warned(&warnings))?;
         warnings.extend(rules::warnings(&scope.resource, &object, None));
         Ok(Written { code: 201, object, warnings })
@@ -85,6 +86,7 @@ impl Api {
         mut object: Value,
         options: &WriteOptions,
         source: ChangeSource<'_>,
+        warnings: &mut Vec<String>,
     ) -> Result<Value, Status> {
         let resource = &scope.resource;
         let cluster = scope.cluster()?.clone();
@@ -95,9 +97,10 @@ impl Api {
         let fits = !resource.is_custom() || typed::faults(scope, &object)?.is_empty();
         strip_cluster(&mut object);
         drop_empty_metadata(&mut object);
-        if let (true, Some(map)) = (version.status, object.as_object_mut()) {
-            map.remove("status");
-        }
+        let status = match (version.status, object.as_object_mut()) {
+            (true, Some(map)) => map.remove("status"),
+            _ => None,
+        };
         if let Some(schema) = &version.schema {
             schema.apply_defaults(&mut object);
         }
@@ -108,10 +111,23 @@ impl Api {
             _ => Vec::new(),
         };
         reset_metadata(&mut object, rules::has_generation(resource));
+        let sent_name = meta::name_of(&object).to_owned();
         let name = name_new_object(scope, &mut object);
         rules::prepare(self, scope, &cluster, &mut object, None);
         self.review(caller, scope, Operation::Create, "", None, &mut object, options.dry_run)?;
         self.check_namespace(caller, scope, &cluster, &name)?;
+        let admitted = Admitted {
+            caller,
+            scope,
+            operation: Operation::Create,
+            subresource: "",
+            name: &sent_name,
+            old: &Value::Null,
+            options: &options.sent,
+            dry_run: options.dry_run,
+        };
+        self.mutate_new(&admitted, &mut object, status, &owned, warnings)?;
+        let name = meta::name_of(&object).to_owned();
         let prefix = object["metadata"]["generateName"].as_str().filter(|prefix| !prefix.is_empty());
         let mut causes: Vec<Cause> = match (rules::name_rule(resource), name.as_str()) {
             (_, "") => vec![Cause::required("metadata.name", "name or generateName is required")],
@@ -131,15 +147,17 @@ impl Api {
         }
         rules::settle(resource, &mut object);
         managed::set_entries(&mut object, owned);
+        self.validate(&admitted, &object, warnings)?;
+        self.configurations.expect(resource, &object);
         whole_numbers(&mut object);
-        versions::store(resource, &scope.version, &mut object);
+        self.store_form(resource, &cluster, &scope.version, &mut object)?;
         let key = scope.key(&name)?;
         if options.dry_run {
             if self.store.has(&key) {
                 return Err(self.exists(scope, &key));
             }
             rules::unestablished(resource, &mut object);
-            return Ok(Self::undecorated(scope, object.into()));
+            return self.undecorated(scope, &cluster, object.into());
         }
         if pinned {
             let message = "resourceVersion should not be set on objects to be created";
@@ -150,7 +168,7 @@ impl Api {
             StoreError::Exists => self.exists(scope, &key),
             other => store_error(scope, &name, &other),
         })?;
-        Ok(self.present(scope, &key, stored.object))
+        self.present(scope, &key, stored.object)
     }
 
     /// The error for a name that is taken.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::create::store_error;
+use super::admit::Admitted;
+use super::create::{store_error, strip_cluster};
 use super::read::{ListOptions, Listed};
 use super::update::is_finished;
 use super::{Api, Caller, Scope, Written, meta, rules};
@@ -34,6 +35,10 @@ pub struct DeleteOptions {
     pub revision: Option<String>,
     /// What happens to dependents; by default they are deleted afterwards, unless finalizers say otherwise.
     pub propagation: Option<Propagation>,
+    /// The options as they were sent, for webhooks and policies.
+    pub sent: Value,
+    /// The object is one of a whole collection that is deleted: webhooks and policies are not told its name.
+    pub collection: bool,
 }
 
 impl DeleteOptions {
@@ -62,7 +67,14 @@ impl DeleteOptions {
             }
         };
         let text = |key: &str| value["preconditions"][key].as_str().map(str::to_owned);
-        Ok(Self { dry_run, uid: text("uid"), revision: text("resourceVersion"), propagation })
+        Ok(Self {
+            dry_run,
+            uid: text("uid"),
+            revision: text("resourceVersion"),
+            propagation,
+            sent: value.clone(),
+            collection: false,
+        })
     }
 }
 
@@ -95,20 +107,39 @@ impl Api {
         options: &DeleteOptions,
     ) -> Result<Result<Written, Status>, StoreError> {
         let resource = &scope.resource;
-        let current = self.present(scope, key, stored.object.clone());
+        let mut current = match self.present(scope, key, stored.object.clone()) {
+            Ok(current) => current,
+            Err(status) => return Ok(Err(status)),
+        };
+        let mut warnings = Vec::new();
         let refused = check_preconditions(scope, &key.name, stored, options)
             .and_then(|()| rules::check_delete(resource, &key.name, caller))
             .and_then(|()| {
                 let mut object = current.clone();
                 self.review(caller, scope, Operation::Delete, "", Some(&current), &mut object, options.dry_run)
             });
-        if let Err(status) = refused {
-            return Ok(Err(status));
+        strip_cluster(&mut current);
+        let admitted = Admitted {
+            caller,
+            scope,
+            operation: Operation::Delete,
+            subresource: "",
+            name: if options.collection { "" } else { &key.name },
+            old: &current,
+            options: &options.sent,
+            dry_run: options.dry_run,
+        };
+        if let Err(status) = refused.and_then(|()| self.admit_deletion(&admitted, &mut warnings)) {
+            return Ok(Err(status.warned(&warnings)));
         }
         let mut marked = Value::clone(&stored.object);
         mark(scope, options.propagation, &mut marked);
         let expect = Expect::Revision(stored.revision);
-        let written = |object: Value| Ok(Ok(Written { code: 200, object, warnings: Vec::new() }));
+        let written = |object: Value| Ok(Ok(Written { code: 200, object, warnings: warnings.clone() }));
+        let shown = |object: std::sync::Arc<Value>| match self.present(scope, key, object) {
+            Ok(object) => written(object),
+            Err(status) => Ok(Err(status)),
+        };
         if is_finished(resource, &marked) {
             if !options.dry_run {
                 self.store.commit(key, expect, None)?;
@@ -119,10 +150,10 @@ impl Api {
             }));
         }
         if options.dry_run {
-            return written(self.present(scope, key, marked.into()));
+            return shown(marked.into());
         }
         let stored = self.store.commit(key, expect, Some(marked))?;
-        written(self.present(scope, key, stored.object))
+        shown(stored.object)
     }
 
     /// Deletes the selected objects, one by one; the response is the list as it was before.
@@ -135,6 +166,7 @@ impl Api {
     ) -> Result<Listed, Status> {
         scope.cluster()?;
         let listed = self.list(scope, &ListOptions { revision: None, limit: 0, ..selection.clone() })?;
+        let options = &DeleteOptions { collection: true, ..options.clone() };
         for (key, _) in &listed.objects {
             let one = scope.clone().in_namespace(&key.namespace);
             match self.delete(caller, &one, &key.name, options) {

@@ -57,7 +57,7 @@ impl Api {
     /// One object.
     pub fn get(&self, scope: &Scope, name: &str) -> Result<Value, Status> {
         let (key, stored) = self.fetch(scope, name)?;
-        Ok(self.present(scope, &key, stored.object))
+        self.present(scope, &key, stored.object)
     }
 
     /// One object as it was at a past revision.
@@ -69,7 +69,7 @@ impl Api {
         let all = all.map_err(|expired| Status::expired(expired.to_string()))?;
         let found = all.items.into_iter().find(|(key, object)| *key == wanted && scope.shows(key, &object.value()));
         let (key, object) = found.ok_or_else(|| scope.not_found(name))?;
-        Ok(self.present(scope, &key, object.value()))
+        self.present(scope, &key, object.value())
     }
 
     pub(super) fn fetch(&self, scope: &Scope, name: &str) -> Result<(Key, Stored), Status> {
@@ -112,7 +112,8 @@ impl Api {
             let fits = |key: &Key, object: &Object| self.selected(scope, options, key, object);
             filtered(read, fits, exact, behind, limit)?
         };
-        let Page { revision, items: objects, more, rest } = page;
+        let Page { revision, items: mut objects, more, rest } = page;
+        self.convert_list(scope, &mut objects)?;
         let rest = rest.filter(|_| more);
         let continue_token = match objects.last() {
             Some((last, _)) if more => ContinueToken { revision, last: last.clone(), rest }.encode(),
@@ -123,7 +124,25 @@ impl Api {
 
     /// The objects of a list in the version of the scope.
     pub fn items(&self, scope: &Scope, listed: &Listed) -> impl Iterator<Item = Value> {
-        listed.objects.iter().map(|(key, object)| self.present(scope, key, object.value()))
+        // A list has been converted already, so nothing can fail here.
+        listed.objects.iter().filter_map(|(key, object)| self.present(scope, key, object.value()).ok())
+    }
+
+    /// Converts all objects of a list with one call, if a webhook does it.
+    fn convert_list(&self, scope: &Scope, objects: &mut [(Key, Object)]) -> Result<(), Status> {
+        if scope.resource.conversion.is_none() {
+            return Ok(());
+        }
+        let wanted = scope.api_version();
+        let places: Vec<usize> =
+            (0..objects.len()).filter(|at| objects[*at].1.value()["apiVersion"] != *wanted).collect();
+        let others: Vec<Value> = places.iter().map(|at| Value::clone(&objects[*at].1.value())).collect();
+        let cluster = scope.cluster().map_or("", |cluster| &**cluster);
+        let converted = self.converted(&scope.resource, cluster, &wanted, &others)?.unwrap_or_default();
+        for (at, object) in places.into_iter().zip(converted) {
+            objects[at].1 = Object::packed(objects[at].1.revision(), object);
+        }
+        Ok(())
     }
 
     fn expired(&self, token: Option<&ContinueToken>) -> Status {
@@ -156,22 +175,22 @@ impl Api {
         } else if fields.only_metadata() {
             fields.matches(object)
         } else {
-            fields.matches(&self.present(scope, key, object.clone()))
+            self.present(scope, key, object.clone()).is_ok_and(|object| fields.matches(&object))
         }
     }
 
     /// A stored object as clients see it: converted, defaulted, decorated.
-    pub fn present(&self, scope: &Scope, key: &Key, object: Arc<Value>) -> Value {
-        let mut object = Self::undecorated(scope, object);
+    pub fn present(&self, scope: &Scope, key: &Key, object: Arc<Value>) -> Result<Value, Status> {
+        let mut object = self.undecorated(scope, &key.cluster, object)?;
         self.decorate(&scope.resource, &key.cluster, &mut object);
-        object
+        Ok(object)
     }
 
     /// A stored object, converted and defaulted.
-    pub(super) fn undecorated(scope: &Scope, object: Arc<Value>) -> Value {
+    pub(super) fn undecorated(&self, scope: &Scope, cluster: &str, object: Arc<Value>) -> Result<Value, Status> {
         let mut object = Arc::unwrap_or_clone(object);
-        versions::show(&scope.resource, &scope.version, &mut object);
-        object
+        self.show(&scope.resource, cluster, &scope.version, &mut object)?;
+        Ok(object)
     }
 
     /// Adds what is not stored: the cluster annotation and whatever the extension adds.
@@ -187,27 +206,6 @@ impl Api {
             extension.decorate(self, cluster, resource, object);
         }
     }
-}
-
-/// Converts an object in place to a version of its kind.
-pub(super) fn convert(resource: &Resource, version: &str, object: &mut Value) {
-    to_api_version(resource, &resource.api_version(version), object);
-}
-
-/// Converts an object in place to the version it is stored in.
-pub(super) fn to_storage(resource: &Resource, object: &mut Value) {
-    to_api_version(resource, &resource.stored_api_version(), object);
-}
-
-fn to_api_version(resource: &Resource, wanted: &str, object: &mut Value) {
-    let found = object["apiVersion"].as_str().unwrap_or_default().to_owned();
-    if found == wanted {
-        return;
-    }
-    if let Some(convert) = resource.convert {
-        convert(&found, wanted, object);
-    }
-    object["apiVersion"] = wanted.into();
 }
 
 /// How many objects a filtered page reads at a time.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::meta::NameRule;
 use super::{Api, Caller, Scope, typed};
+use crate::admission;
 use crate::definition;
 use crate::resource::{Origin, Resource};
 use crate::status::{Cause, Status};
@@ -34,6 +35,11 @@ pub(super) fn is_namespace(resource: &Resource) -> bool {
 /// Roles and bindings.
 pub(super) fn is_rbac(resource: &Resource) -> bool {
     *resource.group == *RBAC && resource.origin == Origin::Builtin
+}
+
+/// Webhook configurations and policies.
+fn is_admission(resource: &Resource) -> bool {
+    *resource.group == *admission::GROUP && resource.origin == Origin::Builtin
 }
 
 fn is_crd(resource: &Resource) -> bool {
@@ -65,6 +71,7 @@ pub(super) fn name_rule(resource: &Resource) -> Option<NameRule> {
 pub(super) fn has_generation(resource: &Resource) -> bool {
     resource.is_custom()
         || is_crd(resource)
+        || is_admission(resource)
         || matches!(&*resource.group, "apps" | "batch" | "networking.k8s.io" | "policy")
 }
 
@@ -159,6 +166,8 @@ pub(super) fn complete(resource: &Resource, object: &mut Value, old: Option<&Val
         definition::complete(object);
     } else if is_rbac(resource) {
         rbac(object);
+    } else if is_admission(resource) {
+        admission::complete(&resource.kind, object);
     } else if is(resource, "", "services") {
         default_text(object, "/spec", "type", "ClusterIP");
     } else if *resource.group == *"apps"
@@ -213,6 +222,10 @@ pub(super) fn prepare(api: &Api, scope: &Scope, cluster: &str, object: &mut Valu
     let resource = &scope.resource;
     if is_crd(resource) {
         crd::prepare(api, cluster, object, old);
+    }
+    if is(resource, admission::GROUP, "validatingadmissionpolicies") && old.is_none() {
+        // Types are checked by a controller that is not part of the API server.
+        object["status"] = json!({});
     }
     if !is_namespace(resource) {
         return;
@@ -272,6 +285,8 @@ pub(super) fn validate(api: &Api, scope: &Scope, cluster: &str, object: &Value, 
         crd::validate(api, cluster, object, old)
     } else if is_rbac(resource) {
         roles(resource, object, old)
+    } else if is_admission(resource) {
+        admission::faults(&resource.kind, object, old)
     } else {
         replicas(scope, object)
     }

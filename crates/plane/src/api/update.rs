@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::admit::Admitted;
 use super::create::{drop_empty_metadata, remove_meta, store_error, strip_cluster};
 use super::decode::{decode, whole_numbers};
-use super::{Api, Caller, Scope, WriteOptions, Written, managed, meta, rules, versions};
+use super::{Api, Caller, Scope, WriteOptions, Written, managed, meta, rules};
 use crate::extension::Operation;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored, revision_of};
@@ -114,7 +115,7 @@ impl Api {
         let mut attempt = 1;
         loop {
             let (key, stored) = self.fetch(scope, name)?;
-            let current = self.present(scope, &key, stored.object.clone());
+            let current = self.present(scope, &key, stored.object.clone())?;
             let wanted = make(&current)?;
             let pinned = match wanted["metadata"]["resourceVersion"].as_str() {
                 None | Some("") => false,
@@ -149,14 +150,14 @@ impl Api {
         warnings.extend(meta::dedup_owners(&mut wanted, true));
         warnings.extend(meta::finalizer_warnings(&scope.resource, &wanted, Some(&current)));
         let annotated = strip_cluster(&mut wanted);
-        match self.replaced(change, key, stored, current, wanted) {
+        match self.replaced(change, key, stored, current, wanted, &mut warnings) {
             // An object that is not stored is returned as it was sent.
             Ok(object) if options.dry_run && !annotated => {
-                Ok(Written { code: 200, object: Self::undecorated(scope, object), warnings })
+                Ok(Written { code: 200, object: self.undecorated(scope, &key.cluster, object)?, warnings })
             }
             Ok(object) => {
                 warnings.extend(rules::warnings(&scope.resource, &object, Some(&stored.object)));
-                Ok(Written { code: 200, object: self.present(scope, key, object), warnings })
+                Ok(Written { code: 200, object: self.present(scope, key, object)?, warnings })
             }
             Err(Failure::Refused(status)) => Err(status.warned(&warnings).into()),
             Err(raced) => Err(raced),
@@ -171,6 +172,7 @@ impl Api {
         stored: &Stored,
         mut current: Value,
         mut wanted: Value,
+        warnings: &mut Vec<String>,
     ) -> Result<Arc<Value>, Failure> {
         let Change { caller, scope, name, subresource, options, source } = *change;
         let resource = &scope.resource;
@@ -192,6 +194,17 @@ impl Api {
             }
             _ => managed::written(scope, Some(&current), &rules::settled(resource, &wanted), options, subresource),
         };
+        let admitted = Admitted {
+            caller,
+            scope,
+            operation: Operation::Update,
+            subresource,
+            name,
+            old: &current,
+            options: &options.sent,
+            dry_run: options.dry_run,
+        };
+        self.mutate(&admitted, &mut wanted, &owned, warnings)?;
         keep_server_fields(&current, &mut wanted);
         limit_to_subresource(subresource, version.status, &current, &mut wanted);
         if subresource.is_empty() {
@@ -219,6 +232,8 @@ impl Api {
         }
         rules::settle(resource, &mut wanted);
         managed::set_entries(&mut wanted, owned);
+        self.validate(&admitted, &wanted, warnings)?;
+        self.configurations.expect(resource, &wanted);
         self.store_change(change, key, stored, wanted)
     }
 
@@ -230,7 +245,7 @@ impl Api {
         mut wanted: Value,
     ) -> Result<Arc<Value>, Failure> {
         let resource = &change.scope.resource;
-        versions::store(resource, &change.scope.version, &mut wanted);
+        self.store_form(resource, &key.cluster, &change.scope.version, &mut wanted)?;
         whole_numbers(&mut wanted);
         let gone = is_finished(resource, &wanted);
         if change.options.dry_run {

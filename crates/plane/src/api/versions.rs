@@ -2,47 +2,65 @@
 
 use serde_json::Value;
 
-use super::read::{convert, to_storage};
-use crate::resource::{Origin, Resource};
+use super::Api;
+use crate::resource::{Origin, Resource, api_version};
 use crate::schema::Schema;
+use crate::status::Status;
 use crate::store::revision_of;
 
-/// A stored object as it is shown in a version: completed by the defaults of the version it is stored in, and without the fields that
-/// the version it is shown in does not know. That version's defaults are not added, as on the real server.
-pub(super) fn show(resource: &Resource, wanted: &str, object: &mut Value) {
-    let schema = |version: &str| resource.version(version).and_then(|version| version.schema.as_deref());
-    if !matches!(resource.origin, Origin::Crd | Origin::Bound) {
-        convert(resource, wanted, object);
-        if let Some(schema) = schema(wanted) {
+impl Api {
+    /// Makes of a stored object what is shown in a version: completed by the defaults of the version it is stored in, and without the
+    /// fields that the version it is shown in does not know. That version's defaults are not added, as on the real server.
+    pub(super) fn show(
+        &self,
+        resource: &Resource,
+        cluster: &str,
+        wanted: &str,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        let schema = |version: &str| resource.version(version).and_then(|version| version.schema.as_deref());
+        let shown = api_version(&resource.group, wanted);
+        if !matches!(resource.origin, Origin::Crd | Origin::Bound) {
+            self.to_api_version(resource, cluster, &shown, object)?;
+            if let Some(schema) = schema(wanted) {
+                schema.apply_defaults(object);
+            }
+            return Ok(());
+        }
+        let text = object["apiVersion"].as_str().unwrap_or_default();
+        let stored = text.rsplit_once('/').map_or(text, |(_, version)| version).to_owned();
+        if let Some(schema) = schema(&stored) {
+            // What was written since the CRD changed is known to fit.
+            if revision_of(object) < resource.revision {
+                fit(schema, object);
+            }
             schema.apply_defaults(object);
         }
-        return;
-    }
-    let text = object["apiVersion"].as_str().unwrap_or_default();
-    let stored = text.rsplit_once('/').map_or(text, |(_, version)| version).to_owned();
-    if let Some(schema) = schema(&stored) {
-        // What was written since the CRD changed is known to fit.
-        if revision_of(object) < resource.revision {
-            fit(schema, object);
+        if stored != wanted {
+            self.to_api_version(resource, cluster, &shown, object)?;
+            if let Some(schema) = schema(wanted) {
+                fit(schema, object);
+            }
         }
-        schema.apply_defaults(object);
+        Ok(())
     }
-    if stored != wanted {
-        convert(resource, wanted, object);
-        if let Some(schema) = schema(wanted) {
-            fit(schema, object);
-        }
-    }
-}
 
-/// An object that was sent in a version, as it is stored.
-pub(super) fn store(resource: &Resource, sent: &str, object: &mut Value) {
-    to_storage(resource, object);
-    let Some(storage) = resource.storage_version() else { return };
-    match &storage.schema {
-        Some(schema) if *storage.name == *sent => schema.prune(object, &mut Vec::new()),
-        Some(schema) => fit(schema, object),
-        None => {}
+    /// Makes of an object that was sent in a version what is stored.
+    pub(super) fn store_form(
+        &self,
+        resource: &Resource,
+        cluster: &str,
+        sent: &str,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        self.to_api_version(resource, cluster, &resource.stored_api_version(), object)?;
+        let Some(storage) = resource.storage_version() else { return Ok(()) };
+        match &storage.schema {
+            Some(schema) if *storage.name == *sent => schema.prune(object, &mut Vec::new()),
+            Some(schema) => fit(schema, object),
+            None => {}
+        }
+        Ok(())
     }
 }
 

@@ -104,20 +104,28 @@ impl Api {
         };
         // One at a time as the client reads them: unpacked, they would take ten times the memory.
         let (api, shown) = (self.clone(), scope.clone());
-        let first = first.into_iter().map(move |(key, object)| Event {
-            kind: EventKind::Added,
-            object: api.present(&shown, &key, object.value()),
+        let first = first.into_iter().filter_map(move |(key, object)| {
+            // Converted already, so nothing can fail here.
+            let object = api.present(&shown, &key, object.value()).ok()?;
+            Some(Event { kind: EventKind::Added, object })
         });
         let live = match self.store.watch_topic(Topic { kind: scope.resource.stored_kind(), cluster }, after) {
             Ok(watch) => {
                 let api = self.clone();
-                let filter = Filter { scope, options };
-                watch
-                    .filter_map(move |change| {
-                        let event = if change.revision > after { filter.event(&api, &change) } else { None };
-                        async move { event }
-                    })
-                    .boxed()
+                // A webhook that converts is waited for, and must not be waited for here.
+                let waits = scope.resource.conversion.is_some();
+                let filter = Arc::new(Filter { scope, options });
+                let changes = watch.filter(move |change| std::future::ready(change.revision > after));
+                if waits {
+                    let event = move |change: Arc<Change>| {
+                        let (api, filter) = (api.clone(), filter.clone());
+                        let found = tokio::task::spawn_blocking(move || filter.event(&api, &change));
+                        async move { found.await.ok().flatten() }
+                    };
+                    changes.filter_map(event).boxed()
+                } else {
+                    changes.filter_map(move |change| std::future::ready(filter.event(&api, &change))).boxed()
+                }
             }
             Err(expired) => {
                 let object = Status::expired(expired.to_string()).value();
@@ -160,7 +168,10 @@ impl Filter {
             (Some(object), None) => (EventKind::Deleted, object),
             (None, None) => return None,
         };
-        let mut object = api.present(&self.scope, key, object);
+        let mut object = match api.present(&self.scope, key, object) {
+            Ok(object) => object,
+            Err(status) => return Some(Event { kind: EventKind::Error, object: status.value() }),
+        };
         // An object that leaves the selection is sent in its last matching state, with the revision of the change.
         object["metadata"]["resourceVersion"] = change.revision.to_string().into();
         Some(Event { kind, object })

@@ -75,7 +75,7 @@ fn check_client(client: &Value, bundle_counts: bool, faults: &mut Faults) {
     match (client["url"].as_str(), client["service"].is_object()) {
         (Some(_), true) | (None, false) => faults.required(CLIENT, "exactly one of url or service is required"),
         (Some(address), false) => url::check(address, &format!("{CLIENT}.url"), faults),
-        (None, true) => check_service(&client["service"], faults),
+        (None, true) => check_service(&client["service"], &format!("{CLIENT}.service"), faults),
     }
     let bundle = text(client, "caBundle");
     if bundle_counts && !bundle.is_empty() && !is_pem(bundle) {
@@ -84,20 +84,21 @@ fn check_client(client: &Value, bundle_counts: bool, faults: &mut Faults) {
     }
 }
 
-fn check_service(service: &Value, faults: &mut Faults) {
+/// What is wrong with the reference of a webhook to a service.
+pub(crate) fn check_service(service: &Value, at: &str, faults: &mut Faults) {
     // Kubernetes swaps the two names in this check.
     for (field, key) in [("name", "namespace"), ("namespace", "name")] {
         if text(service, key).is_empty() {
-            faults.required(&format!("{CLIENT}.service.{field}"), "");
+            faults.required(&format!("{at}.{field}"), "");
         }
     }
     let port = service["port"].as_i64().unwrap_or(0);
     if !(1..=65535).contains(&port) {
         let why = "port is not valid: must be between 1 and 65535, inclusive";
-        faults.invalid(&format!("{CLIENT}.service.port"), &port.into(), why);
+        faults.invalid(&format!("{at}.port"), &port.into(), why);
     }
     let path = text(service, "path");
-    let place = format!("{CLIENT}.service.path");
+    let place = format!("{at}.path");
     let mut fault = |why: &str| faults.invalid(&place, &path.into(), why);
     match path {
         "" | "/" => return,

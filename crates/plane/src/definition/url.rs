@@ -8,7 +8,7 @@ use super::Faults;
 const FORM: &str = "; desired format: https://host[/path]";
 
 /// What is wrong with the address of a webhook.
-pub(super) fn check(address: &str, place: &str, faults: &mut Faults) {
+pub(crate) fn check(address: &str, place: &str, faults: &mut Faults) {
     let url = match Url::parse(address.as_bytes()) {
         Ok(url) => url,
         Err(error) => return faults.required(place, &format!("url must be a valid URL: {error}{FORM}")),

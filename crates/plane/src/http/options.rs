@@ -90,9 +90,19 @@ impl Call<'_> {
         if !causes.is_empty() {
             return Err(Status::invalid("meta.k8s.io", kind, "", &causes));
         }
+        let mut sent = json!({});
+        for key in ["fieldManager", "fieldValidation"] {
+            if let Some(text) = self.query.get(key) {
+                sent[key] = text.into();
+            }
+        }
+        if dry_run {
+            sent["dryRun"] = json!(["All"]);
+        }
         let default = if self.root.is_virtual() { "kcp" } else { agent };
         let manager = self.query.get("fieldManager").unwrap_or(default).to_owned();
-        Ok(WriteOptions { dry_run, manager, validation, force: self.query.flag("force"), duplicates, strict: None })
+        let force = self.query.flag("force");
+        Ok(WriteOptions { dry_run, manager, validation, force, duplicates, strict: None, sent })
     }
 }
 

@@ -178,7 +178,7 @@ fn hold(
 }
 
 async fn answer(
-    server: &Server,
+    server: &Arc<Server>,
     request: Request<BodyResult>,
     query: &Query,
     accept: Result<Accept, Status>,
@@ -202,6 +202,9 @@ async fn answer(
         }
         root.authorize(api, &caller, &attributes)?;
         let accept = accept?;
+        if api.calls_webhooks() {
+            return apart(server, (root, caller, target), query, accept, plan, attributes, request).await;
+        }
         let call = resource::Call { server, root: &root, caller: &caller, target: &target, query, accept, plan };
         return call.answer(attributes, request).await;
     }
@@ -238,6 +241,27 @@ async fn answer(
         }
         _ => other(api, &root, query, request.headers(), format),
     }
+}
+
+/// Answers a request about a resource on a thread that may wait for webhooks.
+async fn apart(
+    server: &Arc<Server>,
+    about: (ApiRoot, Caller, request::Target),
+    query: &Query,
+    accept: Accept,
+    plan: &FaultPlan,
+    attributes: Attributes,
+    request: Request<BodyResult>,
+) -> Result<Reply, Status> {
+    let (server, query, plan) = (server.clone(), query.clone(), plan.clone());
+    let runtime = tokio::runtime::Handle::current();
+    let answered = tokio::task::spawn_blocking(move || {
+        let (root, caller, target) = &about;
+        let (query, plan) = (&query, &plan);
+        let call = resource::Call { server: &server, root, caller, target, query, accept, plan };
+        runtime.block_on(call.answer(attributes, request))
+    });
+    answered.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
 }
 
 fn other(api: &Api, root: &ApiRoot, query: &Query, headers: &http::HeaderMap, format: Format) -> Result<Reply, Status> {

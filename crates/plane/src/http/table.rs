@@ -200,6 +200,19 @@ fn computed(name: &str, object: &Value) -> Value {
         "updated" => number("/status/updatedReplicas").into(),
         "available" => number("/status/availableReplicas").into(),
         "ports" => ports(object).into(),
+        "webhooks" | "validations" => {
+            let list = if name == "webhooks" { &object["webhooks"] } else { &object["spec"]["validations"] };
+            list.as_array().map_or(0, Vec::len).into()
+        }
+        "paramKind" if object["spec"]["paramKind"].is_object() => {
+            format!("{}/{}", text("/spec/paramKind/apiVersion"), text("/spec/paramKind/kind")).into()
+        }
+        "paramRef" if !text("/spec/paramRef/name").is_empty() => {
+            let namespace = text("/spec/paramRef/namespace");
+            let namespace = if namespace.is_empty() { "*".to_owned() } else { namespace };
+            format!("{namespace}/{}", text("/spec/paramRef/name")).into()
+        }
+        "paramKind" | "paramRef" => "<unset>".into(),
         _ => Value::Null,
     }
 }

@@ -8,7 +8,7 @@ use carrick_kcp::kinds::KcpObject;
 use serde_json::{Value, json};
 
 use super::bound::Bindings;
-use super::object::{child, deleting, finalizers, text};
+use super::object::{child, deleting, finalizers, items, text};
 use super::shards::Shards;
 pub use crate::api::now;
 use crate::store::{Expect, Key, Kind, Store, StoreError};
@@ -91,6 +91,14 @@ impl Data {
         let store = self.store.clone();
         let all = store.list(kind, cluster, None).1.into_iter();
         all.map(move |(key, found)| (key, store.value(&found)))
+    }
+
+    /// The cluster whose export a kind is bound from.
+    pub fn exporter(&self, cluster: &str, group: &str, plural: &str) -> Option<Arc<str>> {
+        let fits = |bound: &Value| bound["group"] == group && bound["resource"] == plural;
+        let mut bindings = self.list(&BINDINGS, Some(cluster));
+        let (_, binding) = bindings.find(|(_, binding)| items(binding, "/status/boundResources").iter().any(fits))?;
+        Some(text(&binding, "/status/apiExportClusterName").into()).filter(|name: &Arc<str>| !name.is_empty())
     }
 
     /// The LogicalCluster of a cluster.

@@ -35,8 +35,12 @@ impl Row {
         self
     }
 
-    const fn all(mut self) -> Self {
-        self.categories = &["all"];
+    const fn all(self) -> Self {
+        self.categories(&["all"])
+    }
+
+    const fn categories(mut self, names: &'static [&'static str]) -> Self {
+        self.categories = names;
         self
     }
 
@@ -46,6 +50,7 @@ impl Row {
     }
 }
 
+const ADMISSION: &str = crate::admission::GROUP;
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -67,6 +72,43 @@ const COMMON: &[Row] = &[
     )
     .short(&["crd", "crds"])
     .status(),
+    row(
+        ADMISSION,
+        "v1",
+        "mutatingwebhookconfigurations",
+        "mutatingwebhookconfiguration",
+        "MutatingWebhookConfiguration",
+        false,
+    )
+    .categories(&["api-extensions"]),
+    row(
+        ADMISSION,
+        "v1",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicy",
+        "ValidatingAdmissionPolicy",
+        false,
+    )
+    .categories(&["api-extensions"])
+    .status(),
+    row(
+        ADMISSION,
+        "v1",
+        "validatingadmissionpolicybindings",
+        "validatingadmissionpolicybinding",
+        "ValidatingAdmissionPolicyBinding",
+        false,
+    )
+    .categories(&["api-extensions"]),
+    row(
+        ADMISSION,
+        "v1",
+        "validatingwebhookconfigurations",
+        "validatingwebhookconfiguration",
+        "ValidatingWebhookConfiguration",
+        false,
+    )
+    .categories(&["api-extensions"]),
     row("coordination.k8s.io", "v1", "leases", "lease", "Lease", true),
     row("events.k8s.io", "v1", "events", "event", "Event", true).short(&["ev"]),
     row(RBAC, "v1", "clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding", false),
@@ -155,6 +197,7 @@ fn resource(row: &Row) -> Resource {
         versions: vec![version],
         origin: Origin::Builtin,
         convert: if row.plural == "events" { Some(super::events::convert) } else { None },
+        conversion: None,
         verbs,
         // Both event groups are views of one set of objects.
         stored_group: if events { "" } else { row.group }.into(),
@@ -203,6 +246,15 @@ fn columns(row: &Row) -> Vec<Column> {
             wide(text("Count", ".count")),
             wide(text("Name", ".metadata.name")),
         ],
+        "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => {
+            vec![Column::new("Webhooks", "integer", "=webhooks"), Column::age()]
+        }
+        "validatingadmissionpolicies" => {
+            vec![Column::new("Validations", "integer", "=validations"), text("ParamKind", "=paramKind"), Column::age()]
+        }
+        "validatingadmissionpolicybindings" => {
+            vec![text("PolicyName", ".spec.policyName"), text("ParamRef", "=paramRef"), Column::age()]
+        }
         "deployments" => vec![
             text("Ready", "=ready"),
             text("Up-to-date", "=updated"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{ALL_VERBS, Column, Origin, Resource, Scale, Version, api_version, shared, version_rank};
+use crate::conversion::Conversion;
 use crate::schema::{Schema, SchemaError};
 use crate::store::revision_of;
 
@@ -60,6 +61,7 @@ fn read(object: &Value, identity: &str, origin: Origin, schema: fn(&Value) -> &V
         versions,
         origin,
         convert: None,
+        conversion: Conversion::read(&spec["conversion"]).map(Arc::new),
         verbs: ALL_VERBS.to_vec(),
         stored_group: group.clone(),
         group,

@@ -137,6 +137,10 @@ pub(super) fn schema(group: &str, kind: &str) -> Option<Value> {
                 "versions": list(&any()), "conversion": conversion(), "preserveUnknownFields": flag(),
             })), "status": any()}),
         ),
+        (crate::admission::GROUP, kind) => {
+            let (description, shape) = crate::admission::shape(kind)?;
+            return Some(described(shape, description));
+        }
         _ => return None,
     };
     Some(described(object(&properties), description))

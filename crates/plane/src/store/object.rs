@@ -54,7 +54,14 @@ impl Object {
         *self.0.unpacked.lock() = Arc::downgrade(value);
     }
 
-    pub(super) fn text(&self) -> &str {
+    /// Packs an object that is not stored like this.
+    pub(crate) fn packed(revision: u64, mut value: Value) -> Self {
+        let text = pack(&mut value);
+        Self::new(revision, text)
+    }
+
+    /// The JSON text, without the revision.
+    pub(crate) fn text(&self) -> &str {
         &self.0.text
     }
 }

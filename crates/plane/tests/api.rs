@@ -32,6 +32,8 @@ mod lists;
 mod matrix;
 #[path = "api/objects.rs"]
 mod objects;
+#[path = "api/reviews.rs"]
+mod reviews;
 #[path = "api/robust.rs"]
 mod robust;
 #[path = "api/shards.rs"]

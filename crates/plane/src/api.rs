@@ -32,9 +32,10 @@ use serde_json::Value;
 
 use crate::admission::Configurations;
 use crate::auth::accounts::Accounts;
+use crate::auth::decision::{Decision, Verdict};
 use crate::auth::escalation::{self, Grant};
-use crate::auth::rbac;
-use crate::extension::{Extension, Target, ViewAdmit, Visible};
+use crate::auth::rbac::{self, Rights};
+use crate::extension::{Attributes, Extension, Target, ViewAdmit, Visible};
 use crate::plane::Mode;
 use crate::resource::{Catalog, Resource, Version};
 use crate::status::{Cause, Status};
@@ -247,25 +248,30 @@ impl Api {
         self.extension.as_ref()
     }
 
-    /// The rules that apply to a caller in a cluster, cluster-wide or in one namespace.
-    pub fn rules(&self, caller: &Caller, cluster: &str, namespace: &str) -> Vec<Value> {
-        let (clusters, caller) = self.rights(caller, cluster);
-        let clusters: Vec<&str> = clusters.iter().map(|cluster| &**cluster).collect();
-        rbac::rules(&self.store, &clusters, &caller, namespace)
+    /// Whether a caller may do something in a cluster, and why.
+    pub fn decide(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision {
+        match &self.extension {
+            _ if caller.is_in("system:masters") => Decision::new(Verdict::Allow, ""),
+            Some(extension) => extension.decide(self, caller, cluster, attributes),
+            None => rbac::decide(&self.store, &self.rights(caller, cluster), attributes),
+        }
     }
 
-    fn rights(&self, caller: &Caller, cluster: &str) -> (Vec<Arc<str>>, Caller) {
+    /// The rules that apply to a caller in a cluster, cluster-wide or in one namespace, and errors about roles that do not exist.
+    pub fn rules(&self, caller: &Caller, cluster: &str, namespace: &str) -> (Vec<Value>, Vec<String>) {
+        rbac::rules(&self.store, &self.rights(caller, cluster), namespace)
+    }
+
+    fn rights<'a>(&self, caller: &'a Caller, cluster: &'a str) -> Rights<'a> {
         match &self.extension {
             Some(extension) => extension.rights(caller, cluster),
-            None => (vec![cluster.into()], caller.clone()),
+            None => Rights::plain(caller, cluster),
         }
     }
 
     /// Refuses to grant more rights than the caller has.
     fn check_grant(&self, caller: &Caller, cluster: &str, grant: &Grant<'_>) -> Result<(), Status> {
-        let (clusters, caller) = self.rights(caller, cluster);
-        let clusters: Vec<&str> = clusters.iter().map(|cluster| &**cluster).collect();
-        escalation::check(&self.store, &clusters, &caller, grant)
+        escalation::check(&self.store, &self.rights(caller, cluster), caller, grant)
     }
 
     /// The violations of a schema, in the wording of the server that is emulated.

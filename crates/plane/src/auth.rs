@@ -1,7 +1,9 @@
 //! Who a caller is (tokens, certificates, service accounts) and what RBAC allows.
 
 pub mod accounts;
+pub mod aggregation;
 pub mod certificate;
+pub mod decision;
 pub mod escalation;
 pub mod policy;
 pub mod rbac;

@@ -1,6 +1,7 @@
-//! The background work of every plane: namespace content, service account tokens, CRD clean-up, owner references, old events.
+//! The background work of every plane: namespace content, service account tokens, aggregated roles, CRD clean-up, owner references, old events.
 
 mod accounts;
+mod aggregation;
 mod crds;
 mod events;
 mod garbage;
@@ -36,6 +37,7 @@ pub(crate) fn start(api: &Arc<Api>, stop: &CancellationToken) {
     tokio::spawn(run(api.clone(), namespaces::Namespaces, stop.clone()));
     tokio::spawn(run(api.clone(), crds::Crds, stop.clone()));
     tokio::spawn(run(api.clone(), accounts::Accounts::default(), stop.clone()));
+    tokio::spawn(run(api.clone(), aggregation::Aggregation::default(), stop.clone()));
     tokio::spawn(events::run(api.clone(), stop.clone()));
     tokio::spawn(run(api.clone(), garbage::Garbage::default(), stop.clone()));
 }

@@ -7,6 +7,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, Caller};
+use crate::auth::decision::Decision;
+use crate::auth::rbac::Rights;
 use crate::resource::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::Key;
@@ -75,7 +77,7 @@ pub struct Attributes {
 impl Attributes {
     /// Whether this is about a resource and not about a plain URL.
     pub fn is_resource(&self) -> bool {
-        !self.resource.is_empty()
+        self.path.is_empty() || !self.resource.is_empty()
     }
 }
 
@@ -124,14 +126,17 @@ pub trait Extension: Send + Sync {
     /// Whether the caller may do this in the cluster.
     fn authorize(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status>;
 
+    /// The same with the reason, as access reviews show it.
+    fn decide(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision;
+
     /// The cluster whose webhooks and policies apply to a kind in a cluster.
     fn admission_source(&self, cluster: &str, resource: &Resource) -> Arc<str>;
 
     /// The response to a `get` of an object that is computed rather than stored, called before anything else; `None` for stored objects.
     fn unstored(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<Option<Value>, Status>;
 
-    /// Where a caller's rights in a cluster come from: the clusters whose RBAC objects apply, and the caller's identity there.
-    fn rights(&self, caller: &Caller, cluster: &str) -> (Vec<Arc<str>>, Caller);
+    /// Where a caller's rights in a cluster come from.
+    fn rights<'a>(&self, caller: &'a Caller, cluster: &'a str) -> Rights<'a>;
 
     /// The virtual workspace behind a `/services/...` path; `None` if there is no such service.
     fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;

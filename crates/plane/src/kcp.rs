@@ -6,6 +6,7 @@
 //!           ─▶ apis       system kinds and bound kinds            (kinds, schemas, apis)
 //!           ─▶ admit      checks and completes writes             (admit, export, types)
 //!   /services/apiexport/…              ─▶ view: exported and claimed objects of all consumers
+//!   /services/apiresourceschema/…      ─▶ schemas: the schemas behind a workspace's bindings
 //!   /services/initializingworkspaces/… ─▶ hooks: workspaces that wait for an initializer or terminator
 //!
 //!   change log ─▶ controller ─▶ workspace ─▶ cluster      scheduling, initialization, deletion
@@ -33,9 +34,11 @@ mod derived;
 mod export;
 mod home;
 mod hooks;
+mod identity;
 mod kinds;
 mod names;
 mod object;
+mod schema_view;
 mod schemas;
 pub mod shards;
 mod subject;
@@ -43,8 +46,7 @@ mod types;
 mod view;
 mod workspace;
 
-/// The logical cluster whose RBAC applies everywhere.
-pub(crate) const EVERYWHERE: &str = data::SYSTEM_ADMIN;
+pub(crate) use identity::limit;
 
 use std::sync::Arc;
 
@@ -52,6 +54,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, Caller};
+use crate::auth::decision::Decision;
+use crate::auth::rbac::Rights;
 use crate::extension::{Attributes, Extension, Review, VirtualView};
 use crate::resource::Resource;
 use crate::status::Status;
@@ -97,11 +101,18 @@ impl Extension for Kcp {
         if home::is_asked_for(cluster, attributes) { home::of(&self.data, caller).map(Some) } else { Ok(None) }
     }
 
-    fn rights(&self, caller: &Caller, cluster: &str) -> (Vec<Arc<str>>, Caller) {
-        (vec![cluster.into(), data::SYSTEM_ADMIN.into()], authorize::seen_from(caller, cluster))
+    fn decide(&self, _: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision {
+        authorize::decide(&self.data, caller, cluster, attributes)
+    }
+
+    fn rights<'a>(&self, caller: &'a Caller, cluster: &'a str) -> Rights<'a> {
+        authorize::rights(caller, cluster)
     }
 
     fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
+        if let Some(view) = schema_view::open(&self.data, api, path) {
+            return Ok(Some(view));
+        }
         match hooks::open(&self.data, api, caller, path)? {
             Some(view) => Ok(Some(view)),
             None => view::open(&self.data, &self.apis, &self.views, api, caller, path),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::rbac;
+use super::rbac::{self, Rights};
 use crate::api::Caller;
 use crate::extension::Attributes;
 use crate::status::Status;
@@ -23,8 +23,8 @@ pub struct Grant<'a> {
     pub old: Option<&'a Value>,
 }
 
-/// Checks a write to a role or binding by a caller whose rights come from these clusters.
-pub fn check(store: &Store, clusters: &[&str], caller: &Caller, grant: &Grant<'_>) -> Result<(), Status> {
+/// Checks a write to a role or binding by a caller with these rights.
+pub fn check(store: &Store, rights: &Rights<'_>, caller: &Caller, grant: &Grant<'_>) -> Result<(), Status> {
     if caller.system || caller.is_in("system:masters") {
         return Ok(());
     }
@@ -39,7 +39,7 @@ pub fn check(store: &Store, clusters: &[&str], caller: &Caller, grant: &Grant<'_
             name: name.into(),
             ..Attributes::default()
         };
-        rbac::allowed(store, clusters, caller, &attributes)
+        rbac::allowed(store, rights, &attributes)
     };
     let same = |field: &str| grant.old.is_some_and(|old| old[field] == grant.object[field]);
     let (wanted, allowed) = if grant.plural.ends_with("bindings") {
@@ -52,7 +52,7 @@ pub fn check(store: &Store, clusters: &[&str], caller: &Caller, grant: &Grant<'_
         if may("bind", plural, role_name) {
             return Ok(());
         }
-        let rules = rbac::referenced(store, clusters, grant.namespace, role);
+        let rules = rbac::referenced(store, rights, grant.namespace, role);
         (rules.ok_or_else(|| Status::not_found(GROUP, plural, role_name))?, false)
     } else {
         if same("rules") && same("aggregationRule") {
@@ -69,7 +69,7 @@ pub fn check(store: &Store, clusters: &[&str], caller: &Caller, grant: &Grant<'_
     if allowed {
         return Ok(());
     }
-    let held = rbac::rules(store, clusters, caller, grant.namespace);
+    let (held, _) = rbac::rules(store, rights, grant.namespace);
     let missing: Vec<Value> =
         wanted.iter().flat_map(single).filter(|one| !held.iter().any(|held| covers(held, one))).collect();
     if missing.is_empty() {

@@ -1,16 +1,19 @@
 //! Access and token reviews: answered, but not stored.
 
+mod access;
+mod spec;
+
 use http::Request;
 use serde_json::{Value, json};
 
 use super::body::BodyResult;
 use super::reply::{self, Reply};
 use super::resource::{Call, decoded};
-use crate::api::{Caller, Scope};
+use crate::api::{Caller, Scope, now};
 use crate::auth::accounts::Checked;
-use crate::extension::{Attributes, Target};
+use crate::extension::Target;
 use crate::resource::Resource;
-use crate::status::{Cause, Status};
+use crate::status::Status;
 use std::sync::Arc;
 
 /// Answers a review.
@@ -27,44 +30,39 @@ pub(super) fn answer(call: &Call<'_>, resource: &Arc<Resource>, request: Request
     }
     review["kind"] = (*resource.kind).into();
     review["apiVersion"] = resource.api_version(&call.target.version).into();
-    if !review["metadata"].is_object() {
-        review["metadata"] = json!({"creationTimestamp": null});
+    let own = &*resource.plural == "selfsubjectaccessreviews";
+    if own || resource.plural.ends_with("subjectaccessreviews") {
+        validate(call, resource, &review, own)?;
     }
     review["status"] = match &*resource.plural {
         "selfsubjectreviews" => json!({"userInfo": user_info(call.caller)}),
         "tokenreviews" => token(call, &review),
-        "selfsubjectrulesreviews" => rules(call, cluster, &review),
-        "selfsubjectaccessreviews" => access(call, call.caller, &review["spec"])?,
-        "localsubjectaccessreviews" => {
-            let namespace = &review["spec"]["resourceAttributes"]["namespace"];
-            if *namespace != *call.target.namespace {
-                let cause = Cause::invalid(
-                    "spec.resourceAttributes.namespace",
-                    namespace,
-                    "must match the namespace of the URL",
-                );
-                return Err(Status::invalid(&resource.group, &resource.kind, "", &[cause]));
-            }
-            access(call, &subject(&review["spec"]), &review["spec"])?
-        }
-        _ => access(call, &subject(&review["spec"]), &review["spec"])?,
+        "selfsubjectrulesreviews" => access::rules(call, cluster, &review)?,
+        _ if own => access::status(call, cluster, call.caller, &review["spec"]),
+        _ => access::status(call, cluster, &access::subject(&review["spec"]), &review["spec"]),
+    };
+    if &*resource.plural == "selfsubjectrulesreviews" {
+        review["spec"] = json!({});
+    }
+    review["metadata"] = match &*resource.plural {
+        "selfsubjectreviews" => json!({"creationTimestamp": now()}),
+        _ if resource.namespaced => json!({"namespace": call.target.namespace}),
+        _ => json!({}),
     };
     Ok(reply::object(201, &review, call.accept.format))
 }
 
-fn texts(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+fn validate(call: &Call<'_>, resource: &Resource, review: &Value, own: bool) -> Result<(), Status> {
+    let mut causes = spec::causes(&review["spec"], own);
+    let namespace = resource.namespaced.then_some(call.target.namespace.as_str());
+    causes.extend(spec::metadata_cause(&review["metadata"], namespace.is_some()));
+    causes.extend(namespace.into_iter().flat_map(|namespace| spec::local_causes(&review["spec"], namespace)));
+    // The real servers do not know the kind any more at this point.
+    if causes.is_empty() { Ok(()) } else { Err(Status::invalid(&resource.group, "", "", &causes)) }
 }
 
-fn subject(spec: &Value) -> Caller {
-    let extra = spec["extra"].as_object().into_iter().flatten();
-    Caller {
-        user: spec["user"].as_str().unwrap_or_default().to_owned(),
-        uid: spec["uid"].as_str().unwrap_or_default().to_owned(),
-        groups: texts(&spec["groups"]),
-        extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
-        system: false,
-    }
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn user_info(caller: &Caller) -> Value {
@@ -95,49 +93,4 @@ fn token(call: &Call<'_>, review: &Value) -> Value {
         }
         None => refused("invalid bearer token"),
     }
-}
-
-fn access(call: &Call<'_>, caller: &Caller, spec: &Value) -> Result<Value, Status> {
-    let resource = &spec["resourceAttributes"];
-    let plain = &spec["nonResourceAttributes"];
-    let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
-    let attributes = if resource.is_object() {
-        Attributes {
-            verb: text(resource, "verb"),
-            group: text(resource, "group"),
-            version: text(resource, "version"),
-            resource: text(resource, "resource"),
-            subresource: text(resource, "subresource"),
-            namespace: text(resource, "namespace"),
-            name: text(resource, "name"),
-            path: String::new(),
-        }
-    } else if plain.is_object() {
-        Attributes { verb: text(plain, "verb"), path: text(plain, "path"), ..Attributes::default() }
-    } else {
-        let cause = Cause::invalid(
-            "spec.resourceAttributes",
-            &Value::Null,
-            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        );
-        return Err(Status::invalid("authorization.k8s.io", "SubjectAccessReview", "", &[cause]));
-    };
-    let allowed = call.root.authorize(call.api(), caller, &attributes).is_ok();
-    let kcp = call.api().extension().is_some();
-    Ok(match (allowed, kcp) {
-        (true, true) => json!({"allowed": true, "reason": "access granted"}),
-        (false, true) => json!({"allowed": false, "reason": "access denied"}),
-        (allowed, false) => json!({"allowed": allowed}),
-    })
-}
-
-fn rules(call: &Call<'_>, cluster: &str, review: &Value) -> Value {
-    let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
-    let mut found = call.api().rules(call.caller, cluster, namespace);
-    if call.caller.is_in("system:masters") {
-        found.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
-    }
-    let (urls, resources): (Vec<Value>, Vec<Value>) =
-        found.into_iter().partition(|rule| rule["nonResourceURLs"].is_array());
-    json!({"resourceRules": resources, "nonResourceRules": urls, "incomplete": false})
 }

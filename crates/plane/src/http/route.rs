@@ -12,7 +12,7 @@ use super::endpoint::Connection;
 use super::negotiate::{self, Accept, Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::request::{self, Path, Query};
-use super::{Server, discovery, documents, openapi, resource};
+use super::{Server, discovery, documents, impersonate, openapi, resource};
 use crate::api::{Api, Caller};
 use crate::auth::{anonymous, rbac};
 use crate::extension::{Attributes, Extension, Target, ViewAdmit, ViewAuthorize, Visible};
@@ -72,12 +72,21 @@ impl ApiRoot {
         match (&self.view, api.extension(), &self.target) {
             (Some(view), ..) => (view.authorize)(api, caller, attributes),
             _ if caller.is_in("system:masters") => Ok(()),
-            (None, Some(extension), Target::One(cluster)) => extension.authorize(api, caller, cluster, attributes),
             (None, Some(_), Target::All) => Err(rbac::refusal(caller, attributes, ": access denied")),
-            (None, None, _) if rbac::allowed(&api.store, &[""], caller, attributes) => Ok(()),
-            (None, None, _) => Err(rbac::refusal(caller, attributes, "")),
+            (None, _, Target::One(cluster)) => permitted(api, caller, cluster, attributes),
+            (None, None, Target::All) => permitted(api, caller, "", attributes),
         }
     }
+}
+
+/// Refuses what a cluster does not allow, in the words of the server that is emulated.
+pub(super) fn permitted(api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status> {
+    let decision = api.decide(caller, cluster, attributes);
+    if decision.is_allowed() {
+        return Ok(());
+    }
+    let suffix = if decision.reason.is_empty() { String::new() } else { format!(": {}", decision.reason) };
+    Err(rbac::refusal(caller, attributes, &suffix))
 }
 
 /// Answers one request, unless the fault layer intervenes; every error becomes a Status.
@@ -186,8 +195,16 @@ async fn answer(
 ) -> Result<Reply, Status> {
     let api = &server.api;
     let path = request.uri().path().to_owned();
-    let caller = impersonate(api, authenticate(server, &request)?, request.headers())?;
-    let root = root(server, &caller, &path)?;
+    let mut caller = authenticate(server, &request)?;
+    let mut root = root(server, &caller, &path)?;
+    if let Some(wanted) = impersonate::wanted(api.mode, request.headers(), &path)? {
+        let cluster = match (&root.view, &root.target) {
+            (None, Target::One(cluster)) => Some(&**cluster),
+            _ => None,
+        };
+        caller = impersonate::answer(api, &caller, cluster, wanted)?;
+        root = self::root(server, &caller, &path)?;
+    }
     let method = request.method().clone();
     let route = request::path(&root.rest);
     if let Path::Resource(target) = route {
@@ -309,27 +326,6 @@ fn authenticate(server: &Server, request: &Request<BodyResult>) -> Result<Caller
     // A token for another audience is not valid here.
     let ours = checked.audiences.iter().any(|audience| *audience == server.api.accounts.issuer());
     if ours { Ok(checked.caller) } else { Err(Status::unauthorized()) }
-}
-
-/// Impersonation, if the caller requests it and may.
-fn impersonate(api: &Api, caller: Caller, headers: &http::HeaderMap) -> Result<Caller, Status> {
-    let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
-    let Some(user) = headers.get("impersonate-user").map(text) else { return Ok(caller) };
-    let mut groups: Vec<String> = headers.get_all("impersonate-group").iter().map(text).collect();
-    let wanted = std::iter::once(("users", user.clone())).chain(groups.iter().map(|group| ("groups", group.clone())));
-    for (resource, name) in wanted {
-        let attributes =
-            Attributes { verb: "impersonate".into(), resource: resource.into(), name, ..Attributes::default() };
-        // In kcp only callers with rights everywhere may do this: an administrator of one workspace must not gain a user's rights in
-        // others.
-        let home = if api.mode == Mode::Kube { "" } else { crate::kcp::EVERYWHERE };
-        let by_rule = rbac::allowed(&api.store, &[home], &caller, &attributes);
-        if !caller.is_in("system:masters") && !by_rule {
-            return Err(rbac::refusal(&caller, &attributes, ""));
-        }
-    }
-    groups.push("system:authenticated".into());
-    Ok(Caller { user, groups, ..Caller::default() })
 }
 
 /// Which cluster or virtual workspace a path refers to.

@@ -1,39 +1,61 @@
 //! Who may do what: kcp's chain of checks on top of RBAC.
 
+use std::borrow::Cow;
+
 use carrick_kcp::names::REQUIRED_GROUPS_ANNOTATION;
 use serde_json::Value;
 
 use super::data::{Data, EXPORTS, SYSTEM_ADMIN};
+use super::identity::{belongs, effective, in_scope, is_account, prefixed, unlimited};
 use super::object::{annotation, text};
 use crate::api::Caller;
-use crate::auth::rbac;
+use crate::auth::decision::{Decision, Verdict};
+use crate::auth::rbac::{self, Rights, Source};
 use crate::extension::Attributes;
 use crate::status::Status;
 
 const MASTERS: &str = "system:masters";
-const ACCOUNT_CLUSTER: &str = "authentication.kcp.io/cluster-name";
-const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+/// Creates logical clusters, so it passes every check that needs one.
+const CLUSTER_ADMIN: &str = "system:kcp:logical-cluster-admin";
+/// Groups that need no other group to enter a workspace.
+const ALWAYS_ENTER: [&str; 3] =
+    ["system:kcp:admin", "system:kcp:tenancy:workspace-bootstrapper", "system:kcp:external-logical-cluster-admin"];
 const POLICY_PREFIX: &str = "apis.kcp.io:binding:";
-const OPEN_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+const OPEN_PATHS: [&str; 3] = ["healthz", "livez", "readyz"];
 const LIVE_PHASES: [&str; 5] = ["Initializing", "Ready", "Inactive", "Terminating", "Deleting"];
 
-/// The whole chain for a request to `/clusters/<cluster>`.
-pub fn chain(data: &Data, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status> {
-    let open = !attributes.is_resource() && OPEN_PATHS.iter().any(|path| attributes.path.starts_with(path));
-    if open || is_master(caller) {
-        return Ok(());
+/// The whole chain for a request to `/clusters/<cluster>`. kcp says nothing about its reasons.
+pub fn decide(data: &Data, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision {
+    let path = attributes.path.strip_prefix('/').unwrap_or(&attributes.path);
+    if is_master(caller) || (!attributes.is_resource() && OPEN_PATHS.contains(&path)) {
+        return Decision::new(Verdict::Allow, "");
     }
-    let denied = || refusal(caller, attributes);
-    if !accessible(data, caller, cluster) {
-        return Err(denied());
+    match judge(data, caller, cluster, attributes) {
+        Verdict::Allow => Decision::new(Verdict::Allow, "access granted"),
+        verdict => Decision::new(verdict, "access denied"),
+    }
+}
+
+fn judge(data: &Data, caller: &Caller, cluster: &str, attributes: &Attributes) -> Verdict {
+    if let Err(verdict) = enter(data, caller, cluster) {
+        return verdict;
     }
     let status_of_ours = attributes.group == "apis.kcp.io"
         && attributes.subresource == "status"
         && matches!(attributes.resource.as_str(), "apibindings" | "apiexports");
-    if status_of_ours || !within_policy(data, caller, cluster, attributes) {
-        return Err(denied());
+    if status_of_ours {
+        return Verdict::Deny;
     }
-    if permits(data, caller, cluster, attributes) { Ok(()) } else { Err(denied()) }
+    if within_policy(data, caller, cluster, attributes) && permits(data, caller, cluster, attributes) {
+        Verdict::Allow
+    } else {
+        Verdict::NoOpinion
+    }
+}
+
+/// The chain as an error for refused requests.
+pub fn chain(data: &Data, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status> {
+    if decide(data, caller, cluster, attributes).is_allowed() { Ok(()) } else { Err(refusal(caller, attributes)) }
 }
 
 /// Whether the caller is the plane itself or in `system:masters`, which may do everything.
@@ -43,58 +65,64 @@ pub fn is_master(caller: &Caller) -> bool {
 
 /// Whether the caller may enter a cluster at all.
 pub fn accessible(data: &Data, caller: &Caller, cluster: &str) -> bool {
-    if is_master(caller) {
-        return true;
+    is_master(caller) || enter(data, caller, cluster).is_ok()
+}
+
+fn enter(data: &Data, caller: &Caller, cluster: &str) -> Result<(), Verdict> {
+    let identities = effective(caller, cluster);
+    if belongs(&identities, CLUSTER_ADMIN) {
+        return Ok(());
     }
-    if !cluster.starts_with("system:") {
-        let Some(object) = data.cluster(cluster) else { return false };
-        let alive = LIVE_PHASES.contains(&text(&object, "/status/phase"));
-        let groups = annotation(&object, REQUIRED_GROUPS_ANNOTATION).unwrap_or_default();
-        if !alive || !in_required_groups(caller, groups) {
-            return false;
+    let object = data.cluster(cluster);
+    let groups = object.as_deref().and_then(|object| annotation(object, REQUIRED_GROUPS_ANNOTATION));
+    // Service accounts are in no groups that an organization could require.
+    if !is_account(caller) {
+        if object.is_none() {
+            return Err(Verdict::NoOpinion);
+        }
+        if groups.is_some_and(|groups| !in_required_groups(&identities, groups)) {
+            return Err(Verdict::Deny);
         }
     }
+    // Only those who need no authorization get into the plane's own clusters.
+    if cluster.starts_with("system:") {
+        return Err(Verdict::NoOpinion);
+    }
+    let object = object.ok_or(Verdict::Deny)?;
+    if !LIVE_PHASES.contains(&text(&object, "/status/phase")) {
+        return Err(Verdict::NoOpinion);
+    }
+    if is_account(caller) && in_scope(caller, cluster) {
+        return Ok(());
+    }
     let access = Attributes { verb: "access".into(), path: "/".into(), ..Attributes::default() };
-    home_of(caller) == Some(cluster) || permits(data, caller, cluster, &access)
+    let rights = Rights { identities, sources: merged(cluster) };
+    if rbac::allowed(&data.store, &rights, &access) { Ok(()) } else { Err(Verdict::NoOpinion) }
 }
 
 /// `a,b;c` means (a and b) or c.
-fn in_required_groups(caller: &Caller, required: &str) -> bool {
-    required.is_empty() || required.split(';').any(|all| all.split(',').all(|group| caller.is_in(group.trim())))
+fn in_required_groups(identities: &[Cow<'_, Caller>], required: &str) -> bool {
+    ALWAYS_ENTER.iter().any(|group| belongs(identities, group))
+        || required.split(';').any(|all| all.split(',').all(|group| belongs(identities, group)))
+}
+
+/// The bindings of a cluster and of `system:admin`, each with the roles of both.
+fn merged(cluster: &str) -> Vec<Source<'_>> {
+    let source = |bindings| Source { bindings, roles: vec![cluster, SYSTEM_ADMIN] };
+    vec![source(cluster), source(SYSTEM_ADMIN)]
+}
+
+/// Where a caller's rights in a cluster come from: what applies everywhere, and what the cluster grants on its own or through the roles
+/// that exist everywhere.
+pub fn rights<'a>(caller: &'a Caller, cluster: &'a str) -> Rights<'a> {
+    let everywhere = Source { bindings: SYSTEM_ADMIN, roles: vec![SYSTEM_ADMIN] };
+    let here = Source { bindings: cluster, roles: vec![cluster, SYSTEM_ADMIN] };
+    Rights { identities: effective(caller, cluster), sources: vec![everywhere, here] }
 }
 
 /// RBAC of a cluster together with that of `system:admin`, without the check for access.
 pub fn permits(data: &Data, caller: &Caller, cluster: &str, attributes: &Attributes) -> bool {
-    if is_master(caller) {
-        return true;
-    }
-    let caller = seen_from(caller, cluster);
-    rbac::allowed(&data.store, &[cluster, SYSTEM_ADMIN], &caller, attributes)
-}
-
-/// The logical cluster of a service account.
-fn home_of(caller: &Caller) -> Option<&str> {
-    if !caller.user.starts_with(ACCOUNT_PREFIX) {
-        return None;
-    }
-    caller.extra.get(ACCOUNT_CLUSTER).and_then(|names| names.first()).map(String::as_str)
-}
-
-/// A service account of another cluster has no identity of its own here, but rights can be granted to its cluster.
-pub fn seen_from(caller: &Caller, cluster: &str) -> Caller {
-    match home_of(caller) {
-        Some(home) if home != cluster => Caller {
-            user: account_name(caller, home),
-            groups: vec!["system:authenticated".into(), format!("system:cluster:{home}")],
-            ..Caller::default()
-        },
-        _ => caller.clone(),
-    }
-}
-
-fn account_name(caller: &Caller, home: &str) -> String {
-    let account = caller.user.strip_prefix(ACCOUNT_PREFIX).unwrap_or_default();
-    format!("system:kcp:serviceaccount:{home}:{account}")
+    is_master(caller) || rbac::allowed(&data.store, &rights(caller, cluster), attributes)
 }
 
 /// Whether the maximal permission policy of the export behind a bound resource lets the caller do this.
@@ -104,21 +132,27 @@ fn within_policy(data: &Data, caller: &Caller, cluster: &str, attributes: &Attri
         return true;
     };
     let export = data.get(&EXPORTS, &binding.home, &binding.export);
-    export.is_none_or(|export| policy_allows(data, &export, &binding.home, caller, attributes))
+    export.is_none_or(|export| {
+        let who = prefixed(caller, POLICY_PREFIX);
+        !has_policy(&export) || is_granted(data, &binding.home, effective(&who, cluster), attributes)
+    })
 }
 
-/// Whether one export's maximal permission policy, if it has one, lets the caller do this.
+fn has_policy(export: &Value) -> bool {
+    export.pointer("/spec/maximalPermissionPolicy/local").is_some()
+}
+
+fn is_granted(data: &Data, home: &str, identities: Vec<Cow<'_, Caller>>, attributes: &Attributes) -> bool {
+    rbac::allowed(&data.store, &Rights { identities, sources: merged(home) }, attributes)
+}
+
+/// Whether the maximal permission policy of an export, if it has one, lets the caller use what another export claims.
 pub fn policy_allows(data: &Data, export: &Value, home: &str, caller: &Caller, attributes: &Attributes) -> bool {
-    if export.pointer("/spec/maximalPermissionPolicy/local").is_none() || is_master(caller) {
+    if !has_policy(export) || is_master(caller) {
         return true;
     }
-    let user = home_of(caller).map_or_else(|| caller.user.clone(), |account| account_name(caller, account));
-    let prefixed = Caller {
-        user: format!("{POLICY_PREFIX}{user}"),
-        groups: caller.groups.iter().map(|group| format!("{POLICY_PREFIX}{group}")).collect(),
-        ..Caller::default()
-    };
-    rbac::allowed(&data.store, &[home, SYSTEM_ADMIN], &prefixed, attributes)
+    let who = unlimited(&prefixed(caller, POLICY_PREFIX), is_account(caller));
+    is_granted(data, home, effective(&who, home), attributes)
 }
 
 /// The error for a forbidden request, in kcp's wording.
@@ -137,10 +171,12 @@ mod tests {
 
     #[test]
     fn required_groups_are_alternatives_of_combinations() {
-        for (groups, allowed) in [(&["a", "b"][..], true), (&["c"], true), (&["a"], false), (&[], false)] {
-            assert_eq!(in_required_groups(&user(groups), "a,b;c"), allowed, "{groups:?}");
+        let required = "a,b;c";
+        let cases =
+            [(&["a", "b"][..], true), (&["c"], true), (&["a"], false), (&[], false), (&["system:kcp:admin"], true)];
+        for (groups, allowed) in cases {
+            assert_eq!(in_required_groups(&[Cow::Owned(user(groups))], required), allowed, "{groups:?}");
         }
-        assert!(in_required_groups(&user(&[]), ""));
     }
 
     #[test]
@@ -155,16 +191,5 @@ mod tests {
             refusal(&user(&[]), &path).message,
             "forbidden: User \"u\" cannot get path \"/apis\": access denied"
         );
-    }
-
-    #[test]
-    fn a_foreign_service_account_is_known_by_its_cluster_only() {
-        let mut account = user(&["system:serviceaccounts"]);
-        account.user = "system:serviceaccount:default:bot".into();
-        account.extra.insert(ACCOUNT_CLUSTER.into(), vec!["home".into()]);
-        assert_eq!(seen_from(&account, "home"), account);
-        let seen = seen_from(&account, "other");
-        assert_eq!(seen.user, "system:kcp:serviceaccount:home:default:bot");
-        assert_eq!(seen.groups, ["system:authenticated", "system:cluster:home"]);
     }
 }

@@ -24,6 +24,8 @@ use crate::store::{Key, Kind, Stored};
 
 const SERVICE: &str = "/services/apiexport/";
 const READ: [&str; 3] = ["get", "list", "watch"];
+/// The kinds that are not stored, but can be claimed: a provider may ask what a consumer's users may do.
+const REVIEWS: [&str; 2] = ["subjectaccessreviews", "localsubjectaccessreviews"];
 
 /// The virtual workspace of an export.
 #[derive(Clone)]
@@ -199,7 +201,7 @@ impl Views {
         if subject.identity.is_empty() {
             let known = |resource: &&Arc<Resource>| {
                 matches!(resource.origin, Origin::Builtin | Origin::System)
-                    && resource.allows("list")
+                    && (resource.allows("list") || REVIEWS.contains(&&*resource.plural))
                     && subject.covers(&resource.stored_kind())
             };
             // Without short names, so that they do not compete with those of the exported kinds.

@@ -12,7 +12,7 @@ use super::hook::{self, Calls, Webhook};
 use super::params::{ParamKind, ParamSource};
 use super::policy::{Policy, Surroundings};
 use super::request::AdmissionRequest;
-use crate::resource::Resource;
+use crate::resource::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::{Key, Kind, Store};
 use crate::webhook::{HookClient, Resolve};
@@ -124,7 +124,7 @@ pub(crate) struct Around<'a> {
     /// The cluster of the configuration.
     pub(crate) source: &'a str,
     /// The kinds of the configuration's cluster.
-    pub(crate) resources: &'a dyn Fn() -> Vec<Arc<Resource>>,
+    pub(crate) resources: &'a dyn Fn() -> Catalog,
     /// Converts an object of the request to another version of its kind.
     pub(crate) convert: &'a dyn Fn(&Value, &str) -> Result<Value, String>,
     pub(crate) client: &'a HookClient,
@@ -183,12 +183,12 @@ impl Around<'_> {
     }
 
     fn param_resource(&self, kind: &ParamKind) -> Option<Arc<Resource>> {
-        let fits = |resource: &Arc<Resource>| {
+        let fits = |resource: &&Arc<Resource>| {
             *resource.group == *kind.group
                 && *resource.kind == *kind.kind
                 && resource.version(&kind.version).is_some_and(|version| version.served)
         };
-        (self.resources)().into_iter().find(fits)
+        (self.resources)().iter().find(fits).cloned()
     }
 
     /// A parameter in the version that its policy asks for.

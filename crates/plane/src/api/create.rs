@@ -6,7 +6,7 @@ use super::admit::Admitted;
 use super::decode::{decode, whole_numbers};
 use super::meta::{self, NameRule};
 use super::update::ChangeSource;
-use super::{Api, CLUSTER_ANNOTATION, Caller, Scope, WriteOptions, Written, managed, rules, typed, versions};
+use super::{Api, CLUSTER_ANNOTATION, Caller, Scope, WriteOptions, Written, managed, rules, typed};
 use crate::auth::escalation::Grant;
 use crate::extension::{Operation, Review};
 use crate::plane::Mode;

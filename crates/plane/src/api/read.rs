@@ -7,7 +7,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
 use super::select::{FieldSelector, LabelSelector};
-use super::{Api, CLUSTER_ANNOTATION, Scope, versions};
+use super::{Api, CLUSTER_ANNOTATION, Scope};
 use crate::extension::Target;
 use crate::resource::Resource;
 use crate::status::Status;

@@ -41,7 +41,7 @@ pub fn open(data: &Data, api: &Api, path: &str) -> Option<VirtualView> {
     Some(VirtualView {
         rest: rest.to_owned(),
         target,
-        resources,
+        resources: resources.into(),
         // Bindings may come and go during a watch.
         visible: Arc::new(move |key, _| shows(&shown.0, &shown.1, key)),
         authorize: Arc::new(move |_, caller, attributes| authorize(&asked.0, &asked.1, caller, attributes)),

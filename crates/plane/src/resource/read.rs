@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{ALL_VERBS, Column, Origin, Resource, Scale, Version, api_version, shared, version_rank};
 use crate::conversion::Conversion;
-use crate::schema::{Schema, SchemaError};
+use crate::schema::SchemaError;
 use crate::store::revision_of;
 
 pub(super) fn from_crd(crd: &Value) -> Result<Resource, SchemaError> {

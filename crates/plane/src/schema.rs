@@ -1,6 +1,7 @@
 //! Structural schemas: compiled once, then used to prune, default and validate objects.
 
 mod admit;
+mod alternatives;
 mod compact;
 mod compile;
 mod defaults;

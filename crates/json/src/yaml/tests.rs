@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{Duplicate, read, read_all, read_nested, value, values};
 
-/// What `sigs.k8s.io/yaml` makes of the same texts; `e2e/oracle` asks it.
+/// What `sigs.k8s.io/yaml` 1.6 makes of the same texts.
 #[test]
 fn scalars_are_those_of_yaml_1_1() {
     let table: Vec<(&str, Value)> = vec![

@@ -29,7 +29,7 @@ impl Schema {
         causes
     }
 
-    fn validate_node(&self, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
+    pub(super) fn validate_node(&self, value: &Value, old: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
         if old == Some(value) {
             return;
         }
@@ -222,46 +222,6 @@ impl Schema {
             causes.push(Cause::invalid(path, value, &format!("{body} shouldn't contain duplicates")));
         }
     }
-
-    fn check_branches(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {
-        let checks = &self.checks;
-        let body = format!("{path:?}");
-        let fault = |detail: String, causes: &mut Vec<Cause>| {
-            causes.push(Cause::invalid("<nil>", &Value::String(String::new()), &detail));
-        };
-        let fits = |schema: &Schema| schema.faults(value, path).is_empty();
-        for schema in &checks.all_of {
-            causes.extend(schema.faults(value, path));
-        }
-        if !checks.any_of.is_empty() && !checks.any_of.iter().any(fits) {
-            fault(format!("{body} must validate at least one schema (anyOf)"), causes);
-            causes.extend(best(&checks.any_of, value, path));
-        }
-        if !checks.one_of.is_empty() {
-            let valid = checks.one_of.iter().filter(|schema| fits(schema)).count();
-            if valid != 1 {
-                let found = if valid == 0 { "none valid".to_owned() } else { format!("{valid} valid alternatives") };
-                fault(format!("{body} must validate one and only one schema (oneOf). Found {found}"), causes);
-                if valid == 0 {
-                    causes.extend(best(&checks.one_of, value, path));
-                }
-            }
-        }
-        if checks.not.as_deref().is_some_and(fits) {
-            fault(format!("{body} must not validate the schema (not)"), causes);
-        }
-    }
-
-    fn faults(&self, value: &Value, path: &str) -> Vec<Cause> {
-        let mut causes = Vec::new();
-        self.validate_node(value, None, path, &mut causes);
-        causes
-    }
-}
-
-/// The errors of the alternative that came closest.
-fn best(branches: &[Schema], value: &Value, path: &str) -> Vec<Cause> {
-    branches.iter().map(|schema| schema.faults(value, path)).min_by_key(Vec::len).unwrap_or_default()
 }
 
 fn is_whole(value: &Value) -> bool {

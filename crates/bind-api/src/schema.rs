@@ -74,11 +74,6 @@ pub enum SchemaError {
         /// Which version.
         version: String,
     },
-    /// The conversion webhook cannot be called from the consumer's cluster.
-    #[error(
-        "{0} is converted by a webhook without a URL, which consumers cannot call; the provider must give it one or serve one version"
-    )]
-    Webhook(String),
 }
 
 /// What a konnector has to know of a schema to sync objects. If it changes, syncing starts anew.

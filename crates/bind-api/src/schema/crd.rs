@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use carrick_kcp::apis::v1alpha1::{ApiResourceVersion, Conversion};
 use serde_json::{Map, Value, json};
 
-use super::SchemaError;
+use super::error::SchemaError;
+use super::hash::hash;
 use crate::kinds::{API_SERVICE_BINDING, ApiObject as _};
 use crate::names::{SOURCE_SPEC_HASH_ANNOTATION, bound_schema_name};
 use crate::v1alpha2::{ApiServiceBinding, BoundSchema};
@@ -60,7 +61,7 @@ pub fn crd(schema: &BoundSchema, binding: &ApiServiceBinding) -> Result<Value, S
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": name,
-            "annotations": {SOURCE_SPEC_HASH_ANNOTATION: super::hash([spec])},
+            "annotations": {SOURCE_SPEC_HASH_ANNOTATION: hash([spec])},
             "ownerReferences": [{
                 "apiVersion": API_SERVICE_BINDING.api_version(), "kind": API_SERVICE_BINDING.kind,
                 "name": metadata.name, "uid": metadata.uid, "controller": true,

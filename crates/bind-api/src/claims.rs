@@ -14,6 +14,7 @@
 
 mod claimable;
 mod labels;
+mod named_object;
 mod named_objects;
 mod reference;
 mod verdict;
@@ -25,7 +26,8 @@ use serde_json::Value;
 
 pub use claimable::{CLAIMABLE, Claimable};
 pub use labels::LabelSelectorError;
-pub use named_objects::{NamedObject, NamedObjects};
+pub use named_object::NamedObject;
+pub use named_objects::NamedObjects;
 pub use reference::{CompiledReference, ReferenceError};
 pub use verdict::{ClaimConflict, Side, Verdict, verdict};
 

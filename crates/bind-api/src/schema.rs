@@ -7,79 +7,23 @@
 //! ```
 
 mod crd;
+mod error;
+mod hash;
 mod plan;
 mod source;
 
-use carrick_json::go;
 use carrick_kcp::apis::v1alpha1::{ApiResourceVersion, ResourceScope};
-use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 pub use crd::crd;
+pub use error::SchemaError;
+pub use hash::hash;
 pub use plan::{CrdPlan, CrdProblem, plan};
 pub use source::{Refresh, from_api_resource_schema, from_crd, refresh};
 
 use crate::conditions::{self, Condition, ConditionStatus, Severity};
 use crate::v1alpha2::{BoundSchemaSpec, BoundSchemaStatus};
-
-/// Why a schema cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SchemaError {
-    /// It is not what it should be.
-    #[error("it is not a {what}: {problem}")]
-    Shape {
-        /// What it should be.
-        what: &'static str,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// No CRD can be made of a resource of the core group.
-    #[error("{0} is in the core group, which CustomResourceDefinitions cannot extend")]
-    CoreGroup(String),
-    /// The name says something else than the content.
-    #[error("it is called {name} and describes {content}")]
-    OtherName {
-        /// Its name.
-        name: String,
-        /// What its content stands for.
-        content: String,
-    },
-    /// No version is served.
-    #[error("no version of {0} is served; the provider must serve one")]
-    NothingServed(String),
-    /// There must be one storage version.
-    #[error("{name} has {count} storage versions instead of one")]
-    StorageVersions {
-        /// Which schema.
-        name: String,
-        /// How many.
-        count: usize,
-    },
-    /// A version has no schema.
-    #[error("version {version} of {name} has no schema")]
-    NoSchema {
-        /// Which schema.
-        name: String,
-        /// Which version.
-        version: String,
-    },
-    /// A version is there twice.
-    #[error("version {version} of {name} is listed twice")]
-    Duplicate {
-        /// Which schema.
-        name: String,
-        /// Which version.
-        version: String,
-    },
-    /// The conversion webhook cannot be called from the consumer's cluster.
-    #[error(
-        "{0} is converted by a webhook without a URL, which consumers cannot call; the provider must give it one or serve one version"
-    )]
-    Webhook(String),
-}
 
 /// What a konnector has to know of a schema to sync objects. If it changes, syncing starts anew.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -116,26 +60,6 @@ impl SyncedApi {
 
 fn first_served(spec: &BoundSchemaSpec) -> Option<&ApiResourceVersion> {
     spec.versions.iter().find(|version| version.served)
-}
-
-/// SHA-256 over specs, one per line, as a backend keeps it in an annotation to see whether they have changed.
-///
-/// ```
-/// use carrick_bind_api::schema::hash;
-/// use carrick_bind_api::v1alpha2::BoundSchemaSpec;
-///
-/// let spec = BoundSchemaSpec::default();
-/// assert_eq!(hash([&spec]).len(), 64);
-/// assert_ne!(hash([&spec]), hash([&spec, &spec]));
-/// ```
-pub fn hash<'a>(specs: impl IntoIterator<Item = &'a BoundSchemaSpec>) -> String {
-    let mut hash = Sha256::new();
-    for spec in specs {
-        // By way of a value, whose keys are sorted: the order in which a server sends fields means nothing.
-        let value = serde_json::to_value(spec).unwrap_or_default();
-        hash.update(go::to_line(&value).unwrap_or_default().as_bytes());
-    }
-    HEXLOWER.encode(&hash.finalize())
 }
 
 /// Takes over into the status of a BoundSchema what became of its CRD on the consumer.

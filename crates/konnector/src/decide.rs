@@ -5,5 +5,6 @@ pub mod bundle;
 pub mod contract;
 pub mod namespaces;
 mod seen;
+pub mod unbind;
 
 pub use seen::Seen;

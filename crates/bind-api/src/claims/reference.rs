@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use carrick_json::path::{self, Found};
 use serde_json::Value;
 
-use super::named_objects::NamedObject;
+use super::named_object::NamedObject;
 use crate::v1alpha2::{ApiServiceExport, Isolation, Reference};
 
 /// Why a reference is not followed.

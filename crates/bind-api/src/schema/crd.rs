@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use carrick_kcp::apis::v1alpha1::ApiResourceVersion;
+use carrick_kcp::apis::v1alpha1::{ApiResourceVersion, Conversion};
 use serde_json::{Map, Value, json};
 
-use super::SchemaError;
+use super::error::SchemaError;
+use super::hash::hash;
 use crate::kinds::{API_SERVICE_BINDING, ApiObject as _};
 use crate::names::{SOURCE_SPEC_HASH_ANNOTATION, bound_schema_name};
 use crate::v1alpha2::{ApiServiceBinding, BoundSchema};
 
-/// The CRD that a BoundSchema stands for, owned by a binding.
+/// The CRD that a BoundSchema stands for, owned by a binding. It has all versions, unless they are converted by a webhook that cannot be called from
+/// here: then it has the one that is synced.
 pub fn crd(schema: &BoundSchema, binding: &ApiServiceBinding) -> Result<Value, SchemaError> {
     let spec = &schema.spec;
     let name = bound_schema_name(&spec.group, &spec.names.plural);
@@ -36,16 +38,21 @@ pub fn crd(schema: &BoundSchema, binding: &ApiServiceBinding) -> Result<Value, S
         }
         versions.push(crd_version(version, &name)?);
     }
+    let conversion = spec.conversion.as_ref().filter(|conversion| is_callable(conversion));
+    if conversion.is_none() && spec.conversion.is_some() {
+        // Nobody here can convert, so there must be nothing to convert: the version that is synced is the only one.
+        versions.retain(|version| version["served"] == true);
+        versions.truncate(1);
+        for version in &mut versions {
+            version["storage"] = json!(true);
+        }
+    }
     let mut crd_spec = Map::new();
     crd_spec.insert("group".to_owned(), json!(spec.group));
     crd_spec.insert("names".to_owned(), json!(spec.names));
     crd_spec.insert("scope".to_owned(), json!(spec.scope));
     crd_spec.insert("versions".to_owned(), Value::Array(versions));
-    if let Some(conversion) = &spec.conversion {
-        let url = conversion.webhook["clientConfig"]["url"].as_str().unwrap_or_default();
-        if conversion.strategy == "Webhook" && url.is_empty() {
-            return Err(SchemaError::Webhook(name));
-        }
+    if let Some(conversion) = conversion {
         crd_spec.insert("conversion".to_owned(), json!(conversion));
     }
     let metadata = binding.metadata();
@@ -54,7 +61,7 @@ pub fn crd(schema: &BoundSchema, binding: &ApiServiceBinding) -> Result<Value, S
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": name,
-            "annotations": {SOURCE_SPEC_HASH_ANNOTATION: super::hash([spec])},
+            "annotations": {SOURCE_SPEC_HASH_ANNOTATION: hash([spec])},
             "ownerReferences": [{
                 "apiVersion": API_SERVICE_BINDING.api_version(), "kind": API_SERVICE_BINDING.kind,
                 "name": metadata.name, "uid": metadata.uid, "controller": true,
@@ -62,6 +69,12 @@ pub fn crd(schema: &BoundSchema, binding: &ApiServiceBinding) -> Result<Value, S
         },
         "spec": crd_spec,
     }))
+}
+
+/// Whether a consumer's server can do what a conversion asks for. A webhook that is a service of the provider's cluster has lost its address on the way.
+fn is_callable(conversion: &Conversion) -> bool {
+    let url = conversion.webhook["clientConfig"]["url"].as_str().unwrap_or_default();
+    conversion.strategy != "Webhook" || !url.is_empty()
 }
 
 /// A version of a CRD. Its schema is wrapped, whichever way the provider has spelled it.

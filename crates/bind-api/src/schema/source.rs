@@ -3,7 +3,8 @@
 use carrick_kcp::apis::v1alpha1::{ApiResourceSchema, ResourceScope};
 use serde_json::{Value, json};
 
-use super::{SchemaError, hash};
+use super::error::SchemaError;
+use super::hash::hash;
 use crate::names::{SOURCE_SPEC_HASH_ANNOTATION, bound_schema_name};
 use crate::v1alpha2::{BoundSchema, BoundSchemaSpec, InformerScope, Isolation, SchemaUpdatePolicy};
 

@@ -46,6 +46,20 @@ fn a_crd_survives_the_way_to_the_consumer() {
 }
 
 #[test]
+fn a_webhook_that_cannot_be_called_leaves_the_version_that_is_synced() {
+    let mut source = source();
+    source["spec"]["versions"][0]["served"] = json!(true);
+    source["spec"]["conversion"]["webhook"]["clientConfig"] = json!({"service": {"name": "s", "namespace": "n"}});
+    let schema = from_crd(&source, InformerScope::Cluster, &Isolation::Prefixed).unwrap();
+    assert_eq!(schema.spec.versions.len(), 2, "the provider's schema is complete");
+    let crd = crd(&schema, &binding()).unwrap();
+    let [only] = &crd["spec"]["versions"].as_array().unwrap()[..] else { panic!("{crd}") };
+    assert_eq!((&only["name"], &only["served"], &only["storage"]), (&json!("v0"), &json!(true), &json!(true)));
+    assert_eq!(only["name"], SyncedApi::of(&schema.spec).unwrap().version.as_str());
+    assert_eq!(crd["spec"].get("conversion"), None);
+}
+
+#[test]
 fn schemas_are_read_wrapped_and_bare() {
     let mut schema = bound();
     let bare = schema.spec.versions[1].schema["openAPIV3Schema"].clone();
@@ -103,10 +117,6 @@ fn what_makes_no_crd_says_why() {
                 "widgets.core".clone_into(&mut schema.metadata.name);
             },
             "widgets is in the core group",
-        ),
-        (
-            |schema| schema.spec.conversion.as_mut().unwrap().webhook = json!({"clientConfig": {}}),
-            "widgets.example.io is converted by a webhook without a URL",
         ),
     ];
     for (spoil, wanted) in cases {

@@ -1,5 +1,7 @@
 //! What a URL asks for.
 
+use std::borrow::Cow;
+
 use crate::extension::Attributes;
 use crate::faults::RequestInfo;
 
@@ -39,6 +41,14 @@ impl Query {
 
 /// Decodes percent-encoding; invalid escapes stay as they are.
 pub(super) fn unescape(text: &str, plus_is_space: bool) -> String {
+    decoded(text, plus_is_space).into_owned()
+}
+
+/// The same; most texts have no escapes and are not copied.
+fn decoded(text: &str, plus_is_space: bool) -> Cow<'_, str> {
+    if !text.bytes().any(|byte| byte == b'%' || (plus_is_space && byte == b'+')) {
+        return Cow::Borrowed(text);
+    }
     let bytes = text.as_bytes();
     let mut result = Vec::with_capacity(bytes.len());
     let mut index = 0;
@@ -55,7 +65,7 @@ pub(super) fn unescape(text: &str, plus_is_space: bool) -> String {
         }
         index += 1;
     }
-    String::from_utf8_lossy(&result).into_owned()
+    Cow::Owned(String::from_utf8_lossy(&result).into_owned())
 }
 
 /// A path below an API root that names a resource.
@@ -90,9 +100,9 @@ pub(super) enum Path {
 
 /// Reads a path such as `/apis/example.io/v1/namespaces/default/widgets/w1/status`.
 pub(super) fn path(text: &str) -> Path {
-    let parts: Vec<String> =
-        text.split('/').filter(|part| !part.is_empty()).map(|part| unescape(part, false)).collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let parts: Vec<Cow<'_, str>> =
+        text.split('/').filter(|part| !part.is_empty()).map(|part| decoded(part, false)).collect();
+    let parts: Vec<&str> = parts.iter().map(|part| &**part).collect();
     match parts.as_slice() {
         ["api"] => Path::Versions,
         ["apis"] => Path::Groups,

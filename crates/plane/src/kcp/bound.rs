@@ -47,11 +47,14 @@ pub struct Bound {
 /// Groups and plurals of bound kinds.
 type Served = HashMap<Arc<str>, HashSet<Arc<str>>>;
 
+/// Bound kinds and their names, as long as somebody uses them.
+type WeakKinds = (Weak<[BoundKind]>, Weak<Served>);
+
 /// The kinds of all bindings. Whoever binds the same export has the same ones, so they are kept once.
 #[derive(Default)]
 struct SharedKinds {
     /// By the hash of their list in the binding.
-    known: HashMap<[u8; 32], (Weak<[BoundKind]>, Weak<Served>)>,
+    known: HashMap<[u8; 32], WeakKinds>,
     /// With more entries than this, those that nobody uses any more are removed.
     limit: usize,
 }

@@ -59,14 +59,18 @@ struct Offered {
 /// Revisions of an export and of what else its virtual workspace depends on.
 type Stamp = (u64, u64, u64);
 
+/// Cluster and name of an export.
+type ClusterAndName = (Arc<str>, Arc<str>);
+/// Exports by identity.
+type Owners = HashMap<String, Vec<Key>>;
+
 /// What the virtual workspaces of exports serve, worked out once per change.
 #[derive(Default)]
 pub struct Views {
-    /// By cluster and name of the export.
-    known: Mutex<HashMap<(Arc<str>, Arc<str>), Arc<Offered>>>,
+    known: Mutex<HashMap<ClusterAndName, Arc<Offered>>>,
     identity: Derived<String>,
-    /// Exports by identity, and the last write to any export they were collected after.
-    owners: Mutex<(u64, Arc<HashMap<String, Vec<Key>>>)>,
+    /// And the last write to any export they were collected after.
+    owners: Mutex<(u64, Arc<Owners>)>,
 }
 
 /// Why a kind is part of the virtual workspace.
@@ -229,7 +233,7 @@ impl Views {
         let written = data.store.written(&EXPORTS);
         let mut owners = self.owners.lock().clone();
         if owners.0 != written {
-            let mut all: HashMap<String, Vec<Key>> = HashMap::new();
+            let mut all = Owners::new();
             for (key, export) in data.store.list(&EXPORTS, None, None).1 {
                 let read = |export: &Value| text(export, "/status/identityHash").to_owned();
                 let identity = self.identity.of(&data.store, &key, &export, read);

@@ -285,6 +285,10 @@ async fn what_is_no_protobuf_is_refused_in_the_words_of_the_real_server() {
             format!("ConfigMap {unhandled}: unexpected EOF"),
         ),
         (
+            encode(&object("v1", "Secret", "a", json!({}))).unwrap(),
+            format!("Secret {unhandled}: converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        ),
+        (
             unknown,
             format!(
                 "ConfigMop {unhandled}: no kind \"ConfigMop\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:110\""

@@ -257,6 +257,9 @@ async fn reviews_tokens_scales_and_discovery_speak_protobuf() {
     scale["spec"]["replicas"] = 3.into();
     let scaled = ask(client, "PUT", &format!("{path}/a/scale"), ACCEPT, &scale).await.object(200);
     assert_eq!(scaled["spec"]["replicas"], 3);
+    let yaml = b"apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: a}\nspec: {replicas: 4}".to_vec();
+    let yaml = client.call("PUT", &format!("{path}/a/scale"), &[("content-type", "application/yaml")], yaml).await;
+    assert_eq!(yaml.expect(200)["spec"]["replicas"], 4);
     for (path, kind) in [("/api", "APIVersions"), ("/apis", "APIGroupList"), ("/apis/apps/v1", "APIResourceList")] {
         let shown = ask(client, "GET", path, MEDIA, &Value::Null).await.object(200);
         assert_eq!(shown["kind"], kind);

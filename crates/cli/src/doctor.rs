@@ -12,6 +12,7 @@ mod facts;
 mod gather;
 mod needs;
 mod report;
+mod right;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -16,6 +16,7 @@ mod path;
 mod source;
 mod suggest;
 mod template;
+mod text;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

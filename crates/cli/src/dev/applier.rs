@@ -1,28 +1,17 @@
 //! Applies and removes objects.
 
 use carrick_client::discovery::find_kind;
-use carrick_client::{Client, DeleteOptions, Error, Resource};
+use carrick_client::{Client, DeleteOptions, Error};
 use serde_json::{Value, json};
 
 use super::documents::Document;
-use super::ledger::ApplyError;
+use super::ledger::{ApplyError, ObjectLocation};
 use super::sources::Side;
 
 /// The field manager.
 const MANAGER: &str = "carrick-dev";
 /// Marks the PublishedResources of a run, so that its agent serves no others.
 pub const LABEL: &str = "dev.carrick.io/run";
-
-/// Where an object is.
-#[derive(Debug, Clone)]
-pub struct ObjectLocation {
-    /// What its kind is called.
-    pub resource: Resource,
-    /// Its namespace.
-    pub namespace: Option<String>,
-    /// Whether we created it.
-    pub ours: bool,
-}
 
 /// Applies objects to the two places where they belong.
 #[derive(Debug, Clone)]

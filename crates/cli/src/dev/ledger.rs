@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use carrick_client::Resource;
 use serde_json::Value;
 
-use super::applier::ObjectLocation;
 use super::documents::{self, Document, ObjectId};
 use super::sources::{FileChange, Side};
 
@@ -22,6 +22,17 @@ pub enum Action {
     Remove(ObjectId),
     /// A file has new content for this object.
     Apply(PathBuf, Document),
+}
+
+/// Where an object is.
+#[derive(Debug, Clone)]
+pub struct ObjectLocation {
+    /// What its kind is called.
+    pub resource: Resource,
+    /// Its namespace.
+    pub namespace: Option<String>,
+    /// Whether we created it.
+    pub ours: bool,
 }
 
 /// Why something could not be applied.

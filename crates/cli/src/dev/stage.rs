@@ -13,7 +13,8 @@ use carrick_kcp::kinds::API_BINDING;
 use carrick_plane::{Mode, Plane};
 use serde_json::{Value, json};
 
-use super::applier::{Applier, LABEL, ObjectLocation};
+use super::applier::{Applier, LABEL};
+use super::ledger::ObjectLocation;
 use super::sources::Side;
 use crate::demo::manifests::crds;
 use crate::embedded::{self, AgentSetup, RunningAgent};

@@ -8,7 +8,7 @@ use carrick_syncagent::api::PublishedResource;
 use carrick_syncagent::rules::crd::Crd;
 use serde_json::Value;
 
-use super::needs::NeededRight;
+use super::right::NeededRight;
 
 /// Everything that is known.
 #[derive(Debug, Clone, Default)]

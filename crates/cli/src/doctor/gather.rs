@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::facts::{
     Access, AgentArguments, CheckedRight, Endpoint, Facts, FailureKind, Lookup, Published, ServerAnswer,
 };
-use super::needs::{self, NeededRight, RightScope};
+use super::needs;
+use super::right::{NeededRight, RightScope};
 
 /// How many access reviews are sent at once.
 const AT_ONCE: usize = 16;

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::batch::{self, Answer};
 use super::complaint::Complaint;
-use super::source::{self, Text};
+use super::source;
 use super::suggest;
+use super::text::Text;
 
 /// Evaluate the CEL expression of a mutation.
 ///

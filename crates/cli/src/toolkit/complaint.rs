@@ -2,7 +2,7 @@
 
 use console::{Term, measure_text_width, style};
 
-use super::source::Text;
+use super::text::Text;
 
 /// Lines longer than this many characters are shown in part.
 const LONGEST: usize = 120;

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use super::batch::{self, Answer};
 use super::complaint::Complaint;
-use super::source::{self, Text};
+use super::source;
+use super::text::Text;
 
 /// Read, write or delete the value at a path, as mutations and references do.
 ///

@@ -8,25 +8,10 @@ use clap::error::ErrorKind;
 use serde_json::Value;
 
 use super::complaint::Complaint;
+use super::text::Text;
 
 /// The argument that stands for standard input.
 const STDIN: &str = "-";
-
-/// A text, and what to call it in messages.
-#[derive(Debug)]
-pub struct Text {
-    pub name: String,
-    pub content: String,
-}
-
-impl Text {
-    /// The byte at a line and a column in characters, both counted from 1.
-    pub fn offset(&self, line: usize, column: usize) -> usize {
-        let before: usize = self.content.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        let rest = &self.content[before..];
-        before + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at)
-    }
-}
 
 /// The expression, from the argument or from a file. The command line makes sure that there is exactly one of them.
 pub fn expression(what: &str, argument: Option<String>, file: Option<&str>) -> Result<Text, Complaint> {
@@ -126,14 +111,6 @@ mod tests {
 
     fn text(content: &str) -> Text {
         Text { name: "rule".into(), content: content.into() }
-    }
-
-    #[test]
-    fn lines_and_columns_lead_to_bytes() {
-        let text = text("é\nab cd");
-        for (line, column, offset) in [(1, 1, 0), (1, 2, 2), (2, 1, 3), (2, 4, 6), (2, 90, 8), (9, 1, 8), (0, 0, 0)] {
-            assert_eq!(text.offset(line, column), offset, "{line}:{column}");
-        }
     }
 
     #[test]

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::batch::{self, Answer};
 use super::complaint::Complaint;
-use super::source::{self, Text};
+use super::source;
 use super::suggest;
+use super::text::Text;
 
 /// Render a Go template with the functions of sprig.
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,7 @@
 
 use super::{Finding, Severity};
 use crate::doctor::facts::{CheckedRight, Facts};
-use crate::doctor::needs::RightScope;
+use crate::doctor::right::RightScope;
 
 pub(super) fn service(facts: &Facts) -> Vec<Finding> {
     judge(facts, &[RightScope::Service])

@@ -16,6 +16,7 @@ mod corpus;
 mod crds;
 mod definitions;
 mod dice;
+mod encoding;
 mod flow;
 mod generate;
 mod hook;
@@ -39,6 +40,7 @@ use serde_json::Value;
 
 use crate::promises::seed;
 use crate::world::{EmbeddedWorld, User, World};
+use encoding::Encoding;
 use peer::Peer;
 use request::Request;
 
@@ -240,12 +242,27 @@ impl Arena {
         self.seed(seed).await
     }
 
-    /// Plays the sequence of a seed; tells how the servers differ, if they do.
+    /// Plays the sequence of a seed in every encoding; tells how the servers differ, if they do.
     async fn seed(&self, seed: u64) -> anyhow::Result<Option<String>> {
-        let sequence = generate::sequence(seed);
-        let Some(first) = self.play(&sequence).await.with_context(|| seed::replay(seed))? else { return Ok(None) };
+        for encoding in Encoding::ALL {
+            let sequence = encoding.of(generate::sequence(seed));
+            if let Some(first) = self.play(&sequence).await.with_context(|| seed::replay(seed))? {
+                return self.tell(seed, encoding, sequence, first).await.map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The shortest sequence that tells the servers apart, and how.
+    async fn tell(
+        &self,
+        seed: u64,
+        encoding: Encoding,
+        sequence: Vec<Request>,
+        first: Difference,
+    ) -> anyhow::Result<String> {
         let (sequence, difference) = self.shrink(sequence, first).await?;
-        let mut told = format!("== {}\n", seed::replay(seed));
+        let mut told = format!("== {} ({encoding:?})\n", seed::replay(seed));
         for (index, request) in sequence.iter().enumerate() {
             writeln!(told, "  {} {request}", index + 1)?;
         }
@@ -257,7 +274,7 @@ impl Arena {
         for line in normal::differences(&difference.real, &difference.plane) {
             writeln!(told, "    {line}")?;
         }
-        Ok(Some(told))
+        Ok(told)
     }
 
     /// Plays what a provider and its consumers ask; tells every answer that differs. New workspaces take too long for looking for the

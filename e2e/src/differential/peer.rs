@@ -12,6 +12,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 
+use super::encoding;
 use crate::bench::door;
 
 /// How long anything may take.
@@ -101,12 +102,14 @@ impl Peer {
 
     /// Asks and waits for the whole answer.
     pub async fn ask(&self, method: &str, path: &str, types: [&str; 2], body: Bytes) -> anyhow::Result<Answer> {
-        let answer = self.open(method, path, types, body).await?;
+        let (media, body) = encoding::body(types[0], body);
+        let answer = self.open(method, path, [media, types[1]], body).await?;
         let (head, body) = answer.into_parts();
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let content = head.headers.get(header::CONTENT_TYPE).map(text).unwrap_or_default();
         let warnings = head.headers.get_all(header::WARNING).iter().map(text).collect();
         let body = tokio::time::timeout(PATIENCE, body.collect()).await??.to_bytes();
+        let body = encoding::answer(&content, body);
         Ok(Answer { code: head.status.as_u16(), content, warnings, body })
     }
 

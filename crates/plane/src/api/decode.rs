@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::update::ChangeSource;
 use super::{FieldValidation, Scope, WriteOptions, create::remove_meta, meta, rules, typed};
+use crate::protobuf;
 use crate::schema::unknown_metadata;
 use crate::status::{Cause, Status};
 
@@ -75,8 +76,15 @@ pub(super) fn decode(
                 if patched {
                     return Err(refused(scope, object, source, &why));
                 }
+                let short = version.rsplit('/').next().unwrap_or_default();
+                let why = match package(&resource.group) {
+                    Some(package) if protobuf::is_known(version, found) => {
+                        format!("converting ({short}.{found}) to ({package}.{kind}): unknown conversion")
+                    }
+                    _ => why,
+                };
                 return Err(Status::bad_request(format!(
-                    "{found} in version \"{version}\" cannot be handled as a {kind}: {why}"
+                    "{found} in version \"{short}\" cannot be handled as a {kind}: {why}"
                 )));
             }
             Some(found) if field == "kind" => {
@@ -156,6 +164,15 @@ pub(super) fn decode(
     }
     unknown.sort();
     unknown_fields(scope, object, &unknown, options, source)
+}
+
+/// The package of a group's Go types inside the real server, in which all kinds but those of CRDs are known.
+fn package(group: &str) -> Option<&str> {
+    match group {
+        "" | "events.k8s.io" => Some("core"),
+        "apiextensions.k8s.io" => None,
+        other => other.split('.').next(),
+    }
 }
 
 /// The error for an object that cannot be decoded.

@@ -30,9 +30,6 @@ pub(super) async fn read(body: Incoming, limit: usize) -> BodyResult {
 
 /// The name of the object in a body of JSON or protobuf; empty if there is none.
 pub(super) fn name(content: &[u8], media: &str) -> String {
-    if media == protobuf::MEDIA {
-        return protobuf::name(content);
-    }
     #[derive(Default, serde::Deserialize)]
     struct Metadata {
         #[serde(default)]
@@ -42,6 +39,9 @@ pub(super) fn name(content: &[u8], media: &str) -> String {
     struct Object {
         #[serde(default)]
         metadata: Metadata,
+    }
+    if media == protobuf::MEDIA {
+        return protobuf::name(content);
     }
     let mut reader = serde_json::Deserializer::from_slice(content);
     // Skipped values use no stack.

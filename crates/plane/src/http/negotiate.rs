@@ -53,7 +53,8 @@ pub(super) fn accept(headers: &HeaderMap, pretty: bool) -> Result<Accept, Status
     let text: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     let joined = text.join(",");
     let json = if pretty || for_people(headers) { Format::Pretty } else { Format::Json };
-    let forms: Vec<(Format, Shape)> = if joined.trim().is_empty() {
+    // Nearly every client sends nothing or just this.
+    let forms: Vec<(Format, Shape)> = if matches!(joined.trim(), "" | "application/json") {
         vec![(json, Shape::Object)]
     } else {
         let form =

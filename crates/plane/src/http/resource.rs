@@ -402,7 +402,8 @@ impl Call<'_> {
         let mut value = json!({});
         if !content.is_empty() {
             check_media(&media)?;
-            if let Some(why) = body::json_fault(&content).filter(|_| media != protobuf::MEDIA) {
+            let json = !matches!(media.as_str(), protobuf::MEDIA | "application/yaml");
+            if let Some(why) = body::json_fault(&content).filter(|_| json) {
                 let message = format!("couldn't get version/kind; json parse error: {why}");
                 let newer = self.server.api.mode == Mode::Kcp;
                 return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });

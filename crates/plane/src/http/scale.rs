@@ -8,7 +8,6 @@ use super::jsonpath;
 use super::reply::Reply;
 use super::resource::{Call, agent, media_type};
 use crate::api::{Patch, Scope, custom_patches, go_type};
-use crate::protobuf;
 use crate::resource::Scale;
 use crate::status::{Cause, Status};
 
@@ -35,8 +34,7 @@ pub(super) fn answer(call: &Call<'_>, scope: &Scope, request: Request<BodyResult
             Patch::Merge(value)
         })
     } else {
-        let media = if media.starts_with(protobuf::MEDIA) { protobuf::MEDIA } else { "application/json" };
-        SentScale::Whole(body::decode(&content, media, "autoscaling/v1", "Scale")?.value)
+        SentScale::Whole(body::decode(&content, &media, "autoscaling/v1", "Scale")?.value)
     };
     let written = api.rescale(call.caller, scope, name, &options, |current| rescaled(current, &paths, &sent))?;
     Ok(call.shaped(scope, 200, shown(&written.object, &paths)?, &written.warnings))

@@ -148,3 +148,14 @@ async fn a_collection_is_deleted_by_selector() {
     let rest = world.admin.get(&format!("{MAPS}?labelSelector=keep")).await.expect(200);
     assert_eq!(rest["items"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn options_may_be_yaml() {
+    let world = World::start().await;
+    world.admin.post(MAPS, map("a", json!({}))).await.expect(201);
+    let yaml = [("content-type", "application/yaml")];
+    let path = format!("{MAPS}/a");
+    let odd = world.admin.call("DELETE", &path, &yaml, b"propagationPolicy: Odd".to_vec()).await;
+    assert_eq!((odd.code, &odd.body["reason"]), (422, &json!("Invalid")), "{}", odd.text);
+    world.admin.call("DELETE", &path, &yaml, b"propagationPolicy: Background".to_vec()).await.expect(200);
+}

@@ -257,6 +257,9 @@ async fn reviews_tokens_scales_and_discovery_speak_protobuf() {
     scale["spec"]["replicas"] = 3.into();
     let scaled = ask(client, "PUT", &format!("{path}/a/scale"), ACCEPT, &scale).await.object(200);
     assert_eq!(scaled["spec"]["replicas"], 3);
+    let yaml = b"apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: a}\nspec: {replicas: 4}".to_vec();
+    let yaml = client.call("PUT", &format!("{path}/a/scale"), &[("content-type", "application/yaml")], yaml).await;
+    assert_eq!(yaml.expect(200)["spec"]["replicas"], 4);
     for (path, kind) in [("/api", "APIVersions"), ("/apis", "APIGroupList"), ("/apis/apps/v1", "APIResourceList")] {
         let shown = ask(client, "GET", path, MEDIA, &Value::Null).await.object(200);
         assert_eq!(shown["kind"], kind);
@@ -283,6 +286,10 @@ async fn what_is_no_protobuf_is_refused_in_the_words_of_the_real_server() {
         (
             b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x03\x0a\x09x".to_vec(),
             format!("ConfigMap {unhandled}: unexpected EOF"),
+        ),
+        (
+            encode(&object("v1", "Secret", "a", json!({}))).unwrap(),
+            format!("Secret {unhandled}: converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
         ),
         (
             unknown,

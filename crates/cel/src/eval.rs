@@ -202,7 +202,9 @@ fn access(operand: &Value, key: &Key, mode: Access) -> Outcome {
         },
         // whatever has no fields does not have this one
         _ if mode != Access::Plain => None,
-        Value::Null => return Err(EvalError::NoSuchKey(key.text())),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::String(_) => {
+            return Err(EvalError::NoSuchKey(key.text()));
+        }
         _ => return Err(overload("_[_]", &[operand.clone(), key.into()])),
     };
     match (mode, found) {

@@ -134,6 +134,10 @@ impl Desk<'_> {
         let answer = self.ask(method, path, media, body).await?;
         let mut told = self.normal.answer(&answer);
         told = self.placed(&told);
+        // Who owns which part of a configuration is told in less detail by the plane.
+        if let Some(metadata) = told.pointer_mut("/body/metadata").filter(|_| path.starts_with(GROUP)) {
+            metadata["managedFields"] = Value::Null;
+        }
         self.told.push((step.to_owned(), told));
         Ok(())
     }

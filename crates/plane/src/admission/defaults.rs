@@ -11,7 +11,8 @@ fn default(object: &mut Value, key: &str, value: Value) {
 /// Fills in what a client left out.
 pub(crate) fn complete(kind: &str, object: &mut Value) {
     let mutating = kind == "MutatingWebhookConfiguration";
-    for hook in object["webhooks"].as_array_mut().into_iter().flatten().filter(|hook| hook.is_object()) {
+    let hooks = object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten();
+    for hook in hooks.filter(|hook| hook.is_object()) {
         default(hook, "failurePolicy", "Fail".into());
         default(hook, "matchPolicy", "Equivalent".into());
         default(hook, "namespaceSelector", json!({}));
@@ -20,8 +21,11 @@ pub(crate) fn complete(kind: &str, object: &mut Value) {
         if mutating {
             default(hook, "reinvocationPolicy", "Never".into());
         }
-        scopes(&mut hook["rules"]);
-        if let Some(service) = hook["clientConfig"].get_mut("service").filter(|service| service.is_object()) {
+        if let Some(rules) = hook.get_mut("rules") {
+            scopes(rules);
+        }
+        let client = hook.get_mut("clientConfig").and_then(|client| client.get_mut("service"));
+        if let Some(service) = client.filter(|service| service.is_object()) {
             default(service, "port", 443.into());
         }
     }

@@ -156,7 +156,10 @@ pub(super) fn decode(
             }
             // Typed decoding drops nulls and fails on wrong types before anything else is checked.
             drop_all_nulls(object);
-            if let Some(fault) = schema.validate(object, None).first() {
+            let mut faults = schema.validate(object, None).into_iter();
+            // Of kinds that are checked in full, only types count here.
+            let counts = |fault: &Cause| !(rules::checks_all(resource) && is_about_content(fault));
+            if let Some(fault) = faults.find(counts).as_ref() {
                 return Err(refused(scope, object, source, &undecodable(kind, object, fault)));
             }
         }
@@ -173,6 +176,11 @@ fn package(group: &str) -> Option<&str> {
         "apiextensions.k8s.io" => None,
         other => other.split('.').next(),
     }
+}
+
+/// Whether a value is missing or there twice, which a decoder in Go does not mind.
+fn is_about_content(fault: &Cause) -> bool {
+    matches!(fault.reason.as_str(), "FieldValueRequired" | "FieldValueDuplicate")
 }
 
 /// The error for an object that cannot be decoded.

@@ -37,6 +37,11 @@ pub(super) fn is_rbac(resource: &Resource) -> bool {
     *resource.group == *RBAC && resource.origin == Origin::Builtin
 }
 
+/// Whether the checks of a kind say all that is wrong with an object, once it has been decoded.
+pub(super) fn checks_all(resource: &Resource) -> bool {
+    is_admission(resource)
+}
+
 /// Webhook configurations and policies.
 fn is_admission(resource: &Resource) -> bool {
     *resource.group == *admission::GROUP && resource.origin == Origin::Builtin

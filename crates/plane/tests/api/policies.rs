@@ -205,8 +205,8 @@ async fn policies_and_bindings_are_checked() {
         ],
         "auditAnnotations": [{"key": "k", "valueExpression": "1 + 1"}],
     });
-    let refused = world.admin.post(POLICIES, policy("p", wrong)).await;
-    let causes = refused.body["details"]["causes"].as_array().unwrap().clone();
+    let refused = world.admin.post(POLICIES, policy("p", wrong)).await.expect(422);
+    let causes = refused["details"]["causes"].as_array().unwrap().clone();
     let told: Vec<String> = causes
         .iter()
         .map(|cause| format!("{}: {}", cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap()))
@@ -227,8 +227,8 @@ async fn policies_and_bindings_are_checked() {
         ]
     );
     let wrong = json!({"validationActions": ["Deny", "Warn", "Warn"], "paramRef": {"name": "x", "selector": {}}});
-    let refused = world.admin.post(BINDINGS, binding("b", "", wrong)).await;
-    let causes = refused.body["details"]["causes"].as_array().unwrap().clone();
+    let refused = world.admin.post(BINDINGS, binding("b", "", wrong)).await.expect(422);
+    let causes = refused["details"]["causes"].as_array().unwrap().clone();
     let fields: Vec<&str> = causes.iter().map(|cause| cause["field"].as_str().unwrap()).collect();
     assert_eq!(
         fields,

@@ -207,7 +207,8 @@ impl Schema {
             _ => return,
         };
         if let Some(limit) = least.filter(|limit| length < *limit) {
-            causes.push(Cause::invalid(path, value, &format!("{body} should have at least {limit} {noun}")));
+            let message = format!("{body} should have at least {limit} {noun}");
+            causes.push(Cause::invalid(path, &length.into(), &message));
         }
         if let Some(limit) = most.filter(|limit| length > *limit) {
             let message = format!("Too many: {length}: must have at most {limit} items");

@@ -37,6 +37,7 @@ use anyhow::Context;
 use futures::StreamExt;
 use futures::future::{LocalBoxFuture, ready};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use crate::promises::seed;
 use crate::world::{EmbeddedWorld, User, World};
@@ -159,6 +160,8 @@ struct Arena {
     plane: Peer,
     /// The agent's tokens, in kcp and on the plane.
     agents: [String; 2],
+    /// The workspaces of a provider and its consumers, in kcp and on the plane, once they are needed.
+    stages: [OnceCell<flow::Stage>; 2],
     pair: Pair,
     id: String,
     /// Where answers of the real server are kept.
@@ -173,8 +176,8 @@ impl Arena {
         let agents = [&real, &plane].map(|[_, agent]| peer::token(agent).unwrap_or_default());
         let id = uuid::Uuid::new_v4().simple().to_string()[..6].to_owned();
         let (mut real, mut plane) = (Peer::new("real server", &real[0])?, Peer::new("plane", &plane[0])?);
-        for peer in [&mut real, &mut plane] {
-            if pair.is_kcp() {
+        for peer in [&mut real, &mut plane].into_iter().filter(|_| pair != Pair::Flow) {
+            if pair == Pair::Kcp {
                 peer.enter_workspace(&format!("differential-{id}")).await?;
             }
             let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -190,7 +193,7 @@ impl Arena {
             }
         }
         let kept = std::env::var_os("CARRICK_KEPT").map(PathBuf::from);
-        Ok(Self { real, plane, agents, pair, id, kept, played: AtomicUsize::new(0) })
+        Ok(Self { real, plane, agents, stages: Default::default(), pair, id, kept, played: AtomicUsize::new(0) })
     }
 
     /// Plays a sequence on both; where and how they differ first.
@@ -277,18 +280,20 @@ impl Arena {
         Ok(told)
     }
 
-    /// Plays what a provider and its consumers ask; tells every answer that differs. New workspaces take too long for looking for the
+    /// Plays what a provider and its consumers ask; tells every answer that differs. Controllers take too long for looking for the
     /// shortest sequence.
     async fn flow(&self, seed: u64) -> anyhow::Result<Option<String>> {
         let sequence = flow::sequence(seed);
         let token = format!("d{}-{}", self.id, self.played.fetch_add(1, Ordering::Relaxed));
-        let party = |peer, index: usize| flow::Party { peer, agent: &self.agents[index], still: STILL[index] };
-        let (real, plane) = (party(&self.real, 0), party(&self.plane, 1));
+        let play = async |index: usize| {
+            let peer = [&self.real, &self.plane][index];
+            let stage = self.stages[index].get_or_try_init(|| flow::Stage::set(peer, &self.id)).await?;
+            let party = flow::Party { peer, agent: &self.agents[index], still: STILL[index], stage };
+            flow::play(&party, &sequence, &token).await
+        };
         let asked = format!("{sequence:?}");
-        let (real, plane) = futures::try_join!(
-            self.keep(&asked, flow::play(&real, &sequence, &token)),
-            flow::play(&plane, &sequence, &token),
-        )?;
+        let (real, plane) = futures::try_join!(self.keep(&asked, play(0)), play(1))?;
+        let sequence = &sequence.steps;
         let mut told = String::new();
         let differing = real.iter().zip(&plane).enumerate().filter(|(_, (real, plane))| real != plane);
         for (index, (real, plane)) in differing.take(TOLD) {

@@ -14,6 +14,10 @@ const PREFIX: &str = "apis.v1alpha2.kcp.io/";
 const V1: &str = "v1alpha1";
 const V2: &str = "v1alpha2";
 
+/// The order in which kcp writes the fields of claims of either version.
+const ORDER: [&str; 9] =
+    ["group", "resource", "all", "resourceSelector", "verbs", "identityHash", "defaultSelector", "selector", "state"];
+
 /// The path of a list of claims, its elements in v1alpha2, and the annotations for what does not fit.
 struct Claims {
     parent: &'static str,
@@ -111,11 +115,20 @@ fn claims(object: &mut Value, list: &Claims, to: &str) {
     let (other, incoming, outgoing) =
         if to == V2 { (V1, list.v2_rest, list.v1_rest) } else { (V2, list.v1_rest, list.v2_rest) };
     let mut kept = take(object, incoming);
+    for claim in kept.iter_mut().filter(|_| to == V2).filter_map(Value::as_object_mut) {
+        for field in ["group", "identityHash"] {
+            claim.entry(field).or_insert_with(|| "".into());
+        }
+    }
     let pointer = format!("/{}/{}", list.parent, list.field);
     let Some(found) = object.pointer(&pointer) else { return };
     let (mut out, mut rest) = (Vec::new(), Vec::new());
     for claim in found.as_array().into_iter().flatten() {
-        let known = kept.iter().position(|other| key(other) == key(claim)).map(|at| kept.remove(at));
+        let mut claim = claim.clone();
+        if let (V2, Some(fields)) = (to, claim.as_object_mut()) {
+            fields.retain(|field, value| *value != "" || !matches!(field.as_str(), "group" | "identityHash"));
+        }
+        let known = kept.iter().position(|other| key(other) == key(&claim)).map(|at| kept.remove(at));
         let converted = match known {
             Some(mut known) => {
                 if let (Some(known), Some(state)) = (known.as_object_mut(), claim.get("state")) {
@@ -123,17 +136,30 @@ fn claims(object: &mut Value, list: &Claims, to: &str) {
                 }
                 known
             }
-            None => plain(claim, list, to),
+            None => plain(&claim, list, to),
         };
-        if plain(&converted, list, other) != *claim {
-            rest.push(claim.clone());
+        if plain(&converted, list, other) != claim {
+            rest.push(claim);
         }
         out.push(converted);
     }
     if let Some(Value::Object(parent)) = object.get_mut(list.parent) {
         parent.insert(list.field.to_owned(), Value::Array(out));
     }
-    keep(object, outgoing, rest);
+    if !rest.is_empty() {
+        let rest: Vec<String> = rest.iter().map(written).collect();
+        note(object, outgoing, format!("[{}]", rest.join(",")));
+    }
+}
+
+/// A claim as kcp writes it: in the order of its type, without what is empty.
+fn written(claim: &Value) -> String {
+    let Some(map) = claim.as_object() else { return claim.to_string() };
+    let mut keys: Vec<&str> = ORDER.to_vec();
+    keys.extend(map.keys().map(String::as_str).filter(|key| !ORDER.contains(key)));
+    let shown = |value: &&Value| **value != "" && **value != false;
+    let fields = keys.iter().filter_map(|key| Some(format!("{key:?}:{}", map.get(*key).filter(shown)?)));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 /// What makes two claims the same claim.
@@ -181,11 +207,13 @@ fn take(object: &mut Value, rest: &str) -> Vec<Value> {
 }
 
 fn keep(object: &mut Value, rest: &str, list: Vec<Value>) {
-    if list.is_empty() {
-        return;
+    if !list.is_empty() {
+        note(object, rest, Value::Array(list).to_string());
     }
+}
+
+fn note(object: &mut Value, rest: &str, kept: String) {
     let annotations = map(map(object).entry("metadata").or_insert(Value::Null)).entry("annotations");
-    let kept = Value::Array(list).to_string();
     map(annotations.or_insert(Value::Null)).insert(format!("{PREFIX}{rest}"), kept.into());
 }
 

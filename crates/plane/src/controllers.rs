@@ -6,6 +6,7 @@ mod crds;
 mod events;
 mod garbage;
 mod namespaces;
+mod remains;
 mod run;
 
 use std::sync::Arc;

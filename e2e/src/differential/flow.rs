@@ -1,8 +1,10 @@
 //! What a provider's agent, its administrator and its consumers ask of kcp, in random order: schemas, exports, claims, bindings, endpoint
 //! slices, and objects by way of the export's virtual workspace.
 //!
-//! Every sequence has three workspaces of its own: that of the provider and those of two consumers. Texts may hold their logical clusters
-//! `{P}`, `{A}` and `{B}`, their paths `{P-path}`, `{A-path}` and `{B-path}`, and the identities `{flow-id}` and `{other-id}` of both exports.
+//! Workspaces take kcp long, so all sequences share a few: those of two consumers, and one of a provider for every set of rights that the
+//! agent may have there. A sequence has an API group, exports, namespaces and names of its own, all of which begin with `{ns}`, and sees
+//! nothing else in lists. Texts may hold the logical clusters `{P}`, `{A}` and `{B}`, their paths `{P-path}`, `{A-path}` and `{B-path}`, and
+//! the identities `{own-id}` and `{other-id}` of both exports.
 
 mod apis;
 mod objects;
@@ -15,12 +17,12 @@ use std::fmt;
 
 use super::request::{Body, Request};
 
-pub use play::{Party, play};
-pub use sequence::sequence;
+pub use play::{Party, Stage, play};
+pub use sequence::{Sequence, sequence};
 
 /// The export that sequences are about, and one whose kind it may claim.
-const EXPORT: &str = "flow";
-const OTHER: &str = "other";
+const EXPORT: &str = "{ns}";
+const OTHER: &str = "{ns}-other";
 
 /// One request, and who sends it.
 #[derive(Debug, Clone)]

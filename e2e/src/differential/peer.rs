@@ -16,7 +16,7 @@ use super::encoding;
 use crate::bench::door;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// One API server, or one workspace.
 pub struct Peer {

@@ -89,6 +89,15 @@ impl Desk<'_> {
             When::Now => self.send(request).await,
             When::Settled | When::Gone if !collected => Ok(Value::Null),
             When::Never => self.send(request).await.map(|_| Value::Null),
+            When::Refused => {
+                let began = Instant::now();
+                while self.send(request).await?["code"].as_u64().is_some_and(|code| code < 300)
+                    && began.elapsed() < PATIENCE
+                {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Ok(Value::Null)
+            }
             When::Gone => {
                 let began = Instant::now();
                 loop {

@@ -37,6 +37,8 @@ pub enum When {
     Now,
     /// None: others may have changed the object meanwhile.
     Never,
+    /// None: it is sent until it is refused, because those who refuse hear of the reason a moment later.
+    Refused,
     /// The one that no longer changes, where somebody collects what nobody needs; elsewhere none.
     Settled,
     /// That there is nothing (any more), where somebody ends namespaces; elsewhere none.

@@ -37,6 +37,19 @@ fn what_v1alpha1_cannot_say_is_listed_and_kept_in_annotations() {
 }
 
 #[test]
+fn what_is_kept_is_written_as_kcp_writes_it() {
+    let mut object = json!({"apiVersion": "apis.kcp.io/v1alpha1", "metadata": {}, "spec": {
+        "permissionClaims": [{"group": "", "resource": "secrets", "all": true}]}});
+    export(V1, V2, &mut object);
+    let kept = &object["metadata"]["annotations"]["apis.v1alpha2.kcp.io/v1alpha1-permission-claims"];
+    assert_eq!(*kept, "[{\"resource\":\"secrets\",\"all\":true}]");
+    let mut object = json!({"apiVersion": "apis.kcp.io/v1alpha1", "metadata": {}, "spec": {
+        "permissionClaims": [{"group": "", "resource": "secrets", "all": true, "state": "Accepted"}]}});
+    binding(V1, V2, &mut object);
+    assert_eq!(object["metadata"], json!({}));
+}
+
+#[test]
 fn the_decision_on_a_claim_can_be_changed_in_the_other_version() {
     let mut object = json!({"apiVersion": "apis.kcp.io/v1alpha2", "metadata": {}, "spec": {"permissionClaims": [
         {"group": "", "resource": "secrets", "identityHash": "", "verbs": ["get"], "selector": {"matchLabels": {"a": "b"}}, "state": "Accepted"}]}});

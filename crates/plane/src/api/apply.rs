@@ -123,7 +123,14 @@ fn merged(
     let claimed = owned(scope, config);
     let mut object = current.clone();
     merge(&mut object, config, schema, custom, "");
-    let changed = fields::compare(current, &object, schema, custom).set;
+    let mut changed = fields::compare(current, &object, schema, custom).set;
+    // Kubernetes' own types do not store empty maps: whoever applies one adds it again.
+    changed.extend(
+        claimed
+            .iter()
+            .filter(|path| value_at(current, path).is_none() && value_at(config, path).is_some_and(is_empty))
+            .cloned(),
+    );
     let mut entries = managed::entries(current);
     if entries.is_empty() {
         entries.extend(managed::before_first_apply(scope, current));
@@ -133,12 +140,7 @@ fn merged(
     let previous = place.map(|index| entries.remove(index));
     let conflicts: Vec<(ManagedEntry, Vec<Path>)> = entries
         .iter()
-        .map(|entry| {
-            (
-                entry.clone(),
-                entry.paths.iter().filter(|path| is_leaf_conflict(path, &changed, &claimed)).cloned().collect(),
-            )
-        })
+        .map(|entry| (entry.clone(), entry.paths.intersection(&changed).cloned().collect()))
         .filter(|(_, paths): &(ManagedEntry, Vec<Path>)| !paths.is_empty())
         .collect();
     if !conflicts.is_empty() && !options.force {
@@ -169,6 +171,11 @@ fn merged(
     Ok(object)
 }
 
+/// The value at a path that leads through maps only.
+fn value_at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, element| value.get(element.strip_prefix("f:")?))
+}
+
 /// kubectl's annotation about client-side apply, if there is one, is updated by its server-side apply.
 fn follow_last_applied(object: &mut Value, config: &Value) {
     let Some(note) = object["metadata"].get_mut("annotations").and_then(|all| all.get_mut(LAST_APPLIED)) else {
@@ -179,11 +186,6 @@ fn follow_last_applied(object: &mut Value, config: &Value) {
         annotations.remove(LAST_APPLIED);
     }
     *note = format!("{config}\n").into();
-}
-
-/// Maps and lists change together with their members; only the members can conflict.
-fn is_leaf_conflict(path: &Path, changed: &Paths, claimed: &Paths) -> bool {
-    changed.contains(path) && claimed.contains(path)
 }
 
 /// The order of conflicts: paths that end at a level come before those that continue below it.

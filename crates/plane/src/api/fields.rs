@@ -28,6 +28,9 @@ const UNOWNED: [&str; 10] = [
 /// Maps of built-in kinds that are owned as a field themselves; for other objects only their members are owned.
 const BUILTIN_MAPS: [&str; 6] = ["annotations", "binaryData", "data", "labels", "matchLabels", "stringData"];
 
+/// Structs of Kubernetes' own types that are owned as a whole.
+const BUILTIN_ATOMS: [&str; 4] = ["involvedObject", "regarding", "related", "roleRef"];
+
 /// The changes that a write makes to fields that can be owned.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Changes {
@@ -94,6 +97,11 @@ fn below<'a>(schema: Option<&'a Schema>, key: &str) -> Option<&'a Schema> {
     schema.and_then(|schema| schema.properties.get(key).or(schema.additional.as_deref()))
 }
 
+/// Whether a map is owned as a whole.
+fn is_atomic(schema: Option<&Schema>, custom: bool, field: &str) -> bool {
+    schema.is_some_and(|schema| schema.atomic) || (!custom && BUILTIN_ATOMS.contains(&field))
+}
+
 /// Whether a field of an object is declared by its type.
 fn is_declared(schema: Option<&Schema>, custom: bool, field: &str, key: &str) -> bool {
     let own = matches!(key, "apiVersion" | "kind" | "metadata");
@@ -129,7 +137,7 @@ pub(super) fn with_parents(paths: &Paths, schema: Option<&Schema>, custom: bool)
 
 fn claim(value: &Value, schema: Option<&Schema>, custom: bool, field: &str, path: Path, paths: &mut Paths) {
     match value {
-        Value::Object(map) if !map.is_empty() && !schema.is_some_and(|schema| schema.atomic) => {
+        Value::Object(map) if !map.is_empty() && !is_atomic(schema, custom, field) => {
             for (key, child) in map {
                 let mut deeper = path.clone();
                 deeper.push(format!("f:{key}"));
@@ -232,7 +240,7 @@ impl<'a> FieldPosition<'a> {
         let is_map = |value: Option<&Value>| value.is_none_or(|value| value.is_object() || value.is_null());
         let is_list = |value: Option<&Value>| value.is_none_or(|value| value.is_array() || value.is_null());
         let kind = list_type(self.schema, self.custom, self.field);
-        let atomic = self.schema.is_some_and(|schema| schema.atomic);
+        let atomic = is_atomic(self.schema, self.custom, self.field);
         // Empty before and after counts as unchanged.
         if !has(old) && !has(new) {
             self.compare_whole(old, new, changes);

@@ -254,7 +254,7 @@ fn rbac(object: &mut Value) {
     if object["roleRef"].is_object() {
         default_text(object, "/roleRef", "apiGroup", RBAC);
     }
-    for subject in object["subjects"].as_array_mut().into_iter().flatten() {
+    for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
         if matches!(subject["kind"].as_str(), Some("User" | "Group")) && subject["apiGroup"].is_null() {
             subject["apiGroup"] = RBAC.into();
         }

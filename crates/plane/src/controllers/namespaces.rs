@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tracing::warn;
 
+use super::remains::Remains;
 use super::{Reconcile, ensure};
 use crate::api::{Api, Caller, DeleteOptions, ListOptions, WriteOptions, now};
 use crate::status::Status;
@@ -64,7 +65,7 @@ fn has(api: &Api, namespace: &Key, plural: &str, name: &str) -> bool {
 /// Deletes the content, then releases the namespace; returns false while something remains.
 fn finish(api: &Api, key: &Key, object: &Value) -> bool {
     let caller = Caller::system();
-    let mut remaining = Vec::new();
+    let mut remains = Remains::default();
     for resource in api.resources(&key.cluster).iter() {
         if !resource.namespaced || resource.stored_group != resource.group || !resource.allows("delete") {
             continue;
@@ -75,18 +76,19 @@ fn finish(api: &Api, key: &Key, object: &Value) -> bool {
         {
             warn!(error = %status, namespace = %key.name, "cannot delete the content of a namespace");
         }
-        let left = api.list(&scope, &ListOptions::default()).map_or(0, |listed| listed.objects.len());
-        if left > 0 {
-            remaining.push(format!("{} has {left} resource instances", resource.qualified()));
+        for (left, _) in api.list(&scope, &ListOptions::default()).map(|listed| listed.objects).unwrap_or_default() {
+            if let Some(stored) = api.store.get(&left) {
+                remains.add(&resource.group, &resource.plural, &stored.object);
+            }
         }
     }
-    let result = if remaining.is_empty() {
+    let result = if remains.is_empty() {
         release(api, &caller, key, object)
     } else {
-        report(api, &caller, key, object, &remaining)
+        report(api, &caller, key, object, &remains)
     };
     match result {
-        Ok(()) => remaining.is_empty(),
+        Ok(()) => remains.is_empty(),
         Err(status) => status.code == 404,
     }
 }
@@ -99,19 +101,12 @@ fn release(api: &Api, caller: &Caller, key: &Key, object: &Value) -> Result<(), 
     api.put(caller, &scope, &key.name, "finalize", object, &WriteOptions::default()).map(|_| ())
 }
 
-/// Reports in a condition what keeps the namespace from being deleted.
-fn report(api: &Api, caller: &Caller, key: &Key, object: &Value, remaining: &[String]) -> Result<(), Status> {
+/// Reports in conditions what keeps the namespace from being deleted.
+fn report(api: &Api, caller: &Caller, key: &Key, object: &Value, remains: &Remains) -> Result<(), Status> {
     let Some(scope) = api.scope(&key.cluster, "", "namespaces") else { return Ok(()) };
-    let message = format!("Some resources are remaining: {}", remaining.join(", "));
-    let present = object["status"]["conditions"].as_array().into_iter().flatten();
-    if present.into_iter().any(|one| one["type"] == "NamespaceContentRemaining" && one["message"] == *message) {
+    let mut object = object.clone();
+    if !remains.report(&mut object, &now()) {
         return Ok(());
     }
-    let mut object = object.clone();
-    object["status"]["conditions"] = json!([
-        {"type": "NamespaceContentRemaining", "status": "True", "reason": "SomeResourcesRemain", "message": message, "lastTransitionTime": now()},
-        {"type": "NamespaceFinalizersRemaining", "status": "True", "reason": "SomeFinalizersRemain",
-         "message": "Some content in the namespace has finalizers remaining", "lastTransitionTime": now()},
-    ]);
     api.put(caller, &scope, &key.name, "status", object, &WriteOptions::default()).map(|_| ())
 }

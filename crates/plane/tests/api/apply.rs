@@ -71,6 +71,28 @@ async fn conflicts_are_refused_or_forced() {
 }
 
 #[tokio::test]
+async fn an_empty_map_that_is_not_stored_belongs_to_whoever_applied_it() {
+    let world = World::with_widgets().await;
+    let apply = async |manager: &str, force: bool, more: Value| {
+        let mut body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+        for (key, value) in more.as_object().unwrap() {
+            body[key] = value.clone();
+        }
+        let path = format!("{MAPS}/m?fieldManager={manager}&force={force}");
+        world.admin.patch(&path, "apply", body).await
+    };
+    let first = apply("m1", false, json!({"data": {}})).await.expect(201);
+    assert_eq!((&first["data"], fields(&first, "m1")), (&Value::Null, json!({"f:data": {}})));
+    for data in [json!({"k": "1"}), json!({})] {
+        let message = "Apply failed with 1 conflict: conflict with \"m1\": .data";
+        apply("m2", false, json!({"data": data})).await.refused(409, message);
+    }
+    apply("m1", false, json!({"data": {}})).await.expect(200);
+    let forced = apply("m2", true, json!({"data": {"k": "1"}})).await.expect(200);
+    assert_eq!((fields(&forced, "m1"), fields(&forced, "m2")), (Value::Null, json!({"f:data": {"f:k": {}}})));
+}
+
+#[tokio::test]
 async fn updates_take_ownership_of_what_they_change() {
     let world = World::with_widgets().await;
     let client = &world.admin;

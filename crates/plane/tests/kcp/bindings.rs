@@ -190,7 +190,7 @@ async fn both_versions_of_exports_can_be_read_and_written() {
     assert_eq!(v1["spec"]["latestResourceSchemas"], json!([]));
     assert_eq!(v1["spec"]["permissionClaims"], json!([{"resource": "secrets", "all": true}]));
     let kept = &v2["metadata"]["annotations"]["apis.v1alpha2.kcp.io/v1alpha1-permission-claims"];
-    assert_eq!(*kept, "[{\"all\":true,\"resource\":\"secrets\"}]");
+    assert_eq!(*kept, "[{\"resource\":\"secrets\",\"all\":true}]");
 }
 
 #[tokio::test]

@@ -93,7 +93,7 @@ pub(super) fn schemas(dice: &mut Dice) -> Vec<Step> {
                 { "spec": { "scope": "Odd" } },
                 { "spec": { "scope": null } },
                 { "spec": { "versions": [] } },
-                { "spec": { "group": "" }, "metadata": { "name": "v4.widgets.core" } },
+                { "spec": { "group": "core" }, "metadata": { "name": "v4.widgets.core" } },
                 { "spec": { "conversion": { "strategy": "Webhook" } } },
                 { "spec": { "nameValidation": "PathSegmentName" } },
                 {},
@@ -291,7 +291,7 @@ fn outcome(dice: &mut Dice) -> Vec<Step> {
     vec![
         Step::admin(get(inside("{A}", &format!("{api}/apibindings/{EXPORT}")))).until(Until::Still),
         Step::admin(get(provider(&format!("{api}/apiexports/{EXPORT}")))),
-        Step::admin(get(view("*", dice.word(&["/apis", "/apis/flow.example.com/v1", "/api/v1"])))),
+        Step::admin(get(view("*", dice.word(&["/apis", "/apis/{ns}.example.com/v1", "/api/v1"])))),
     ]
 }
 
@@ -324,7 +324,7 @@ pub(super) fn exports(dice: &mut Dice, claims: &Claims) -> Vec<Step> {
             [{ "group": "", "resource": "secrets", "resourceSelector": [{ "name": "a", "namespace": "default" }], "verbs": ["get"],
                "defaultSelector": { "matchLabels": { "tier": "a" } } }],
             [{ "group": "apps", "resource": "deployments", "all": true, "verbs": ["*"] }],
-            [{ "group": GROUP, "resource": "widgets", "all": true, "verbs": ["*"], "identityHash": "{flow-id}" }],
+            [{ "group": GROUP, "resource": "widgets", "all": true, "verbs": ["*"], "identityHash": "{own-id}" }],
         ])) } }),
         7 | 8 => {
             let names = dice.any(&json!([
@@ -397,7 +397,7 @@ pub(super) fn bindings(dice: &mut Dice, claims: &Claims) -> Vec<Step> {
         }
         5 => {
             let change = dice.any(&json!([
-                { "spec": { "reference": { "export": { "name": "other" } } } },
+                { "spec": { "reference": { "export": { "name": "{ns}-other" } } } },
                 { "spec": { "reference": null } },
                 { "spec": { "permissionClaims": [{ "group": "", "resource": "secrets", "state": "Odd", "all": true }] } },
                 { "spec": { "permissionClaims": [{ "group": "", "resource": "secrets", "all": true, "verbs": ["*"] }] } },
@@ -408,20 +408,27 @@ pub(super) fn bindings(dice: &mut Dice, claims: &Claims) -> Vec<Step> {
             vec![Step::admin(merge(&one, change)), still(&one)]
         }
         6 => {
-            let twin = format!("{all}/twin");
+            let twin = format!("{all}/{{ns}}-twin");
             vec![
-                Step::admin(post(&all, another("twin", "{P}", EXPORT))),
+                Step::admin(post(&all, another("{ns}-twin", "{P}", EXPORT))),
                 still(&twin),
                 Step::admin(delete(&twin)),
                 Step::admin(get(&twin)).until(Until::Gone),
             ]
         }
-        7 => vec![Step::admin(post(&all, another("lost", dice.word(&["{P}", "root:nowhere", "nowhere"]), "absent")))],
+        7 => vec![Step::admin(post(
+            &all,
+            another("{ns}-lost", dice.word(&["{P}", "root:nowhere", "nowhere"]), "{ns}-absent"),
+        ))],
         8 => {
-            let lost = format!("{all}/lost");
-            vec![Step::admin(post(&all, another("lost", "", "absent"))), still(&lost), Step::admin(delete(lost))]
+            let lost = format!("{all}/{{ns}}-lost");
+            vec![
+                Step::admin(post(&all, another("{ns}-lost", "", "{ns}-absent"))),
+                still(&lost),
+                Step::admin(delete(lost)),
+            ]
         }
-        9 => vec![Step::new(Who::Agent, post(&all, another("agents", "{P}", EXPORT)))],
+        9 => vec![Step::new(Who::Agent, post(&all, another("{ns}-agents", "{P}", EXPORT)))],
         10 => vec![Step::admin(merge(format!("{one}/status"), json!({ "status": { "phase": "Binding" } })))],
         _ => vec![Step::admin(get(one)), Step::admin(get(format!("{all}?labelSelector=odd")))],
     }
@@ -443,22 +450,22 @@ pub(super) fn slices(dice: &mut Dice) -> Vec<Step> {
     };
     match dice.below(9) {
         0..3 => {
-            let export = dice.word(&[EXPORT, EXPORT, OTHER, "absent"]);
+            let export = dice.word(&[EXPORT, EXPORT, OTHER, "{ns}-absent"]);
             let path = dice.any(&json!(["{P}", "{P-path}", null]));
-            let name = dice.word(&["extra", "more"]);
+            let name = dice.word(&["{ns}-extra", "{ns}-more"]);
             vec![
                 Step::new(who, post(&all, slice(name, path, export))),
                 Step::admin(get(format!("{all}/{name}"))).until(Until::Still),
             ]
         }
-        3 => vec![Step::new(who, merge(own, json!({ "spec": { "export": { "name": "other" } } })))],
+        3 => vec![Step::new(who, merge(own, json!({ "spec": { "export": { "name": "{ns}-other" } } })))],
         4 => vec![Step::new(who, merge(own, json!({ "metadata": { "labels": { "tier": "a" } } })))],
         5 => vec![Step::new(who, merge(format!("{own}/status"), json!({ "status": { "endpoints": [] } })))],
         6 => {
             let gone = Step::admin(get(&own)).until(Until::Still);
             vec![Step::new(who, delete(own)), gone]
         }
-        7 => vec![Step::new(who, post(all, slice("odd", "Not A Path".into(), EXPORT)))],
+        7 => vec![Step::new(who, post(all, slice("{ns}-odd", "Not A Path".into(), EXPORT)))],
         _ => vec![Step::new(who, get(own).accept("application/json;as=Table;v=v1;g=meta.k8s.io"))],
     }
 }

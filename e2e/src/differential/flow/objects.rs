@@ -62,7 +62,7 @@ pub(super) fn request(dice: &mut Dice, claimed: &[Thing]) -> Step {
 fn wildcard(dice: &mut Dice, thing: Thing) -> Step {
     let who = provider(dice);
     let all = view("*", &thing.collection(None));
-    let below = view("*", &thing.collection(Some("default")));
+    let below = view("*", &thing.collection(Some("{ns}")));
     let request = match dice.below(20) {
         0..9 => {
             let accept = dice.word(&["application/json", "application/json", TABLE, PARTIAL]);
@@ -71,7 +71,7 @@ fn wildcard(dice: &mut Dice, thing: Thing) -> Step {
         9..14 => return initial(dice, who, &all),
         14 => get(below),
         15 => get(format!("{below}/a")),
-        16 => post(below, thing.object(dice, "a")),
+        16 => post(below, thing.object(dice, "{ns}-a")),
         17 => merge(format!("{below}/a"), json!({ "metadata": { "labels": { "tier": "b" } } })),
         18 => delete(format!("{below}/a")),
         _ => delete(all),
@@ -96,7 +96,7 @@ fn selected(dice: &mut Dice, mut request: Request) -> Request {
     if dice.chance(20) {
         request = request.with(
             "fieldSelector",
-            dice.word(&["metadata.name=a", "metadata.name!=a", "metadata.namespace=default", "spec.size=7"]),
+            dice.word(&["metadata.name=a", "metadata.name!=a", "metadata.namespace={ns}", "spec.size=7"]),
         );
     }
     request
@@ -105,14 +105,24 @@ fn selected(dice: &mut Dice, mut request: Request) -> Request {
 fn verb(dice: &mut Dice, who: Who, thing: Thing, place: &dyn Fn(&str) -> String) -> Step {
     let name = match thing.plural {
         "logicalclusters" => "cluster",
-        "apibindings" | "apiexports" => dice.word(&["flow", "flow", "other", "none"]),
+        "apibindings" | "apiexports" => dice.word(&["", "", "other", "none"]),
         _ => dice.word(&["a", "a", "b"]),
     };
-    // Controllers write bindings whenever they like: what is done to them has a file of its own.
+    // Controllers write bindings whenever they like, and what is done to them has a file of its own; the logical cluster belongs to all sequences.
     let watched = matches!(thing.plural, "apibindings" | "apiexports" | "customresourcedefinitions" | "nothings");
-    let choice = if watched { dice.below(34) } else { dice.below(100) };
-    let namespace = dice.word(&["default", "default", "default", "default", "default", "absent"]);
+    let choice = match thing.plural {
+        _ if watched => dice.below(34),
+        "logicalclusters" => *dice.pick(&[0, 12, 24, 30, 86]),
+        _ => dice.below(100),
+    };
+    let namespace = dice.word(&["{ns}", "{ns}", "{ns}", "{ns}", "{ns}", "absent"]);
     let collection = place(&thing.collection(Some(namespace)));
+    let name = match name {
+        name if thing.namespaced || name == "cluster" => name.to_owned(),
+        "" => "{ns}".to_owned(),
+        name => format!("{{ns}}-{name}"),
+    };
+    let name = name.as_str();
     let one = format!("{collection}/{name}");
     let request = match choice {
         0..12 => get(&one).accept(dice.word(&["application/json", "application/json", TABLE, PARTIAL])),
@@ -162,7 +172,7 @@ fn created(dice: &mut Dice, thing: Thing, collection: &str, name: &str) -> Reque
     let mut object = thing.object(dice, name);
     match dice.below(25) {
         0 => {
-            object["metadata"] = json!({ "generateName": "gen1-" });
+            object["metadata"] = json!({ "generateName": "{ns}-gen1-" });
         }
         1 => object["metadata"]["namespace"] = "elsewhere".into(),
         2 => object["metadata"]["annotations"] = json!({ "kcp.io/cluster": "elsewhere" }),
@@ -198,31 +208,31 @@ pub(super) fn discovery(dice: &mut Dice) -> Step {
         "/api",
         "/apis",
         "/api/v1",
-        "/apis/flow.example.com",
-        "/apis/flow.example.com/v1",
-        "/apis/flow.example.com/v1",
+        "/apis/{ns}.example.com",
+        "/apis/{ns}.example.com/v1",
+        "/apis/{ns}.example.com/v1",
         "/apis/apis.kcp.io/v1alpha1",
         "/apis/apis.kcp.io/v1alpha2",
         "/apis/core.kcp.io/v1alpha1",
         "/apis/coordination.k8s.io/v1",
         "/apis/events.k8s.io/v1",
         "/apis/rbac.authorization.k8s.io/v1",
-        "/apis/other.example.com/v1",
+        "/apis/{ns}-other.example.com/v1",
         "/apis/unknown.example.com",
         "/apis/unknown.example.com/v1",
-        "/apis/flow.example.com/v9",
+        "/apis/{ns}.example.com/v9",
         "/readyz",
         "/",
         "/odd",
     ]);
     let path = match dice.below(12) {
-        0 => format!("/services/apiexport/{{P}}/absent/clusters/{target}{rest}"),
-        1 => format!("/services/apiexport/{{P-path}}/flow/clusters/{target}{rest}"),
-        2 => format!("/services/apiexport/{{P}}/flow/clusters/{{A-path}}{rest}"),
-        3 => format!("/services/apiexport/{{P}}/flow{rest}"),
-        4 => format!("/services/apiexport/{{A}}/flow/clusters/{target}{rest}"),
-        5 => format!("/services/apiexport/{{P}}/other/clusters/{target}{rest}"),
-        6 => inside(dice.word(&["{A}", "{B}", "{P}", "{A-path}"]), rest),
+        0 => format!("/services/apiexport/{{P}}/{{ns}}-absent/clusters/{target}{rest}"),
+        1 => format!("/services/apiexport/{{P-path}}/{{ns}}/clusters/{target}{rest}"),
+        2 => format!("/services/apiexport/{{P}}/{{ns}}/clusters/{{A-path}}{rest}"),
+        3 => format!("/services/apiexport/{{P}}/{{ns}}{rest}"),
+        4 => format!("/services/apiexport/{{A}}/{{ns}}/clusters/{target}{rest}"),
+        5 => format!("/services/apiexport/{{P}}/{{ns}}-other/clusters/{target}{rest}"),
+        6 if rest != "/apis" => inside(dice.word(&["{A}", "{B}", "{P}", "{A-path}"]), rest),
         _ => view(target, rest),
     };
     let who = provider(dice);
@@ -240,18 +250,18 @@ pub(super) fn start(dice: &mut Dice) -> Vec<Step> {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": { "resourceAttributes": {
-            "group": "apis.kcp.io", "resource": "apiexports", "subresource": "content", "name": "flow",
+            "group": "apis.kcp.io", "resource": "apiexports", "subresource": "content", "name": "{ns}",
             "verb": dice.word(&["get", "list", "create", "*"]),
         } },
     });
     let all: Vec<Request> = vec![
-        get(inside(place, &format!("{apis}/apiexportendpointslices/flow"))),
+        get(inside(place, &format!("{apis}/apiexportendpointslices/{{ns}}"))),
         get(inside(place, "/apis/core.kcp.io/v1alpha1/logicalclusters/cluster")),
-        get(inside(place, &format!("{apis}/apiexports/flow"))),
-        get(inside(place, "/apis/apis.kcp.io/v1alpha2/apiexports/flow")),
-        named("apiexports", "flow"),
-        named("apiexportendpointslices", "flow"),
-        named("apiexports", "other"),
+        get(inside(place, &format!("{apis}/apiexports/{{ns}}"))),
+        get(inside(place, "/apis/apis.kcp.io/v1alpha2/apiexports/{ns}")),
+        named("apiexports", "{ns}"),
+        named("apiexportendpointslices", "{ns}"),
+        named("apiexports", "{ns}-other"),
         get(inside(place, &format!("{apis}/apiexports"))),
         get(inside(place, &format!("{apis}/apiresourceschemas"))),
         get(inside(place, "/apis/core.kcp.io/v1alpha1/logicalclusters")),
@@ -269,8 +279,8 @@ pub(super) fn start(dice: &mut Dice) -> Vec<Step> {
 
 fn export_event() -> Value {
     json!({
-        "apiVersion": "v1", "kind": "Event", "metadata": { "name": "flow.1" },
-        "involvedObject": { "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExport", "name": "flow" },
+        "apiVersion": "v1", "kind": "Event", "metadata": { "name": "{ns}.1" },
+        "involvedObject": { "apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExport", "name": "{ns}" },
         "reason": "AddingPermissionClaims", "message": "Added new permission claim(s) for all events.", "type": "Normal",
     })
 }

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use carrick_kcp::hash::{Claim, claim_hash, export_hash};
+use futures::future::try_join_all;
 use hyper::body::Bytes;
 use serde_json::{Value, json};
 
+use super::rights::SETS;
 use super::things::{CLAIMABLE, PARTS, WIDGETS};
-use super::{EXPORT, OTHER, Step, Until, Who, inside, view};
+use super::{EXPORT, OTHER, Sequence, Step, Until, Who, inside, view};
 use crate::differential::normal::Normal;
 use crate::differential::peer::Peer;
 use crate::differential::play::{encoded, merge};
@@ -30,24 +32,40 @@ pub struct Party<'a> {
     pub agent: &'a str,
     /// How long an answer has to stay the same to be the last one.
     pub still: Duration,
+    /// The workspaces.
+    pub stage: &'a Stage,
+}
+
+/// Workspaces: names and logical clusters of two consumers, and of a provider for each set of rights.
+pub struct Stage {
+    consumers: Vec<(String, String)>,
+    providers: Vec<(String, String)>,
+}
+
+impl Stage {
+    /// Makes the workspaces.
+    pub async fn set(peer: &Peer, id: &str) -> anyhow::Result<Self> {
+        let make = async |name: String| anyhow::Ok((name.clone(), peer.new_workspace(&name).await?));
+        let consumers = ["a", "b"].map(|letter| make(format!("flow-{id}-{letter}")));
+        let providers = (0..SETS).map(|set| make(format!("flow-{id}-p{set}")));
+        let (consumers, providers) = futures::try_join!(try_join_all(consumers), try_join_all(providers))?;
+        Ok(Self { consumers, providers })
+    }
 }
 
 /// The answers to each request, and then what a watch over all workspaces has seen.
-pub async fn play(party: &Party<'_>, sequence: &[Step], token: &str) -> anyhow::Result<Vec<Value>> {
-    let peer = party.peer;
-    let name = |letter: &str| format!("{token}-{letter}");
-    let [p, a, b] = ["p", "a", "b"].map(name);
-    let (p, a, b) = futures::try_join!(peer.new_workspace(&p), peer.new_workspace(&a), peer.new_workspace(&b))?;
-    let mut names = BTreeMap::new();
-    for (letter, cluster) in [("P", p), ("A", a), ("B", b)] {
-        let path = format!("{}:{token}-{}", peer.path(), letter.to_lowercase());
-        names.insert(format!("{{{letter}-path}}"), path);
-        names.insert(format!("{{{letter}}}"), cluster);
+pub async fn play(party: &Party<'_>, sequence: &Sequence, token: &str) -> anyhow::Result<Vec<Value>> {
+    let (peer, stage) = (party.peer, party.stage);
+    let mut names = BTreeMap::from([("{ns}".to_owned(), token.to_owned())]);
+    let consumers = ["A", "B"].into_iter().zip(&stage.consumers);
+    for (letter, (name, cluster)) in consumers.chain([("P", &stage.providers[sequence.rights])]) {
+        names.insert(format!("{{{letter}-path}}"), format!("{}:{name}", peer.path()));
+        names.insert(format!("{{{letter}}}"), cluster.clone());
     }
-    let home = names["{P}"].clone();
     let mut shown: Vec<(String, String)> = names.iter().map(|(key, text)| (text.clone(), key.clone())).collect();
-    for export in [EXPORT, OTHER] {
-        shown.push((export_hash(&home, export), format!("{{{export}-hash}}")));
+    for (export, name) in [(EXPORT, "own"), (OTHER, "other")] {
+        let export = export.replace("{ns}", token);
+        shown.push((export_hash(&names["{P}"], &export), format!("{{{name}-hash}}")));
     }
     shown.extend(["kcp-admin", ADMIN_AGENT].map(|name| (name.to_owned(), "ADMIN".to_owned())));
     // A path holds a token that would be taken for something else.
@@ -56,7 +74,7 @@ pub async fn play(party: &Party<'_>, sequence: &[Step], token: &str) -> anyhow::
     let users = [peer.user(None), peer.user(Some(party.agent)), peer.user(Some(""))];
     let mut desk = Desk { party, users, names, normal, seen: BTreeMap::new(), since: String::new() };
     let mut answers = Vec::new();
-    for step in sequence {
+    for step in &sequence.steps {
         answers.push(desk.ask(step).await.with_context(|| step.to_string())?);
     }
     answers.extend(desk.last_look().await?);
@@ -117,7 +135,11 @@ impl Desk<'_> {
         let types = [request.media, request.accept];
         let path = self.path(step);
         let answer = self.user(step.who).ask(request.method, &path, types, body).await?;
-        let raw: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let mut answer = answer;
+        let mut raw: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        if self.retain_own(&mut raw) {
+            answer.body = raw.to_string().into();
+        }
         if answer.code < 300 {
             self.remember(step, &raw);
         }
@@ -128,9 +150,27 @@ impl Desk<'_> {
         Ok((raw, normal))
     }
 
+    /// Whether something has to do with this sequence.
+    fn is_own(&self, object: &Value) -> bool {
+        object.to_string().contains(&self.names["{ns}"])
+    }
+
+    /// Leaves out of a list what has to do with other sequences; tells whether it is a list.
+    fn retain_own(&self, body: &mut Value) -> bool {
+        let mut is_list = false;
+        for key in ["items", "rows"] {
+            if let Some(Value::Array(list)) = body.get_mut(key) {
+                list.retain(|item| self.is_own(item));
+                is_list = true;
+            }
+        }
+        is_list
+    }
+
     async fn watch(&mut self, step: &Step) -> anyhow::Result<Value> {
         let path = self.path(step);
-        let events = self.user(step.who).initial(&path).await?;
+        let mut events = self.user(step.who).initial(&path).await?;
+        events.retain(|event| event["type"].is_null() || self.is_own(event));
         let mut events: Vec<Value> = events.into_iter().map(|event| self.normal.value(event)).collect();
         // Workspaces come in the order of their logical clusters, which are random.
         events.sort_by_key(ToString::to_string);
@@ -156,14 +196,15 @@ impl Desk<'_> {
         }
         let key = key(&request.path);
         let key = if request.method == "POST" { format!("{key}/{name}") } else { key };
-        for export in [EXPORT, OTHER] {
+        for (export, short) in [(EXPORT, "own"), (OTHER, "other")] {
             if let (true, Some(identity)) = (
-                value["kind"] == "APIExport" && name == export,
+                value["kind"] == "APIExport" && name == self.resolved(export),
                 value["status"]["identityHash"].as_str().filter(|hash| !hash.is_empty()),
             ) {
-                self.names.insert(format!("{{{export}-id}}"), identity.to_owned());
-                let claim = Claim { group: PARTS.group, resource: PARTS.plural, identity_hash: identity };
-                self.normal.name(claim_hash(claim), &format!("{{{export}-claim}}"));
+                self.names.insert(format!("{{{short}-id}}"), identity.to_owned());
+                let group = self.resolved(PARTS.group);
+                let claim = Claim { group: &group, resource: PARTS.plural, identity_hash: identity };
+                self.normal.name(claim_hash(claim), &format!("{{{short}-claim}}"));
             }
         }
         if value["apiVersion"] == "meta.k8s.io/v1" {
@@ -206,14 +247,18 @@ impl Desk<'_> {
         let mut answers = Vec::new();
         for thing in CLAIMABLE {
             let path = self.resolved(&view("*", &thing.collection(None)));
-            let answer = self.users[0].ask("GET", &path, ["application/json"; 2], Bytes::new()).await?;
+            let mut answer = self.users[0].ask("GET", &path, ["application/json"; 2], Bytes::new()).await?;
+            let mut list: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            if self.retain_own(&mut list) {
+                answer.body = list.to_string().into();
+            }
             let mut answer = self.normal.answer(&answer);
             unordered(&mut answer["body"]);
             answers.push(json!({ "what": format!("all {} at the end", thing.plural), "answer": answer }));
         }
-        let mut last = json!({ "apiVersion": WIDGETS.api_version(), "kind": WIDGETS.kind, "metadata": { "name": LAST }, "spec": {} });
+        let mut last = json!({ "apiVersion": self.resolved(&WIDGETS.api_version()), "kind": WIDGETS.kind, "metadata": { "name": LAST }, "spec": {} });
         last["metadata"]["labels"] = json!({ "tier": "a" });
-        let path = self.resolved(&inside("{A}", &WIDGETS.collection(Some("default"))));
+        let path = self.resolved(&inside("{A}", &WIDGETS.collection(Some("{ns}"))));
         let created = self.users[0].ask("POST", &path, ["application/json"; 2], last.to_string().into()).await?;
         answers.push(json!({ "what": "the last object", "answer": self.normal.answer(&created) }));
         let all = self.resolved(&view("*", &WIDGETS.collection(None)));

@@ -1,18 +1,35 @@
 //! The sequence of a seed: the stage is set, then anything may be asked, then it may end.
 
+use serde_json::json;
+
 use super::apis::{self, Claims};
 use super::things::{GROUP, OTHER_GROUP, WIDGETS};
-use super::{EXPORT, OTHER, Step, Until, get, inside, objects, rights, view};
+use super::{EXPORT, OTHER, Step, Until, get, inside, objects, post, rights, view};
 use crate::differential::dice::Dice;
 
 /// How many times something is asked once the stage is set.
 const LENGTH: usize = 22;
 
+/// Requests, and the set of rights that the agent has in the provider's workspace.
+#[derive(Debug)]
+pub struct Sequence {
+    /// Which set of rights.
+    pub rights: usize,
+    /// The requests.
+    pub steps: Vec<Step>,
+}
+
 /// The sequence of a seed.
-pub fn sequence(seed: u64) -> Vec<Step> {
+pub fn sequence(seed: u64) -> Sequence {
     let mut dice = Dice::new(seed ^ 0xf10_0000);
     let dice = &mut dice;
-    let mut steps = rights::grant(dice);
+    // Half of all agents have the rights that the reference agent asks for.
+    let set = if dice.chance(50) { rights::SETS - 1 } else { dice.below(rights::SETS) };
+    let mut steps = rights::grant(set);
+    for consumer in ["{A}", "{B}"] {
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "{ns}" } });
+        steps.push(Step::admin(post(inside(consumer, "/api/v1/namespaces"), namespace)));
+    }
     let mut schemas = vec![format!("v1.widgets.{GROUP}")];
     steps.push(apis::create_schema(apis::widgets("v1")));
     if dice.chance(50) {
@@ -31,7 +48,7 @@ pub fn sequence(seed: u64) -> Vec<Step> {
     }
     let claims = Claims::roll(dice, other);
     steps.extend(apis::export(dice, EXPORT, &schemas, &claims));
-    let slice = inside("{P}", "/apis/apis.kcp.io/v1alpha1/apiexportendpointslices/flow");
+    let slice = inside("{P}", "/apis/apis.kcp.io/v1alpha1/apiexportendpointslices/{ns}");
     if dice.chance(30) {
         steps.push(Step::admin(get(&slice)).until(Until::Still));
         steps.push(objects::discovery(dice));
@@ -55,5 +72,5 @@ pub fn sequence(seed: u64) -> Vec<Step> {
         }
     }
     steps.extend(apis::ends(dice));
-    steps
+    Sequence { rights: set, steps }
 }

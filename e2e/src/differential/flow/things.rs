@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::differential::dice::Dice;
 
 /// Group of the exported kinds.
-pub(super) const GROUP: &str = "flow.example.com";
+pub(super) const GROUP: &str = "{ns}.example.com";
 /// Group of the kind of the other export.
-pub(super) const OTHER_GROUP: &str = "other.example.com";
+pub(super) const OTHER_GROUP: &str = "{ns}-other.example.com";
 
 /// One kind.
 #[derive(Debug, Clone, Copy)]
@@ -120,14 +120,14 @@ impl Thing {
             ("", "events") => json!({
                 "involvedObject": {
                     "apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "name": "a",
-                    "namespace": dice.word(&["default", "default", "default", "kube-system"]),
+                    "namespace": dice.word(&["{ns}", "{ns}", "{ns}", "default"]),
                 },
                 "reason": dice.word(&["ObjectAccepted", "ObjectPlaced"]), "message": "Object has been placed.",
                 "type": "Normal", "count": 1, "source": { "component": "syncagent-sync" },
                 "firstTimestamp": "2020-01-01T00:00:00Z", "lastTimestamp": "2020-01-01T00:00:00Z",
             }),
             (_, "events") => json!({
-                "regarding": { "apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "name": "a", "namespace": "default" },
+                "regarding": { "apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "name": "a", "namespace": "{ns}" },
                 "reason": "Accepted", "note": "seen", "type": "Normal", "action": "Sync",
                 "reportingController": "example.com/agent", "reportingInstance": "agent-0",
                 "eventTime": "2020-01-01T00:00:00.000000Z",

@@ -105,6 +105,7 @@ pub(super) fn namespace_end(dice: &mut Dice, index: usize) -> Vec<Request> {
         ),
     };
     requests.push(delete);
+    requests.push(post(&maps, inside("probe", json!(null))).with("dryRun", "All").when(When::Refused));
     let gadget = json!({
         "apiVersion": format!("{}/v1", kinds::GROUP), "kind": "Gadget", "metadata": { "name": "late" }, "spec": {},
     });

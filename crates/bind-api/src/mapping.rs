@@ -251,6 +251,7 @@ mod tests {
             (ResourceScope::Cluster, Isolation::Prefixed, ObjectKey::cluster("c-10-db")),
             (ResourceScope::Cluster, Isolation::Prefixed, at("c-1", "c-1-db")),
             (ResourceScope::Cluster, Isolation::Namespaced, at("c-2", "db")),
+            (ResourceScope::Cluster, Isolation::Namespaced, at("c-10", "db")),
             (ResourceScope::Cluster, Isolation::Namespaced, ObjectKey::cluster("db")),
             (ResourceScope::Cluster, Isolation::None, at("c-1", "db")),
         ] {

@@ -32,8 +32,11 @@ use crate::value::{Outcome, Value as Cel};
 pub struct AdmissionScope {
     params: bool,
     /// The variables that were defined so far, if expressions may use any.
-    variables: Option<Vec<(String, Result<Arc<Admission>, CompileError>)>>,
+    variables: Option<Vec<Variable>>,
 }
+
+/// A variable by its name, or why it cannot be evaluated.
+type Variable = (String, Result<Arc<Admission>, CompileError>);
 
 impl AdmissionScope {
     /// Without variables; with `params` or without.

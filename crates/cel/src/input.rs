@@ -43,9 +43,8 @@ impl Input<'_> {
     pub fn hollow(&self) -> Value {
         match self {
             Self::Value(value) => value.clone(),
-            Self::Lazy(_) => Value::map(Map::new()),
             Self::Json(Json::Array(_), _) => Value::list(Vec::new()),
-            Self::Json(Json::Object(_), _) => Value::map(Map::new()),
+            Self::Lazy(_) | Self::Json(Json::Object(_), _) => Value::map(Map::new()),
             Self::Json(json, integers) => to_cel(json, *integers),
         }
     }

@@ -26,6 +26,12 @@ struct Case {
     requests: Vec<(&'static str, String, &'static str, Value)>,
 }
 
+impl Case {
+    fn has_params(&self) -> bool {
+        self.objects.iter().any(|(_, object)| object["spec"]["paramKind"].is_object())
+    }
+}
+
 /// Tells how two servers differ, if they do. `token` is the name of a new namespace.
 pub async fn compare(real: &Peer, plane: &Peer, number: u64, token: &str) -> anyhow::Result<Option<String>> {
     let (first, second) = (Hook::start(respond).await?, Hook::start(respond).await?);
@@ -56,7 +62,9 @@ async fn play(peer: &Peer, hook: &Hook, token: &str) -> anyhow::Result<Vec<(Stri
         desk.send(&format!("{name}: POST {plural}"), "POST", &format!("{GROUP}/{plural}?dryRun=All"), JSON, &object)
             .await?;
     }
-    for case in policies(token).into_iter().chain(webhooks(token, hook)) {
+    // kcp 0.31 does not survive a policy whose parameters are of a built-in kind.
+    let survives = |case: &Case| peer.cluster.is_empty() || !case.has_params();
+    for case in policies(token).into_iter().chain(webhooks(token, hook)).filter(survives) {
         desk.case(&case, token).await.with_context(|| case.name)?;
     }
     peer.must("DELETE", &format!("/api/v1/namespaces/{token}"), &Value::Null).await?;

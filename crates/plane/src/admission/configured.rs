@@ -26,6 +26,8 @@ const KINDS: [&str; 4] = [
 
 /// The revisions at which the four kinds changed last.
 type Stamp = [u64; 4];
+/// Configurations by cluster.
+type Cache = HashMap<Arc<str>, (Stamp, Arc<Configured>)>;
 
 /// What is configured, by cluster.
 pub(crate) struct Configurations {
@@ -34,7 +36,7 @@ pub(crate) struct Configurations {
     used: AtomicBool,
     /// Whether any of it is a webhook.
     calls: AtomicBool,
-    cache: Mutex<HashMap<Arc<str>, (Stamp, Arc<Configured>)>>,
+    cache: Mutex<Cache>,
 }
 
 impl Configurations {

@@ -66,10 +66,14 @@ pub fn body(media: &str, json: Bytes) -> (&str, Bytes) {
 
 /// An answer as JSON, as far as it can be read.
 pub fn answer(content: &str, body: Bytes) -> Bytes {
-    let value = match content {
+    let mut value = match content {
         YAML => std::str::from_utf8(&body).ok().and_then(|text| serde_saphyr::from_str::<Value>(text).ok()),
         protobuf::MEDIA => protobuf::decode(&body).ok(),
         _ => None,
     };
+    // In protobuf no items are none, which looks different from a list whose only item does not count.
+    if let Some(items) = value.as_mut().and_then(|value| value.get_mut("items")).filter(|items| items.is_null()) {
+        *items = Value::Array(Vec::new());
+    }
     value.map_or(body, |value| value.to_string().into())
 }

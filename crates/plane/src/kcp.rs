@@ -3,7 +3,7 @@
 //! ```text
 //!   request ─▶ resolve    path or name → logical cluster          (data)
 //!           ─▶ authorize  access to the workspace, policies, RBAC (authorize)
-//!           ─▶ apis       system kinds and bound kinds            (kinds, schemas, apis)
+//!           ─▶ apis       system kinds and bound kinds            (kinds, facts, apis)
 //!           ─▶ admit      checks and completes writes             (admit, export, types)
 //!   /services/apiexport/…              ─▶ view: exported and claimed objects of all consumers
 //!   /services/initializingworkspaces/… ─▶ hooks: workspaces that wait for an initializer or terminator
@@ -16,7 +16,7 @@
 //! `shards` says which endpoint serves which clusters; all share one store.
 //! Controllers read and write kcp's kinds as the types of `carrick-kcp`. What every request needs is read from the stored JSON
 //! (`object`), because a typed copy would cost more than the rest of the request; what it needs of large objects is read once per change
-//! (`derived`: bindings in `bound`, schemas in `schemas`). The store is the only state, so a restart continues
+//! (`derived`: bindings in `bound`, schemas in `facts`). The store is the only state, so a restart continues
 //! where it stopped.
 
 mod admit;
@@ -31,12 +31,12 @@ mod controller;
 mod data;
 mod derived;
 mod export;
+mod facts;
 mod home;
 mod hooks;
 mod kinds;
 mod names;
 mod object;
-mod schemas;
 pub mod shards;
 mod subject;
 mod types;

@@ -3,7 +3,7 @@
 //! ```text
 //!   request ─▶ resolve    path or name → logical cluster          (data)
 //!           ─▶ authorize  access to the workspace, policies, RBAC (authorize)
-//!           ─▶ apis       system kinds and bound kinds            (kinds, schemas, apis)
+//!           ─▶ apis       system kinds and bound kinds            (kinds, facts, apis)
 //!           ─▶ admit      checks and completes writes             (admit, export, types)
 //!   /services/apiexport/…              ─▶ view: exported and claimed objects of all consumers
 //!   /services/apiresourceschema/…      ─▶ schemas: the schemas behind a workspace's bindings
@@ -17,7 +17,7 @@
 //! `shards` says which endpoint serves which clusters; all share one store.
 //! Controllers read and write kcp's kinds as the types of `carrick-kcp`. What every request needs is read from the stored JSON
 //! (`object`), because a typed copy would cost more than the rest of the request; what it needs of large objects is read once per change
-//! (`derived`: bindings in `bound`, schemas in `schemas`). The store is the only state, so a restart continues
+//! (`derived`: bindings in `bound`, schemas in `facts`). The store is the only state, so a restart continues
 //! where it stopped.
 
 mod admit;
@@ -32,13 +32,13 @@ mod controller;
 mod data;
 mod derived;
 mod export;
+mod facts;
 mod home;
 mod hooks;
 mod identity;
 mod kinds;
 mod names;
 mod object;
-mod schema_view;
 mod schemas;
 pub mod shards;
 mod subject;
@@ -110,7 +110,7 @@ impl Extension for Kcp {
     }
 
     fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
-        if let Some(view) = schema_view::open(&self.data, api, path) {
+        if let Some(view) = schemas::open(&self.data, api, path) {
             return Ok(Some(view));
         }
         match hooks::open(&self.data, api, caller, path)? {

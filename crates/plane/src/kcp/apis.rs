@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::data::{BINDINGS, BOUND_SCHEMAS, CRDS, Data, ROOT, SCHEMAS, SHARDS};
 use super::derived::Derived;
+use super::facts::SchemaFacts;
 use super::kinds;
 use super::names::{Names, Owner};
-use super::schemas::SchemaFacts;
 use crate::resource::Resource;
 use crate::store::Key;
 

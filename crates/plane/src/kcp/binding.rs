@@ -22,9 +22,9 @@ use super::apis::Apis;
 use super::bound::Bound;
 use super::claim;
 use super::data::{BOUND_SCHEMAS, Data, SCHEMAS, now};
+use super::facts::SchemaFacts;
 use super::names::{Names, Owner, conflicts};
 use super::object::{finalizers, uid};
-use super::schemas::SchemaFacts;
 use crate::store::{Key, Kind};
 
 /// Everything outside a binding that matters to it.

@@ -42,8 +42,9 @@ async fn everybody_who_serves_a_kind_shares_its_schema() {
     }
     // Workspaces that bind the same have the very same kinds, and so has each of them at the next request.
     assert!(Arc::ptr_eq(&widgets(&one), &widgets(&two)));
-    assert!(std::ptr::eq(&*one, &*two) && std::ptr::eq(&*one, &*world.at("root:one").resources()));
-    assert!(std::ptr::eq(&*view, &*world.through(&endpoint, "*").resources()));
+    assert_eq!(one.as_ptr(), two.as_ptr());
+    assert_eq!(one.as_ptr(), world.at("root:one").resources().as_ptr());
+    assert_eq!(view.as_ptr(), world.through(&endpoint, "*").resources().as_ptr());
 }
 
 #[tokio::test]

@@ -44,10 +44,10 @@ pub fn real() -> ExitCode {
     init_logs(false);
     let arguments = arguments(4);
     if differential::live().is_some() {
-        let trials = differential::all().map(|(name, pair)| {
+        let trials = differential::all().into_iter().map(|(name, pair)| {
             Trial::test(name, move || verdict(runtime()?.block_on(differential::compare(None, pair))))
         });
-        return libtest_mimic::run(&arguments, trials.into()).exit_code();
+        return libtest_mimic::run(&arguments, trials.collect()).exit_code();
     }
     let Some(binaries) = std::env::var_os(SERVERS).map(PathBuf::from) else {
         eprintln!("skipped: to play the scenarios on real kcp, kube-apiserver and etcd, run `e2e/real`");
@@ -89,7 +89,7 @@ pub fn real() -> ExitCode {
         let first = usize::try_from(days).unwrap_or_default() * 61 % all.len();
         all.rotate_left(first);
     }
-    let trials = all.into_iter().map(play).chain(differential::all().map(compare));
+    let trials = all.into_iter().map(play).chain(differential::all().into_iter().map(compare));
     let trials = trials.chain(goclients::trials());
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

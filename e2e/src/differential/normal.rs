@@ -94,7 +94,7 @@ impl Normal {
         }
         // In kcp there are annotations before the first one is set.
         if let Some(Value::Object(owned)) = map.get_mut("f:annotations")
-            && !self.cluster.is_empty()
+            && self.is_kcp()
         {
             owned.remove(".");
         }
@@ -116,6 +116,10 @@ impl Normal {
         Value::Object(entries.filter(|(key, _)| !FOREIGN.as_ref().is_some_and(|rule| rule.is_match(key))).collect())
     }
 
+    fn is_kcp(&self) -> bool {
+        !self.cluster.is_empty() || !self.names.is_empty()
+    }
+
     /// How often controllers have written an object tells nothing.
     fn forget_controllers(&self, map: &mut Map<String, Value>) {
         let controlled = ["APIBinding", "APIExport", "APIExportEndpointSlice", "LogicalCluster"];
@@ -131,7 +135,7 @@ impl Normal {
 
     fn revision(&mut self, text: &str) -> Value {
         // kcp writes anew what the first patch does not change, the plane never does.
-        if !self.cluster.is_empty() {
+        if self.is_kcp() {
             return "revision".into();
         }
         let next = self.revisions.len() + 1;

@@ -62,9 +62,10 @@ struct Node {
     merge: bool,
 }
 
+/// A list or a map that is not complete yet, and the line on which it begins.
 enum Frame {
-    List { items: Vec<Value>, size: usize, anchor: usize },
-    Map { entries: Map<String, Value>, size: usize, anchor: usize, key: Option<Key> },
+    List { items: Vec<Value>, size: usize, anchor: usize, line: usize },
+    Map { entries: Map<String, Value>, size: usize, anchor: usize, line: usize, key: Option<Key> },
 }
 
 enum Key {
@@ -102,15 +103,17 @@ impl Builder {
                 self.made += 1;
                 self.finish(Node { value, size: 1, scalar: Some(scalar), merge }, anchor, line)?;
             }
-            Event::SequenceStart(_, anchor, _) => self.open(Frame::List { items: Vec::new(), size: 1, anchor })?,
+            Event::SequenceStart(_, anchor, _) => {
+                self.open(Frame::List { items: Vec::new(), size: 1, anchor, line })?;
+            }
             Event::MappingStart(_, anchor, _) => {
-                self.open(Frame::Map { entries: Map::new(), size: 1, anchor, key: None })?;
+                self.open(Frame::Map { entries: Map::new(), size: 1, anchor, line, key: None })?;
             }
             Event::SequenceEnd | Event::MappingEnd => match self.stack.pop() {
-                Some(Frame::List { items, size, anchor }) => {
+                Some(Frame::List { items, size, anchor, line }) => {
                     self.finish(Node { value: items.into(), size, scalar: None, merge: false }, anchor, line)?;
                 }
-                Some(Frame::Map { entries, size, anchor, .. }) => {
+                Some(Frame::Map { entries, size, anchor, line, .. }) => {
                     self.finish(Node { value: entries.into(), size, scalar: None, merge: false }, anchor, line)?;
                 }
                 None => {}

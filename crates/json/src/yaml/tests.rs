@@ -76,6 +76,9 @@ fn a_key_that_occurs_twice_is_told_and_the_last_one_counts() {
         "yaml: unmarshal errors:\n  line 4: key \"c\" already set in map\n  line 5: key \"a\" already set in map"
     );
     assert_eq!(read("a: 1\nb: 1").unwrap().strict_error(), None);
+    // The line is the one on which the second value begins.
+    let document = read("a: 1\na:\n- b\n- c\na:\n  d: 1\n  e: 2\n").unwrap();
+    assert_eq!(document.duplicates, [twice("\"a\"", 3), twice("\"a\"", 6)]);
 }
 
 #[test]

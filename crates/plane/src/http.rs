@@ -4,6 +4,7 @@ mod body;
 mod discovery;
 mod duration;
 mod endpoint;
+mod health;
 mod jsonpath;
 mod negotiate;
 mod openapi;

@@ -25,7 +25,7 @@ struct Suite {
 }
 
 /// All of them that hold on a plane.
-const CONTROLLER_RUNTIME: [Suite; 8] = [
+const CONTROLLER_RUNTIME: [Suite; 6] = [
     Suite {
         package: "pkg/client",
         skip: &[
@@ -46,13 +46,11 @@ const CONTROLLER_RUNTIME: [Suite; 8] = [
             "DryRunClient should not create an object",
         ],
     },
-    Suite { package: "pkg/cache", skip: &[] },
     Suite { package: "pkg/manager", skip: &[] },
     Suite { package: "pkg/builder", skip: &[] },
     Suite { package: "pkg/controller", skip: &[] },
     Suite { package: "pkg/controller/controllerutil", skip: &[] },
     Suite { package: "pkg/internal/recorder", skip: &[] },
-    Suite { package: "pkg/client/apiutil", skip: &[] },
 ];
 
 /// One trial for each suite.
@@ -84,10 +82,6 @@ async fn on_a_service_cluster(programs: &Path, suite: &Suite) -> anyhow::Result<
     let mut command = Command::new(program);
     command.current_dir(programs.join("controller-runtime").join(suite.package));
     command.env("USE_EXISTING_CLUSTER", "true").env("KUBECONFIG", home.path().join("config"));
-    if suite.package == "pkg/client/apiutil" {
-        // Its server is the one it is given, which has aggregated discovery; and there are no priority classes.
-        command.arg("-test.skip=aggregatedDiscovery=false|should_fetch_data_based|the_version_isn't_specified");
-    }
     if !suite.skip.is_empty() {
         command.arg(format!("-ginkgo.skip={}", suite.skip.join("|")));
     }

@@ -1,5 +1,15 @@
-//! Clients written in Go, as most controllers are, against the embedded plane: `e2e/goclients`.
+//! Programs written in Go, as most controllers are, against the embedded plane: `e2e/goclients`.
+//!
+//! ```text
+//!   programs   ours, with client-go, controller-runtime and kcp's clients
+//!   suites     tests of others, taken from the modules they are published in
+//!   likekcp    a kcp started as scripts start it, real or a plane
+//! ```
 
+pub(crate) mod likekcp;
+mod suites;
+
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -21,33 +31,100 @@ const PROGRAMS: &str = "CARRICK_GOCLIENTS";
 /// How long a program may take.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// One trial for each program and each kind of plane.
+/// What `clients` can play.
+const PARTS: [&str; 8] = ["apply", "discovery", "dynamic", "impersonate", "leader", "manager", "mapper", "typed"];
+
+/// What it plays on real servers only, because planes have no admission webhooks.
+const REAL_PARTS: [&str; 1] = ["webhooks"];
+
+/// Where a program plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The workspace `root`.
+    Kcp,
+    /// The service cluster.
+    Service,
+}
+
+impl Place {
+    const ALL: [Self; 2] = [Self::Service, Self::Kcp];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kcp => "kcp",
+            Self::Service => "a_service_cluster",
+        }
+    }
+
+    fn kubeconfig(self, world: &dyn World) -> String {
+        match self {
+            Self::Kcp => world.kcp_kubeconfig(User::Admin, "root"),
+            Self::Service => world.service_kubeconfig(User::Admin),
+        }
+    }
+}
+
+fn programs() -> Option<PathBuf> {
+    std::env::var_os(PROGRAMS).map(PathBuf::from)
+}
+
+/// One trial for each program and each kind of plane, and for each suite.
 pub fn trials() -> Vec<Trial> {
-    let Some(folder) = std::env::var_os(PROGRAMS).map(PathBuf::from) else { return Vec::new() };
+    let Some(folder) = programs() else { return Vec::new() };
     let mut trials = Vec::new();
-    for program in ["informer", "typed"] {
-        for kcp in [false, true] {
+    for place in Place::ALL {
+        for program in ["informer", "typed"] {
             let path = folder.join(program);
-            let place = if kcp { "kcp" } else { "a_service_cluster" };
-            trials.push(Trial::test(format!("goclients::{program}_is_content_with_{place}"), move || {
-                harness::verdict(harness::runtime()?.block_on(run(&path, kcp)))
+            trials.push(Trial::test(format!("goclients::{program}_is_content_with_{}", place.name()), move || {
+                harness::verdict(harness::runtime()?.block_on(on_a_plane(&path, &[], place)))
+            }));
+        }
+        for part in PARTS {
+            let path = folder.join("clients");
+            trials.push(Trial::test(format!("goclients::{part}_is_content_with_{}", place.name()), move || {
+                harness::verdict(harness::runtime()?.block_on(on_a_plane(&path, &[part], place)))
             }));
         }
     }
+    trials.extend(likekcp::trials(&folder));
+    trials.extend(suites::trials(&folder));
     trials
 }
 
-async fn run(program: &Path, kcp: bool) -> anyhow::Result<()> {
+/// What is played on real servers too: a name, and what to do there.
+pub(crate) fn on_real_servers() -> Vec<(String, &'static str, Place)> {
+    if programs().is_none() {
+        return Vec::new();
+    }
+    let parts = PARTS.into_iter().chain(REAL_PARTS);
+    let names = parts.flat_map(|part| Place::ALL.map(|place| (part, place)));
+    names
+        .map(|(part, place)| (format!("goclients::{part}_is_content_with_real_{}", place.name()), part, place))
+        .collect()
+}
+
+/// Plays a part in a world.
+pub(crate) async fn play(world: &dyn World, part: &str, place: Place) -> anyhow::Result<()> {
+    let program = programs().context("the Go clients are not built")?.join("clients");
+    run(&program, &[part], &place.kubeconfig(world), None).await
+}
+
+async fn on_a_plane(program: &Path, arguments: &[&str], place: Place) -> anyhow::Result<()> {
     let world = EmbeddedWorld::start().await?;
-    let (plane, kubeconfig) = if kcp {
-        (world.kcp_plane(), world.kcp_kubeconfig(User::Admin, "root"))
-    } else {
-        (world.service_plane(), world.service_kubeconfig(User::Admin))
+    let plane = match place {
+        Place::Kcp => world.kcp_plane(),
+        Place::Service => world.service_plane(),
     };
+    run(program, arguments, &place.kubeconfig(&world), Some(plane)).await
+}
+
+/// Runs a program until it says that it is done; when it is ready, watches on the plane expire.
+async fn run(program: &Path, arguments: &[&str], kubeconfig: &str, plane: Option<&Plane>) -> anyhow::Result<()> {
     let home = Scratch::new()?;
-    home.write("config", &kubeconfig)?;
-    let mut child = Command::new(program)
-        .env("KUBECONFIG", home.path().join("config"))
+    home.write("config", kubeconfig)?;
+    let mut command = Command::new(program);
+    command.args(arguments).env("KUBECONFIG", home.path().join("config"));
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
@@ -60,7 +137,9 @@ async fn run(program: &Path, kcp: bool) -> anyhow::Result<()> {
         while let Some(line) = output.next_line().await? {
             println!("  {line}");
             if line == "ready" {
-                expire(plane);
+                if let Some(plane) = plane {
+                    expire(plane);
+                }
                 input.write_all(b"expired\n").await?;
             }
             said = line;
@@ -77,4 +156,10 @@ fn expire(plane: &Plane) {
     let watches = Match::any().verbs(&["watch"]).resource("", "configmaps");
     plane.faults().add(Rule::new(watches.clone(), Effect::ExpireWatch(0)).on(Turn::First(1)));
     plane.faults().cut_watches(&watches);
+}
+
+/// `PATH` with a folder in front.
+fn path_with(folder: &Path) -> anyhow::Result<OsString> {
+    let old = std::env::var_os("PATH").unwrap_or_default();
+    Ok(std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&old)))?)
 }

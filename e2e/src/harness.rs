@@ -92,7 +92,15 @@ pub fn real() -> ExitCode {
         all.rotate_left(first);
     }
     let trials = all.into_iter().map(play).chain(differential::all().into_iter().map(compare));
-    let trials = trials.chain(goclients::trials());
+    let go = |(name, part, place)| {
+        let servers = Arc::clone(&servers);
+        Trial::test(name, move || {
+            let world = servers.world()?;
+            let _turn = servers.turn(false);
+            verdict(servers.runtime.block_on(goclients::play(&*world, part, place)))
+        })
+    };
+    let trials = trials.chain(goclients::trials()).chain(goclients::on_real_servers().into_iter().map(go));
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 

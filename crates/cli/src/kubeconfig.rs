@@ -25,12 +25,17 @@ pub fn folder(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// Writes a file that only its owner may read: kubeconfigs hold tokens.
 pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes a file that only its owner may read.
+pub fn write_bytes(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
         .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|mut file| file.write_all(content))
         .with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,5 +1,7 @@
 //! `carrick plane`: serves an embedded kcp and a service cluster until stopped.
 //!
+//! With `--as-kcp` it takes the arguments of `kcp start` instead, see `kcp`.
+//!
 //! ```text
 //!  D/kcp, D/service          data of the two servers
 //!  D/*.kubeconfig            how to reach them, rewritten at each start
@@ -9,9 +11,12 @@
 //! ```
 
 mod examples;
+mod kcp;
+mod lock;
+mod token_file;
 
-use std::fs::{self, File, TryLockError};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -35,12 +40,15 @@ const SET_UP: Duration = Duration::from_secs(20);
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Folder for data and kubeconfigs; created if missing.
-    #[arg(long, value_name = "FOLDER")]
-    data_dir: PathBuf,
-    /// Port of kcp on 127.0.0.1; 0 chooses a free one.
-    #[arg(long, value_name = "PORT", default_value_t = 7443)]
+    #[arg(long, alias = "root-directory", value_name = "FOLDER", required_unless_present = "as_kcp")]
+    data_dir: Option<PathBuf>,
+    /// Address to listen on.
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind_address: IpAddr,
+    /// Port of kcp; 0 chooses a free one.
+    #[arg(long, alias = "secure-port", value_name = "PORT", default_value_t = 7443)]
     port_kcp: u16,
-    /// Port of the service cluster on 127.0.0.1; by default the next one after kcp's ports, 0 chooses a free one.
+    /// Port of the service cluster; by default the next one after kcp's ports, 0 chooses a free one.
     #[arg(long, value_name = "PORT")]
     port_service: Option<u16>,
     /// Workspace of the user `provider`, who is administrator there and nowhere else; created if missing.
@@ -55,9 +63,15 @@ pub struct Args {
     /// Also accept client certificates signed by the authorities in this PEM file.
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
+    /// More users of both servers: a line of token,name,uid,"group1,group2" for each.
+    #[arg(long, value_name = "FILE")]
+    token_auth_file: Option<PathBuf>,
     /// Serve an endpoint for injecting faults beside each server, on free ports.
     #[arg(long)]
     control: bool,
+    /// Serve only kcp, from the arguments of `kcp start`, which follow; `--as-kcp --help` lists them.
+    #[arg(long, value_name = "KCP ARGUMENTS", num_args = 0.., allow_hyphen_values = true, exclusive = true)]
+    as_kcp: Option<Vec<String>>,
 }
 
 const EXAMPLES: &str = "\
@@ -70,6 +84,7 @@ Examples:
   carrick plane --data-dir ./plane --client-ca ./ca.pem               certificates of your own
   carrick plane --data-dir ./plane --control                          faults on purpose; with the token of shard-admin or admin:
     curl -H \"Authorization: Bearer $TOKEN\" -d '{\"match\":{\"verbs\":[\"create\"]},\"effect\":{\"refuse\":{\"code\":503}}}' $FAULTS/faults
+  carrick plane --as-kcp start --root-directory ./kcp                 in place of `kcp start`
 
 Files in the data folder:
   kcp-admin.kubeconfig    kcp, workspace root, as administrator of all workspaces
@@ -80,17 +95,23 @@ Files in the data folder:
 
 /// Serves until stopped.
 pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
+    if let Some(arguments) = &args.as_kcp {
+        return Ok(kcp::run(arguments).await);
+    }
     logs::init(Quiet::Warnings, verbose);
     check_workspace(&args.provider_workspace)?;
-    let folder = kubeconfig::folder(&args.data_dir)?;
-    let _lock = lock(&folder)?;
+    let folder = kubeconfig::folder(args.data_dir.as_deref().unwrap_or(Path::new("")))?;
+    let _lock = lock::take(&folder, "--data-dir")?;
     let continued = folder.join("kcp").exists();
 
     let provider = User::new(&token(&folder.join("provider.token"))?, PROVIDER, &[]);
+    let others = args.token_auth_file.as_deref().map(token_file::read).transpose()?.unwrap_or_default();
     let mut config = args.config(Mode::Kcp, args.port_kcp, folder.join("kcp"));
-    config.users = vec![provider];
+    config.users = [vec![provider], others.clone()].concat();
     let kcp = start(config, "--port-kcp").await?;
-    let service = start(args.config(Mode::Kube, args.port_service(), folder.join("service")), "--port-service").await?;
+    let mut config = args.config(Mode::Kube, args.port_service(), folder.join("service"));
+    config.users = others;
+    let service = start(config, "--port-service").await?;
 
     let admin = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", None)?)?;
     let set_up = async {
@@ -154,7 +175,7 @@ impl Args {
 
     fn config(&self, mode: Mode, port: u16, data: PathBuf) -> Config {
         Config {
-            bind: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            bind: SocketAddr::from((self.bind_address, port)),
             data_dir: Some(data),
             durability: Durability { fsync: self.fsync, ..Durability::default() },
             client_ca: self.client_ca.clone(),
@@ -190,22 +211,6 @@ fn check_workspace(path: &str) -> anyhow::Result<()> {
             "{path:?} is not a workspace below root; give --provider-workspace a path such as root:provider, \
              with names of lower-case letters, digits and dashes"
         ),
-    }
-}
-
-/// Held as long as the file is open.
-fn lock(folder: &Path) -> anyhow::Result<File> {
-    let path = folder.join(".lock");
-    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            anyhow::bail!(
-                "another carrick plane runs with {}; stop it or give --data-dir another folder",
-                folder.display()
-            )
-        }
-        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
     }
 }
 

@@ -84,7 +84,7 @@ impl Tokens {
         let user = self.users.iter().find(|found| found.token == token)?;
         let mut groups = user.groups.clone();
         groups.push("system:authenticated".into());
-        Some(Caller { user: user.name.clone(), groups, ..Caller::default() })
+        Some(Caller { user: user.name.clone(), uid: user.uid.clone(), groups, ..Caller::default() })
     }
 }
 

@@ -5,6 +5,7 @@ mod aggregation;
 mod crds;
 mod events;
 mod garbage;
+mod kubernetes;
 mod namespaces;
 mod remains;
 mod run;
@@ -34,6 +35,7 @@ pub(crate) fn start(api: &Arc<Api>, stop: &CancellationToken) {
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             create_namespace(api, cluster, name);
         }
+        kubernetes::publish(api, cluster);
     }
     tokio::spawn(run(api.clone(), namespaces::Namespaces, stop.clone()));
     tokio::spawn(run(api.clone(), crds::Crds, stop.clone()));

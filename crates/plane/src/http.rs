@@ -5,6 +5,7 @@ mod discovery;
 mod documents;
 mod duration;
 mod endpoint;
+mod health;
 mod impersonate;
 mod jsonpath;
 mod negotiate;

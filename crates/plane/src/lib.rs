@@ -72,7 +72,7 @@ pub use extension::{Attributes, Extension, Operation, Review, Target, VirtualVie
 pub use faults::Faults;
 pub use http::Endpoint;
 pub use http::tls::ClientCertificate;
-pub use plane::{Config, Limits, Mode, Plane, PlaneError, User};
+pub use plane::{Advertised, Config, Limits, Mode, Plane, PlaneError, ServingFiles, User};
 pub use resource::{Catalog, Column, Origin, Resource, Version};
 pub use status::{Cause, Status};
 pub use store::{

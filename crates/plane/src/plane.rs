@@ -38,14 +38,38 @@ pub struct User {
     pub name: String,
     /// Groups besides `system:authenticated`.
     pub groups: Vec<String>,
+    /// User id, may be empty.
+    pub uid: String,
 }
 
 impl User {
     /// A user with groups.
     pub fn new(token: &str, name: &str, groups: &[&str]) -> Self {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        Self { token: token.into(), name: name.into(), groups }
+        Self { token: token.into(), name: name.into(), groups, uid: String::new() }
     }
+}
+
+/// Where the server's certificate comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServingFiles {
+    /// The certificate and those that signed it, in PEM.
+    pub certificate: PathBuf,
+    /// Its private key, in PEM.
+    pub key: PathBuf,
+    /// Whether both are written if neither exists.
+    pub make: bool,
+}
+
+/// Addresses that kcp tells its clients; by default all are the address it listens on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Advertised {
+    /// Of the shard, if there is only one.
+    pub base: Option<String>,
+    /// Of workspaces.
+    pub external: Option<String>,
+    /// Of virtual workspaces.
+    pub virtual_workspaces: Option<String>,
 }
 
 /// Limits of a plane.
@@ -85,6 +109,10 @@ pub struct Config {
     /// kcp only: over how many shards workspaces are spread. With more than one, the plane has a front proxy for all workspaces at
     /// `bind`, and one endpoint per shard at the following ports (or free ones), which serves only its own workspaces.
     pub shards: usize,
+    /// The server's certificate; by default a new one at each start, signed by the plane's own authority.
+    pub serving: Option<ServingFiles>,
+    /// kcp only: addresses in kubeconfigs and objects.
+    pub advertised: Advertised,
     /// Limits of the plane.
     pub limits: Limits,
     /// Address for the HTTP control endpoint of the fault layer, see [`Plane::control_url`]; off by default.
@@ -104,6 +132,8 @@ impl Config {
             users: Vec::new(),
             client_ca: None,
             shards: 1,
+            serving: None,
+            advertised: Advertised::default(),
             limits: Limits::default(),
             control: None,
         }
@@ -130,6 +160,14 @@ pub enum PlaneError {
     /// The file with authorities for client certificates is missing, empty or not PEM.
     #[error("cannot read the client authorities in {path}: {why}")]
     ClientCa {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file with the server's certificate or its key is missing or not PEM.
+    #[error("cannot read the server certificate in {path}: {why}")]
+    Serving {
         /// The file.
         path: String,
         /// What is wrong with it.
@@ -180,14 +218,23 @@ impl Plane {
             None => Store::with_limits(config.limits.log),
         });
         let folder = config.data_dir.as_deref();
-        let identity = tls::Identity::load_or_make(folder, &host, config.client_ca.as_deref())?;
+        let identity =
+            tls::Identity::load_or_make(folder, &host, config.client_ca.as_deref(), config.serving.as_ref())?;
         let shown = if host.contains(':') { format!("[{host}]") } else { host };
         let urls = listeners.iter().map(|listener| Ok(format!("https://{shown}:{}", listener.local_addr()?.port())));
-        let urls = urls.collect::<std::io::Result<Vec<String>>>()?;
+        let mut urls = urls.collect::<std::io::Result<Vec<String>>>()?;
+        let Advertised { base, external, virtual_workspaces } = config.advertised.clone();
+        if let (Some(base), [only]) = (base, urls.as_mut_slice()) {
+            *only = base;
+        }
         let url = urls[0].clone();
-        let shards = Arc::new(Shards::new(if urls.len() > 1 { &urls[1..] } else { &urls }));
+        let shards = Shards::new(if urls.len() > 1 { &urls[1..] } else { &urls }, virtual_workspaces.as_deref());
+        let shards = Arc::new(shards);
         let extension: Option<Arc<dyn Extension>> = match config.mode {
-            Mode::Kcp => Some(Arc::new(kcp::Kcp::new(store.clone(), &url, shards.clone()))),
+            Mode::Kcp => {
+                let external = external.as_deref().unwrap_or(&url);
+                Some(Arc::new(kcp::Kcp::new(store.clone(), external, shards.clone())))
+            }
             Mode::Kube => None,
         };
         let tokens = Arc::new(Tokens::load_or_make(config.data_dir.as_deref(), config.mode, &config.users)?);

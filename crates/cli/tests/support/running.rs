@@ -1,6 +1,6 @@
 //! The built binary, running, and a folder for it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -30,11 +30,25 @@ pub struct Running {
 }
 
 impl Running {
+    #[allow(dead_code, reason = "not every test needs it")]
     pub fn start(args: &[&str]) -> Self {
         let mut child = carrick(args).stdout(Stdio::piped()).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stdout = child.stdout.take().unwrap();
+        Self::reading(child, stdout)
+    }
+
+    /// The same for what it prints on stderr.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub fn start_for_stderr(args: &[&str]) -> Self {
+        let mut child = carrick(args).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = child.stderr.take().unwrap();
+        Self::reading(child, stderr)
+    }
+
+    fn reading(child: Child, output: impl Read + Send + 'static) -> Self {
+        let output = BufReader::new(output);
         let (sender, lines) = channel();
-        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         Self { child, lines, output: String::new() }
     }
 

@@ -33,6 +33,16 @@ impl Query {
             .filter(|value| !value.is_empty())
     }
 
+    /// Whether a parameter is there, with or without a value.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.pairs.iter().any(|(name, _)| name == key)
+    }
+
+    /// All values of a parameter.
+    pub(super) fn all(&self, key: &str) -> Vec<&str> {
+        self.pairs.iter().filter(|(name, _)| name == key).map(|(_, value)| value.as_str()).collect()
+    }
+
     /// A flag: `true` or `1`.
     pub(super) fn flag(&self, key: &str) -> bool {
         matches!(self.get(key), Some("true" | "1" | "True"))

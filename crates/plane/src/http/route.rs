@@ -12,7 +12,7 @@ use super::endpoint::Connection;
 use super::negotiate::{self, Accept, Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::request::{self, Path, Query};
-use super::{Server, discovery, documents, impersonate, openapi, resource};
+use super::{Server, discovery, documents, health, impersonate, openapi, resource};
 use crate::api::{Api, Caller};
 use crate::auth::{anonymous, rbac};
 use crate::extension::{Attributes, Extension, Target, ViewAdmit, ViewAuthorize, Visible};
@@ -95,8 +95,8 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let accept = negotiate::accept(&parts.headers, query.flag("pretty"));
     let format = accept.as_ref().map_or(Format::Json, |accept| accept.errors);
-    if is_health(&server.api, parts.uri.path()) {
-        return Ok(reply::text(200, "ok"));
+    if let Some(reply) = health::answer(&server.api, parts.uri.path(), &query, server.stop.is_cancelled()) {
+        return Ok(reply);
     }
     let mut ask = request::ask(server.number, &parts, &query);
     if let Some(extension) = server.api.extension()
@@ -231,6 +231,9 @@ async fn answer(
     if method != Method::GET && method != Method::HEAD {
         return Err(Status::method_not_allowed());
     }
+    if let Some(reply) = health::check(&root.rest, server.stop.is_cancelled()) {
+        return Ok(reply);
+    }
     // Documents about the API have only one form: the Accept header is ignored.
     let format = accept.map_or(Format::Json, |accept| match accept.shape {
         Shape::Object => accept.format,
@@ -306,15 +309,6 @@ fn version(mode: Mode) -> serde_json::Value {
     })
 }
 
-fn is_health(api: &Api, path: &str) -> bool {
-    let local = match path.strip_prefix("/clusters/") {
-        Some(rest) if api.mode == Mode::Kcp => rest.find('/').map_or("", |slash| &rest[slash..]),
-        _ => path,
-    };
-    let first = local.trim_start_matches('/').split('/').next();
-    matches!(first, Some("healthz" | "livez" | "readyz"))
-}
-
 fn authenticate(server: &Server, request: &Request<BodyResult>) -> Result<Caller, Status> {
     if let Some(caller) = request.extensions().get::<Connection>().and_then(|about| about.peer.clone()) {
         return Ok(caller);
@@ -362,6 +356,10 @@ fn root(server: &Server, caller: &Caller, path: &str) -> Result<ApiRoot, Status>
             rest: view.rest,
             view: Some(View { resources: view.resources, visible, authorize: view.authorize, admit: view.admit }),
         });
+    }
+    // Only those who pass every check may ask for a single one outside a workspace.
+    if health::is_below(path) && caller.is_in("system:masters") {
+        return Ok(ApiRoot::cluster(Target::All, path));
     }
     let attributes = Attributes { verb: "get".into(), path: path.to_owned(), ..Attributes::default() };
     let suffix = if path.starts_with("/services/") {

@@ -14,11 +14,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::plane::PlaneError;
+use crate::plane::{PlaneError, ServingFiles};
 
 /// The server's TLS identity.
 pub(crate) struct Identity {
-    /// The authority, in PEM.
+    /// What clients must trust, in PEM: the authority, or the whole chain if the server's certificate is in a file.
     pub(crate) ca_pem: String,
     /// TLS settings with the server certificate.
     pub(crate) server: Arc<ServerConfig>,
@@ -70,6 +70,7 @@ impl Identity {
         folder: Option<&Path>,
         host: &str,
         client_ca: Option<&Path>,
+        serving: Option<&ServingFiles>,
     ) -> Result<Self, PlaneError> {
         let (ca_pem, ca_key) = match folder {
             Some(folder) => stored_authority(folder)?,
@@ -84,17 +85,25 @@ impl Identity {
         let mut params = CertificateParams::new(names).map_err(failed)?;
         params.distinguished_name.push(DnType::CommonName, "carrick-plane");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let server_key = KeyPair::generate().map_err(failed)?;
-        let certificate = params.signed_by(&server_key, &issuer).map_err(failed)?;
+        let new = || {
+            let key = KeyPair::generate().map_err(failed)?;
+            let certificate = params.signed_by(&key, &issuer).map_err(failed)?;
+            Ok::<_, PlaneError>((format!("{}{ca_pem}", certificate.pem()), key.serialize_pem()))
+        };
+        let (chain_pem, server_key) = match serving {
+            Some(files) => stored_pair(files, new)?,
+            None => new()?,
+        };
         let ca = CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(failed)?;
-        let chain = vec![certificate.der().clone(), ca.clone()];
+        let chain = CertificateDer::pem_slice_iter(chain_pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+        let chain = chain.map_err(failed)?;
         let mut clients = RootCertStore::empty();
         clients.add(ca).map_err(failed)?;
         if let Some(path) = client_ca {
             add_authorities(&mut clients, path)
                 .map_err(|why| PlaneError::ClientCa { path: path.display().to_string(), why })?;
         }
-        let private = PrivateKeyDer::from_pem_slice(server_key.serialize_pem().as_bytes()).map_err(failed)?;
+        let private = PrivateKeyDer::from_pem_slice(server_key.as_bytes()).map_err(failed)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(clients), provider.clone())
             .allow_unauthenticated()
@@ -107,6 +116,7 @@ impl Identity {
             .with_single_cert(chain, private)
             .map_err(failed)?;
         server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let ca_pem = if serving.is_some() { chain_pem } else { ca_pem };
         Ok(Self { ca_pem, server: Arc::new(server), issuer })
     }
 
@@ -149,6 +159,24 @@ fn stored_authority(folder: &Path) -> Result<(String, String), PlaneError> {
     fs::write(certificate, &authority.0)?;
     write_private(&key, authority.1.as_bytes())?;
     Ok(authority)
+}
+
+/// The certificate chain and key in files; new ones are written if they may be and neither exists.
+fn stored_pair(
+    files: &ServingFiles,
+    new: impl FnOnce() -> Result<(String, String), PlaneError>,
+) -> Result<(String, String), PlaneError> {
+    if files.make && !files.certificate.exists() && !files.key.exists() {
+        let pair = new()?;
+        fs::write(&files.certificate, &pair.0)?;
+        write_private(&files.key, pair.1.as_bytes())?;
+        return Ok(pair);
+    }
+    let read = |path: &Path| {
+        fs::read_to_string(path)
+            .map_err(|error| PlaneError::Serving { path: path.display().to_string(), why: error.to_string() })
+    };
+    Ok((read(&files.certificate)?, read(&files.key)?))
 }
 
 /// Writes a file only its owner can read.

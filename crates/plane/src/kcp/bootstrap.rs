@@ -93,7 +93,7 @@ fn shards(data: &Data) {
         shard.metadata.set_label("region", "default");
         url.clone_into(&mut shard.spec.base_url);
         shard.spec.external_url = data.base.to_string();
-        url.clone_into(&mut shard.spec.virtual_workspace_url);
+        data.shards.virtual_url(number).clone_into(&mut shard.spec.virtual_workspace_url);
         data.create_as(ROOT, &shard);
         data.edit_as(ROOT, &name, |known: &mut Shard| known.spec.clone_from(&shard.spec));
     }

@@ -148,7 +148,7 @@ pub fn reconcile_slice(data: &Data, cluster: &str, name: &str, bound: &dyn Fn(&s
         let found = data.referenced(&EXPORTS, path, cluster, export);
         let (verdict, endpoints) = if let Some((home, _)) = found {
             let shards = bound(&export_hash(&home, export)).into_iter();
-            let urls = shards.map(|shard| export_endpoint(data.shards.url(shard), &home, export));
+            let urls = shards.map(|shard| export_endpoint(data.shards.virtual_url(shard), &home, export));
             (Condition::holds(API_EXPORT_VALID), urls.map(ApiExportEndpoint::new).collect())
         } else {
             let message = format!("APIExport {shown}|{export} not found");

@@ -16,17 +16,19 @@ use crate::store::{Key, Store};
 #[derive(Debug)]
 pub struct Shards {
     urls: Vec<Arc<str>>,
+    virtual_workspaces: Option<Arc<str>>,
     up: Vec<AtomicBool>,
     /// A cluster never moves, and watchers ask about clusters that have been deleted.
     homes: RwLock<HashMap<Arc<str>, usize>>,
 }
 
 impl Shards {
-    /// Shards with these addresses.
-    pub fn new(urls: &[String]) -> Self {
-        let urls: Vec<Arc<str>> = urls.iter().map(|url| url.trim_end_matches('/').into()).collect();
+    /// Shards with these addresses; virtual workspaces may be reached at another one.
+    pub fn new(urls: &[String], virtual_workspaces: Option<&str>) -> Self {
+        let plain = |url: &str| Arc::from(url.trim_end_matches('/'));
+        let urls: Vec<Arc<str>> = urls.iter().map(|url| plain(url)).collect();
         let up = urls.iter().map(|_| AtomicBool::new(true)).collect();
-        Self { urls, up, homes: RwLock::default() }
+        Self { urls, virtual_workspaces: virtual_workspaces.map(plain), up, homes: RwLock::default() }
     }
 
     /// How many there are.
@@ -37,6 +39,11 @@ impl Shards {
     /// The address of a shard.
     pub fn url(&self, shard: usize) -> &str {
         self.urls.get(shard).map_or("", |url| url)
+    }
+
+    /// The address of a shard's virtual workspaces.
+    pub fn virtual_url(&self, shard: usize) -> &str {
+        self.virtual_workspaces.as_deref().unwrap_or_else(|| self.url(shard))
     }
 
     /// The name of a shard: `root`, `shard-1`, `shard-2` and so on.

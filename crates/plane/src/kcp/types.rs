@@ -139,8 +139,9 @@ fn refuse(kind: &FoundType, limit: &WorkspaceTypeSelector, role: &str, other: &[
 
 /// Keeps the status of one type up to date.
 pub fn reconcile(data: &Data, cluster: &str, type_name: &str) {
-    let url =
-        |shard: usize, service: &str| format!("{}/services/{service}/{cluster}:{type_name}", data.shards.url(shard));
+    let url = |shard: usize, service: &str| {
+        format!("{}/services/{service}/{cluster}:{type_name}", data.shards.virtual_url(shard))
+    };
     data.edit_as(cluster, type_name, |object: &mut WorkspaceType| {
         let pair = |shard: usize| {
             [

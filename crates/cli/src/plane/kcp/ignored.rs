@@ -1,0 +1,218 @@
+//! kcp's flags that are taken and have no effect.
+
+/// Flags without effect, for the same reason.
+pub struct Ignored {
+    /// Why.
+    pub reason: &'static str,
+    /// Those that may stand without a value.
+    pub switches: &'static [&'static str],
+    /// Those that need a value.
+    pub values: &'static [&'static str],
+}
+
+/// All flags of `kcp start` in kcp 0.31 that a plane has no use for.
+pub const IGNORED: &[Ignored] = &[
+    Ignored {
+        reason: "nothing is audited",
+        switches: &[
+            "audit-log-batch-throttle-enable",
+            "audit-log-compress",
+            "audit-log-truncate-enabled",
+            "audit-webhook-batch-throttle-enable",
+            "audit-webhook-truncate-enabled",
+        ],
+        values: &[
+            "audit-log-batch-buffer-size",
+            "audit-log-batch-max-size",
+            "audit-log-batch-max-wait",
+            "audit-log-batch-throttle-burst",
+            "audit-log-batch-throttle-qps",
+            "audit-log-format",
+            "audit-log-maxage",
+            "audit-log-maxbackup",
+            "audit-log-maxsize",
+            "audit-log-mode",
+            "audit-log-path",
+            "audit-log-truncate-max-batch-size",
+            "audit-log-truncate-max-event-size",
+            "audit-log-version",
+            "audit-policy-file",
+            "audit-webhook-batch-buffer-size",
+            "audit-webhook-batch-max-size",
+            "audit-webhook-batch-max-wait",
+            "audit-webhook-batch-throttle-burst",
+            "audit-webhook-batch-throttle-qps",
+            "audit-webhook-config-file",
+            "audit-webhook-initial-backoff",
+            "audit-webhook-mode",
+            "audit-webhook-truncate-max-batch-size",
+            "audit-webhook-truncate-max-event-size",
+            "audit-webhook-version",
+        ],
+    },
+    Ignored {
+        reason: "the plane keeps its data itself",
+        switches: &["embedded-etcd-force-new-cluster", "encryption-provider-config-automatic-reload", "watch-cache"],
+        values: &[
+            "embedded-etcd-client-port",
+            "embedded-etcd-listen-metrics-urls",
+            "embedded-etcd-peer-port",
+            "embedded-etcd-quota-backend-bytes",
+            "embedded-etcd-wal-size-bytes",
+            "encryption-provider-config",
+            "etcd-cafile",
+            "etcd-certfile",
+            "etcd-compaction-interval",
+            "etcd-count-metric-poll-period",
+            "etcd-db-metric-poll-interval",
+            "etcd-healthcheck-timeout",
+            "etcd-keyfile",
+            "etcd-prefix",
+            "etcd-readycheck-timeout",
+            "etcd-servers",
+            "etcd-servers-overrides",
+            "lease-reuse-duration-seconds",
+            "storage-backend",
+            "storage-initialization-timeout",
+            "storage-media-type",
+            "watch-cache-sizes",
+        ],
+    },
+    Ignored {
+        reason: "callers are known by tokens, client certificates and service accounts only",
+        switches: &["enable-bootstrap-token-auth"],
+        values: &[
+            "authentication-config",
+            "authentication-token-webhook-cache-ttl",
+            "authentication-token-webhook-config-file",
+            "authentication-token-webhook-version",
+            "oidc-ca-file",
+            "oidc-client-id",
+            "oidc-groups-claim",
+            "oidc-groups-prefix",
+            "oidc-issuer-url",
+            "oidc-required-claim",
+            "oidc-signing-algs",
+            "oidc-username-claim",
+            "oidc-username-prefix",
+            "proxy-client-cert-file",
+            "proxy-client-key-file",
+            "requestheader-allowed-names",
+            "requestheader-client-ca-file",
+            "requestheader-extra-headers-prefix",
+            "requestheader-group-headers",
+            "requestheader-uid-headers",
+            "requestheader-username-headers",
+        ],
+    },
+    Ignored {
+        reason: "tokens of service accounts are signed with a key of the plane",
+        switches: &["service-account-extend-token-expiration", "service-account-lookup"],
+        values: &[
+            "api-audiences",
+            "concurrent-serviceaccount-token-syncs",
+            "service-account-issuer",
+            "service-account-jwks-uri",
+            "service-account-key-file",
+            "service-account-max-token-expiration",
+            "service-account-private-key-file",
+            "service-account-signing-endpoint",
+            "service-account-signing-key-file",
+        ],
+    },
+    Ignored {
+        reason: "rights come from RBAC only",
+        switches: &[],
+        values: &[
+            "authorization-always-allow-paths",
+            "authorization-order",
+            "authorization-webhook-cache-authorized-ttl",
+            "authorization-webhook-cache-unauthorized-ttl",
+            "authorization-webhook-config-file",
+            "authorization-webhook-version",
+        ],
+    },
+    Ignored {
+        reason: "there are no metrics, traces or profiles",
+        switches: &["contention-profiling", "profiling"],
+        values: &[
+            "allow-metric-labels",
+            "allow-metric-labels-manifest",
+            "debug-socket-path",
+            "disabled-metrics",
+            "profiler-address",
+            "show-hidden-metrics-for-version",
+            "tracing-config-file",
+        ],
+    },
+    Ignored {
+        reason: "logs are written to stderr as text",
+        switches: &["enable-logs-handler"],
+        values: &["log-flush-frequency", "logging-format", "vmodule"],
+    },
+    Ignored {
+        reason: "one process does it all",
+        switches: &["enable-leader-election", "run-controllers", "run-virtual-workspaces"],
+        values: &[
+            "coordinated-leadership-lease-duration",
+            "coordinated-leadership-renew-deadline",
+            "coordinated-leadership-retry-period",
+            "external-logical-cluster-admin-kubeconfig",
+            "leader-election-name",
+            "leader-election-namespace",
+            "miniproxy-mapping-file",
+            "root-shard-kubeconfig-file",
+            "shard-client-cert-file",
+            "shard-client-key-file",
+            "shard-kubeconfig-file",
+            "shard-virtual-workspace-ca-file",
+        ],
+    },
+    Ignored {
+        reason: "connections are served in one way",
+        switches: &[
+            "disable-http2-serving",
+            "permit-address-sharing",
+            "permit-port-sharing",
+            "shutdown-send-retry-after",
+        ],
+        values: &[
+            "cors-allowed-origins",
+            "goaway-chance",
+            "http2-max-streams-per-connection",
+            "livez-grace-period",
+            "max-connection-bytes-per-sec",
+            "shutdown-delay-duration",
+            "shutdown-watch-termination-grace-period",
+            "strict-transport-security-directives",
+            "tls-cipher-suites",
+            "tls-min-version",
+            "tls-sni-cert-key",
+        ],
+    },
+    Ignored {
+        reason: "every user has a home workspace",
+        switches: &["enable-home-workspaces"],
+        values: &["home-workspaces-home-creator-groups"],
+    },
+    Ignored { reason: "kcp ignores it too", switches: &[], values: &["external-hostname"] },
+    Ignored {
+        reason: "it cannot be changed",
+        switches: &["anonymous-auth"],
+        values: &[
+            "conversion-cel-transformation-timeout",
+            "emulated-version",
+            "event-ttl",
+            "root-ca-file",
+            "root-identities-file",
+        ],
+    },
+];
+
+/// Why a flag has no effect, and whether it may stand without a value.
+pub fn find(name: &str) -> Option<(&'static str, bool)> {
+    IGNORED.iter().find_map(|ignored| {
+        let switch = ignored.switches.contains(&name);
+        (switch || ignored.values.contains(&name)).then_some((ignored.reason, switch))
+    })
+}

@@ -64,7 +64,9 @@ fn replaced(owned: &Value, object: &Value, live: &mut Value) {
         return;
     };
     for key in owned.as_object().into_iter().flat_map(Map::keys).filter(|key| !sent.contains_key(*key)) {
-        live.as_object_mut().unwrap().remove(key);
+        if let Some(fields) = live.as_object_mut() {
+            fields.remove(key);
+        }
     }
     for (key, value) in sent {
         replaced(&owned[key], value, &mut live[key]);

@@ -42,7 +42,7 @@ fn link() -> Link {
 }
 
 impl Model {
-    fn new(spec: Value, apply: bool) -> Self {
+    fn new(spec: &Value, apply: bool) -> Self {
         let metadata = json!({"name": "n", "namespace": "ns", "resourceVersion": "1", "uid": "s"});
         let source = json!({"apiVersion": "g/v1", "kind": "Thing", "metadata": metadata, "spec": spec});
         let owned = json!({});
@@ -170,7 +170,9 @@ impl Model {
             if steps.is_empty() {
                 return;
             }
-            steps.into_iter().for_each(|step| self.execute(step));
+            for step in steps {
+                self.execute(step);
+            }
         }
         panic!("no end of steps: {:?}", self.steps());
     }
@@ -198,7 +200,7 @@ fn spec() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn a_plan_that_was_executed_leaves_nothing_to_do([first, second] in [spec(), spec()], apply: [bool; 2]) {
-        let mut model = Model::new(first, apply[0]);
+        let mut model = Model::new(&first, apply[0]);
         model.settle();
         model.apply = apply[1];
         model.settle();
@@ -209,7 +211,7 @@ proptest! {
 
     #[test]
     fn a_crash_after_any_step_does_no_harm([first, second, third] in [spec(), spec(), spec()], at in 0usize..6, apply: bool) {
-        let mut model = Model::new(first, apply);
+        let mut model = Model::new(&first, apply);
         model.crash_after(at);
         model.settle();
         model.set_spec(second);
@@ -226,7 +228,7 @@ proptest! {
 
     #[test]
     fn what_the_provider_sets_stays_until_the_consumer_changes_it([first, second] in [spec(), spec()], apply: bool) {
-        let mut model = Model::new(first, apply);
+        let mut model = Model::new(&first, apply);
         model.settle();
         model.copy.as_mut().unwrap()["spec"]["theirs"] = json!("kept");
         model.copy.as_mut().unwrap()["status"] = json!({"ready": true});

@@ -32,6 +32,8 @@ mod lists;
 mod matrix;
 #[path = "api/objects.rs"]
 mod objects;
+#[path = "api/recorded.rs"]
+mod recorded;
 #[path = "api/reviews.rs"]
 mod reviews;
 #[path = "api/robust.rs"]

@@ -42,6 +42,8 @@ mod objects;
 mod policies;
 #[path = "api/protobuf.rs"]
 mod protobuf;
+#[path = "api/recorded.rs"]
+mod recorded;
 #[path = "api/reviews.rs"]
 mod reviews;
 #[path = "api/robust.rs"]

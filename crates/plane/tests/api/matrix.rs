@@ -170,7 +170,7 @@ async fn in_a_service_cluster() {
             crate::client::widget_crd(),
             ADMIN,
         ),
-        attempt("take a token", "POST", &default("serviceaccounts/bot/token"), json!({}), ADMIN),
+        attempt("take a token", "POST", &default("serviceaccounts/bot/token"), json!({}), WRITERS),
         attempt(
             "check a token",
             "POST",
@@ -304,7 +304,7 @@ async fn between_workspaces() {
             "POST",
             &format!("/clusters/system:admin{RBAC}/clusterrolebindings?dryRun=All"),
             grant("ClusterRoleBinding", "up", "cluster-admin", user("nobody")),
-            &["admin"],
+            &[],
         ),
     ];
     for (workspace, owners) in WORKSPACE_OWNERS {

@@ -93,7 +93,7 @@ async fn about(
         desk.send("POST", &format!("{PATH}?dryRun=All"), [YAML, JSON], &text.content).await?;
     }
     if desks[0].last() == 201 && desks[1].last() == 201 {
-        let kind = Kind::of(&text.value);
+        let kind = CustomKind::of(&text.value);
         let samples: Vec<&Text> = corpus.samples.iter().filter(|sample| kind.made(sample)).collect();
         counted.fetch_add(samples.len(), Ordering::Relaxed);
         let [one, other] = &mut desks;
@@ -119,7 +119,7 @@ fn shortened(line: &str) -> String {
 }
 
 /// A kind, as its CRD says.
-struct Kind {
+struct CustomKind {
     crd: Value,
     group: String,
     kind: String,
@@ -129,7 +129,7 @@ struct Kind {
     versions: Vec<String>,
 }
 
-impl Kind {
+impl CustomKind {
     fn of(crd: &Value) -> Self {
         let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
@@ -210,7 +210,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Creates the kind and objects of it, reads them in every version, and removes the kind.
-    async fn play(&mut self, kind: &Kind, samples: &[&Text]) -> anyhow::Result<()> {
+    async fn play(&mut self, kind: &CustomKind, samples: &[&Text]) -> anyhow::Result<()> {
         let Some(first) = kind.versions.first() else { return Ok(()) };
         self.peer.must("POST", PATH, &kind.crd).await?;
         let own = format!("{PATH}/{}.{}", kind.plural, kind.group);
@@ -244,7 +244,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Reads an object that was just created, in every version, and as a table.
-    async fn shown(&mut self, kind: &Kind, namespace: &str, name: &Value) -> anyhow::Result<()> {
+    async fn shown(&mut self, kind: &CustomKind, namespace: &str, name: &Value) -> anyhow::Result<()> {
         let (Some(name), 201) = (name.as_str(), self.last()) else { return Ok(()) };
         for version in &kind.versions {
             let path = format!("{}/{name}", kind.path(version, namespace));

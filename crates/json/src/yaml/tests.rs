@@ -122,7 +122,8 @@ fn texts_that_grow_or_nest_without_end_are_refused() {
     let mut text = "a: &a [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for (one, other) in "abcdefgh".chars().zip("bcdefghi".chars()) {
         let all = vec![format!("*{one}"); 9].join(", ");
-        text.push_str(&format!("{other}: &{other} [{all}]\n"));
+        let line = format!("{other}: &{other} [{all}]\n");
+        text.push_str(&line);
     }
     assert!(value(&text).unwrap_err().message.contains("excessive aliasing"));
     let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));

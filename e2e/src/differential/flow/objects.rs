@@ -186,10 +186,10 @@ fn patched(dice: &mut Dice, thing: Thing, one: &str) -> Request {
     let (mut patch, mut path) = (thing.content(dice), one.to_owned());
     match dice.below(8) {
         0 | 1 => {
-            patch = json!({ "metadata": { "finalizers": dice.any(&json!([null, ["syncagent.kcp.io/cleanup"]])) } })
+            patch = json!({ "metadata": { "finalizers": dice.any(&json!([null, ["syncagent.kcp.io/cleanup"]])) } });
         }
         2 => {
-            patch = json!({ "metadata": { "labels": dice.any(&json!([{ "tier": "a" }, { "tier": "b" }, { "tier": null }, null])) } })
+            patch = json!({ "metadata": { "labels": dice.any(&json!([{ "tier": "a" }, { "tier": "b" }, { "tier": null }, null])) } });
         }
         3 => patch = json!({ "metadata": { "annotations": { "kcp.io/cluster": dice.any(&json!([null, "x"])) } } }),
         4 => {

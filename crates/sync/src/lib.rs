@@ -43,3 +43,8 @@ pub use record::Record;
 pub use step::{Dependents, Event, Next, PairProgress, Plan, Step};
 pub use transform::{Transform, Unchanged};
 pub use vocabulary::Vocabulary;
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

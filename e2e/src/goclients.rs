@@ -73,13 +73,13 @@ pub fn trials() -> Vec<Trial> {
     for place in Place::ALL {
         for program in ["informer", "typed"] {
             let path = folder.join(program);
-            trials.push(Trial::test(format!("goclients::{program}_is_content_with_{}", place.name()), move || {
+            trials.push(harness::trial(format!("goclients::{program}_is_content_with_{}", place.name()), move || {
                 harness::verdict(harness::runtime()?.block_on(on_a_plane(&path, &[], place)))
             }));
         }
         for part in PARTS {
             let path = folder.join("clients");
-            trials.push(Trial::test(format!("goclients::{part}_is_content_with_{}", place.name()), move || {
+            trials.push(harness::trial(format!("goclients::{part}_is_content_with_{}", place.name()), move || {
                 harness::verdict(harness::runtime()?.block_on(on_a_plane(&path, &[part], place)))
             }));
         }

@@ -4,6 +4,8 @@ pub mod binding;
 pub mod bundle;
 pub mod contract;
 pub mod namespaces;
+pub mod pin;
+pub mod roles;
 mod seen;
 pub mod unbind;
 

@@ -37,17 +37,18 @@ pub(super) struct ContractState {
 impl Session {
     /// Looks at the ClusterBinding: sends a heartbeat if one is due, and takes over new credentials.
     pub async fn beat(&mut self, now: Timestamp) -> ContractState {
-        let seen = self.provider.cluster_bindings.get(&self.kubeconfig.contract, CLUSTER_BINDING_NAME);
-        let binding = match seen {
-            Seen::Present(object) => self.provider.cluster_bindings.read::<ClusterBinding>(&object),
-            Seen::Absent => None,
-            Seen::Unknown(why) => {
-                // A watch that has only just begun is no reason to worry anybody.
-                if !self.provider.cluster_bindings.is_pending() {
-                    self.heartbeat = Some(Err(BindingProblem::HeartbeatFailed { problem: why.clone() }));
-                }
-                return ContractState { contract: Err(why), provider: None, outcome: Outcome::default() };
+        // What was seen before an outage says nothing about who is there now.
+        let cache = &self.provider.cluster_bindings;
+        if let Some(why) = cache.unknown() {
+            // A watch that has only just begun is no reason to worry anybody.
+            if !cache.is_pending() {
+                self.heartbeat = Some(Err(BindingProblem::HeartbeatFailed { problem: why.clone() }));
             }
+            return ContractState { contract: Err(why), provider: None, outcome: Outcome::default() };
+        }
+        let binding = match cache.get(&self.kubeconfig.contract, CLUSTER_BINDING_NAME) {
+            Seen::Present(object) => cache.read::<ClusterBinding>(&object),
+            Seen::Absent | Seen::Unknown(_) => None,
         };
         let Some(binding) = binding else {
             let (kind, contract) = (CLUSTER_BINDING.kind, &self.kubeconfig.contract);

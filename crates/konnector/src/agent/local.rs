@@ -34,9 +34,12 @@ pub struct Local {
     /// Secrets with the label that starts heartbeats.
     labelled: Arc<Cache>,
     /// Secrets that bindings and bundles name: no other one is looked at.
-    secrets: Mutex<BTreeMap<(String, String), (Arc<Cache>, CancellationToken)>>,
+    secrets: Mutex<BTreeMap<(String, String), Watched>>,
     stop: CancellationToken,
 }
+
+/// A watch that can be ended.
+type Watched = (Arc<Cache>, CancellationToken);
 
 impl Local {
     /// Begins to watch.

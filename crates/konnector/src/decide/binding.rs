@@ -287,13 +287,12 @@ impl<'a> Pass<'a, '_> {
                 }
             }
         }
-        match problem {
-            Some(problem) => conditions::set(&mut self.status.conditions, problem.condition(), self.view.now),
+        let conditions = &mut self.status.conditions;
+        if let Some(problem) = problem {
+            conditions::set(conditions, problem.condition(), self.view.now);
+        } else {
             // Objects that are in the way are told elsewhere.
-            None => {
-                let conditions = &mut self.status.conditions;
-                conditions.retain(|it| it.type_ != PERMISSION_CLAIM || it.reason != INVALID_CLAIM);
-            }
+            conditions.retain(|it| it.type_ != PERMISSION_CLAIM || it.reason != INVALID_CLAIM);
         }
     }
 }

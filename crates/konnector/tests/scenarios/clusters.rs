@@ -159,9 +159,8 @@ impl Cluster {
                 }
             }
         };
-        if tokio::time::timeout(PATIENCE, gone).await.is_err() {
-            panic!("{resource} {name} stays: {:#?}", self.get(resource, namespace, name).await);
-        }
+        let gone = tokio::time::timeout(PATIENCE, gone).await.is_ok();
+        assert!(gone, "{resource} {name} stays: {:#?}", self.get(resource, namespace, name).await);
     }
 }
 

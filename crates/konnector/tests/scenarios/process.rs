@@ -14,10 +14,10 @@ fn leases() -> Resource {
     Resource::namespaced("coordination.k8s.io", "v1", "Lease", "leases")
 }
 
-fn lease(identity: &str) -> Option<LeaseConfig> {
+fn lease(identity: &str) -> LeaseConfig {
     let text = str::to_owned;
     let (name, namespace, identity) = (text("kube-bind"), text("kube-bind"), Some(text(identity)));
-    Some(LeaseConfig { name, namespace, identity, duration: Some(Duration::from_secs(3)) })
+    LeaseConfig { name, namespace, identity, duration: Some(Duration::from_secs(3)) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +26,7 @@ async fn a_konnector_that_loses_its_lease_ends_and_another_one_takes_over() {
     world.stop_konnector().await;
     provider.export("sheriffs").await;
     let (mut first, mut second) = (world.config(), world.config());
-    (first.lease, second.lease) = (lease("first"), lease("second"));
+    (first.lease, second.lease) = (Some(lease("first")), Some(lease("second")));
     let first = tokio::spawn(agent::run(first, CancellationToken::new()));
     let held = |by: &'static str| move |lease: &serde_json::Value| lease["spec"]["holderIdentity"] == by;
     world.consumer.until(&leases(), Some("kube-bind"), "kube-bind", held("first")).await;

@@ -114,12 +114,11 @@ impl Session {
             (Ok(_), Seen::Absent) => Seen::Absent,
             (Ok(_), Seen::Unknown(why)) => Seen::Unknown(why),
         };
-        let schemas = match self.provider.schemas.unknown() {
-            Some(why) => Seen::Unknown(why),
-            None => {
-                let all = self.provider.schemas.all::<BoundSchema>();
-                Seen::Present(all.into_iter().map(|schema| (schema.metadata.name.clone(), schema)).collect())
-            }
+        let schemas = if let Some(why) = self.provider.schemas.unknown() {
+            Seen::Unknown(why)
+        } else {
+            let all = self.provider.schemas.all::<BoundSchema>();
+            Seen::Present(all.into_iter().map(|schema| (schema.metadata.name.clone(), schema)).collect())
         };
         let request = match self.provider.requests.get(&self.kubeconfig.contract, name) {
             Seen::Present(object) => self.provider.requests.read(&object),
@@ -155,7 +154,7 @@ impl Session {
             },
             heartbeat: self.heartbeat.as_ref(),
             objects: told.map(|told| ObjectsView {
-                read: told.informers_synced.as_ref().map(|()| ()).map_err(String::as_str),
+                read: told.informers_synced.as_ref().copied().map_err(String::as_str),
                 conflicts: &told.conflicts,
                 failing: &told.failing,
             }),
@@ -191,7 +190,7 @@ impl Session {
             let crd = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             match writer.create(&resource, object).await {
                 Ok(_) => {
-                    tracing::info!(crd, contract = self.kubeconfig.contract, "Created a CustomResourceDefinition.")
+                    tracing::info!(crd, contract = self.kubeconfig.contract, "Created a CustomResourceDefinition.");
                 }
                 Err(error) => {
                     let problem = error.to_string();

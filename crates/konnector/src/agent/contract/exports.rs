@@ -19,21 +19,19 @@ impl Session {
         let bundled = !self.context.local.bundles_of(&self.at).is_empty();
         for mut export in self.provider.exports.all::<ApiServiceExport>() {
             let name = export.metadata.name.clone();
-            match bindings.iter().find(|binding| binding.metadata.name == name) {
+            let taken = match bindings.iter().find(|binding| binding.metadata.name == name) {
                 Some(binding) if binding.spec.kubeconfig_secret_ref == self.at => continue,
                 // Its binding is about to be created.
                 None if bundled => continue,
-                None => {}
-                Some(_) => {
-                    if self.said.insert(format!("clash {name}")) {
-                        let contract = &self.kubeconfig.contract;
-                        tracing::warn!(
-                            export = name,
-                            contract,
-                            "The APIServiceBinding of this name belongs to another provider."
-                        );
-                    }
-                }
+                taken => taken.is_some(),
+            };
+            if taken && self.said.insert(format!("clash {name}")) {
+                let contract = &self.kubeconfig.contract;
+                tracing::warn!(
+                    export = name,
+                    contract,
+                    "The APIServiceBinding of this name belongs to another provider."
+                );
             }
             let status = unbound_export_status(&export, now);
             if status != export.status {

@@ -36,10 +36,9 @@ impl Session {
         let keeps = binding.metadata.annotation(KEEP_COPIES) == Some("true");
         let copies = match (&seen.pin, &seen.export) {
             (Ok(Pin::Other(change)), _) => Seen::Unknown(change.to_string()),
-            (Err(why), _) => Seen::Unknown(why.clone()),
+            (Err(why), _) | (Ok(_), Seen::Unknown(why)) => Seen::Unknown(why.clone()),
             // The provider has withdrawn the export: whatever is left there is its own business.
             (Ok(_), Seen::Absent) => Seen::Present(0),
-            (Ok(_), Seen::Unknown(why)) => Seen::Unknown(why.clone()),
             (Ok(_), Seen::Present(export)) => {
                 let mode = if keeps { SyncMode::Release } else { SyncMode::Drain };
                 let told = self.told.borrow().bindings.get(&name).cloned();

@@ -8,4 +8,5 @@
 //!
 //! Carrying out a plan and deciding again yields an empty plan; the tests check that.
 
+pub mod agent;
 pub mod decide;

@@ -1,0 +1,3 @@
+//! The shell: watches, and what carries out plans.
+
+pub mod objects;

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use carrick_sync::Role;
 use parking_lot::Mutex;
+
+use super::objects::WriteObserver;
 
 /// Side, resource, verb and how it went.
 type Labels = (&'static str, String, &'static str, String);
@@ -50,6 +54,16 @@ impl Metrics {
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
         }
         text
+    }
+}
+
+impl WriteObserver for Metrics {
+    fn wrote(&self, verb: &'static str, role: Option<Role>, _took: Duration, failed: Option<&str>) {
+        let side = match role {
+            Some(Role::Consumer) => "consumer",
+            Some(Role::Provider) | None => "provider",
+        };
+        self.wrote(side, "objects", verb, failed.unwrap_or("ok"));
     }
 }
 

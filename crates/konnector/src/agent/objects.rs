@@ -1,79 +1,57 @@
-//! What is synced within one contract.
+//! Everything that is synced with one contract: one consumer cluster, one kubeconfig of a provider.
+//!
+//! ```text
+//!   Wanted ──▶ Layout: which APIs and claims, which watches          APIServiceNamespaces ──▶ where objects go
+//!                 │                                                          │
+//!   watches ──▶ stores ──▶ queue, fair between APIs ──▶ workers: decide ──▶ executor ──▶ both clusters
+//!                                                          │
+//!                                                        Told: what is synced, what is in conflict, what fails
+//! ```
+//!
+//! Decisions rest on caches, so nothing is read for an object at rest. What a cache says is asked again only before something is deleted because
+//! something else is not there.
 
-use std::collections::BTreeMap;
+mod claimed;
+mod execute;
+mod hub;
+mod key;
+mod layout;
+mod namespaces;
+mod outcome;
+mod pump;
+mod report;
+mod route;
+mod store;
+mod sync;
+mod wanted;
+
 use std::sync::Arc;
 
-use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
+use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::Client;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::metrics::Metrics;
-use crate::decide::binding::Sync;
+use hub::Hub;
+
+pub use crate::decide::objects::SyncMode;
+pub use execute::WriteObserver;
+pub use wanted::{Told, ToldBinding, Wanted, WantedBinding};
+
+/// How many objects are worked on at once.
+const WORKERS: usize = 32;
 
 /// Everything that is synced with one contract: one consumer cluster, one provider kubeconfig.
 pub struct ContractSync {
-    /// The consumer's cluster.
+    /// The cluster of the konnector.
     pub consumer: Client,
-    /// The provider.
+    /// The cluster of the provider.
     pub provider: Client,
-    /// The contract namespace on the provider.
+    /// The contract: a namespace on the provider.
     pub contract: String,
-    /// What counts writes.
-    pub metrics: Arc<Metrics>,
-}
-
-/// What bindings want, by name of the binding (= name of the export).
-#[derive(Debug, Default, Clone, PartialEq)]
-pub struct Wanted {
-    /// By name.
-    pub bindings: BTreeMap<String, WantedBinding>,
-}
-
-/// What one binding wants.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WantedBinding {
-    /// Uid of the export.
-    pub export_uid: String,
-    /// How consumers are kept apart.
-    pub isolation: Isolation,
-    /// What may be watched on the provider.
-    pub informer_scope: InformerScope,
-    /// APIs and claims.
-    pub sync: Sync,
-    /// What becomes of copies.
-    pub mode: SyncMode,
-}
-
-/// What becomes of the copies of a binding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SyncMode {
-    /// They are kept in sync.
-    Keep,
-    /// They are deleted, then the finalizers of their sources are taken off.
-    Drain,
-    /// They stay, and the finalizers of their sources are taken off.
-    Release,
-}
-
-/// What the sync tells, by binding.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub struct Told {
-    /// By name.
-    pub bindings: BTreeMap<String, ToldBinding>,
-}
-
-/// What the sync tells about one binding.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToldBinding {
-    /// Whether both sides have been read, or why not.
-    pub informers_synced: Result<(), String>,
-    /// Claimed objects that something stands in the way of.
-    pub conflicts: Vec<String>,
-    /// Objects that cannot be synced, and why.
-    pub failing: Vec<String>,
-    /// Whether nothing is left of it.
-    pub drained: bool,
+    /// Who is told about every write.
+    pub metrics: Arc<dyn WriteObserver>,
 }
 
 impl ContractSync {
@@ -84,19 +62,37 @@ impl ContractSync {
         told: watch::Sender<Arc<Told>>,
         stop: CancellationToken,
     ) {
+        let consumer = self.consumer.writing_as(FIELD_MANAGER);
+        let provider = self.provider.writing_as(FIELD_MANAGER);
+        let hub = Arc::new(Hub::new(consumer, provider, self.contract, self.metrics));
+        // Whoever drops this future ends all tasks with it.
+        let mut tasks = JoinSet::new();
+        for _ in 0..WORKERS {
+            tasks.spawn(sync::work(Arc::clone(&hub)));
+        }
+        tasks.spawn(report::report(Arc::clone(&hub), told));
         loop {
             let now = wanted.borrow_and_update().clone();
-            let tell = |(name, binding): (&String, &WantedBinding)| {
-                let drained = binding.mode != SyncMode::Keep;
-                let none = Vec::new;
-                let told = ToldBinding { informers_synced: Ok(()), conflicts: none(), failing: none(), drained };
-                (name.clone(), told)
-            };
-            let _ = told.send(Arc::new(Told { bindings: now.bindings.iter().map(tell).collect() }));
-            tokio::select! {
-                () = stop.cancelled() => return,
-                changed = wanted.changed() => if changed.is_err() { return },
+            for watched in hub.lay_out(&now) {
+                tasks.spawn(pump::pump(Arc::clone(&hub), watched));
             }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = hub.laid_out_anew() => {}
+                changed = wanted.changed() => {
+                    // Nobody can want anything else any more, but what is wanted stays so.
+                    if changed.is_err() {
+                        tokio::select! {
+                            () = stop.cancelled() => break,
+                            () = hub.laid_out_anew() => {}
+                        }
+                    }
+                }
+            }
+            // Watches that have ended.
+            while tasks.try_join_next().is_some() {}
         }
+        hub.close();
+        tasks.shutdown().await;
     }
 }

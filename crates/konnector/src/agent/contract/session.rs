@@ -17,6 +17,7 @@ use super::pace::{Outcome, Pace};
 use super::provider::Provider;
 use crate::agent::context::Context;
 use crate::agent::kubeconfig::{self, ProviderKubeconfig};
+use crate::agent::metrics::Metrics;
 use crate::agent::objects::{ContractSync, Told, Wanted, WantedBinding};
 use crate::agent::writer::Writer;
 use crate::decide::Seen;
@@ -63,7 +64,7 @@ impl Session {
             consumer: context.local.client.clone(),
             provider: client.clone(),
             contract: kubeconfig.contract.clone(),
-            metrics: Arc::clone(&context.metrics),
+            metrics: Arc::<Metrics>::clone(&context.metrics),
         };
         let sync = tokio::spawn(sync.run(wanted, telling, stop.child_token()));
         let secret = format!("{}/{}", at.namespace, at.name);

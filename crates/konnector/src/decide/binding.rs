@@ -91,6 +91,14 @@ pub struct BindingPlan {
     pub sync: Option<Sync>,
 }
 
+impl BindingPlan {
+    /// Whether no CRD is about to be created, other than those that the server has refused before.
+    pub fn has_all_crds(&self, refused: &BTreeMap<String, BindingProblem>) -> bool {
+        let mut names = self.create.iter().map(|crd| crd["metadata"]["name"].as_str().unwrap_or_default());
+        names.all(|name| refused.contains_key(name))
+    }
+}
+
 /// What is synced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sync {
@@ -297,12 +305,11 @@ impl<'a> Pass<'a, '_> {
     }
 }
 
-/// Whether objects of an API can be read and written under a CRD as it is.
+/// Whether objects of an API can be read and written under a CRD as it is. One that is being deleted still has objects, whose copies have to go.
 fn serves(crd: &Value, api: &SyncedApi) -> bool {
     let scope = if api.is_namespaced { "Namespaced" } else { "Cluster" };
     let mut versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     crd["spec"]["scope"] == scope
-        && crd["metadata"]["deletionTimestamp"].is_null()
         && versions.any(|version| version["name"] == api.version.as_str() && version["served"] == true)
 }
 

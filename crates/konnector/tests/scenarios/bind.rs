@@ -22,6 +22,10 @@ async fn an_export_becomes_an_api_here_and_both_sides_are_told() {
     let sheriff =
         json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": "wyatt"}, "spec": {"intent": "x"}});
     world.consumer.apply(&sheriffs(), &sheriff).await;
+    provider.cluster.until(&sheriffs(), None, "c-1-wyatt", |copy| copy["spec"]["intent"] == "x").await;
+    let result = json!({"status": {"result": "done"}});
+    provider.cluster.client.merge_patch_status(&sheriffs(), None, "c-1-wyatt", &result).await.unwrap();
+    world.consumer.until(&sheriffs(), None, "wyatt", |it| it["status"]["result"] == "done").await;
 
     let at = Some("c-1");
     let told = |export: &Value| has(export, "Connected", "True", "") && has(export, "ConsumerInSync", "True", "");

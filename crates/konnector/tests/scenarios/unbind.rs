@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use crate::clusters::{Provider, bindings, crd_kind, secrets, sheriffs};
 use crate::world::{World, has, message};
 
+/// The copy of wyatt.
+const COPY: &str = "c-1-wyatt";
+
 async fn world() -> (World, Provider) {
     let (world, provider) = (World::start().await, Provider::start("c-1").await);
     provider.export("sheriffs").await;
@@ -12,8 +15,9 @@ async fn world() -> (World, Provider) {
     world.bind("sheriffs", "provider").await;
     world.ready("sheriffs").await;
     let sheriff = json!({"apiVersion": "wild.io/v1", "kind": "Sheriff",
-        "metadata": {"name": "wyatt", "finalizers": ["kubebind.io/syncer"]}, "spec": {"intent": "x"}});
+        "metadata": {"name": "wyatt"}, "spec": {"intent": "x"}});
     world.consumer.apply(&sheriffs(), &sheriff).await;
+    provider.cluster.until(&sheriffs(), None, COPY, |copy| copy["spec"]["intent"] == "x").await;
     (world, provider)
 }
 
@@ -33,9 +37,10 @@ async fn is_gone(world: &World) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_binding_takes_its_objects_and_its_crd_along() {
-    let (world, _provider) = world().await;
+    let (world, provider) = world().await;
     world.consumer.delete(&bindings(), None, "sheriffs").await;
     is_gone(&world).await;
+    assert_eq!(provider.cluster.get(&sheriffs(), None, COPY).await, None);
     // And it can be bound again.
     world.bind("sheriffs", "provider").await;
     world.ready("sheriffs").await;
@@ -51,6 +56,33 @@ async fn without_its_provider_a_binding_stays_until_somebody_says_that_copies_ma
     assert!(message(&binding, "Drained").contains("kube-bind.io/keep-copies=true"), "{binding}");
     assert!(world.consumer.get(&sheriffs(), None, "wyatt").await.is_some());
     keep_copies(&world).await;
+    is_gone(&world).await;
+    provider.cluster.plane.endpoints()[0].start().await.unwrap();
+    assert!(provider.cluster.get(&sheriffs(), None, COPY).await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_stay_where_somebody_says_so() {
+    let (world, provider) = world().await;
+    keep_copies(&world).await;
+    world.consumer.delete(&bindings(), None, "sheriffs").await;
+    is_gone(&world).await;
+    let copy = provider.cluster.get(&sheriffs(), None, COPY).await.unwrap();
+    assert!(copy["metadata"].get("deletionTimestamp").is_none(), "{copy}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_does_not_go_holds_everything_up() {
+    let (world, provider) = world().await;
+    let held = json!({"metadata": {"finalizers": ["wild.io/hideout"]}});
+    provider.cluster.client.merge_patch(&sheriffs(), None, COPY, &held).await.unwrap();
+    world.consumer.delete(&bindings(), None, "sheriffs").await;
+    provider.cluster.until(&sheriffs(), None, COPY, |copy| copy["metadata"]["deletionTimestamp"].is_string()).await;
+    let binding = world.binding("sheriffs", "Drained", "False", "Draining").await;
+    assert_eq!(message(&binding, "Drained"), "the copies on the provider are being deleted");
+    assert!(world.consumer.get(&sheriffs(), None, "wyatt").await.is_some());
+    let free = json!({"metadata": {"finalizers": null}});
+    provider.cluster.client.merge_patch(&sheriffs(), None, COPY, &free).await.unwrap();
     is_gone(&world).await;
 }
 

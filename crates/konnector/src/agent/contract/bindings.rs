@@ -14,7 +14,7 @@ use super::session::Session;
 use crate::agent::objects::{SyncMode, WantedBinding};
 use crate::agent::resources;
 use crate::decide::Seen;
-use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, decide};
+use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, Sync, decide};
 use crate::decide::pin::{self, CONTRACT_PIN, Pin};
 use crate::decide::unbind::BINDING_FINALIZER;
 
@@ -63,6 +63,7 @@ impl Session {
             self.refused.insert(name.clone(), refused);
             self.decide(&binding, &seen, state, now)
         };
+        let ready = plan.has_all_crds(self.refused.get(&name).unwrap_or(&BTreeMap::new()));
         if let Some(status) = plan.status {
             binding.status = status;
             outcome.add(written(self.context.writer.status(&binding).await, "APIServiceBinding", &name));
@@ -74,14 +75,11 @@ impl Session {
             return outcome;
         };
         if let Some(sync) = plan.sync {
-            let wanted = WantedBinding {
-                export_uid: export.metadata.uid.clone(),
-                isolation: export.isolation().clone(),
-                informer_scope: export.spec.informer_scope.clone(),
-                sync,
-                mode: SyncMode::Keep,
-            };
-            self.wanted.insert(name.clone(), wanted);
+            if sync.apis.is_empty() && sync.claims.is_empty() {
+                self.wanted.remove(&name);
+            } else if ready || self.wanted.contains_key(&name) {
+                self.wanted.insert(name.clone(), wanted(&export, sync, SyncMode::Keep));
+            }
         }
         if let Some(status) = plan.export_status {
             let mut told = export;
@@ -215,5 +213,16 @@ impl Session {
             }
         }
         refused
+    }
+}
+
+/// What is wanted of the sync for an export.
+pub(super) fn wanted(export: &ApiServiceExport, sync: Sync, mode: SyncMode) -> WantedBinding {
+    WantedBinding {
+        export_uid: export.metadata.uid.clone(),
+        isolation: export.isolation().clone(),
+        informer_scope: export.spec.informer_scope.clone(),
+        sync,
+        mode,
     }
 }

@@ -4,20 +4,23 @@ use std::time::Duration;
 
 use carrick_bind_api::conditions;
 use carrick_bind_api::jiff::Timestamp;
+use carrick_bind_api::names::bound_schema_name;
 use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::ApiServiceBinding;
 use carrick_client::{Error, Resource};
 use serde_json::Value;
 
+use super::bindings::wanted;
 use super::bundles::written;
 use super::heartbeat::ContractState;
 use super::held;
 use super::pace::Outcome;
 use super::session::Session;
 use crate::agent::context::Context;
-use crate::agent::objects::{SyncMode, WantedBinding};
+use crate::agent::objects::SyncMode;
 use crate::agent::resources;
 use crate::decide::Seen;
+use crate::decide::binding::Sync;
 use crate::decide::pin::Pin;
 use crate::decide::unbind::{BINDING_FINALIZER, KEEP_COPIES, Next, UnbindView, decide};
 
@@ -41,28 +44,23 @@ impl Session {
             (Ok(_), Seen::Absent) => Seen::Present(0),
             (Ok(_), Seen::Present(export)) => {
                 let mode = if keeps { SyncMode::Release } else { SyncMode::Drain };
-                let told = self.told.borrow().bindings.get(&name).cloned();
                 let asked = self.wanted.get(&name).is_some_and(|wanted| wanted.mode == mode);
-                if let Some(sync) = self.decide(&binding, &seen, state, now).sync {
-                    let wanted = WantedBinding {
-                        export_uid: export.metadata.uid.clone(),
-                        isolation: export.isolation().clone(),
-                        informer_scope: export.spec.informer_scope.clone(),
-                        sync,
-                        mode,
-                    };
-                    // What was synced until now is what has to be drained, even if the CRD is on its way out by now.
-                    let before = self.wanted.entry(name.clone()).or_insert_with(|| wanted.clone());
-                    let more = wanted.sync.apis.len() >= before.sync.apis.len();
-                    if more {
-                        *before = wanted;
-                    }
-                    before.mode = mode;
+                let sync = self.decide(&binding, &seen, state, now).sync.unwrap_or_default();
+                let entry = self.wanted.entry(name.clone());
+                let entry = entry.or_insert_with(|| wanted(export, sync.clone(), mode));
+                entry.mode = mode;
+                // What was synced until now is what has to be drained, even if it could not be bound any more.
+                if sync.apis.len() >= entry.sync.apis.len() {
+                    entry.sync = sync;
                 }
-                match told {
-                    Some(told) if asked && told.drained => Seen::Present(0),
-                    Some(told) if asked && !told.failing.is_empty() => Seen::Unknown(told.failing.join("; ")),
-                    _ => Seen::Present(1),
+                let lost = self.context.local.crds_of(&binding);
+                let lost = lost.present().into_iter().flatten().find(|(crd, _)| !is_synced(&entry.sync, crd));
+                let told = self.told.borrow().bindings.get(&name).cloned();
+                match (lost, told) {
+                    (Some((crd, _)), _) => Seen::Unknown(format!("BoundSchema {crd} cannot be used any more")),
+                    (None, Some(told)) if asked && told.drained => Seen::Present(0),
+                    (None, Some(told)) if asked && !told.failing.is_empty() => Seen::Unknown(told.failing.join("; ")),
+                    (None, _) => Seen::Present(1),
                 }
             }
         };
@@ -71,6 +69,11 @@ impl Session {
         }
         step(&self.context, binding, copies, now).await
     }
+}
+
+/// Whether the objects of a CRD are synced.
+fn is_synced(sync: &Sync, crd: &str) -> bool {
+    sync.apis.iter().any(|bound| bound_schema_name(&bound.api.group, &bound.api.resource) == crd)
 }
 
 /// Goes one step further, given what is known of the copies.

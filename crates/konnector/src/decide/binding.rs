@@ -57,8 +57,8 @@ pub struct BindingView<'a> {
 /// What is known of the objects of a binding.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectsView<'a> {
-    /// Whether both sides have been read, or why not.
-    pub read: Result<(), &'a str>,
+    /// Whether both sides have been read, or why not; nothing as long as that is no reason to worry.
+    pub read: Option<Result<(), &'a str>>,
     /// Claimed objects that something stands in the way of.
     pub conflicts: &'a [String],
     /// Objects that cannot be synced, and why.
@@ -152,14 +152,16 @@ pub fn decide(view: &BindingView<'_>) -> BindingPlan {
 /// What its objects add to the conditions of a binding.
 fn objects(view: &BindingView<'_>, conditions: &mut Vec<Condition>) {
     let Some(objects) = view.objects else { return };
-    let read = match objects.read {
+    let read = objects.read.map(|read| match read {
         Ok(()) => Condition::holds(INFORMERS_SYNCED),
         Err(why) => {
             let what = view.binding.metadata.name.clone();
             BindingProblem::InformerSyncTimeout { what, problem: why.to_owned() }.condition()
         }
-    };
-    conditions::set(conditions, read, view.now);
+    });
+    if let Some(read) = read {
+        conditions::set(conditions, read, view.now);
+    }
     // A claim that makes no sense is worse than one whose objects are in the way.
     let invalid = conditions::find(conditions, PERMISSION_CLAIM).is_some_and(|it| it.reason == INVALID_CLAIM);
     match objects.conflicts {

@@ -1,11 +1,13 @@
 //! Bindings: CRDs, statuses on both sides, and what is synced.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceExport, ApiServiceExportRequest, BoundSchema};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::bundles::written;
 use super::heartbeat::ContractState;
@@ -17,6 +19,9 @@ use crate::decide::Seen;
 use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, Sync, decide};
 use crate::decide::pin::{self, CONTRACT_PIN, Pin};
 use crate::decide::unbind::BINDING_FINALIZER;
+
+/// Objects that are not read within this time are worth a condition: every start takes a moment.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What was seen of a binding.
 pub(super) struct SeenBinding {
@@ -34,6 +39,7 @@ impl Session {
         let lives = |name: &String| bindings.iter().any(|binding| binding.metadata.name == *name);
         self.wanted.retain(|name, _| lives(name));
         self.refused.retain(|name, _| lives(name));
+        self.unread.retain(|name, _| lives(name));
         let mut outcome = Outcome::default();
         for binding in bindings {
             let part = if binding.metadata.is_deleting() {
@@ -47,13 +53,25 @@ impl Session {
         outcome
     }
 
+    /// Remembers since when objects of a binding could not be read; returns when to look at that again.
+    fn note_unread(&mut self, name: &str) -> Outcome {
+        let told = self.told.borrow().clone();
+        if told.bindings.get(name).is_none_or(|told| told.informers_synced.is_ok()) {
+            self.unread.remove(name);
+            return Outcome::default();
+        }
+        let since = self.unread.entry(name.to_owned()).or_insert_with(Instant::now).elapsed();
+        let left = PATIENCE.saturating_sub(since);
+        if left.is_zero() { Outcome::default() } else { Outcome::after(left) }
+    }
+
     async fn bind(&mut self, mut binding: ApiServiceBinding, state: &ContractState, now: Timestamp) -> Outcome {
         let Some(seen) = self.look(&binding, state).await else { return Outcome::failure() };
         if let Some(outcome) = self.pin(&binding, &seen).await {
             return outcome;
         }
+        let mut outcome = self.note_unread(&binding.metadata.name);
         let plan = self.decide(&binding, &seen, state, now);
-        let mut outcome = Outcome::default();
         let refused = self.write_crds(&plan).await;
         outcome.failed |= !refused.is_empty();
         let name = binding.metadata.name.clone();
@@ -152,7 +170,13 @@ impl Session {
             },
             heartbeat: self.heartbeat.as_ref(),
             objects: told.map(|told| ObjectsView {
-                read: told.informers_synced.as_ref().copied().map_err(String::as_str),
+                read: match &told.informers_synced {
+                    Ok(()) => Some(Ok(())),
+                    Err(why) if self.unread.get(name).is_some_and(|since| since.elapsed() >= PATIENCE) => {
+                        Some(Err(why))
+                    }
+                    Err(_) => None,
+                },
                 conflicts: &told.conflicts,
                 failing: &told.failing,
             }),

@@ -42,6 +42,8 @@ pub(super) struct Session {
     pub told: watch::Receiver<Arc<Told>>,
     /// What the server said to CRDs that could not be written, by binding and name.
     pub refused: BTreeMap<String, BTreeMap<String, BindingProblem>>,
+    /// Since when objects of bindings could not be read.
+    pub unread: BTreeMap<String, Instant>,
     /// What was said once and need not be said again.
     pub said: BTreeSet<String>,
     /// When the last statuses of the ClusterBinding were written, see `heartbeat`.
@@ -78,6 +80,7 @@ impl Session {
             writer: Writer::new(client, "provider", Arc::clone(&context.metrics)),
             wanted: BTreeMap::new(),
             refused: BTreeMap::new(),
+            unread: BTreeMap::new(),
             said: BTreeSet::new(),
             status_writes: Vec::new(),
             heartbeat: None,

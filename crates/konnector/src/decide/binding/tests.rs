@@ -311,7 +311,7 @@ fn what_becomes_of_objects_is_told_once_and_one_bad_object_spoils_nothing() {
             provider: Some("Provider"),
             changed: None,
             heartbeat: Some(&Ok(())),
-            objects: Some(ObjectsView { read: Ok(()), conflicts, failing }),
+            objects: Some(ObjectsView { read: Some(Ok(())), conflicts, failing }),
             refused: &BTreeMap::new(),
             export: world.export.as_ref(),
             request: None,

@@ -131,10 +131,10 @@ async fn a_provider_that_is_gone_is_told_and_comes_back() {
     world.store("provider", &provider).await;
     world.bind("sheriffs", "provider").await;
     world.ready("sheriffs").await;
-    provider.cluster.plane.endpoints()[0].stop().await;
+    provider.cluster.plane().endpoints()[0].stop().await;
     let binding = world.binding("sheriffs", "Heartbeating", "False", "ClusterBindingUpdateFailed").await;
     assert!(has(&binding, "Connected", "True", ""), "what was true stays so: {binding}");
     assert!(world.consumer.get(&crd_kind(), None, "sheriffs.wild.io").await.is_some());
-    provider.cluster.plane.endpoints()[0].start().await.unwrap();
+    provider.cluster.plane().endpoints()[0].start().await.unwrap();
     world.ready("sheriffs").await;
 }

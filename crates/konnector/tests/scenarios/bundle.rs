@@ -40,12 +40,12 @@ async fn a_lost_contract_and_a_lost_right_delete_nothing() {
     let at = Some("c-1");
     // The right to list exports is gone.
     let refused = Match::any().resource("kube-bind.io", "apiserviceexports").verbs(&["list", "watch"]);
-    let rule = provider.cluster.plane.faults().add(Rule::new(refused.clone(), Effect::refuse(403)));
-    provider.cluster.plane.faults().cut_watches(&refused);
+    let rule = provider.cluster.plane().faults().add(Rule::new(refused.clone(), Effect::refuse(403)));
+    provider.cluster.plane().faults().cut_watches(&refused);
     let bundle =
         world.consumer.until(&bundles(), None, "all", |it| has(it, "Synced", "False", "ListExportsFailed")).await;
     assert!(message(&bundle, "Synced").contains("so no binding is deleted"), "{bundle}");
-    provider.cluster.plane.faults().remove(rule);
+    provider.cluster.plane().faults().remove(rule);
     world.consumer.until(&bundles(), None, "all", synced).await;
 
     // The ClusterBinding is gone, and with it the exports: no empty list to be believed.

@@ -1,5 +1,6 @@
 //! The two kinds of clusters: a consumer, and a provider as a kube-bind backend leaves it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use carrick_bind_api::crds;
@@ -68,8 +69,19 @@ pub fn sheriffs() -> Resource {
 
 /// A cluster, as its administrator sees it.
 pub struct Cluster {
-    pub plane: Plane,
+    home: Home,
     pub client: Client,
+}
+
+/// What serves a cluster.
+enum Home {
+    Plane(Box<Plane>),
+    /// A real API server, with the kubeconfig of its administrator and the tokens of all.
+    Server {
+        url: String,
+        authority: String,
+        tokens: BTreeMap<String, String>,
+    },
 }
 
 impl Cluster {
@@ -77,8 +89,44 @@ impl Cluster {
         let mut config = Config::new(Mode::Kube);
         config.users = users.iter().map(|name| User::new(&format!("token-of-{name}"), name, &[])).collect();
         let plane = Plane::start(config).await.unwrap();
-        let client = Server::from_kubeconfig_yaml(&plane.kubeconfig("admin", None).unwrap()).unwrap().client();
-        Self { plane, client }
+        Self::at(Home::Plane(Box::new(plane)))
+    }
+
+    /// A cluster that a real API server serves, which knows these users and `admin`.
+    #[allow(dead_code, reason = "only some tests play on real servers")]
+    pub fn real(url: &str, authority: &str, tokens: BTreeMap<String, String>) -> Self {
+        Self::at(Home::Server { url: url.to_owned(), authority: authority.to_owned(), tokens })
+    }
+
+    fn at(home: Home) -> Self {
+        let server = Server::from_kubeconfig_yaml(&kubeconfig(&home, "admin")).unwrap();
+        Self { home, client: server.client() }
+    }
+
+    /// The plane; tests that need one do not play on real servers.
+    pub fn plane(&self) -> &Plane {
+        match &self.home {
+            Home::Plane(plane) => plane,
+            Home::Server { .. } => panic!("this is a real server"),
+        }
+    }
+
+    pub fn kubeconfig(&self, user: &str) -> String {
+        kubeconfig(&self.home, user)
+    }
+
+    pub fn token(&self, user: &str) -> String {
+        match &self.home {
+            Home::Plane(plane) => plane.token(user).unwrap(),
+            Home::Server { tokens, .. } => tokens[user].clone(),
+        }
+    }
+
+    pub fn url(&self) -> &str {
+        match &self.home {
+            Home::Plane(plane) => plane.url(),
+            Home::Server { url, .. } => url,
+        }
     }
 
     /// Creates or replaces an object, and the namespace that it is in.
@@ -130,7 +178,7 @@ impl Cluster {
     /// Waits until a user watches a resource.
     pub async fn until_watched(&self, user: &str, resource: &str) {
         let watched = async {
-            while !self.plane.faults().open_watches().iter().any(|it| it.user == user && it.resource == resource) {
+            while !self.plane().faults().open_watches().iter().any(|it| it.user == user && it.resource == resource) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -164,6 +212,20 @@ impl Cluster {
     }
 }
 
+fn kubeconfig(home: &Home, user: &str) -> String {
+    match home {
+        Home::Plane(plane) => plane.kubeconfig(user, None).unwrap(),
+        Home::Server { url, authority, tokens } => {
+            let (authority, token) = (data_encoding::BASE64.encode(authority.as_bytes()), &tokens[user]);
+            format!(
+                "apiVersion: v1\nkind: Config\nclusters:\n- name: plane\n  cluster:\n    server: {url:?}\n    \
+                 certificate-authority-data: {authority}\nusers:\n- name: {user:?}\n  user:\n    token: {token:?}\ncontexts:\n\
+                 - name: plane\n  context:\n    cluster: plane\n    user: {user:?}\ncurrent-context: plane\n"
+            )
+        }
+    }
+}
+
 /// Creates an object or replaces its content, by whoever the client is.
 pub async fn apply(client: &Client, resource: &Resource, object: &Value) -> Value {
     let namespace = object["metadata"]["namespace"].as_str();
@@ -183,7 +245,11 @@ pub struct Provider {
 
 impl Provider {
     pub async fn start(contract: &str) -> Self {
-        let cluster = Cluster::start(&[BINDER, ROTATED]).await;
+        Self::on(Cluster::start(&[BINDER, ROTATED]).await, contract).await
+    }
+
+    /// Makes a provider of a cluster.
+    pub async fn on(cluster: Cluster, contract: &str) -> Self {
         for crd in crds::provider() {
             cluster.apply(&crd_kind(), &crd).await;
             let name = crd["metadata"]["name"].as_str().unwrap();
@@ -221,7 +287,7 @@ impl Provider {
 
     /// A kubeconfig for the contract.
     pub fn kubeconfig(&self) -> String {
-        let text = self.cluster.plane.kubeconfig(BINDER, None).unwrap();
+        let text = self.cluster.kubeconfig(BINDER);
         let user = format!("    user: {BINDER:?}\n");
         assert!(text.contains(&user), "{text}");
         text.replace(&user, &format!("{user}    namespace: {}\n", self.contract))

@@ -38,10 +38,10 @@ async fn renewed_credentials_are_taken_over_and_the_old_ones_are_used_no_more() 
     let (world, provider) = world().await;
     let old = provider.kubeconfig();
     // The same rights under another name.
-    let token = |user: &str| provider.cluster.plane.token(user).unwrap();
+    let token = |user: &str| provider.cluster.token(user);
     let new = old.replace(&token(BINDER), &token(ROTATED));
     assert_ne!(old, new);
-    let recording = provider.cluster.plane.faults().record();
+    let recording = provider.cluster.plane().faults().record();
     provider.write_credentials(&new).await;
     world.consumer.until(&secrets(), Some("kube-bind"), "provider", |it| data(it) == new).await;
     provider.cluster.until_watched(ROTATED, "boundschemas").await;
@@ -60,7 +60,7 @@ async fn renewed_credentials_are_taken_over_and_the_old_ones_are_used_no_more() 
 async fn hostile_credentials_are_refused_and_nothing_stops() {
     let (world, provider) = world().await;
     let good = provider.kubeconfig();
-    let token = format!("    token: {:?}\n", provider.cluster.plane.token(BINDER).unwrap());
+    let token = format!("    token: {:?}\n", provider.cluster.token(BINDER));
     assert!(good.contains(&token));
     for (instead, wanted) in [
         ("    exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh}\n", "names a program"),

@@ -12,7 +12,7 @@ async fn kubeconfigs_that_cannot_be_used_say_why_and_disturb_nobody() {
     world.store("good", &provider).await;
     world.bind("sheriffs", "good").await;
     let good = provider.kubeconfig();
-    let token = provider.cluster.plane.token(BINDER).unwrap();
+    let token = provider.cluster.token(BINDER);
     let cases = [
         ("garbage", ": no yaml".to_owned(), "cannot be read"),
         ("no-context", good.replace("current-context: plane", ""), "no current-context"),
@@ -42,7 +42,7 @@ async fn kubeconfigs_that_cannot_be_used_say_why_and_disturb_nobody() {
     let binding = world.binding("no-key", "SecretValid", "False", "KubeconfigSecretInvalid").await;
     assert!(message(&binding, "SecretValid").contains("no key"), "{binding}");
 
-    let unreachable = good.replace(provider.cluster.plane.url(), "https://127.0.0.1:1");
+    let unreachable = good.replace(provider.cluster.url(), "https://127.0.0.1:1");
     world.consumer.apply(&secrets(), &secret("kube-bind", "unreachable", &unreachable)).await;
     world.bind("unreachable", "unreachable").await;
     world.binding("unreachable", "Heartbeating", "False", "ClusterBindingUpdateFailed").await;

@@ -49,7 +49,7 @@ async fn a_deleted_binding_takes_its_objects_and_its_crd_along() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_its_provider_a_binding_stays_until_somebody_says_that_copies_may() {
     let (world, provider) = world().await;
-    provider.cluster.plane.endpoints()[0].stop().await;
+    provider.cluster.plane().endpoints()[0].stop().await;
     world.binding("sheriffs", "Heartbeating", "False", "ClusterBindingUpdateFailed").await;
     world.consumer.delete(&bindings(), None, "sheriffs").await;
     let binding = world.binding("sheriffs", "Drained", "False", "DrainBlocked").await;
@@ -57,7 +57,7 @@ async fn without_its_provider_a_binding_stays_until_somebody_says_that_copies_ma
     assert!(world.consumer.get(&sheriffs(), None, "wyatt").await.is_some());
     keep_copies(&world).await;
     is_gone(&world).await;
-    provider.cluster.plane.endpoints()[0].start().await.unwrap();
+    provider.cluster.plane().endpoints()[0].start().await.unwrap();
     assert!(provider.cluster.get(&sheriffs(), None, COPY).await.is_some());
 }
 

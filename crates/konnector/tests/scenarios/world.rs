@@ -32,7 +32,12 @@ impl World {
     }
 
     pub async fn without_konnector() -> Self {
-        let consumer = Arc::new(Cluster::start(&[KONNECTOR]).await);
+        Self::on(Cluster::start(&[KONNECTOR]).await).await
+    }
+
+    /// Makes a consumer of a cluster.
+    pub async fn on(consumer: Cluster) -> Self {
+        let consumer = Arc::new(consumer);
         for role in roles::base(&subject()) {
             write_role(&consumer.client, &role).await;
         }
@@ -40,7 +45,7 @@ impl World {
     }
 
     pub fn config(&self) -> KonnectorConfig {
-        let server = Server::from_kubeconfig_yaml(&self.consumer.plane.kubeconfig(KONNECTOR, None).unwrap()).unwrap();
+        let server = Server::from_kubeconfig_yaml(&self.consumer.kubeconfig(KONNECTOR)).unwrap();
         KonnectorConfig { server, lease: None, server_address: None, polling: Duration::from_secs(15) }
     }
 
@@ -96,7 +101,7 @@ impl World {
 
     /// Records from now on what the konnector sends to both sides.
     pub fn record(&self, provider: &Provider) -> Recordings {
-        Recordings([self.consumer.plane.faults().record(), provider.cluster.plane.faults().record()])
+        Recordings([self.consumer.plane().faults().record(), provider.cluster.plane().faults().record()])
     }
 }
 

@@ -56,6 +56,7 @@ async fn a_whole_life_between_real_servers() {
     let mut changed = sheriff_crd();
     let properties = &mut changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
     properties["spec"]["properties"]["badge"] = json!({"type": "string", "default": "tin"});
+    provider.cluster.apply(&crd_kind(), &changed).await;
     provider.write_schema(&changed).await;
     let field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/badge/default";
     world.consumer.until(&crd_kind(), None, "sheriffs.wild.io", |crd| crd.pointer(field).is_some()).await;

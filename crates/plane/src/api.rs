@@ -31,12 +31,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::admission::Configurations;
+use crate::caller::Caller;
 use crate::auth::accounts::Accounts;
 use crate::auth::decision::{Decision, Verdict};
 use crate::auth::escalation::{self, Grant};
 use crate::auth::rbac::{self, Rights};
-use crate::extension::{Attributes, Extension, Target, ViewAdmit, Visible};
-use crate::plane::Mode;
+use crate::extension::{Extension, ViewAdmit, Visible};
+use crate::request::{Attributes, Target};
+use crate::config::Mode;
 use crate::resource::{Catalog, Resource, Version};
 use crate::status::{Cause, Status};
 use crate::store::{Key, Store};
@@ -55,33 +57,6 @@ pub use watch::{Event, EventKind, WatchOptions};
 
 /// The annotation that names the logical cluster of an object; injected on output, never stored.
 pub const CLUSTER_ANNOTATION: &str = carrick_kcp::CLUSTER_ANNOTATION;
-
-/// Who makes a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller {
-    /// User name.
-    pub user: String,
-    /// User id, may be empty.
-    pub uid: String,
-    /// Groups.
-    pub groups: Vec<String>,
-    /// Extra attributes.
-    pub extra: BTreeMap<String, Vec<String>>,
-    /// The plane itself: bypasses admission and authorization.
-    pub system: bool,
-}
-
-impl Caller {
-    /// The plane itself.
-    pub fn system() -> Self {
-        Self { user: "system:apiserver".into(), groups: vec!["system:masters".into()], system: true, ..Self::default() }
-    }
-
-    /// Whether the caller is in a group.
-    pub fn is_in(&self, group: &str) -> bool {
-        self.groups.iter().any(|found| found == group)
-    }
-}
 
 /// What a verb applies to: a kind in one version, in one or all clusters, perhaps in one namespace.
 #[derive(Clone)]

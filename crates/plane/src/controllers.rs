@@ -15,9 +15,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::api::{Api, Caller, WriteOptions};
+use crate::api::{Api, WriteOptions};
+use crate::caller::Caller;
 use crate::auth::policy;
-use crate::plane::Mode;
+use crate::config::Mode;
 
 pub use namespaces::create_namespace;
 pub use run::{Reconcile, run};

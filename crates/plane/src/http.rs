@@ -1,6 +1,7 @@
 //! The HTTP side: connections, routes, media types, streams.
 
 mod body;
+mod call;
 mod discovery;
 mod documents;
 mod duration;
@@ -15,8 +16,10 @@ mod reply;
 mod request;
 mod resource;
 mod reviews;
+mod root;
 mod route;
 mod scale;
+mod server;
 mod slow;
 mod table;
 pub(crate) mod tls;
@@ -24,47 +27,16 @@ mod token;
 mod watch;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 
 use futures::FutureExt;
-use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-use crate::api::Api;
-use crate::auth::Tokens;
-use crate::auth::accounts::Checked;
-use crate::faults::Faults;
-use crate::plane::Limits;
 use crate::status::Status;
 
 pub use endpoint::Endpoint;
 pub(crate) use endpoint::OnChange;
+pub(crate) use server::Server;
 pub(crate) use slow::SlowReaders;
-
-/// What every request needs.
-pub(crate) struct Server {
-    pub(crate) api: Arc<Api>,
-    pub(crate) tokens: Arc<Tokens>,
-    pub(crate) faults: Faults,
-    pub(crate) limits: Limits,
-    pub(crate) slow: Arc<SlowReaders>,
-    /// Which endpoint this is.
-    pub(crate) number: usize,
-    /// The shard whose clusters it serves; `None` for the front proxy, which serves all of them.
-    pub(crate) shard: Option<usize>,
-    pub(crate) stop: CancellationToken,
-}
-
-impl Server {
-    /// The caller that a bearer token belongs to, whatever its audience.
-    pub(crate) fn check(&self, token: &str) -> Option<Checked> {
-        let accounts = &self.api.accounts;
-        match self.tokens.caller(token) {
-            Some(caller) => Some(Checked { caller, audiences: vec![accounts.issuer().to_owned()] }),
-            None => accounts.check(&self.api.store, token),
-        }
-    }
-}
 
 /// A handler that panics still sends a response.
 async fn guarded(handler: impl Future<Output = Result<reply::Reply, reply::Cut>>) -> Result<reply::Reply, reply::Cut> {

@@ -53,10 +53,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Api, Caller};
+use crate::api::Api;
+use crate::caller::Caller;
 use crate::auth::decision::Decision;
 use crate::auth::rbac::Rights;
-use crate::extension::{Attributes, Extension, Review, VirtualView};
+use crate::extension::{Extension, Review, VirtualView};
+use crate::request::Attributes;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::Store;

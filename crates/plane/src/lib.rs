@@ -51,28 +51,37 @@
 mod admission;
 pub mod api;
 pub mod auth;
+mod caller;
+mod config;
 pub mod controllers;
 mod conversion;
 mod definition;
+mod error;
 pub mod extension;
 pub mod faults;
+mod files;
 mod http;
 pub mod kcp;
 pub mod plane;
 #[doc(hidden)]
 pub mod protobuf;
+mod request;
 pub mod resource;
 pub mod schema;
 pub mod status;
 pub mod store;
 mod webhook;
 
-pub use api::{Api, Caller, Scope, WriteOptions};
-pub use extension::{Attributes, Extension, Operation, Review, Target, VirtualView};
+pub use api::{Api, Scope, WriteOptions};
+pub use caller::Caller;
+pub use config::{Advertised, Config, Limits, Mode, ServingFiles, User};
+pub use error::PlaneError;
+pub use extension::{Extension, Review, VirtualView};
 pub use faults::Faults;
 pub use http::Endpoint;
 pub use http::tls::ClientCertificate;
-pub use plane::{Advertised, Config, Limits, Mode, Plane, PlaneError, ServingFiles, User};
+pub use plane::Plane;
+pub use request::{Attributes, Operation, Target};
 pub use resource::{Catalog, Column, Origin, Resource, Version};
 pub use status::{Cause, Status};
 pub use store::{

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::create::strip_cluster;
 use super::managed::{self, ManagedEntry};
-use super::{Api, Caller, Scope, meta};
+use super::{Api, Scope, meta};
+use crate::caller::Caller;
 use crate::admission::{AdmissionRequest, Around, Configured, GROUP};
-use crate::extension::Operation;
-use crate::plane::Mode;
+use crate::request::Operation;
+use crate::config::Mode;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::{Key, Kind};

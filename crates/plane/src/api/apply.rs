@@ -9,7 +9,8 @@ use super::decode::whole_numbers;
 use super::fields::{self, Path, Paths};
 use super::managed::{self, ManagedEntry};
 use super::update::{Change, ChangeSource, check_name};
-use super::{Api, Caller, Scope, WriteOptions, Written, now, typed};
+use super::{Api, Scope, WriteOptions, Written, now, typed};
+use crate::caller::Caller;
 use crate::schema::{ListType, Schema};
 use crate::status::{Cause, Status};
 

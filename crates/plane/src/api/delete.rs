@@ -6,8 +6,9 @@ use super::admit::Admitted;
 use super::create::{store_error, strip_cluster};
 use super::read::{ListOptions, Listed};
 use super::update::is_finished;
-use super::{Api, Caller, Scope, Written, meta, rules};
-use crate::extension::Operation;
+use super::{Api, Scope, Written, meta, rules};
+use crate::caller::Caller;
+use crate::request::Operation;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored};
 

@@ -253,7 +253,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::plane::Mode;
+    use crate::config::Mode;
     use crate::resource::builtin::builtins;
 
     fn owned(manager: &str, time: &str, fields: &Value) -> Value {

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::decode::go_type;
 use super::update::{Change, ChangeSource};
-use super::{Api, Caller, Scope, WriteOptions, Written, merge, strategic};
-use crate::plane::Mode;
+use super::{Api, Scope, WriteOptions, Written, merge, strategic};
+use crate::caller::Caller;
+use crate::config::Mode;
 use crate::status::Status;
 
 /// A patch as it was sent.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::select::{FieldSelector, LabelSelector};
 use super::{Api, CLUSTER_ANNOTATION, Scope};
-use crate::extension::Target;
+use crate::request::Target;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::{Key, Kind, Object, Page, Selection, Stored};

@@ -10,7 +10,8 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::meta::NameRule;
-use super::{Api, Caller, Scope, typed};
+use super::{Api, Scope, typed};
+use crate::caller::Caller;
 use crate::admission;
 use crate::definition;
 use crate::resource::{Origin, Resource};

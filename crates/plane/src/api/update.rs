@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::admit::Admitted;
 use super::create::{drop_empty_metadata, remove_meta, store_error, strip_cluster};
 use super::decode::{decode, whole_numbers};
-use super::{Api, Caller, Scope, WriteOptions, Written, managed, meta, rules};
-use crate::extension::Operation;
+use super::{Api, Scope, WriteOptions, Written, managed, meta, rules};
+use crate::caller::Caller;
+use crate::request::Operation;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored, revision_of};
 

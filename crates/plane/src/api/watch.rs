@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::read::{ListOptions, RevisionMatch};
 use super::select::{FieldSelector, LabelSelector};
 use super::{Api, Scope};
-use crate::extension::Target;
+use crate::request::Target;
 use crate::status::Status;
 use crate::store::{Change, Key, Topic};
 

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::aggregation::{aggregated, name};
-use crate::api::{Api, Caller, WriteOptions};
-use crate::plane::Mode;
+use crate::api::{Api, WriteOptions};
+use crate::caller::Caller;
+use crate::config::Mode;
 use crate::status::Status;
 
 const GROUP: &str = "rbac.authorization.k8s.io";

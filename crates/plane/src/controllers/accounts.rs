@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use super::Reconcile;
-use crate::api::{Api, Caller, DeleteOptions, WriteOptions};
+use crate::api::{Api, DeleteOptions, WriteOptions};
+use crate::caller::Caller;
 use crate::auth::accounts::{Account, TOKEN_SECRET};
 use crate::store::{Change, Key, Kind};
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use super::Reconcile;
-use crate::api::{Api, Caller, Patch, WriteOptions};
+use crate::api::{Api, Patch, WriteOptions};
+use crate::caller::Caller;
 use crate::auth::aggregation::{aggregated, name};
 use crate::store::{Change, Key, Kind, Store};
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use super::Reconcile;
-use crate::api::{Api, CLEANUP_FINALIZER, Caller, DeleteOptions, ListOptions, Scope, WriteOptions, now};
+use crate::api::{Api, CLEANUP_FINALIZER, DeleteOptions, ListOptions, Scope, WriteOptions, now};
+use crate::caller::Caller;
 use crate::resource::Resource;
 use crate::store::{Change, Key, Kind};
 

@@ -45,7 +45,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plane::Mode;
+    use crate::config::Mode;
     use crate::store::{Key, Store};
 
     #[test]

@@ -7,7 +7,8 @@ use serde_json::Value;
 use tracing::warn;
 
 use super::Reconcile;
-use crate::api::{Api, Caller, DeleteOptions, Patch, Scope, WriteOptions};
+use crate::api::{Api, DeleteOptions, Patch, Scope, WriteOptions};
+use crate::caller::Caller;
 use crate::resource::{Resource, api_version};
 use crate::store::{Change, Key, Kind, Object};
 

@@ -5,7 +5,8 @@ use tracing::warn;
 
 use super::remains::Remains;
 use super::{Reconcile, ensure};
-use crate::api::{Api, Caller, DeleteOptions, ListOptions, WriteOptions, now};
+use crate::api::{Api, DeleteOptions, ListOptions, WriteOptions, now};
+use crate::caller::Caller;
 use crate::status::Status;
 use crate::store::{Change, Key, Kind};
 

@@ -17,8 +17,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::{Server, guarded, route};
-use crate::api::Caller;
+use super::server::Server;
+use super::{guarded, route};
+use crate::caller::Caller;
 use crate::auth::certificate;
 
 /// Open requests get this long when the plane stops.

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use http::{HeaderMap, HeaderValue};
 
-use super::route::permitted;
-use crate::api::{Api, Caller};
+use super::root::permitted;
+use crate::api::Api;
+use crate::caller::Caller;
 use crate::auth::rbac;
-use crate::extension::Attributes;
-use crate::plane::Mode;
+use crate::request::Attributes;
+use crate::config::Mode;
 use crate::status::Status;
 
 const EXTRA: &str = "impersonate-extra-";

@@ -18,9 +18,9 @@ use super::discovery;
 use super::negotiate::Format;
 use super::reply::{self, Reply};
 use super::request::Query;
-use super::route::ApiRoot;
+use super::root::ApiRoot;
 use crate::api::Api;
-use crate::plane::Mode;
+use crate::config::Mode;
 use crate::resource::{Origin, Resource, Version};
 use crate::status::Status;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::resource::Call;
+use super::call::Call;
 use crate::api::{FieldSelector, FieldValidation, LabelSelector, ListOptions, RevisionMatch, Scope, WriteOptions};
 use crate::status::{Cause, Status};
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::extension::Attributes;
+use crate::request::Attributes;
 use crate::faults::RequestInfo;
 
 /// The query of a URL, decoded.

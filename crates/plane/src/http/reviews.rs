@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use super::body::BodyResult;
 use super::reply::{self, Reply};
-use super::resource::{Call, decoded};
-use crate::api::{Caller, Scope, now};
+use super::call::{Call, decoded};
+use crate::api::{Scope, now};
+use crate::caller::Caller;
 use crate::auth::accounts::Checked;
-use crate::extension::Target;
+use crate::request::Target;
 use crate::resource::Resource;
 use crate::status::Status;
 use std::sync::Arc;

@@ -8,86 +8,22 @@ use hyper::body::Incoming;
 use serde_json::json;
 
 use super::body::{self, BodyResult};
+use super::call::{self, Call};
 use super::endpoint::Connection;
 use super::negotiate::{self, Accept, Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::request::{self, Path, Query};
-use super::{Server, discovery, documents, health, impersonate, openapi, resource};
-use crate::api::{Api, Caller};
+use super::root::{ApiRoot, View};
+use super::server::Server;
+use super::{discovery, documents, health, impersonate, openapi};
+use crate::api::Api;
+use crate::caller::Caller;
 use crate::auth::{anonymous, rbac};
-use crate::extension::{Attributes, Extension, Target, ViewAdmit, ViewAuthorize, Visible};
+use crate::extension::Extension;
+use crate::request::{Attributes, Target};
 use crate::faults::{Effect, FaultPlan, refusal};
-use crate::plane::Mode;
-use crate::resource::{Catalog, Resource};
+use crate::config::Mode;
 use crate::status::Status;
-
-/// What a request sees of the plane: a cluster or a virtual workspace.
-pub(super) struct ApiRoot {
-    pub(super) target: Target,
-    pub(super) rest: String,
-    view: Option<View>,
-}
-
-struct View {
-    resources: Catalog,
-    visible: Visible,
-    authorize: ViewAuthorize,
-    admit: Option<ViewAdmit>,
-}
-
-impl ApiRoot {
-    fn cluster(target: Target, rest: &str) -> Self {
-        Self { target, rest: if rest.is_empty() { "/".into() } else { rest.into() }, view: None }
-    }
-
-    /// Whether this is a virtual workspace.
-    pub(super) fn is_virtual(&self) -> bool {
-        self.view.is_some()
-    }
-
-    /// Everything served here.
-    pub(super) fn resources(&self, api: &Api) -> Catalog {
-        match (&self.view, &self.target) {
-            (Some(view), _) => view.resources.clone(),
-            (None, Target::One(cluster)) => api.resources(cluster),
-            (None, Target::All) => api.resources("*"),
-        }
-    }
-
-    /// A served kind.
-    pub(super) fn find(&self, api: &Api, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.resources(api).find(group, version, plural).cloned()
-    }
-
-    pub(super) fn visible(&self) -> Option<Visible> {
-        self.view.as_ref().map(|view| view.visible.clone())
-    }
-
-    pub(super) fn admit(&self) -> Option<ViewAdmit> {
-        self.view.as_ref().and_then(|view| view.admit.clone())
-    }
-
-    /// Whether the caller may do this here.
-    pub(super) fn authorize(&self, api: &Api, caller: &Caller, attributes: &Attributes) -> Result<(), Status> {
-        match (&self.view, api.extension(), &self.target) {
-            (Some(view), ..) => (view.authorize)(api, caller, attributes),
-            _ if caller.is_in("system:masters") => Ok(()),
-            (None, Some(_), Target::All) => Err(rbac::refusal(caller, attributes, ": access denied")),
-            (None, _, Target::One(cluster)) => permitted(api, caller, cluster, attributes),
-            (None, None, Target::All) => permitted(api, caller, "", attributes),
-        }
-    }
-}
-
-/// Refuses what a cluster does not allow, in the words of the server that is emulated.
-pub(super) fn permitted(api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status> {
-    let decision = api.decide(caller, cluster, attributes);
-    if decision.is_allowed() {
-        return Ok(());
-    }
-    let suffix = if decision.reason.is_empty() { String::new() } else { format!(": {}", decision.reason) };
-    Err(rbac::refusal(caller, attributes, &suffix))
-}
 
 /// Answers one request, unless the fault layer intervenes; every error becomes a Status.
 pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> Result<Reply, Cut> {
@@ -108,7 +44,7 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
     // arrive.
     let request = Request::from_parts(parts, body::read(body, server.limits.body).await);
     if ask.verb == "create" && ask.name.is_empty() {
-        let media = resource::media_type(&request);
+        let media = call::media_type(&request);
         ask.name = request.body().as_ref().map(|body| body::name(body, &media)).unwrap_or_default();
     }
     ask.user = authenticate(server, &request).map(|caller| caller.user).unwrap_or_default();
@@ -222,7 +158,7 @@ async fn answer(
         if api.calls_webhooks() {
             return apart(server, (root, caller, target), query, accept, plan, attributes, request).await;
         }
-        let call = resource::Call { server, root: &root, caller: &caller, target: &target, query, accept, plan };
+        let call = Call { server, root: &root, caller: &caller, target: &target, query, accept, plan };
         return call.answer(attributes, request).await;
     }
     let attributes =
@@ -278,7 +214,7 @@ async fn apart(
     let answered = tokio::task::spawn_blocking(move || {
         let (root, caller, target) = &about;
         let (query, plan) = (&query, &plan);
-        let call = resource::Call { server: &server, root, caller, target, query, accept, plan };
+        let call = Call { server: &server, root, caller, target, query, accept, plan };
         runtime.block_on(call.answer(attributes, request))
     });
     answered.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))

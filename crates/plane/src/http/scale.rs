@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::body::{self, BodyResult};
 use super::jsonpath;
 use super::reply::Reply;
-use super::resource::{Call, agent, media_type};
+use super::call::{Call, agent, media_type};
 use crate::api::{Patch, Scope, custom_patches, go_type};
 use crate::resource::Scale;
 use crate::status::{Cause, Status};

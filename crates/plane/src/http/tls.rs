@@ -14,7 +14,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::plane::{PlaneError, ServingFiles};
+use crate::error::PlaneError;
+use crate::files::write_private;
+use crate::config::ServingFiles;
 
 /// The server's TLS identity.
 pub(crate) struct Identity {
@@ -177,14 +179,4 @@ fn stored_pair(
             .map_err(|error| PlaneError::Serving { path: path.display().to_string(), why: error.to_string() })
     };
     Ok((read(&files.certificate)?, read(&files.key)?))
-}
-
-/// Writes a file only its owner can read.
-pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    use std::io::Write;
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(content)
 }

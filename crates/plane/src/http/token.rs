@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::body::BodyResult;
 use super::reply::{self, Reply};
-use super::resource::{Call, decoded};
+use super::call::{Call, decoded};
 use crate::api::{Scope, now};
 use crate::auth::accounts::Account;
 use crate::status::{Cause, Status};

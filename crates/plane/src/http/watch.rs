@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::endpoint::Connection;
 use super::negotiate::{Format, Shape};
 use super::reply::{self, Cut, Reply};
-use super::resource::Call;
+use super::call::Call;
 use super::slow::StreamClock;
 use super::table::{self, Include, Partial};
 use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions, bookmark};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{ALL_VERBS, Column, Origin, Resource, Scale, SchemaText, Version};
-use crate::plane::Mode;
+use crate::config::Mode;
 use crate::schema::Schema;
 
 struct Row {

@@ -86,7 +86,7 @@ impl fmt::Debug for Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plane::Mode;
+    use crate::config::Mode;
     use crate::resource::builtin::builtins;
 
     #[test]

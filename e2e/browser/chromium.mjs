@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 
 export class Chromium {
   #next = 1;
@@ -66,6 +67,9 @@ export class Chromium {
     const ended = new Promise(resolve => this.process.once("exit", resolve));
     this.process.kill();
     await ended;
-    rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 });
+    // Its children may still write for a moment; what they leave is no reason to fail.
+    for (let tries = 0; tries < 20; tries += 1, await pause(100)) {
+      try { return rmSync(this.profile, { recursive: true, force: true }); } catch { /* again */ }
+    }
   }
 }

@@ -102,9 +102,10 @@ pub fn all() -> Vec<(&'static str, Pair)> {
         ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
         ("differential::the_plane_judges_crds_as_kube_apiserver_does", Pair::Definitions),
         ("differential::policies_and_webhooks_decide_as_beside_kube_apiserver", Pair::Admission),
-        ("differential::policies_and_webhooks_decide_as_in_kcp", Pair::KcpAdmission),
     ];
     if seed::is_wide() {
+        // kcp 0.31 ends with a nil pointer when a policy's parameters are of a built-in kind.
+        all.push(("differential::policies_and_webhooks_decide_as_in_kcp", Pair::KcpAdmission));
         all.push(("differential::the_plane_answers_providers_as_kcp_does", Pair::Flow));
     }
     if corpus::folder().is_some() {
@@ -185,7 +186,8 @@ impl Arena {
             let crd = kinds::crd();
             let path = format!("{crds}/{}", crd["metadata"]["name"].as_str().unwrap_or_default());
             if peer.must("GET", &path, &Value::Null).await.is_err() {
-                peer.must("POST", crds, &crd).await?;
+                // Another comparison may be quicker; whether it is there is seen below.
+                let _ = peer.must("POST", crds, &crd).await;
             }
             let established = |crd: &Value| crate::stage::condition(crd, "Established")["status"] == "True";
             peer.until(&path, "the CRD is established", established).await?;

@@ -77,7 +77,7 @@ pub fn real() -> ExitCode {
     };
     let compare = |(name, pair): (&'static str, Pair)| {
         let servers = Arc::clone(&servers);
-        Trial::test(name, move || {
+        trial(name, move || {
             let world = servers.world()?;
             // So many kinds keep an API server busy.
             let _turn = servers.turn(pair == Pair::Corpus);
@@ -92,9 +92,9 @@ pub fn real() -> ExitCode {
         all.rotate_left(first);
     }
     let trials = all.into_iter().map(play).chain(differential::all().into_iter().map(compare));
-    let go = |(name, part, place)| {
+    let go = |(name, part, place): (String, _, _)| {
         let servers = Arc::clone(&servers);
-        Trial::test(name, move || {
+        trial(name, move || {
             let world = servers.world()?;
             let _turn = servers.turn(false);
             verdict(servers.runtime.block_on(goclients::play(&*world, part, place)))
@@ -102,6 +102,19 @@ pub fn real() -> ExitCode {
     };
     let trials = trials.chain(goclients::trials()).chain(goclients::on_real_servers().into_iter().map(go));
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+/// A trial that is left out if there is no time left for it.
+pub(crate) fn trial(
+    name: impl Into<String>,
+    run: impl FnOnce() -> Result<(), libtest_mimic::Failed> + Send + 'static,
+) -> Trial {
+    Trial::ignorable_test(name, move || {
+        if is_late() {
+            return Ok(Completion::ignored_with("there was no time left"));
+        }
+        run().map(|()| Completion::Completed)
+    })
 }
 
 /// What the command line says. Scenarios wait more than they work, so several play at once whatever the number of cores.

@@ -27,8 +27,9 @@ use carrick_kcp::path::is_label;
 use carrick_plane::{Config, Durability, Mode, Plane, PlaneError, User};
 
 use crate::logs::{self, Quiet};
+use crate::signals::StopSignals;
 use crate::ui::Ui;
-use crate::{kubeconfig, signals, workspaces};
+use crate::{kubeconfig, workspaces};
 
 const PROVIDER: &str = "provider";
 const SET_UP: Duration = Duration::from_secs(20);
@@ -158,9 +159,10 @@ pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
         }
     }
     examples::print(&ui, &folder, kcp.url());
+    let mut signals = StopSignals::listen()?;
     ui.line("\nRunning until Ctrl-C.");
 
-    signals::stop().await?;
+    signals.next().await?;
     tokio::join!(kcp.stop(), service.stop());
     ui.line(format_args!("\nStopped. The data stays in {}.", folder.display()));
     Ok(ExitCode::SUCCESS)

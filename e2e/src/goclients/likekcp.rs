@@ -69,12 +69,12 @@ pub(super) fn trials(programs: &Path) -> Vec<Trial> {
     let mut trials = Vec::new();
     for player in Player::ALL {
         let program = programs.join("workspaces");
-        trials.push(Trial::test(format!("goclients::workspaces_is_content_with_{}", player.name()), move || {
+        trials.push(harness::trial(format!("goclients::workspaces_is_content_with_{}", player.name()), move || {
             harness::verdict(harness::runtime()?.block_on(workspaces(&program, player)))
         }));
     }
     // The plane is compared with the same record by the tests of the command line.
-    trials.push(Trial::test("likekcp::a_script_finds_what_is_recorded_of_real_kcp", || {
+    trials.push(harness::trial("likekcp::a_script_finds_what_is_recorded_of_real_kcp", || {
         harness::verdict(harness::runtime()?.block_on(script()))
     }));
     trials

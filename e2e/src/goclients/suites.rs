@@ -59,13 +59,13 @@ pub(super) fn trials(programs: &Path) -> Vec<Trial> {
     for suite in CONTROLLER_RUNTIME {
         let programs = programs.to_owned();
         let name = suite.package.trim_start_matches("pkg/").replace('/', "_");
-        trials.push(Trial::test(format!("goclients::suite_of_controller_runtime_{name}"), move || {
+        trials.push(harness::trial(format!("goclients::suite_of_controller_runtime_{name}"), move || {
             harness::verdict(harness::runtime()?.block_on(on_a_service_cluster(&programs, &suite)))
         }));
     }
     for player in Player::ALL {
         let programs = programs.to_owned();
-        trials.push(Trial::test(
+        trials.push(harness::trial(
             format!("goclients::suite_of_multicluster_provider_with_{}", player.name()),
             move || harness::verdict(harness::runtime()?.block_on(with_kcp(&programs, player))),
         ));

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::manifests::{NAME, PROVIDER_PATH, SECRET};
 use super::stage::{PROVIDER, Stage};
+use crate::kubeconfig;
+use crate::signals::StopSignals;
 use crate::ui::{Done, Failed, Step, Ui};
-use crate::{kubeconfig, signals};
 
 /// Writes kubeconfigs, says what to type, waits for Ctrl-C, and stops.
 pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Result<(), Failed> {
@@ -26,9 +27,10 @@ pub async fn hold(stage: Stage, folder: Option<&Path>, urls: &[String; 2]) -> Re
         ui.command(agent.dashboard());
     }
     commands(&ui, &written, &urls[0]);
+    let signals = StopSignals::listen();
     ui.line("\nRunning until Ctrl-C.");
     tokio::select! {
-        told = signals::stop() => if let Err(error) = told {
+        told = async { signals?.next().await } => if let Err(error) = told {
             ui.line(format_args!("stopping at once: {error:#}"));
         },
         problem = ended(&stage) => ui.line(format_args!("stopping: the agent ended: {problem}")),

@@ -22,8 +22,9 @@ use carrick_plane::{Advertised, Config, Mode, Plane, PlaneError, ServingFiles};
 use self::admin::Admins;
 use self::flags::Options;
 use super::{lock, token_file};
+use crate::kubeconfig;
 use crate::logs::{self, Quiet};
-use crate::{kubeconfig, signals};
+use crate::signals::StopSignals;
 
 /// From this level on, kcp logs requests and reconciliations.
 const VERBOSE: u32 = 4;
@@ -72,12 +73,13 @@ async fn serve(arguments: &[String]) -> anyhow::Result<()> {
         Some(data) => eprintln!("data: {}", data.display()),
         None => eprintln!("data: in memory, because --root-directory is empty"),
     }
+    let mut signals = StopSignals::listen()?;
     eprintln!("ready: {}", plane.url());
 
-    signals::stop().await?;
+    signals.next().await?;
     // Who asks twice does not want to wait, and learns by the exit code that it was not orderly.
-    tokio::spawn(async {
-        if signals::stop().await.is_ok() {
+    tokio::spawn(async move {
+        if signals.next().await.is_ok() {
             std::process::exit(1);
         }
     });

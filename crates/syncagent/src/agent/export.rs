@@ -27,6 +27,8 @@ use crate::rules::export::{ExportChange, Published, apply};
 pub(crate) const CONTROLLER: &str = "syncagent-apiexport";
 /// After so long without a write, nobody is fighting.
 const CALM: Duration = Duration::from_mins(1);
+/// After so many writes in a row that came too late, somebody else writes the export all the time, which is told.
+const DISPUTED: u32 = 3;
 
 /// What the export is known to hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,6 +92,7 @@ impl Export {
         let mut known = false;
         let mut pace = Pace::default();
         let mut retry = Retry::for_objects();
+        let mut lost_races = 0;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -117,18 +120,25 @@ impl Export {
                     self.metrics.reconciled(CONTROLLER, Outcome::Success);
                     writes.works();
                     retry.succeeded();
+                    lost_races = 0;
                     if let Some(newer) = newer {
                         pace.wrote();
                         seen.take(newer);
                     }
                     self.show(seen.export.as_ref(), None);
                 }
+                Err(error) if error.is_conflict() && lost_races < DISPUTED => {
+                    // kcp completes a new export at the same time. The newer object is read, as the watch may be slower.
+                    tracing::debug!(logger = CONTROLLER, apiexport = self.name, %error, "Somebody else was faster, retrying.");
+                    lost_races += 1;
+                    seen.refresh(self.client.get_kcp(&self.name).await);
+                    retry.failed();
+                }
                 Err(error) => {
                     self.metrics.reconciled(CONTROLLER, Outcome::Error);
                     let about = format!("APIExport {}", self.name);
                     self.metrics.failed(CONTROLLER, &error.reason(), &about, &error.to_string());
                     if error.is_conflict() {
-                        // The watch brings the newer object any moment; if it came already, this catches up with it.
                         seen.refresh(self.client.get_kcp(&self.name).await);
                     } else {
                         let problem = format!("APIExport {}: {error}{}", self.name, hint(&error));

@@ -24,21 +24,20 @@ mod update;
 mod versions;
 mod watch;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::admission::Configurations;
-use crate::caller::Caller;
 use crate::auth::accounts::Accounts;
 use crate::auth::decision::{Decision, Verdict};
 use crate::auth::escalation::{self, Grant};
 use crate::auth::rbac::{self, Rights};
+use crate::caller::Caller;
+use crate::config::Mode;
 use crate::extension::{Extension, ViewAdmit, Visible};
 use crate::request::{Attributes, Target};
-use crate::config::Mode;
 use crate::resource::{Catalog, Resource, Version};
 use crate::status::{Cause, Status};
 use crate::store::{Key, Store};

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::api::{Api, WriteOptions};
-use crate::caller::Caller;
 use crate::auth::policy;
+use crate::caller::Caller;
 use crate::config::Mode;
 
 pub use namespaces::create_namespace;

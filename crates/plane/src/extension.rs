@@ -7,9 +7,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
-use crate::caller::Caller;
 use crate::auth::decision::Decision;
 use crate::auth::rbac::Rights;
+use crate::caller::Caller;
+use crate::request::{Attributes, Operation, Target};
 use crate::resource::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::Key;

@@ -47,8 +47,8 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::caller::Caller;
 use crate::auth::rbac;
+use crate::caller::Caller;
 use crate::request::Attributes;
 use crate::status::{Status, qualified};
 

@@ -54,9 +54,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
-use crate::caller::Caller;
 use crate::auth::decision::Decision;
 use crate::auth::rbac::Rights;
+use crate::caller::Caller;
 use crate::extension::{Extension, Review, VirtualView};
 use crate::request::Attributes;
 use crate::resource::Resource;

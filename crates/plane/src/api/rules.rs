@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::meta::NameRule;
 use super::{Api, Scope, typed};
-use crate::caller::Caller;
 use crate::admission;
+use crate::caller::Caller;
 use crate::definition;
 use crate::resource::{Origin, Resource};
 use crate::status::{Cause, Status};

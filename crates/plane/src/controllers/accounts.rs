@@ -6,8 +6,8 @@ use tracing::warn;
 
 use super::Reconcile;
 use crate::api::{Api, DeleteOptions, WriteOptions};
-use crate::caller::Caller;
 use crate::auth::accounts::{Account, TOKEN_SECRET};
+use crate::caller::Caller;
 use crate::store::{Change, Key, Kind};
 
 const NAME: &str = "kubernetes.io/service-account.name";

@@ -5,8 +5,8 @@ use tracing::warn;
 
 use super::Reconcile;
 use crate::api::{Api, Patch, WriteOptions};
-use crate::caller::Caller;
 use crate::auth::aggregation::{aggregated, name};
+use crate::caller::Caller;
 use crate::store::{Change, Key, Kind, Store};
 
 const GROUP: &str = "rbac.authorization.k8s.io";

@@ -43,7 +43,6 @@ pub(super) fn decoded(scope: &Scope, request: Request<BodyResult>) -> Result<(De
     Ok((body::decode(&content, &media, &scope.api_version(), &scope.resource.kind)?, agent))
 }
 
-
 /// Refuses bodies in a form that nobody reads.
 pub(super) fn check_media(media: &str) -> Result<(), Status> {
     match media {

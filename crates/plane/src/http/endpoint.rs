@@ -19,8 +19,8 @@ use tracing::debug;
 
 use super::server::Server;
 use super::{guarded, route};
-use crate::caller::Caller;
 use crate::auth::certificate;
+use crate::caller::Caller;
 
 /// Open requests get this long when the plane stops.
 const GRACE: Duration = Duration::from_secs(2);

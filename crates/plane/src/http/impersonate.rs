@@ -6,10 +6,10 @@ use http::{HeaderMap, HeaderValue};
 
 use super::root::permitted;
 use crate::api::Api;
-use crate::caller::Caller;
 use crate::auth::rbac;
-use crate::request::Attributes;
+use crate::caller::Caller;
 use crate::config::Mode;
+use crate::request::Attributes;
 use crate::status::Status;
 
 const EXTRA: &str = "impersonate-extra-";

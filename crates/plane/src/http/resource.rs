@@ -7,19 +7,20 @@ use http::{Request, header};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::body::{self, BodyResult};
+use super::body::{self, BodyResult, Decoded};
 use super::call::{Call, agent, check_media, decoded, media_type};
 use super::negotiate::{Format, Shape};
 use super::options::{invalid_options, number};
 use super::reply::{self, Reply};
 use super::table::{self, Include, Partial};
 use super::{reviews, scale, token, watch};
-use crate::api::{Api, DeleteOptions, FieldSelector, FieldValidation, Listed, Patch, RevisionMatch, Scope, WriteOptions, Written, custom_patches};
-use crate::caller::Caller;
-use crate::request::{Attributes, Target};
-use crate::faults::FaultPlan;
+use crate::api::{
+    Api, DeleteOptions, FieldSelector, FieldValidation, Listed, Patch, RevisionMatch, Scope, WriteOptions, Written,
+    custom_patches,
+};
 use crate::config::Mode;
 use crate::protobuf;
+use crate::request::{Attributes, Target};
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 

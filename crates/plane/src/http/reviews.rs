@@ -7,11 +7,11 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::body::BodyResult;
-use super::reply::{self, Reply};
 use super::call::{Call, decoded};
+use super::reply::{self, Reply};
 use crate::api::{Scope, now};
-use crate::caller::Caller;
 use crate::auth::accounts::Checked;
+use crate::caller::Caller;
 use crate::request::Target;
 use crate::resource::Resource;
 use crate::status::Status;

@@ -17,12 +17,12 @@ use super::root::{ApiRoot, View};
 use super::server::Server;
 use super::{discovery, documents, health, impersonate, openapi};
 use crate::api::Api;
-use crate::caller::Caller;
 use crate::auth::{anonymous, rbac};
-use crate::extension::Extension;
-use crate::request::{Attributes, Target};
-use crate::faults::{Effect, FaultPlan, refusal};
+use crate::caller::Caller;
 use crate::config::Mode;
+use crate::extension::Extension;
+use crate::faults::{Effect, FaultPlan, refusal};
+use crate::request::{Attributes, Target};
 use crate::status::Status;
 
 /// Answers one request, unless the fault layer intervenes; every error becomes a Status.

@@ -4,9 +4,9 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::body::{self, BodyResult};
+use super::call::{Call, agent, media_type};
 use super::jsonpath;
 use super::reply::Reply;
-use super::call::{Call, agent, media_type};
 use crate::api::{Patch, Scope, custom_patches, go_type};
 use crate::resource::Scale;
 use crate::status::{Cause, Status};

@@ -1,7 +1,6 @@
 //! The certificate authority and the server certificate.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,9 +13,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
+use crate::config::ServingFiles;
 use crate::error::PlaneError;
 use crate::files::write_private;
-use crate::config::ServingFiles;
 
 /// The server's TLS identity.
 pub(crate) struct Identity {

@@ -4,8 +4,8 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::body::BodyResult;
-use super::reply::{self, Reply};
 use super::call::{Call, decoded};
+use super::reply::{self, Reply};
 use crate::api::{Scope, now};
 use crate::auth::accounts::Account;
 use crate::status::{Cause, Status};

@@ -10,8 +10,8 @@ use super::authorize;
 use super::cluster;
 use super::data::{Data, ROOT, SELF};
 use super::types;
-use crate::caller::Caller;
 use crate::auth::rbac;
+use crate::caller::Caller;
 use crate::request::Attributes;
 use crate::status::Status;
 

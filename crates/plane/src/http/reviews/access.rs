@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::super::call::Call;
 use super::spec;
 use super::texts;
-use crate::caller::Caller;
 use crate::auth::decision::Verdict;
 use crate::auth::rbac::aggregate;
+use crate::caller::Caller;
 use crate::request::Attributes;
 use crate::status::Status;
 

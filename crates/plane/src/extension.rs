@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::Api;
 use crate::auth::decision::Decision;
 use crate::auth::rbac::Rights;
 use crate::caller::Caller;
@@ -35,12 +34,14 @@ pub struct Review<'a> {
     pub dry_run: bool,
 }
 
+/// All kinds that a cluster serves, by its name.
+pub type Kinds<'a> = &'a dyn Fn(&str) -> Catalog;
 /// Decides whether an object is visible in a virtual workspace.
 pub type Visible = Arc<dyn Fn(&Key, &Value) -> bool + Send + Sync>;
 /// Decides whether a caller may do something in a virtual workspace.
-pub type ViewAuthorize = Arc<dyn Fn(&Api, &Caller, &Attributes) -> Result<(), Status> + Send + Sync>;
+pub type ViewAuthorize = Arc<dyn Fn(&Caller, &Attributes) -> Result<(), Status> + Send + Sync>;
 /// Reviews a write that goes through a virtual workspace, before the cluster's own admission.
-pub type ViewAdmit = Arc<dyn Fn(&Api, &mut Review<'_>) -> Result<(), Status> + Send + Sync>;
+pub type ViewAdmit = Arc<dyn Fn(&mut Review<'_>) -> Result<(), Status> + Send + Sync>;
 
 /// A virtual workspace, resolved from a `/services/...` URL.
 #[derive(Clone)]
@@ -68,20 +69,17 @@ impl fmt::Debug for VirtualView {
 /// The kcp half of the plane. All calls are synchronous and must be quick.
 pub trait Extension: Send + Sync {
     /// The logical cluster name for the segment after `/clusters/`: a path or a name.
-    fn resolve(&self, api: &Api, segment: &str) -> Result<Arc<str>, Status>;
+    fn resolve(&self, segment: &str) -> Result<Arc<str>, Status>;
 
     /// System kinds and bound resources of a cluster. Called on every request, so it must be cheap.
     /// Clusters with the same kinds get the same list, and the same cluster gets it again until something changes.
     fn resources(&self, cluster: &str) -> Arc<Vec<Arc<Resource>>>;
 
     /// Checks and completes one write.
-    fn admit(&self, api: &Api, review: &mut Review<'_>) -> Result<(), Status>;
+    fn admit(&self, review: &mut Review<'_>) -> Result<(), Status>;
 
-    /// Whether the caller may do this in the cluster.
-    fn authorize(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status>;
-
-    /// The same with the reason, as access reviews show it.
-    fn decide(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision;
+    /// Whether the caller may do this in the cluster, and why, as access reviews show it.
+    fn decide(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision;
 
     /// The cluster whose webhooks and policies apply to a kind in a cluster.
     fn admission_source(&self, cluster: &str, resource: &Resource) -> Arc<str>;
@@ -93,7 +91,7 @@ pub trait Extension: Send + Sync {
     fn rights<'a>(&self, caller: &'a Caller, cluster: &'a str) -> Rights<'a>;
 
     /// The virtual workspace behind a `/services/...` path; `None` if there is no such service.
-    fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;
+    fn virtual_workspace(&self, kinds: Kinds<'_>, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;
 
     /// The shard of a logical cluster; zero if there is only one.
     fn shard_of(&self, cluster: &str) -> usize;
@@ -101,9 +99,6 @@ pub trait Extension: Send + Sync {
     /// Whether a shard answers.
     fn is_up(&self, shard: usize) -> bool;
 
-    /// Completes an object that is about to be shown.
-    fn decorate(&self, api: &Api, cluster: &str, resource: &Resource, object: &mut Value);
-
     /// Spawns the controllers; they end when `stop` is cancelled.
-    fn start(&self, api: Arc<Api>, stop: CancellationToken);
+    fn start(&self, stop: CancellationToken);
 }

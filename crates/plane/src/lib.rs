@@ -60,8 +60,10 @@ mod error;
 pub mod extension;
 pub mod faults;
 mod files;
+mod go;
 mod http;
 pub mod kcp;
+mod patch;
 pub mod plane;
 #[doc(hidden)]
 pub mod protobuf;
@@ -70,6 +72,7 @@ pub mod resource;
 pub mod schema;
 pub mod status;
 pub mod store;
+mod time;
 mod webhook;
 
 pub use api::{Api, Scope, WriteOptions};

@@ -81,7 +81,7 @@ impl Plane {
         let stop = CancellationToken::new();
         controllers::start(&api, &stop);
         if let Some(extension) = api.extension() {
-            extension.start(api.clone(), stop.clone());
+            extension.start(stop.clone());
         }
         let faults = Faults::default();
         let slow = Arc::new(SlowReaders::new(config.limits.slow_reader));

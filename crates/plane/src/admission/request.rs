@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::CLUSTER_ANNOTATION;
+use carrick_kcp::CLUSTER_ANNOTATION;
+
 use crate::caller::Caller;
 use crate::resource::Resource;
 use crate::status::Status;

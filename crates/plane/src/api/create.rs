@@ -1,12 +1,15 @@
 //! Create.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::admit::Admitted;
-use super::decode::{decode, whole_numbers};
-use super::meta::{self, NameRule};
-use super::update::ChangeSource;
-use super::{Api, CLUSTER_ANNOTATION, Scope, WriteOptions, Written, managed, rules, typed};
+use super::base::Api;
+use super::change::ChangeSource;
+use super::decode::decode;
+use super::object::{drop_empty_metadata, remove_meta, strip_cluster, whole_numbers};
+use super::scope::{Scope, store_error};
+use super::write::{WriteOptions, Written};
+use super::{managed, meta, rules, typed};
 use crate::auth::escalation::Grant;
 use crate::caller::Caller;
 use crate::config::Mode;
@@ -15,6 +18,7 @@ use crate::request::Operation;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, Kind, StoreError, revision_of};
+use crate::time::now;
 
 const GENERATE_ATTEMPTS: usize = 8;
 
@@ -214,10 +218,10 @@ impl Api {
         let mut review =
             Review { operation, subresource, caller, resource: &resource, cluster: &cluster, old, object, dry_run };
         if let Some(admit) = &scope.admit {
-            admit(self, &mut review)?;
+            admit(&mut review)?;
         }
         if let Some(extension) = &self.extension {
-            extension.admit(self, &mut review)?;
+            extension.admit(&mut review)?;
         }
         // A write through a virtual workspace has only the rights that the consumer has granted.
         if scope.admit.is_none() && operation != Operation::Delete && rules::is_rbac(&resource) {
@@ -253,30 +257,7 @@ fn reset_metadata(object: &mut Value, counted: bool) {
         remove_meta(object, "generation");
     }
     object["metadata"]["uid"] = meta::uid().into();
-    object["metadata"]["creationTimestamp"] = meta::now().into();
-}
-
-/// Removes the cluster annotation, which the server ignores; returns whether there was one.
-pub(super) fn strip_cluster(object: &mut Value) -> bool {
-    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return false };
-    let (found, empty) = match metadata.get_mut("annotations") {
-        Some(Value::Object(annotations)) => {
-            let found = annotations.remove(CLUSTER_ANNOTATION).is_some();
-            (found, found && annotations.is_empty())
-        }
-        Some(Value::Null) => (false, true),
-        _ => (false, false),
-    };
-    if empty {
-        metadata.remove("annotations");
-    }
-    found
-}
-
-pub(super) fn remove_meta(object: &mut Value, key: &str) {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove(key);
-    }
+    object["metadata"]["creationTimestamp"] = now().into();
 }
 
 fn name_new_object(scope: &Scope, object: &mut Value) -> String {
@@ -294,43 +275,4 @@ fn name_new_object(scope: &Scope, object: &mut Value) -> String {
     }
     drop_empty_metadata(object);
     name
-}
-
-/// Empty maps and lists in metadata are not kept, as Go's `omitempty` does.
-pub(super) fn drop_empty_metadata(object: &mut Value) {
-    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
-    let empty = |value: &Value| match value {
-        Value::Null => true,
-        Value::Object(map) => map.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::String(text) => text.is_empty(),
-        _ => false,
-    };
-    // An empty list of managed fields is a request to clear them.
-    let is_kept = |key: &str, value: &Value| !empty(value) || (key == "managedFields" && value.is_array());
-    let kept: Map<String, Value> =
-        std::mem::take(metadata).into_iter().filter(|(key, value)| is_kept(key, value)).collect();
-    *metadata = kept;
-}
-
-pub(super) fn store_error(scope: &Scope, name: &str, error: &StoreError) -> Status {
-    let resource = &scope.resource;
-    match error {
-        StoreError::Exists => Status::already_exists(&resource.group, &resource.plural, name),
-        StoreError::Missing => scope.not_found(name),
-        StoreError::Stale(_) => Status::stale(&resource.group, &resource.plural, name),
-        StoreError::TooLarge(size) => Status::too_large_to_store(*size),
-        StoreError::Disk(_) => Status::internal(error.to_string()),
-    }
-}
-
-impl NameRule {
-    /// The name rule that Kubernetes has for a kind.
-    pub(super) fn of(group: &str, plural: &str) -> Self {
-        match (group, plural) {
-            ("", "namespaces" | "services") => Self::Label,
-            ("rbac.authorization.k8s.io", _) => Self::PathSegment,
-            _ => Self::Subdomain,
-        }
-    }
 }

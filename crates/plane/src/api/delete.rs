@@ -3,14 +3,18 @@
 use serde_json::{Value, json};
 
 use super::admit::Admitted;
-use super::create::{store_error, strip_cluster};
+use super::base::Api;
+use super::object::strip_cluster;
 use super::read::{ListOptions, Listed};
+use super::scope::{Scope, store_error};
 use super::update::is_finished;
-use super::{Api, Scope, Written, meta, rules};
+use super::write::Written;
+use super::{meta, rules};
 use crate::caller::Caller;
 use crate::request::Operation;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored};
+use crate::time::now;
 
 const ATTEMPTS: usize = 5;
 
@@ -232,7 +236,7 @@ fn mark(scope: &Scope, propagation: Option<Propagation>, object: &mut Value) {
     if deleting {
         return;
     }
-    object["metadata"]["deletionTimestamp"] = meta::now().into();
+    object["metadata"]["deletionTimestamp"] = now().into();
     // Namespaces are not deleted at once.
     if !rules::is_namespace(&scope.resource) {
         object["metadata"]["deletionGracePeriodSeconds"] = 0.into();

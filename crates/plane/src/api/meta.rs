@@ -1,22 +1,11 @@
-//! Times, names and identifiers.
+//! Metadata: names, identifiers, what is wrong with it.
 
 use carrick_go::names;
 use serde_json::Value;
 
-use super::decode::go_type;
-use super::typed;
+use crate::go::{self, json_type};
 use crate::resource::Resource;
 use crate::status::Cause;
-
-/// The current time in seconds, as in `creationTimestamp`.
-pub fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// The current time in microseconds, as in leases and events.
-pub fn now_micro() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
-}
 
 /// A random object id.
 pub(super) fn uid() -> String {
@@ -48,6 +37,17 @@ pub(super) enum NameRule {
     Label,
     Subdomain,
     PathSegment,
+}
+
+impl NameRule {
+    /// The name rule that Kubernetes has for a kind.
+    pub(super) fn of(group: &str, plural: &str) -> Self {
+        match (group, plural) {
+            ("", "namespaces" | "services") => Self::Label,
+            ("rbac.authorization.k8s.io", _) => Self::PathSegment,
+            _ => Self::Subdomain,
+        }
+    }
 }
 
 /// How many bytes all annotations of an object may have together.
@@ -131,7 +131,7 @@ fn check_owners(owners: &Value, causes: &mut Vec<Cause>) {
         }
     }
     let mut controllers = owners.iter().filter(|owner| owner["controller"] == true);
-    let name = |owner: &Value| format!("{}/{}", typed::plain(&owner["kind"]), typed::plain(&owner["name"]));
+    let name = |owner: &Value| format!("{}/{}", go::plain(&owner["kind"]), go::plain(&owner["name"]));
     let first = controllers.next().map(name).unwrap_or_default();
     for other in controllers {
         let all: Vec<String> = owners.iter().map(owner_text).collect();
@@ -210,13 +210,13 @@ fn check_key(field: &str, key: &str, shown: &str, causes: &mut Vec<Cause>) {
 /// Checks the types inside metadata, as decoding into Kubernetes' own struct would.
 pub(super) fn decode_metadata(object: &Value, custom: bool) -> Result<(), String> {
     let misfit = |value: &Value, place: &str, wanted: &str| {
-        Err(format!("json: cannot unmarshal {} into Go struct field {place} of type {wanted}", go_type(value)))
+        Err(format!("json: cannot unmarshal {} into Go struct field {place} of type {wanted}", json_type(value)))
     };
     let metadata = match &object["metadata"] {
         Value::Null => return Ok(()),
         Value::Object(metadata) => metadata,
         other if custom => {
-            return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", go_type(other)));
+            return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", json_type(other)));
         }
         other => {
             return misfit(

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::admit::Admitted;
-use super::create::{drop_empty_metadata, remove_meta, store_error, strip_cluster};
-use super::decode::{decode, whole_numbers};
-use super::{Api, Scope, WriteOptions, Written, managed, meta, rules};
+use super::base::Api;
+use super::change::{Change, ChangeSource};
+use super::decode::decode;
+use super::object::{drop_empty_metadata, remove_meta, strip_cluster, whole_numbers};
+use super::scope::{Scope, store_error};
+use super::write::{WriteOptions, Written};
+use super::{managed, meta, rules};
 use crate::caller::Caller;
 use crate::request::Operation;
 use crate::status::{Cause, Status};
@@ -15,19 +19,6 @@ use crate::store::{Expect, Key, StoreError, Stored, revision_of};
 
 /// How often a lost race is retried, unless the client requires a certain revision.
 const ATTEMPTS: usize = 5;
-
-/// How the new state of an object was produced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChangeSource<'a> {
-    /// A whole object was sent.
-    Put,
-    /// A merge patch or a JSON patch was applied.
-    Patch,
-    /// This strategic merge patch was applied.
-    Strategic(&'a Value),
-    /// Server-side apply; `managedFields` is final already.
-    Apply,
-}
 
 impl Api {
     /// Replaces an object.
@@ -266,17 +257,6 @@ impl Api {
             other => store_error(change.scope, change.name, &other).into(),
         })
     }
-}
-
-/// What to change, by whom and how.
-#[derive(Clone, Copy)]
-pub(super) struct Change<'a> {
-    pub(super) caller: &'a Caller,
-    pub(super) scope: &'a Scope,
-    pub(super) name: &'a str,
-    pub(super) subresource: &'a str,
-    pub(super) options: &'a WriteOptions,
-    pub(super) source: ChangeSource<'a>,
 }
 
 enum Failure {

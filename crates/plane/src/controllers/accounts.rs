@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::Reconcile;
+use super::run::Reconcile;
 use crate::api::{Api, DeleteOptions, WriteOptions};
 use crate::auth::accounts::{Account, TOKEN_SECRET};
 use crate::caller::Caller;

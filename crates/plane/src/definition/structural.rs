@@ -3,7 +3,8 @@
 use carrick_go::regex::Pattern;
 use serde_json::{Map, Value};
 
-use super::{Faults, is_true, text};
+use super::faults::Faults;
+use super::value::{is_true, text};
 
 /// The position of a node in a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

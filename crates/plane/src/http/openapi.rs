@@ -2,6 +2,7 @@
 
 mod custom;
 mod meta;
+mod reference;
 mod v2;
 mod workloads;
 
@@ -13,6 +14,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
+
+use reference::reference;
 
 use super::discovery;
 use super::negotiate::Format;
@@ -231,10 +234,6 @@ fn list_schema(resource: &Resource, version: &Version, name: &str) -> Value {
             {"group": &*resource.group, "version": &*version.name, "kind": &*resource.list_kind}
         ],
     })
-}
-
-fn reference(name: &str) -> String {
-    format!("#/components/schemas/{name}")
 }
 
 fn add_paths(

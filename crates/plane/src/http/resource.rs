@@ -15,10 +15,11 @@ use super::reply::{self, Reply};
 use super::table::{self, Include, Partial};
 use super::{reviews, scale, token, watch};
 use crate::api::{
-    Api, DeleteOptions, FieldSelector, FieldValidation, Listed, Patch, RevisionMatch, Scope, WriteOptions, Written,
+    Api, DeleteOptions, FieldSelector, FieldValidation, Listed, RevisionMatch, Scope, WriteOptions, Written,
     custom_patches,
 };
 use crate::config::Mode;
+use crate::patch::Patch;
 use crate::protobuf;
 use crate::request::{Attributes, Target};
 use crate::resource::Resource;

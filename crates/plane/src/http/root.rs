@@ -61,7 +61,7 @@ impl ApiRoot {
     /// Whether the caller may do this here.
     pub(super) fn authorize(&self, api: &Api, caller: &Caller, attributes: &Attributes) -> Result<(), Status> {
         match (&self.view, api.extension(), &self.target) {
-            (Some(view), ..) => (view.authorize)(api, caller, attributes),
+            (Some(view), ..) => (view.authorize)(caller, attributes),
             _ if caller.is_in("system:masters") => Ok(()),
             (None, Some(_), Target::All) => Err(rbac::refusal(caller, attributes, ": access denied")),
             (None, _, Target::One(cluster)) => permitted(api, caller, cluster, attributes),

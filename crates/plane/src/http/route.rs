@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::body::{self, BodyResult};
 use super::call::{self, Call};
-use super::endpoint::Connection;
+use super::connection::Connection;
 use super::negotiate::{self, Accept, Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::request::{self, Path, Query};
@@ -36,7 +36,7 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
     }
     let mut ask = request::ask(server.number, &parts, &query);
     if let Some(extension) = server.api.extension()
-        && let Ok(name) = extension.resolve(&server.api, &ask.cluster)
+        && let Ok(name) = extension.resolve(&ask.cluster)
     {
         ask.cluster_name = name.to_string();
     }
@@ -271,12 +271,12 @@ fn root(server: &Server, caller: &Caller, path: &str) -> Result<ApiRoot, Status>
         if !is_cluster(&segment) {
             return Err(Status::bad_request(format!("invalid cluster: {segment:?} does not match the regex")));
         }
-        let cluster = extension.resolve(api, &segment)?;
+        let cluster = extension.resolve(&segment)?;
         check_shard(server, &**extension, &cluster, &segment)?;
         return Ok(ApiRoot::cluster(Target::One(cluster), rest));
     }
     if path.starts_with("/services/")
-        && let Some(view) = extension.virtual_workspace(api, caller, path)?
+        && let Some(view) = extension.virtual_workspace(&|cluster| api.resources(cluster), caller, path)?
     {
         let mut visible = view.visible;
         match (&view.target, server.shard) {

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use super::body::BodyResult;
 use super::call::{Call, decoded};
 use super::reply::{self, Reply};
-use crate::api::{Scope, now};
+use crate::api::Scope;
 use crate::auth::accounts::Account;
 use crate::status::{Cause, Status};
 use crate::store::{Key, Kind};
+use crate::time::now;
 
 const SHORTEST: i64 = 600;
 const USUAL: i64 = 3600;

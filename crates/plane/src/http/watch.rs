@@ -13,7 +13,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::call::Call;
-use super::endpoint::Connection;
+use super::connection::Connection;
 use super::negotiate::{Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::slow::StreamClock;

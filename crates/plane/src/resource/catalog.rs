@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::Resource;
+use super::kind::Resource;
 
 /// How many documents are kept.
 const MOST: usize = 4096;

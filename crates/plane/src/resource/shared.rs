@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Weak};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::SchemaText;
+use super::text::SchemaText;
 use crate::schema::{Schema, SchemaError};
 
 /// What is in use, by the hash of the text.

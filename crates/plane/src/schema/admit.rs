@@ -3,7 +3,7 @@
 use carrick_cel::{CompileError, Rule};
 use serde_json::{Value, json};
 
-use super::SchemaError;
+use super::error::SchemaError;
 
 /// Where in a schema rules are.
 pub(crate) struct RuleContext<'a> {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::admit::{self, RuleContext};
-use super::{Checks, ListType, Schema, SchemaError, Type, compact};
+use super::error::SchemaError;
+use super::node::{Checks, ListType, Schema, Type};
+use super::pattern;
 
 /// Where schemas begin.
 const ROOT: &str = "openAPIV3Schema";
@@ -167,7 +169,7 @@ fn list_type(schema: &Value) -> ListType {
 fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
     let pattern = match schema["pattern"].as_str() {
         Some(text) if !text.is_empty() => {
-            let regex = compact::pattern(text).map_err(|error| {
+            let regex = pattern::compiled(text).map_err(|error| {
                 let field = format!("{path}.pattern");
                 invalid(
                     &field,

@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use futures::{FutureExt, StreamExt};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::call::Call;
-use super::spec;
-use super::texts;
+use super::spec::{self, texts};
 use crate::auth::decision::Verdict;
 use crate::auth::rbac::aggregate;
 use crate::caller::Caller;

@@ -68,8 +68,8 @@ impl fmt::Debug for VirtualView {
 
 /// The kcp half of the plane. All calls are synchronous and must be quick.
 pub trait Extension: Send + Sync {
-    /// The logical cluster name for the segment after `/clusters/`: a path or a name.
-    fn resolve(&self, segment: &str) -> Result<Arc<str>, Status>;
+    /// The logical cluster name for the segment after `/clusters/`: a path or a name; `None` if there is no such workspace.
+    fn resolve(&self, segment: &str) -> Option<Arc<str>>;
 
     /// System kinds and bound resources of a cluster. Called on every request, so it must be cheap.
     /// Clusters with the same kinds get the same list, and the same cluster gets it again until something changes.

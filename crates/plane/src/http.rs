@@ -1,5 +1,6 @@
 //! The HTTP side: connections, routes, media types, streams.
 
+mod arrival;
 mod body;
 mod call;
 mod connection;

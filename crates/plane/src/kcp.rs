@@ -79,8 +79,8 @@ impl Kcp {
 }
 
 impl Extension for Kcp {
-    fn resolve(&self, segment: &str) -> Result<Arc<str>, Status> {
-        self.data.resolve(segment).ok_or_else(|| Status::not_found("tenancy.kcp.io", "workspaces", segment))
+    fn resolve(&self, segment: &str) -> Option<Arc<str>> {
+        self.data.resolve(segment)
     }
 
     fn resources(&self, cluster: &str) -> Arc<Vec<Arc<Resource>>> {

@@ -14,6 +14,8 @@ use crate::status::Status;
 pub(super) struct ApiRoot {
     pub(super) target: Target,
     pub(super) rest: String,
+    /// In kcp, a path outside of all clusters.
+    pub(super) is_outside: bool,
     pub(super) view: Option<View>,
 }
 
@@ -28,7 +30,7 @@ pub(super) struct View {
 impl ApiRoot {
     /// A cluster, and the path within.
     pub(super) fn cluster(target: Target, rest: &str) -> Self {
-        Self { target, rest: if rest.is_empty() { "/".into() } else { rest.into() }, view: None }
+        Self { target, rest: if rest.is_empty() { "/".into() } else { rest.into() }, is_outside: false, view: None }
     }
 
     /// Whether this is a virtual workspace.

@@ -52,7 +52,8 @@ impl World {
     }
 
     pub fn enter(&self, user: &str, path: &str) -> Result<ClientView, Status> {
-        let cluster = self.api().extension().unwrap().resolve(path)?;
+        let cluster = self.api().extension().unwrap().resolve(path);
+        let cluster = cluster.ok_or_else(|| Status::not_found("tenancy.kcp.io", "workspaces", path))?;
         Ok(ClientView { api: self.api().clone(), caller: caller(user), door: Door::Cluster(cluster) })
     }
 

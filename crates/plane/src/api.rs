@@ -27,9 +27,8 @@ mod versions;
 mod watch;
 mod write;
 
-pub use crate::patch::Patch;
 pub use base::Api;
-pub use delete::{DeleteOptions, Propagation};
+pub use delete::DeleteOptions;
 pub(crate) use patch::custom_patches;
 pub use read::{ListOptions, Listed, RevisionMatch};
 pub(crate) use rules::CLEANUP_FINALIZER;

@@ -101,7 +101,7 @@ pub struct Config {
     pub advertised: Advertised,
     /// Limits of the plane.
     pub limits: Limits,
-    /// Address for the HTTP control endpoint of the fault layer, see [`Plane::control_url`]; off by default.
+    /// Address for the HTTP control endpoint of the fault layer, see [`Plane::control_url`](crate::Plane::control_url); off by default.
     pub control: Option<SocketAddr>,
 }
 

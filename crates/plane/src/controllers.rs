@@ -21,7 +21,7 @@ use crate::auth::policy;
 use crate::config::Mode;
 
 pub use namespaces::create_namespace;
-pub use run::{Reconcile, run};
+use run::run;
 
 /// Stores what a plane starts with and spawns the controllers.
 pub(crate) fn start(api: &Arc<Api>, stop: &CancellationToken) {

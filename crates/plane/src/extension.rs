@@ -14,7 +14,7 @@ use crate::resource::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::Key;
 
-/// One write, before validation; admission may change `object`.
+/// One write, before validation; admission may change `object`, and nothing else: perhaps nothing will be stored.
 pub struct Review<'a> {
     /// What is about to happen.
     pub operation: Operation,
@@ -30,8 +30,6 @@ pub struct Review<'a> {
     pub old: Option<&'a Value>,
     /// The object to be written, in the request's version.
     pub object: &'a mut Value,
-    /// Nothing will be stored, so there must be no side effects.
-    pub dry_run: bool,
 }
 
 /// All kinds that a cluster serves, by its name.

@@ -40,7 +40,7 @@ mod kinds;
 mod names;
 mod object;
 mod schemas;
-pub mod shards;
+pub(crate) mod shards;
 mod stored;
 mod subject;
 mod types;
@@ -132,3 +132,6 @@ impl Extension for Kcp {
         tokio::spawn(controller.run(stop));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,8 +155,19 @@ impl Plane {
         self.identity.client(user, groups)
     }
 
+    /// Which server this emulates.
+    pub fn mode(&self) -> Mode {
+        self.api.mode
+    }
+
+    /// Everything that is stored, for tests that look behind the API.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.api.store
+    }
+
     /// The API for use in the same process.
-    pub fn api(&self) -> &Arc<Api> {
+    #[cfg(test)]
+    pub(crate) fn api(&self) -> &Arc<Api> {
         &self.api
     }
 

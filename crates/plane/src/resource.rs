@@ -11,5 +11,4 @@ mod shared;
 mod text;
 
 pub use catalog::Catalog;
-pub use kind::{ALL_VERBS, Column, Convert, Origin, Resource, Scale, Version, api_version, version_rank};
-pub use text::SchemaText;
+pub use kind::{Column, Convert, Origin, Resource, Scale, Version, api_version, version_rank};

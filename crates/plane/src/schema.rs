@@ -16,5 +16,5 @@ mod validate;
 
 pub(crate) use admit::{RuleContext, entry_faults, rule_faults};
 pub use error::SchemaError;
-pub use node::{ListType, Properties, Schema, Type};
-pub use prune::{META_FIELDS, unknown_metadata};
+pub use node::{ListType, Schema, Type};
+pub use prune::unknown_metadata;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use carrick_client::Server;
-use carrick_plane::auth::{KCP_ADMIN, KUBE_ADMIN};
+use carrick_plane::{KCP_ADMIN, KUBE_ADMIN};
 use carrick_plane::{Config, Mode, Plane};
 use futures::FutureExt;
 use futures::future::BoxFuture;

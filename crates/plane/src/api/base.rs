@@ -16,7 +16,7 @@ use crate::caller::Caller;
 use crate::config::Mode;
 use crate::extension::Extension;
 use crate::request::Attributes;
-use crate::resource::{Catalog, Resource};
+use crate::resource::Catalog;
 use crate::status::{Cause, Status};
 use crate::store::Store;
 use crate::webhook::HookClient;
@@ -99,11 +99,6 @@ impl Api {
     pub fn resources(&self, cluster: &str) -> Catalog {
         let extended = self.extension.as_ref().map(|extension| extension.resources(cluster));
         self.registry.catalog(&self.store, cluster, extended)
-    }
-
-    /// A served kind by group, version and plural.
-    pub fn find(&self, cluster: &str, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.resources(cluster).find(group, version, plural).cloned()
     }
 
     /// A kind by group and plural, in its storage version, for controllers.

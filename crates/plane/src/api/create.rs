@@ -120,7 +120,7 @@ impl Api {
         let sent_name = meta::name_of(&object).to_owned();
         let name = name_new_object(scope, &mut object);
         rules::prepare(self, scope, &cluster, &mut object, None);
-        self.review(caller, scope, Operation::Create, "", None, &mut object, options.dry_run)?;
+        self.review(caller, scope, Operation::Create, "", None, &mut object)?;
         self.check_namespace(caller, scope, &cluster, &name)?;
         let admitted = Admitted {
             caller,
@@ -199,7 +199,6 @@ impl Api {
     }
 
     /// Extension and view admission; the plane's own writes are not reviewed.
-    #[allow(clippy::too_many_arguments, reason = "these are the fields of a review")]
     pub(super) fn review(
         &self,
         caller: &Caller,
@@ -208,15 +207,13 @@ impl Api {
         subresource: &str,
         old: Option<&Value>,
         object: &mut Value,
-        dry_run: bool,
     ) -> Result<(), Status> {
         if caller.system {
             return Ok(());
         }
         let cluster = scope.cluster()?.clone();
         let resource = scope.resource.clone();
-        let mut review =
-            Review { operation, subresource, caller, resource: &resource, cluster: &cluster, old, object, dry_run };
+        let mut review = Review { operation, subresource, caller, resource: &resource, cluster: &cluster, old, object };
         if let Some(admit) = &scope.admit {
             admit(&mut review)?;
         }

@@ -121,7 +121,7 @@ impl Api {
             .and_then(|()| rules::check_delete(resource, &key.name, caller))
             .and_then(|()| {
                 let mut object = current.clone();
-                self.review(caller, scope, Operation::Delete, "", Some(&current), &mut object, options.dry_run)
+                self.review(caller, scope, Operation::Delete, "", Some(&current), &mut object)
             });
         strip_cluster(&mut current);
         let admitted = Admitted {

@@ -33,18 +33,6 @@ impl Api {
         self.put(caller, scope, name, "", object, options)
     }
 
-    /// Replaces the status of an object.
-    pub fn update_status(
-        &self,
-        caller: &Caller,
-        scope: &Scope,
-        name: &str,
-        object: Value,
-        options: &WriteOptions,
-    ) -> Result<Written, Status> {
-        self.put(caller, scope, name, "status", object, options)
-    }
-
     /// Replaces an object through a subresource: `status`, `finalize` or none.
     pub fn put(
         &self,
@@ -203,7 +191,7 @@ impl Api {
             rules::prepare(self, scope, &key.cluster, &mut wanted, Some(&current));
         }
         bump_generation(scope, version.status, &current, &mut wanted);
-        self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted, options.dry_run)?;
+        self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted)?;
         // Kubernetes validates metadata more than once.
         let faults = self.metadata_faults(resource, &wanted);
         let mut causes: Vec<Cause> = (0..rules::looks(resource)).flat_map(|_| faults.clone()).collect();

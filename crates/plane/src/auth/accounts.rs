@@ -211,7 +211,7 @@ mod tests {
     const ACCOUNT: Account<'_> = Account { cluster: "c", namespace: "n", name: "bot", uid: "u1" };
 
     fn store() -> Store {
-        let store = Store::new();
+        let store = Store::default();
         let key = Key::new(&Kind::new("", "serviceaccounts"), "c", "n", "bot");
         store.commit(&key, Expect::Absent, Some(json!({"metadata": {"name": "bot", "uid": "u1"}}))).unwrap();
         store

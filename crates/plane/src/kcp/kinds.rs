@@ -65,7 +65,7 @@ mod tests {
             .iter()
             .map(|r| {
                 let versions: Vec<&str> = r.versions.iter().map(|v| &*v.name).collect();
-                format!("{} {}", r.qualified(), versions.join(","))
+                format!("{} {}", crate::status::qualified(&r.group, &r.plural), versions.join(","))
             })
             .collect();
         assert_eq!(

@@ -9,7 +9,6 @@ use super::groups::{AUTHENTICATION, AUTHORIZATION};
 use super::text::SchemaText;
 use crate::conversion::Conversion;
 use crate::schema::Schema;
-use crate::status::qualified;
 use crate::store::Kind;
 
 /// Where a kind comes from.
@@ -155,11 +154,6 @@ impl Resource {
     /// The `apiVersion` of stored objects.
     pub fn stored_api_version(&self) -> String {
         api_version(&self.stored_group, self.storage_version().map_or("v1", |version| &version.name))
-    }
-
-    /// `widgets.example.io`.
-    pub fn qualified(&self) -> String {
-        qualified(&self.group, &self.plural)
     }
 
     /// Custom kinds follow the rules of CRDs, whatever their origin.

@@ -39,18 +39,13 @@ impl Default for Store {
 }
 
 impl Store {
-    /// An empty store in memory.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// An empty store whose log is bounded as given.
-    pub fn with_limits(limits: LogLimits) -> Self {
+    pub(crate) fn with_limits(limits: LogLimits) -> Self {
         Self::from_inner(Inner { log: Log::new(limits), ..Inner::default() })
     }
 
     /// The store kept in `folder`: reads and compacts what is there, appends every write.
-    pub fn open(folder: &Path, durability: Durability, limits: LogLimits) -> std::io::Result<Self> {
+    pub(crate) fn open(folder: &Path, durability: Durability, limits: LogLimits) -> std::io::Result<Self> {
         let mut inner = Inner { log: Log::new(limits), ..Inner::default() };
         inner.disk = Some(Disk::open(folder, durability, &mut inner.contents)?);
         inner.log.begin(inner.contents.revision);
@@ -68,18 +63,18 @@ impl Store {
     }
 
     /// The oldest revision that can still be read.
-    pub fn oldest(&self) -> u64 {
+    pub(crate) fn oldest(&self) -> u64 {
         self.inner.read().log.oldest()
     }
 
     /// One object.
-    pub fn get(&self, key: &Key) -> Option<Stored> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Stored> {
         let found = self.inner.read().contents.objects.get(&key.kind)?.get(&*place(key)).cloned()?;
         Some(Stored { revision: found.revision(), object: self.value(&found) })
     }
 
     /// One object as it is kept, without unpacking it: for those who only need to know whether it has changed.
-    pub fn peek(&self, key: &Key) -> Option<Object> {
+    pub(crate) fn peek(&self, key: &Key) -> Option<Object> {
         self.inner.read().contents.objects.get(&key.kind)?.get(&*place(key)).cloned()
     }
 
@@ -89,7 +84,7 @@ impl Store {
     }
 
     /// An unpacked object, cached for a while because some objects are read often.
-    pub fn value(&self, object: &Object) -> Arc<Value> {
+    pub(crate) fn value(&self, object: &Object) -> Arc<Value> {
         let value = object.value();
         // A value that only this call holds was unpacked just now.
         if Arc::strong_count(&value) == 1 {
@@ -105,7 +100,7 @@ impl Store {
     }
 
     /// Up to `limit` objects (zero: all) after an address, now or at a past revision: the log is undone as far as needed.
-    pub fn page(
+    pub(crate) fn page(
         &self,
         selection: &Selection<'_>,
         at: Option<u64>,
@@ -138,17 +133,17 @@ impl Store {
     }
 
     /// Revision of the last write to a kind in a cluster, zero if there was none.
-    pub fn touched(&self, kind: &Kind, cluster: &str) -> u64 {
+    pub(crate) fn touched(&self, kind: &Kind, cluster: &str) -> u64 {
         self.inner.read().contents.touched.get(&(kind.clone(), cluster.into())).copied().unwrap_or(0)
     }
 
     /// Revision of the last write to a kind in any cluster, zero if there was none.
-    pub fn written(&self, kind: &Kind) -> u64 {
+    pub(crate) fn written(&self, kind: &Kind) -> u64 {
         self.inner.read().contents.written.get(kind).copied().unwrap_or(0)
     }
 
     /// Writes or (with `None`) deletes one object. Content equal to what is stored changes nothing: no revision, no event.
-    pub fn commit(&self, key: &Key, expect: Expect, mut after: Option<Value>) -> Result<Stored, StoreError> {
+    pub(crate) fn commit(&self, key: &Key, expect: Expect, mut after: Option<Value>) -> Result<Stored, StoreError> {
         let place = place(key);
         let text = after.as_mut().map(pack);
         if let (Some(object), Some(text)) = (&after, &text) {

@@ -33,7 +33,7 @@ impl Store {
     }
 
     /// The same for one kind, in one cluster or in all of them; other changes cost this reader nothing.
-    pub fn watch_topic(self: &Arc<Self>, topic: Topic, after: u64) -> Result<Watch, Expired> {
+    pub(crate) fn watch_topic(self: &Arc<Self>, topic: Topic, after: u64) -> Result<Watch, Expired> {
         let mut inner = self.inner.write();
         inner.log.check(after)?;
         let newest = inner.log.subscribe(&topic);

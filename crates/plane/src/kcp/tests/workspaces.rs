@@ -1,4 +1,4 @@
-use crate::world::{ADMIN, WORKSPACES, World, condition, widget};
+use super::world::{ADMIN, WORKSPACES, World, condition, widget};
 use futures::StreamExt;
 use serde_json::{Value, json};
 

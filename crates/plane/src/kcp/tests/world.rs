@@ -3,14 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_plane::api::{DeleteOptions, Event, ListOptions, Patch, WatchOptions};
-use carrick_plane::{
-    Api, Attributes, Caller, Catalog, Config, Mode, Plane, Resource, Scope, Status, Target, User, VirtualView,
-    WriteOptions,
-};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
+
+use crate::api::{Api, DeleteOptions, Event, ListOptions, Scope, WatchOptions, WriteOptions};
+use crate::caller::Caller;
+use crate::config::{Config, Mode, User};
+use crate::extension::VirtualView;
+use crate::patch::Patch;
+use crate::plane::Plane;
+use crate::request::{Attributes, Target};
+use crate::resource::{Catalog, Resource};
+use crate::status::Status;
 
 pub const ADMIN: &str = "kcp-admin";
 
@@ -199,7 +204,7 @@ impl ClientView {
                 let decision = self.api.decide(&self.caller, cluster, &attributes);
                 if !decision.is_allowed() {
                     let why = format!(": {}", decision.reason);
-                    return Err(carrick_plane::auth::rbac::refusal(&self.caller, &attributes, &why));
+                    return Err(crate::auth::rbac::refusal(&self.caller, &attributes, &why));
                 }
             }
             Door::View(view) => (view.authorize)(&self.caller, &attributes)?,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::release::Release;
 use crate::store::{Durability, LogLimits};
 
 /// Which server the plane emulates.
@@ -13,6 +14,16 @@ pub enum Mode {
     Kcp,
     /// A plain Kubernetes cluster.
     Kube,
+}
+
+impl Mode {
+    /// The release of Kubernetes that answers.
+    pub(crate) fn release(self) -> Release {
+        match self {
+            Self::Kube => Release::V1_34,
+            Self::Kcp => Release::V1_35,
+        }
+    }
 }
 
 /// Somebody who may log in with a bearer token.

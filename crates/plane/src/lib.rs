@@ -15,7 +15,7 @@
 //!   resource/, schema/, patch/   what a kind is, what its objects look like, how they change
 //!   store/                       objects, one revision counter, watch
 //!          ▼
-//!   config, error, caller, request, status, files, go, time      what everybody needs
+//!   config, release, error, caller, request, status, files, go, time     what everybody needs
 //!
 //!   faults/                      beside http: injected errors, delays and disconnects
 //! ```
@@ -77,6 +77,7 @@ mod plane;
 // For tests that speak protobuf themselves.
 #[doc(hidden)]
 pub mod protobuf;
+mod release;
 mod request;
 mod resource;
 mod schema;

@@ -15,6 +15,7 @@ use crate::auth::rbac::{self, Rights};
 use crate::caller::Caller;
 use crate::config::Mode;
 use crate::extension::Extension;
+use crate::release::Release;
 use crate::request::Attributes;
 use crate::resource::Catalog;
 use crate::status::{Cause, Status};
@@ -27,6 +28,8 @@ pub struct Api {
     pub store: Arc<Store>,
     /// Service cluster or kcp.
     pub mode: Mode,
+    /// The release of Kubernetes that answers.
+    pub release: Release,
     /// The base address, such as `https://127.0.0.1:6443`.
     pub url: String,
     /// The certificate authority of the server, in PEM.
@@ -56,7 +59,7 @@ impl Api {
     ) -> Self {
         let (accounts, registry) = (Accounts::new(mode), Registry::new(mode));
         let (configurations, hooks) = (Configurations::new(&store), HookClient::default());
-        Self { store, mode, url, ca_pem, accounts, extension, registry, configurations, hooks }
+        Self { store, mode, release: mode.release(), url, ca_pem, accounts, extension, registry, configurations, hooks }
     }
 
     /// The extension that makes this plane kcp, if it has one.
@@ -92,7 +95,11 @@ impl Api {
 
     /// The violations of a schema, in the wording of the server that is emulated.
     pub(super) fn checked(&self, causes: Vec<Cause>) -> Vec<Cause> {
-        if self.mode == Mode::Kube { causes } else { causes.into_iter().map(Cause::without_type).collect() }
+        if self.release.shows_values_of_rules() {
+            causes.into_iter().map(Cause::without_type).collect()
+        } else {
+            causes
+        }
     }
 
     /// All kinds of a cluster: built-ins, those of the extension, CRDs.

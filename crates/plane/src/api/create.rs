@@ -12,7 +12,6 @@ use super::write::{WriteOptions, Written};
 use super::{managed, meta, rules, typed};
 use crate::auth::escalation::Grant;
 use crate::caller::Caller;
-use crate::config::Mode;
 use crate::extension::Review;
 use crate::request::Operation;
 use crate::resource::Resource;
@@ -78,7 +77,7 @@ impl Api {
         }
         let mut warnings = decode(scope, &mut object, options, source)?;
         warnings.extend(meta::dedup_owners(&mut object, source == ChangeSource::Apply));
-        warnings.extend(meta::finalizer_warnings(&scope.resource, &object, None));
+        warnings.extend(meta::finalizer_warnings(&scope.resource, &object, None, self.release.label_words()));
         let created = self.create_decoded(caller, scope, object, options, source, &mut warnings);
         let object = created.map_err(|status| status.warned(&warnings))?;
         warnings.extend(rules::warnings(&scope.resource, &object, None));
@@ -189,13 +188,7 @@ impl Api {
 
     /// What is wrong with the metadata of an object, in the wording of the server that is emulated.
     pub(super) fn metadata_faults(&self, resource: &Resource, object: &Value) -> Vec<Cause> {
-        let mut causes = meta::check_metadata(object, rules::has_strict_finalizers(resource));
-        if self.mode == Mode::Kcp {
-            for cause in &mut causes {
-                cause.message = cause.message.replace("a qualified name must", "a valid label key must");
-            }
-        }
-        causes
+        meta::check_metadata(object, self.release.label_words(), rules::has_strict_finalizers(resource))
     }
 
     /// Extension and view admission; the plane's own writes are not reviewed.

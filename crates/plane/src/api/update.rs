@@ -128,7 +128,7 @@ impl Api {
             _ => decode(scope, &mut wanted, options, source)?,
         };
         warnings.extend(meta::dedup_owners(&mut wanted, true));
-        warnings.extend(meta::finalizer_warnings(&scope.resource, &wanted, Some(&current)));
+        warnings.extend(meta::finalizer_warnings(&scope.resource, &wanted, Some(&current), self.release.label_words()));
         let annotated = strip_cluster(&mut wanted);
         match self.replaced(change, key, stored, current, wanted, &mut warnings) {
             // An object that is not stored is returned as it was sent.

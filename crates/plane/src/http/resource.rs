@@ -375,6 +375,11 @@ impl Call<'_> {
         Ok(self.written(scope, written))
     }
 
+    /// The error for options that cannot be decoded.
+    fn undecodable(&self, why: String) -> Status {
+        if self.api().release.blames_the_client() { Status::bad_request(why) } else { Status::new(500, "", why) }
+    }
+
     fn delete(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
         if !self.target.subresource.is_empty() {
             return Err(Status::method_not_allowed());
@@ -387,20 +392,17 @@ impl Call<'_> {
             let json = !matches!(media.as_str(), protobuf::MEDIA | "application/yaml");
             if let Some(why) = body::json_fault(&content).filter(|_| json) {
                 let message = format!("couldn't get version/kind; json parse error: {why}");
-                let newer = self.server.api.mode == Mode::Kcp;
-                return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });
+                return Err(self.undecodable(message));
             }
             if let Some(why) = protobuf::fault(&content).filter(|_| media == protobuf::MEDIA) {
-                let newer = self.server.api.mode == Mode::Kcp;
-                return Err(if newer { Status::bad_request(why) } else { Status::new(500, "", why) });
+                return Err(self.undecodable(why));
             }
             value = body::decode(&content, &media, "v1", "DeleteOptions")?.value;
             if let Some(kind) = value["kind"].as_str().filter(|kind| !matches!(*kind, "" | "DeleteOptions")) {
                 let version = value["apiVersion"].as_str().unwrap_or_default();
                 let place = "in scheme \"pkg/runtime/scheme.go:110\"";
                 let message = format!("no kind {kind:?} is registered for version {version:?} {place}");
-                let newer = self.server.api.mode == Mode::Kcp;
-                return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });
+                return Err(self.undecodable(message));
             }
         }
         // If the body has options, those in the query are ignored.

@@ -132,7 +132,7 @@ async fn answer(
     let api = &server.api;
     let path = request.uri().path().to_owned();
     let (mut caller, mut root) = arrival.enter(server, &path)?;
-    if let Some(wanted) = impersonate::wanted(api.mode, request.headers(), &path)? {
+    if let Some(wanted) = impersonate::wanted(api.release, request.headers(), &path)? {
         let cluster = match (&root.view, &root.target) {
             (None, Target::One(cluster)) => Some(&**cluster),
             _ => None,

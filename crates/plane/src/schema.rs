@@ -1,4 +1,5 @@
-//! Structural schemas: compiled once, then used to prune, default and validate objects.
+//! Structural schemas: compiled once, then used to prune, default and validate objects. Whether a schema is structural is checked in
+//! `crate::definition`, and only there.
 
 mod admit;
 mod alternatives;

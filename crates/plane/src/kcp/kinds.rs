@@ -86,6 +86,17 @@ mod tests {
     }
 
     #[test]
+    fn the_definitions_are_valid() {
+        for (document, resource) in PARSED.iter() {
+            let mut document = document.clone();
+            crate::definition::decode(&mut document, &mut Vec::new()).unwrap();
+            crate::definition::complete(&mut document);
+            document["status"]["storedVersions"] = crate::definition::stored_versions(&document, None);
+            assert_eq!(crate::definition::faults(&document, None), [], "{resource:?}");
+        }
+    }
+
+    #[test]
     fn workspaces_show_type_region_phase_and_url() {
         let all = system();
         let workspaces = all.iter().find(|r| &*r.plural == "workspaces").unwrap();

@@ -67,18 +67,6 @@ pub(crate) fn rule_faults(schema: &Value, place: &RuleContext<'_>) -> Vec<Schema
     faults
 }
 
-/// Refuses rules where a schema may have none.
-pub(super) fn none(schema: &Value, path: &str) -> Result<(), SchemaError> {
-    match schema["x-kubernetes-validations"].as_array() {
-        Some(list) if !list.is_empty() => Err(SchemaError {
-            field: format!("{path}.x-kubernetes-validations"),
-            message: "Forbidden: must be empty to be structural".to_owned(),
-            reason: "FieldValueForbidden",
-        }),
-        _ => Ok(()),
-    }
-}
-
 struct RuleEntry<'a> {
     entry: &'a Value,
     /// Its place in the schema.

@@ -2,8 +2,14 @@
 
 pub mod binding;
 pub mod bundle;
+pub mod claims;
 pub mod contract;
+#[cfg(test)]
+mod model;
 pub mod namespaces;
+pub mod objects;
+pub mod pin;
+pub mod roles;
 mod seen;
 pub mod unbind;
 

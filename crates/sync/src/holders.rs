@@ -81,6 +81,7 @@ fn step(
 ) -> Step {
     let resource_version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let held_by = match holders {
+        _ if vocabulary.held_by.is_empty() => None,
         [] if annotation(object, vocabulary.held_by).is_none() => None,
         [] => Some(Value::Null),
         holders => Some(json!(holders.join(","))),
@@ -177,6 +178,20 @@ mod tests {
         let object = json!({"metadata": {"annotations": {WORDS.held_by: "gone"}}});
         let Some(Step::SetFinalizers { held_by, .. }) = hold(&WORDS, &at(), &object, "a", false) else { panic!() };
         assert_eq!(held_by, Some(json!("a")));
+    }
+
+    #[test]
+    fn an_agent_that_is_alone_with_its_finalizer_writes_no_list() {
+        static ALONE: Vocabulary = Vocabulary { held_by: "", ..WORDS };
+        let mut object = json!({"metadata": {"finalizers": ["x"]}});
+        let step = hold(&ALONE, &at(), &object, "a", true);
+        assert!(matches!(&step, Some(Step::SetFinalizers { held_by: None, .. })), "{step:?}");
+        execute(&mut object, step);
+        assert!(is_held_by(&ALONE, &object, "a") && hold(&ALONE, &at(), &object, "a", true).is_none());
+        let step = release(&ALONE, &at(), &object, "a");
+        assert!(matches!(&step, Step::SetFinalizers { held_by: None, .. }), "{step:?}");
+        execute(&mut object, Some(step));
+        assert_eq!(object["metadata"]["finalizers"], json!(["x"]));
     }
 
     #[test]

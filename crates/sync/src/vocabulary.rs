@@ -25,7 +25,7 @@ pub struct Vocabulary {
     pub provider: Side,
     /// Finalizer on sources while a copy may exist.
     pub finalizer: &'static str,
-    /// Annotation on sources: who relies on the finalizer.
+    /// Annotation on sources: who relies on the finalizer. Empty if nobody but the agent has it.
     pub held_by: &'static str,
     /// Label on copies: which agent owns them.
     pub agent_name: &'static str,

@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use super::list::Bug;
 
 /// The crates whose code is edited. The first one, which the others know, gets the module with the switches.
-const CRATES: [&str; 2] = ["crates/sync", "crates/syncagent"];
+const CRATES: [&str; 3] = ["crates/sync", "crates/execute", "crates/syncagent"];
 const MODULE: &str = r#"//! Switches of planted bugs.
 #![allow(missing_docs)]
 use std::io::Write as _;
@@ -51,8 +51,9 @@ pub fn plant(root: &Path, bugs: &[Bug]) -> anyhow::Result<BTreeMap<String, Strin
         edits.sort_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
         changed.insert(file.to_owned(), edited(&text, 0, text.len(), &edits)?);
     }
-    let [core, agent] = CRATES;
-    for (of, line) in [(core, "pub mod planted;"), (agent, "pub use carrick_sync::planted;")] {
+    let core = CRATES[0];
+    for of in CRATES {
+        let line = if of == core { "pub mod planted;" } else { "pub use carrick_sync::planted;" };
         let library = format!("{of}/src/lib.rs");
         let text = fs::read_to_string(root.join(&library))?;
         changed.insert(library, format!("{text}\n{line}\n"));

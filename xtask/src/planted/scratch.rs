@@ -80,7 +80,18 @@ impl Scratch {
         let mut command = tools::cargo();
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).arg(verb);
         // The command line along with them, so that dependencies have the features they have everywhere else.
-        command.args(["-p", "carrick-sync", "-p", "carrick-syncagent", "-p", "carrick-e2e", "-p", "carrick"]);
+        command.args([
+            "-p",
+            "carrick-sync",
+            "-p",
+            "carrick-execute",
+            "-p",
+            "carrick-syncagent",
+            "-p",
+            "carrick-e2e",
+            "-p",
+            "carrick",
+        ]);
         command.args(["--message-format", "json-render-diagnostics"]);
         command
     }
@@ -109,6 +120,7 @@ impl Scratch {
             let folder = match name {
                 _ if is_suite => Some("e2e"),
                 "carrick_sync" => Some("crates/sync"),
+                "carrick_execute" => Some("crates/execute"),
                 "carrick_syncagent" => Some("crates/syncagent"),
                 _ => None,
             };

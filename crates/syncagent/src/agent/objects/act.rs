@@ -1,5 +1,6 @@
 //! Act: what becomes of a plan. A running agent sends it to the servers; whoever asks what would be done has it recorded.
 
+mod agent;
 mod record;
 mod send;
 

@@ -1,11 +1,11 @@
 //! Why an object could not be reconciled, and who needs to know.
 
 use carrick_client::Error;
+use carrick_execute::StepError;
 use carrick_json::TooDeep;
 use thiserror::Error;
 
 use super::reader::ReadError;
-use super::step_error::StepError;
 use crate::decide::DecideError;
 
 /// How much a consumer is told of what is wrong: events have their limits.

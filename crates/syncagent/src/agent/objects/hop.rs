@@ -1,10 +1,13 @@
 //! Counts the steps of one reconcile, and what they mean for the way from source to copy and back.
 
+use std::time::Duration;
+
+use carrick_execute::{Observer, StepError};
 use carrick_multicluster::Pace;
 use tokio::time::Instant;
 
 use crate::agent::metrics::Metrics;
-use crate::decide::{ObjectAddress, Step};
+use crate::decide::{ObjectAddress, Role, Step};
 use crate::rules::Rules;
 use crate::rules::metadata::{KCP_SIDE, SERVICE_SIDE, SourceKey};
 
@@ -16,13 +19,35 @@ pub(super) struct Tally<'a> {
     pub pace: &'a Pace,
     /// Which object.
     pub object: &'a SourceKey,
+    /// What its PublishedResource says.
+    pub rules: &'a Rules,
     /// Since when its change is known.
     pub since: Instant,
 }
 
+impl Observer for Tally<'_> {
+    type Begun = (&'static str, Option<Hop>);
+
+    fn begins(&self, step: &Step) -> Self::Begun {
+        tracing::debug!(object = %self.object, step = step.verb(), "Executing a step.");
+        (step.verb(), Hop::of(step, self.rules))
+    }
+
+    fn ended(&self, (verb, hop): Self::Begun, role: Option<Role>, took: Duration, result: Result<(), &StepError>) {
+        match (role, result) {
+            (_, Err(error)) if error.is_overload() => self.pace.refused(),
+            (Some(role), _) => self.pace.answered(role as usize, took),
+            (None, _) => {}
+        }
+        if result.is_ok() {
+            self.executed(verb, hop);
+        }
+    }
+}
+
 impl Tally<'_> {
     /// Counts a step that was executed.
-    pub fn executed(&self, verb: &'static str, hop: Option<Hop>) {
+    fn executed(&self, verb: &'static str, hop: Option<Hop>) {
         self.metrics.executed(verb);
         match hop {
             Some(Hop::Copy { new }) => self.metrics.hops.copy_written(self.object, self.since.elapsed(), new),

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use carrick_client::{Client, Error, Resource};
+use carrick_client::{Client, Error};
 use parking_lot::Mutex;
 
 use crate::agent::discovery::{RelatedKind, discover};
 use crate::decide::Side;
-use crate::rules::ApiKind;
 use crate::rules::related::Gvr;
+
+pub(super) use carrick_execute::resource;
 
 /// How long an answer is valid: a CRD may get a different scope or a status subresource.
 const FRESH: Duration = Duration::from_mins(1);
@@ -39,16 +40,5 @@ impl RelatedKinds {
             None => drop(known.remove(&(side, gvr.clone()))),
         }
         Ok(kind)
-    }
-}
-
-/// A kind as the client addresses it.
-pub(super) fn resource(kind: &ApiKind) -> Resource {
-    Resource {
-        group: kind.group.as_str().into(),
-        version: kind.version.as_str().into(),
-        kind: kind.kind.as_str().into(),
-        plural: kind.plural.as_str().into(),
-        namespaced: kind.namespaced,
     }
 }

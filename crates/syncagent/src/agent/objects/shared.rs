@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use carrick_client::Object;
+use carrick_execute::Namespaces;
 use carrick_multicluster::{ClusterName, FleetStore};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
 use super::context::Context;
 use super::fleet::Fleets;
-use super::namespaces::Namespaces;
 use super::reach::Reach;
 use super::related::{PrimaryKey, RelatedWatches};
 use super::states::States;

@@ -5,21 +5,19 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_client::Object;
+use carrick_execute::{Executor, StepError};
 use carrick_multicluster::FleetStore;
 use serde_json::Value;
-use tokio::time::Instant;
-use tracing::Instrument;
 
+use super::agent::OrderAgent;
 use crate::agent::events::Type;
 use crate::agent::objects::copies;
 use crate::agent::objects::error::{PROVIDER_SIDE, ReconcileError};
-use crate::agent::objects::execute::StepExecutor;
-use crate::agent::objects::hop::{Hop, Tally};
+use crate::agent::objects::hop::Tally;
 use crate::agent::objects::observe::Observed;
 use crate::agent::objects::order::Order;
 use crate::agent::objects::reader::{ReadError, RelatedRead, Unseen};
 use crate::agent::objects::shared::{Shared, Warned};
-use crate::agent::objects::step_error::StepError;
 use crate::api::{FIELD_MANAGER, FINALIZER};
 use crate::decide::{Next, ObjectAddress, Plan, Record, RelatedView, Step};
 use crate::rules::Rules;
@@ -47,22 +45,28 @@ pub(super) async fn send(order: &Order<'_>, mut observed: Observed, mut plan: Pl
         return outcome(plan.next, None, blame, plan.notices);
     }
     let (kcp, local) = (order.kcp().writing_as(FIELD_MANAGER), shared.context.local.writing_as(FIELD_MANAGER));
-    let mut executor = StepExecutor {
+    let agent = OrderAgent {
         kcp: &kcp,
         local: &local,
         states: &shared.states,
-        namespaces: &shared.namespaces,
         recorder: &shared.context.recorder,
         rules,
         was_taken: shared.was_taken(key),
         key,
         source: &order.source,
         rivals: &observed.rivals,
+    };
+    let mut executor = Executor {
+        consumer: &kcp,
+        provider: &local,
+        namespaces: &shared.namespaces,
+        agent,
         objects: HashMap::from([(ObjectAddress::of_source(KCP_SIDE, &rules.remote, key), order.source.clone())]),
     };
     let released = plan.releases();
-    let tally = Tally { metrics: &shared.context.metrics, pace: &shared.context.pace, object: key, since: order.since };
-    let mut failed = execute(&mut executor, &tally, plan.steps).await.err();
+    let (metrics, pace) = (&shared.context.metrics, &shared.context.pace);
+    let tally = Tally { metrics, pace, rules, object: key, since: order.since };
+    let mut failed = executor.run(plan.steps, &tally).await.err();
     if failed.is_none() && !plan.strands.is_empty() {
         executor.objects.extend(related_objects(rules, &observed.related.view));
         for strand in plan.strands {
@@ -123,14 +127,14 @@ fn warn_consumer(order: &Order<'_>, reason: &str, message: &str) {
 /// Sends the steps for one related object, and lets the cache know.
 async fn send_strand(
     order: &Order<'_>,
-    executor: &mut StepExecutor<'_>,
+    executor: &mut Executor<'_, OrderAgent<'_>>,
     tally: &Tally<'_>,
     strand: Vec<Step>,
 ) -> Result<(), StepError> {
     let Order { shared, key, .. } = order;
     let addresses: Vec<ObjectAddress> = strand.iter().filter_map(Step::address).cloned().collect();
     let deletes = strand.iter().any(|step| matches!(step, Step::Delete { .. }));
-    let result = execute(executor, tally, strand).await;
+    let result = executor.run(strand, tally).await;
     for at in &addresses {
         match executor.objects.get(at).filter(|_| result.is_ok() && !deletes) {
             Some(object) => shared.related.wrote(&key.cluster, at, object),
@@ -141,34 +145,6 @@ async fn send_strand(
         shared.related.refused(&shared.primary_key(key), at);
     }
     result
-}
-
-/// Executes steps until one fails.
-async fn execute(executor: &mut StepExecutor<'_>, tally: &Tally<'_>, steps: Vec<Step>) -> Result<(), StepError> {
-    let mut steps = steps.into_iter().peekable();
-    while let Some(step) = steps.next() {
-        let (verb, side, hop) = (step.verb(), step.role(), Hop::of(&step, executor.rules));
-        tracing::debug!(object = %tally.object, step = verb, "Executing a step.");
-        let begun = Instant::now();
-        // What is remembered holds the content of the objects it is about.
-        let confidential = step.address().map_or(side.is_some(), |at| executor.rules.is_confidential(&at.kind));
-        let executed = executor.execute(step).instrument(tracing::info_span!("step", verb)).await;
-        let executed = executed.map_err(|error| if confidential { error.discreet() } else { error });
-        match (side, &executed) {
-            (_, Err(error)) if error.is_overload() => tally.pace.refused(),
-            (Some(side), _) => tally.pace.answered(side as usize, begun.elapsed()),
-            (None, _) => {}
-        }
-        if let (Err(error), Some(Step::Remember { entry, value, .. })) = (&executed, steps.peek())
-            && !error.is_race()
-            && !error.is_transient()
-        {
-            executor.hold(entry, value).await;
-        }
-        executed?;
-        tally.executed(verb, hop);
-    }
-    Ok(())
 }
 
 /// What cannot be done for some related objects.
@@ -257,7 +233,8 @@ mod tests {
             problems: problems.iter().map(ToString::to_string).collect(),
             cause: None,
         };
-        let (race, failure) = (|| Some(StepError::Stale("x".into())), || Some(StepError::Refused("x".into())));
+        let (race, failure) =
+            (|| Some(StepError::Stale("x".into())), || Some(StepError::Refused { at: "x".into(), advice: "" }));
         let out = |next, failed, problems: &[&str], notices: &[&str]| {
             outcome(next, failed, blame(problems), notices.iter().map(ToString::to_string).collect())
         };

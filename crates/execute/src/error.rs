@@ -5,7 +5,8 @@ use thiserror::Error;
 
 /// Why a step could not be executed.
 #[derive(Debug, Error)]
-pub(super) enum StepError {
+#[non_exhaustive]
+pub enum StepError {
     /// A server refused or did not answer.
     #[error("cannot {verb} {at}: {source}")]
     Write {
@@ -17,20 +18,23 @@ pub(super) enum StepError {
         source: Error,
     },
     /// The name of a new copy is taken.
-    #[error(
-        "{at} exists already and belongs to {owner}; change spec.naming of the PublishedResource, remove that object, or give it away by its annotation syncagent.kcp.io/adoption: TakeOver"
-    )]
+    #[error("{at} exists already and belongs to {owner}; {advice}")]
     Foreign {
         /// The object.
         at: String,
         /// Who owns it.
         owner: String,
+        /// How its owner can give way.
+        advice: &'static str,
     },
     /// The name of a new copy is taken by an object that nobody has offered.
-    #[error(
-        "{0} was there before, and nobody said that it may become a copy; remove or rename it, change spec.naming of the PublishedResource, or let it be taken over: by its annotation syncagent.kcp.io/adoption: TakeOver, or by spec.adoption: TakeOver in the PublishedResource"
-    )]
-    Refused(String),
+    #[error("{at} was there before, and nobody said that it may become a copy; {advice}")]
+    Refused {
+        /// The object.
+        at: String,
+        /// How its owner can give way.
+        advice: &'static str,
+    },
     /// A status does not fit its schema. It is not sent again until it changes.
     #[error("{0}")]
     StatusRefused(String),
@@ -47,7 +51,7 @@ impl StepError {
     pub fn is_race(&self) -> bool {
         match self {
             Self::Write { source, .. } => source.is_conflict() || source.is_already_exists(),
-            Self::Foreign { .. } | Self::Refused(_) | Self::StatusRefused(_) => false,
+            Self::Foreign { .. } | Self::Refused { .. } | Self::StatusRefused(_) => false,
             Self::CopyLeft(_) | Self::Stale(_) => true,
         }
     }
@@ -58,14 +62,14 @@ impl StepError {
             Self::Write { verb: "create" | "edit" | "replace", source, .. } if source.is_invalid() => {
                 source.status().map(|status| status.message.clone())
             }
-            Self::Foreign { .. } | Self::Refused(_) => Some(self.to_string()),
+            Self::Foreign { .. } | Self::Refused { .. } => Some(self.to_string()),
             _ => None,
         }
     }
 
     /// Whether something else has the name of the copy, and keeps it until its owner does something about it.
     pub fn is_taken(&self) -> bool {
-        matches!(self, Self::Foreign { .. } | Self::Refused(_))
+        matches!(self, Self::Foreign { .. } | Self::Refused { .. })
     }
 
     /// Whether a server knows us and says no.
@@ -74,6 +78,7 @@ impl StepError {
     }
 
     /// The same without anything that a server may have quoted.
+    #[must_use]
     pub fn discreet(self) -> Self {
         match self {
             Self::Write { verb, at, source } => Self::Write { verb, at, source: source.discreet() },
@@ -116,7 +121,8 @@ mod tests {
     fn whoever_was_slower_has_not_failed() {
         assert!(answered(409, "Conflict").is_race() && answered(409, "AlreadyExists").is_race());
         assert!(StepError::Stale(String::new()).is_race() && StepError::CopyLeft(String::new()).is_race());
-        assert!(!answered(422, "Invalid").is_race() && !StepError::Refused(String::new()).is_race());
+        let refused = StepError::Refused { at: String::new(), advice: "" };
+        assert!(!answered(422, "Invalid").is_race() && !refused.is_race());
     }
 
     #[test]

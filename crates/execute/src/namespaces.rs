@@ -5,17 +5,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use carrick_client::{Client, Resource};
+use carrick_sync::Side;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::step_error::StepError;
-use crate::decide::Side;
-use crate::rules::metadata::KCP_SIDE;
+use crate::error::StepError;
 
 /// Namespaces that are known to exist, by the URL of their server, so that they are not asked for again and again.
-#[derive(Default)]
-pub(super) struct Namespaces(Mutex<HashMap<(String, String), EnsuredNamespace>>);
+#[derive(Debug, Default)]
+pub struct Namespaces(Mutex<HashMap<(String, String), EnsuredNamespace>>);
 
 /// Whether a namespace is known to exist; whoever asks while another task finds out waits for that.
 type EnsuredNamespace = Arc<OnceCell<()>>;
@@ -39,7 +38,7 @@ async fn make_namespace(client: &Client, side: Side, name: &str) -> Result<(), S
     let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
     let fail = |verb, source| StepError::Write { verb, at: format!("namespace {name}"), source };
     let exists = async || client.get(&namespaces, None, name).await.map(|found| found.is_some());
-    if side == KCP_SIDE && exists().await.map_err(|source| fail("get", source))? {
+    if side.is_consumer() && exists().await.map_err(|source| fail("get", source))? {
         return Ok(());
     }
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});

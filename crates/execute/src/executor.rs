@@ -1,53 +1,69 @@
-//! Executing steps: the one place that writes.
+//! Executing steps.
 #![allow(clippy::result_large_err)] // failures are rare, and reported at once
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use carrick_client::{Client, DeleteOptions, Error, ListOptions, Object};
+use carrick_client::{Client, DeleteOptions, Error};
+use carrick_sync::edit::{self, Edit, Guard, json_patch};
+use carrick_sync::memory::{Applied, PrimaryState, StatusNote, checksum};
+use carrick_sync::ownership::turned_over;
+use carrick_sync::{Adoption, Dependents, Event, ObjectAddress, Role, Side, Step};
 use serde_json::{Value, json};
+use tokio::time::Instant;
+use tracing::Instrument;
 
-use super::kinds::resource;
-use super::namespaces::Namespaces;
-use super::states::States;
-use super::step_error::StepError;
-use crate::agent::events::{Recorder, Type};
-use crate::api::{AGENT_NAME, FIELD_MANAGER, HELD_BY, REMOTE_NAMESPACE_HASH, REMOTE_UID};
-use crate::decide::adopt::{Adoption, adopt};
-use crate::decide::edit::{self, Edit, Guard, json_patch};
-use crate::decide::events::{refused_status, texts};
-use crate::decide::ownership::turned_over;
-use crate::decide::state::{Applied, PrimaryState, StatusNote, checksum};
-use crate::decide::{Claim, Dependents, Event, ObjectAddress, Role, Side, Step, claim};
-use crate::rules::Rules;
-use crate::rules::metadata::{KCP_SIDE, SourceKey, annotation, label, link_to};
+use crate::agent::{Agent, Observer};
+use crate::error::StepError;
+use crate::namespaces::Namespaces;
+use crate::resource::resource;
 
 /// Executes the steps of one object.
-pub(super) struct StepExecutor<'a> {
-    pub kcp: &'a Client,
-    pub local: &'a Client,
-    pub states: &'a States,
+#[derive(Debug)]
+pub struct Executor<'a, A> {
+    /// The consumer's cluster.
+    pub consumer: &'a Client,
+    /// The provider's cluster.
+    pub provider: &'a Client,
+    /// Namespaces that are known to exist.
     pub namespaces: &'a Namespaces,
-    pub recorder: &'a Recorder,
-    pub rules: &'a Rules,
-    /// Whether another object had the name of the copy at the last reconcile.
-    pub was_taken: bool,
-    pub key: &'a SourceKey,
-    /// The primary.
-    pub source: &'a Value,
-    /// Other sources of the same name whose copies are of the same kind.
-    pub rivals: &'a [(Arc<Rules>, Value)],
-    /// Objects as they were seen or written last, for events.
+    /// Whom the steps are executed for.
+    pub agent: A,
+    /// Objects as they were seen or written last.
     pub objects: HashMap<ObjectAddress, Value>,
 }
 
-impl StepExecutor<'_> {
+impl<A: Agent> Executor<'_, A> {
+    /// Executes steps until one fails.
+    pub async fn run(&mut self, steps: Vec<Step>, observer: &impl Observer) -> Result<(), StepError> {
+        let mut steps = steps.into_iter().peekable();
+        while let Some(step) = steps.next() {
+            let (verb, role) = (step.verb(), step.role());
+            let noted = observer.begins(&step);
+            let begun = Instant::now();
+            // What is remembered holds the content of the objects it is about.
+            let confidential = step.address().map_or(role.is_some(), |at| self.agent.is_confidential(&at.kind));
+            let executed = self.execute(step).instrument(tracing::info_span!("step", verb)).await;
+            let executed = executed.map_err(|error| if confidential { error.discreet() } else { error });
+            observer.ended(noted, role, begun.elapsed(), executed.as_ref().copied());
+            if let (Err(error), Some(Step::Remember { entry, value, .. })) = (&executed, steps.peek())
+                && !error.is_race()
+                && !error.is_transient()
+            {
+                self.hold(entry, value).await;
+            }
+            executed?;
+        }
+        Ok(())
+    }
+
     /// Executes one step.
-    pub async fn execute(&mut self, step: Step) -> Result<(), StepError> {
+    async fn execute(&mut self, step: Step) -> Result<(), StepError> {
         let verb = step.verb();
         match step {
             Step::SetFinalizers { at, finalizers, held_by, resource_version } => {
-                self.patch(verb, at, &finalizers_patch(&finalizers, held_by, &resource_version)).await
+                let held = self.agent.vocabulary().held_by;
+                self.patch(verb, at, &finalizers_patch(&finalizers, held_by.map(|it| (held, it)), &resource_version))
+                    .await
             }
             Step::EnsureNamespace { side, name } => self.ensure_namespace(side, &name).await,
             Step::Create { at, object } => self.create(at, object).await,
@@ -66,7 +82,7 @@ impl StepExecutor<'_> {
                     _ => Ok(()),
                 }
             }
-            Step::ConfirmNoCopy => self.confirm_no_copy().await,
+            Step::ConfirmNoCopy => self.agent.confirm_no_copy().await,
             Step::RememberNext { entry, value, only } => {
                 self.remember(verb, |state| state.note_next(&entry, value, only)).await
             }
@@ -78,7 +94,7 @@ impl StepExecutor<'_> {
             Step::Track { records } => self.remember(verb, |state| state.track_all(records)).await,
             Step::Drop { entry } => self.remember(verb, |state| state.drop_entry(&entry)).await,
             Step::Forget => {
-                let written = self.states.forget(&self.rules.remote, self.key).await;
+                let written = self.agent.forget().await;
                 written.map_err(|source| self.state_failed(verb, source))
             }
             Step::Report { at, event } => {
@@ -89,20 +105,20 @@ impl StepExecutor<'_> {
     }
 
     /// Remembers an object whose copy cannot be made: it is held already, and must be released should its rules vanish.
-    pub async fn hold(&self, entry: &str, value: &Value) {
-        if self.states.get(&self.rules.remote, self.key).entry(entry).is_some() {
+    async fn hold(&self, entry: &str, value: &Value) {
+        if self.agent.memory().entry(entry).is_some() {
             return;
         }
         let note = |state: &mut PrimaryState| state.note_next(entry, value.clone(), true);
-        if let Err(error) = self.states.update(&self.rules.remote, self.key, note).await {
+        if let Err(error) = self.agent.remember(note).await {
             tracing::debug!(%error, "Cannot remember an object whose copy cannot be made.");
         }
     }
 
     fn client(&self, side: Side) -> &Client {
         match side.role {
-            Role::Consumer => self.kcp,
-            Role::Provider => self.local,
+            Role::Consumer => self.consumer,
+            Role::Provider => self.provider,
         }
     }
 
@@ -118,14 +134,16 @@ impl StepExecutor<'_> {
 
     fn report(&self, at: &ObjectAddress, event: Event) {
         if let Some(object) = self.objects.get(at) {
-            let (reason, message) = texts(event);
-            let kind = if event.is_warning() { Type::Warning } else { Type::Normal };
-            self.recorder.event(self.kcp, object, kind, reason, message);
+            self.agent.report(object, event, None);
         }
     }
 
-    async fn remember(&self, verb: &'static str, change: impl FnOnce(&mut PrimaryState)) -> Result<(), StepError> {
-        let written = self.states.update(&self.rules.remote, self.key, change).await;
+    async fn remember(
+        &self,
+        verb: &'static str,
+        change: impl FnOnce(&mut PrimaryState) + Send,
+    ) -> Result<(), StepError> {
+        let written = self.agent.remember(change).await;
         written.map_err(|source| self.state_failed(verb, source))
     }
 
@@ -168,14 +186,15 @@ impl StepExecutor<'_> {
         first: bool,
     ) -> Result<(), StepError> {
         let (kind, namespace) = (resource(&at.kind), at.namespace.as_deref());
-        let (client, manager) = (self.client(at.side), self.rules.field_manager(primary));
+        let (client, manager) = (self.client(at.side), self.agent.field_manager(primary));
         if first {
             let live = client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source))?;
             let Some(live) = live.filter(|live| live["metadata"]["uid"] == object["metadata"]["uid"]) else {
                 return Err(StepError::Stale(at.to_string()));
             };
             let entries = live["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
-            if let Some(entries) = turned_over(entries, &[&manager, FIELD_MANAGER], &manager) {
+            let writers: Vec<&str> = self.agent.writers().iter().copied().chain([manager.as_str()]).collect();
+            if let Some(entries) = turned_over(entries, &writers, &manager) {
                 let version = &object["metadata"]["resourceVersion"];
                 let patch = json!([
                     {"op": "add", "path": "/metadata/resourceVersion", "value": version},
@@ -204,8 +223,7 @@ impl StepExecutor<'_> {
         let written = client.replace_status(&resource(&at.kind), at.namespace.as_deref(), object).await;
         let stored = match &written {
             Ok(stored) if stored["status"] == object["status"] => {
-                let state = self.states.get(&self.rules.remote, self.key);
-                if state.entry(entry).is_some_and(|entry| entry.status.is_some()) {
+                if self.agent.memory().entry(entry).is_some_and(|entry| entry.status.is_some()) {
                     self.remember("remember", |state| state.note_status(entry, None)).await?;
                 }
                 return self.wrote("write-status", at, written);
@@ -220,12 +238,11 @@ impl StepExecutor<'_> {
             self.report(&at, Event::StatusAltered);
             return self.wrote("write-status", at, written);
         };
-        let error = if self.rules.is_confidential(&at.kind) { error.discreet() } else { error };
+        let error = if self.agent.is_confidential(&at.kind) { error.discreet() } else { error };
         if let Some(object) = self.objects.get(&at) {
-            let (reason, message) = texts(Event::StatusRefused);
-            self.recorder.event(self.kcp, object, Type::Warning, reason, &format!("{message} {error}"));
+            self.agent.report(object, Event::StatusRefused, Some(&error.to_string()));
         }
-        Err(StepError::StatusRefused(refused_status(&at)))
+        Err(StepError::StatusRefused(self.agent.refused_status(&at)))
     }
 
     async fn patch(&mut self, verb: &'static str, at: ObjectAddress, patch: &Value) -> Result<(), StepError> {
@@ -239,7 +256,7 @@ impl StepExecutor<'_> {
         let client = self.client(at.side);
         let get = async || client.get(&kind, namespace, &at.name).await.map_err(|source| failed("get", &at, source));
         // Where the name was taken before, it probably still is: that is no reason to write again and again.
-        let mut existing = if self.was_taken { get().await? } else { None };
+        let mut existing = if self.agent.was_taken() { get().await? } else { None };
         if existing.is_none() {
             let created = client.create(&kind, namespace, &object).await;
             let Err(refused) = &created else { return self.wrote("create", at, created) };
@@ -256,7 +273,7 @@ impl StepExecutor<'_> {
             }
         }
         let existing = existing.unwrap_or_default();
-        match adopt(&existing, &object, self.rules.adoption, &self.rules.subresources) {
+        match self.agent.adopt(&existing, &object) {
             // Made by an earlier attempt, of which nothing is remembered and which may have known an older source: it is decided anew
             // once the copy is seen.
             Adoption::Ours => Err(StepError::CopyLeft(at.to_string())),
@@ -265,74 +282,30 @@ impl StepExecutor<'_> {
                 let written = client.replace(&kind, namespace, &taken).await;
                 self.wrote("adopt", at, written)
             }
-            Adoption::Foreign { owner } => Err(StepError::Foreign { at: at.to_string(), owner }),
-            Adoption::Refused => Err(StepError::Refused(at.to_string())),
+            Adoption::Foreign { owner } => {
+                Err(StepError::Foreign { at: at.to_string(), owner, advice: self.agent.advice().foreign })
+            }
+            Adoption::Refused => Err(StepError::Refused { at: at.to_string(), advice: self.agent.advice().refused }),
         }
     }
 
     async fn ensure_namespace(&self, side: Side, name: &str) -> Result<(), StepError> {
-        // A primary is in its namespace, so that exists.
-        if side == KCP_SIDE && name == &*self.key.namespace {
+        if self.agent.has_namespace(side, name) {
             return Ok(());
         }
         self.namespaces.ensure(self.client(side), side, name).await
     }
 
-    /// The cache is behind the server now and then; before a source is released, the server itself is asked.
-    async fn confirm_no_copy(&self) -> Result<(), StepError> {
-        if self.rules.blind {
-            return Ok(());
-        }
-        let link = link_to(self.key, None).labels;
-        let mut labels: Vec<String> = link.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        // A source without a namespace has nothing to do with one of the same name in some namespace.
-        if self.key.namespace.is_empty() {
-            labels.push(format!("!{REMOTE_NAMESPACE_HASH}"));
-        }
-        let kind = resource(&self.rules.local);
-        let options = ListOptions::labels(labels.join(","));
-        let left = self.local.list_compact(&kind, None, &options).await.map_err(|source| StepError::Write {
-            verb: "list",
-            at: format!("copies of {}/{}", self.key.namespace, self.key.name),
-            source,
-        })?;
-        // Metadata will do, so that one that nests too deep is found as well.
-        let left: Vec<Value> = left.iter().map(Object::value).collect();
-        // The copy of another agent is that agent's business, that of another source is that source's, and so is that of an earlier object of
-        // the same name.
-        let uid = self.source["metadata"]["uid"].as_str();
-        let ours = |copy: &&Value| {
-            label(copy, AGENT_NAME).is_none_or(|agent| agent == self.rules.agent_name)
-                && annotation(copy, REMOTE_UID).is_none_or(|theirs| Some(theirs) == uid)
-                && !matches!(claim(self.rules, self.key, self.source, self.rivals, copy), Ok(Claim::Theirs))
-        };
-        let Some(copy) = left.iter().find(ours) else { return Ok(()) };
-        let text = |key: &str| copy["metadata"][key].as_str();
-        let (namespace, name) = (text("namespace"), text("name").unwrap_or_default());
-        let at = format!("{} {}/{name}", kind.kind, namespace.unwrap_or_default());
-        if label(copy, AGENT_NAME).is_none() {
-            // Without the label no watch shows it.
-            let resource_version = &copy["metadata"]["resourceVersion"];
-            let labels = json!({AGENT_NAME: self.rules.agent_name});
-            let patch = json!({"metadata": {"labels": labels, "resourceVersion": resource_version}});
-            let patched = self.local.merge_patch(&kind, namespace, name, &patch).await;
-            patched.map_err(|source| StepError::Write { verb: "label", at: at.clone(), source })?;
-        }
-        Err(StepError::CopyLeft(at))
-    }
-
     fn state_failed(&self, verb: &'static str, source: Error) -> StepError {
-        let at =
-            format!("state Secret of {}/{} in logical cluster {}", self.key.namespace, self.key.name, self.key.cluster);
-        StepError::Write { verb, at, source }
+        StepError::Write { verb, at: self.agent.memory_at(), source }
     }
 }
 
 /// Finalizers, and who relies on ours, unless the object has changed since.
-fn finalizers_patch(finalizers: &[String], held_by: Option<Value>, resource_version: &str) -> Value {
+fn finalizers_patch(finalizers: &[String], held_by: Option<(&str, Value)>, resource_version: &str) -> Value {
     let mut patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": resource_version}});
-    if let Some(held_by) = held_by {
-        patch["metadata"]["annotations"] = json!({ HELD_BY: held_by });
+    if let Some((key, holders)) = held_by {
+        patch["metadata"]["annotations"] = json!({ key: holders });
     }
     patch
 }
@@ -367,8 +340,8 @@ mod tests {
         let patch = |held_by| finalizers_patch(&["f".to_owned()], held_by, "7");
         let expected = json!({"metadata": {"finalizers": ["f"], "resourceVersion": "7"}});
         assert_eq!(patch(None), expected);
-        assert_eq!(patch(Some(json!("a")))["metadata"]["annotations"], json!({HELD_BY: "a"}));
-        assert_eq!(patch(Some(Value::Null))["metadata"]["annotations"], json!({HELD_BY: null}));
+        assert_eq!(patch(Some(("by", json!("a"))))["metadata"]["annotations"], json!({"by": "a"}));
+        assert_eq!(patch(Some(("by", Value::Null)))["metadata"]["annotations"], json!({"by": null}));
     }
 
     #[test]

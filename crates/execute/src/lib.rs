@@ -1,0 +1,23 @@
+//! Carries out the steps that `carrick-sync` decides on: the one place of an agent that writes.
+//!
+//! ```text
+//!  carrick-sync: Plan { steps } ──▶ Executor ──▶ consumer's and provider's cluster
+//!                                      │
+//!             Agent     what it remembers, whom it tells, what it may take over
+//!             Observer  counts, traces and learns how long servers take
+//!             Namespaces known to exist, so that nobody asks twice
+//! ```
+//!
+//! Steps are executed in order, and the first failure ends them: see [`StepError`]. Whoever decides again afterwards heals what was left.
+
+mod agent;
+mod error;
+mod executor;
+mod namespaces;
+mod resource;
+
+pub use agent::{Advice, Agent, Observer};
+pub use error::StepError;
+pub use executor::Executor;
+pub use namespaces::Namespaces;
+pub use resource::resource;

@@ -1,0 +1,98 @@
+//! Everything that is synced with one contract: one consumer cluster, one kubeconfig of a provider.
+//!
+//! ```text
+//!   Wanted ──▶ Layout: which APIs and claims, which watches          APIServiceNamespaces ──▶ where objects go
+//!                 │                                                          │
+//!   watches ──▶ stores ──▶ queue, fair between APIs ──▶ workers: decide ──▶ executor ──▶ both clusters
+//!                                                          │
+//!                                                        Told: what is synced, what is in conflict, what fails
+//! ```
+//!
+//! Decisions rest on caches, so nothing is read for an object at rest. What a cache says is asked again only before something is deleted because
+//! something else is not there.
+
+mod claimed;
+mod execute;
+mod hub;
+mod key;
+mod layout;
+mod namespaces;
+mod outcome;
+mod pump;
+mod report;
+mod route;
+mod store;
+mod sync;
+mod wanted;
+
+use std::sync::Arc;
+
+use carrick_bind_api::names::FIELD_MANAGER;
+use carrick_client::Client;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use hub::Hub;
+
+pub use crate::decide::objects::SyncMode;
+pub use execute::WriteObserver;
+pub use wanted::{Told, ToldBinding, Wanted, WantedBinding};
+
+/// How many objects are worked on at once.
+const WORKERS: usize = 32;
+
+/// Everything that is synced with one contract: one consumer cluster, one provider kubeconfig.
+pub struct ContractSync {
+    /// The cluster of the konnector.
+    pub consumer: Client,
+    /// The cluster of the provider.
+    pub provider: Client,
+    /// The contract: a namespace on the provider.
+    pub contract: String,
+    /// Who is told about every write.
+    pub metrics: Arc<dyn WriteObserver>,
+}
+
+impl ContractSync {
+    /// Runs until told to stop. Never deletes anything because a watch is empty, forbidden or gone.
+    pub async fn run(
+        self,
+        mut wanted: watch::Receiver<Arc<Wanted>>,
+        told: watch::Sender<Arc<Told>>,
+        stop: CancellationToken,
+    ) {
+        let consumer = self.consumer.writing_as(FIELD_MANAGER);
+        let provider = self.provider.writing_as(FIELD_MANAGER);
+        let hub = Arc::new(Hub::new(consumer, provider, self.contract, self.metrics));
+        // Whoever drops this future ends all tasks with it.
+        let mut tasks = JoinSet::new();
+        for _ in 0..WORKERS {
+            tasks.spawn(sync::work(Arc::clone(&hub)));
+        }
+        tasks.spawn(report::report(Arc::clone(&hub), told));
+        loop {
+            let now = wanted.borrow_and_update().clone();
+            for watched in hub.lay_out(&now) {
+                tasks.spawn(pump::pump(Arc::clone(&hub), watched));
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = hub.laid_out_anew() => {}
+                changed = wanted.changed() => {
+                    // Nobody can want anything else any more, but what is wanted stays so.
+                    if changed.is_err() {
+                        tokio::select! {
+                            () = stop.cancelled() => break,
+                            () = hub.laid_out_anew() => {}
+                        }
+                    }
+                }
+            }
+            // Watches that have ended.
+            while tasks.try_join_next().is_some() {}
+        }
+        hub.close();
+        tasks.shutdown().await;
+    }
+}

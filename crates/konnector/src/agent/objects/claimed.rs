@@ -1,0 +1,92 @@
+//! What is done for one claimed object.
+
+use carrick_bind_api::claims::Side;
+use carrick_bind_api::mapping::ObjectKey;
+use serde_json::Value;
+
+use super::execute::Writing;
+use super::hub::Hub;
+use super::key::WorkKey;
+use super::layout::{BoundClaim, ClaimedKind, service_namespaces};
+use super::outcome::{Outcome, Trouble};
+use super::sync::read;
+use crate::decide::claims::{ClaimedProblem, ClaimedView, decide};
+use crate::decide::objects::{PROVIDER, SyncMode, address};
+
+impl Hub {
+    /// Brings a claimed object in line on both sides.
+    pub async fn sync_claimed(
+        &self,
+        key: &WorkKey,
+        kind: &ClaimedKind,
+        object: &ObjectKey,
+    ) -> Result<Outcome, Trouble> {
+        let (Some(consumer), Some(_)) = (self.synced(&kind.consumer), self.synced(&service_namespaces(&self.contract)))
+        else {
+            return Ok(Outcome::Unknown);
+        };
+        if kind.references().any(|reference| self.synced(reference).is_none()) {
+            return Ok(Outcome::Unknown);
+        }
+        let assigned = self.assigned();
+        let namespace = object.namespace.as_deref().and_then(|namespace| assigned.assigned_to(namespace));
+        let provider_key = namespace.map(|namespace| ObjectKey::namespaced(namespace, &object.name));
+        let there = match &provider_key {
+            Some(provider_key) => {
+                let Some(provider) = self.synced(&kind.provider_watch(provider_key)) else {
+                    return Ok(Outcome::Unknown);
+                };
+                provider.store.get(provider_key)
+            }
+            None => None,
+        };
+        let here = consumer.store.get(object);
+        let decoded = |object: Option<_>| object.as_ref().map(|object| read(object, SyncMode::Keep)).transpose();
+        let (here, there) = (decoded(here)?, decoded(there)?);
+        let selects = |claim: &BoundClaim, found: &Option<Value>| {
+            found.as_ref().is_some_and(|found| claim.claim.selects_as(object, found, &claim.named.lock()).is_some())
+        };
+        let kept = || kind.claims.iter().filter(|claim| claim.mode == SyncMode::Keep);
+        let selected = [&here, &there].map(|found| kept().any(|claim| selects(claim, found)));
+        let mode = self.mode_of(kind, selected, |claim| selects(claim, &here) || selects(claim, &there));
+        let noted = self.noted(key);
+        let view = ClaimedView {
+            kind: &kind.kind,
+            contract: &self.contract,
+            key: object,
+            provider_key: provider_key.as_ref(),
+            consumer: here.as_ref().map(|object| Side { object, selected: selected[0] }),
+            provider: there.as_ref().map(|object| Side { object, selected: selected[1] }),
+            mode,
+            noted: &noted,
+        };
+        let plan = match decide(&view) {
+            Ok(plan) => plan,
+            Err(ClaimedProblem::NamespacePending(namespace)) => {
+                let words = format!("the provider has not assigned a namespace to {namespace} yet");
+                self.pending.lock().insert(key.clone(), namespace);
+                self.look_at_namespaces();
+                return Err(Trouble::Pending(words));
+            }
+            Err(problem) => return Err(Trouble::Conflict(problem.to_string())),
+        };
+        self.pending.lock().remove(key);
+        let provider_key = provider_key.unwrap_or_else(|| object.clone());
+        let copy_at = address(PROVIDER, &kind.kind, &provider_key);
+        let watches = [kind.consumer.clone(), kind.provider_watch(&provider_key)];
+        Writing { hub: self, key, noted: noted.clone(), copy_at, watches }.carry_out(plan).await
+    }
+
+    /// What becomes of a claimed object: it stays as long as one binding needs it.
+    fn mode_of(&self, kind: &ClaimedKind, selected: [bool; 2], selects: impl Fn(&BoundClaim) -> bool) -> SyncMode {
+        let of = |mode| kind.claims.iter().filter(move |claim| claim.mode == mode);
+        let drains = || of(SyncMode::Drain).any(&selects);
+        if of(SyncMode::Keep).next().is_some() && (selected.contains(&true) || !drains()) {
+            SyncMode::Keep
+        } else if of(SyncMode::Drain).next().is_some() {
+            SyncMode::Drain
+        } else {
+            SyncMode::Release
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Executing steps: the one place here that writes objects.
+#![allow(clippy::result_large_err)] // failures are rare, and reported at once
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use carrick_bind_api::copies::{self, Ownership};
+use carrick_bind_api::names::FIELD_MANAGER;
+use carrick_client::Error;
+use carrick_execute::{Advice, Agent, Executor, Observer, StepError, resource};
+use carrick_sync::memory::PrimaryState;
+use carrick_sync::{Adoption, ApiKind, Event, ObjectAddress, Role, Side, Step, Vocabulary};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::hub::Hub;
+use super::key::WorkKey;
+use super::layout::WatchId;
+use super::outcome::{Outcome, Trouble};
+use crate::decide::claims::is_copy;
+use crate::decide::objects::{Confirm, Noted, ObjectPlan, WORDS, content_sum, is_altered};
+
+/// Who is told about every write.
+pub trait WriteObserver: Send + Sync {
+    /// A step was executed on a side, or failed for a reason in one word.
+    fn wrote(&self, verb: &'static str, role: Option<Role>, took: Duration, failed: Option<&str>);
+}
+
+/// Nobody counts.
+impl WriteObserver for () {
+    fn wrote(&self, _: &'static str, _: Option<Role>, _: Duration, _: Option<&str>) {}
+}
+
+/// What is written for one object, and which watches tell about it.
+pub(super) struct Writing<'a> {
+    pub hub: &'a Hub,
+    pub key: &'a WorkKey,
+    pub noted: Noted,
+    /// Where the copy on the provider is.
+    pub copy_at: ObjectAddress,
+    /// The watches of the consumer's object and of the provider's.
+    pub watches: [WatchId; 2],
+}
+
+impl Writing<'_> {
+    /// Carries out a plan.
+    pub async fn carry_out(self, plan: ObjectPlan) -> Result<Outcome, Trouble> {
+        if plan.is_settled() {
+            return Ok(Outcome::Settled);
+        }
+        if let Some(Confirm::Gone(at)) = &plan.confirm
+            && !self.is_gone(at).await?
+        {
+            return Ok(Outcome::Again);
+        }
+        let sent = plan.steps.iter().find_map(|step| match step {
+            Step::Create { at, object } | Step::Apply { at, object, .. } => Some((at.clone(), object.clone())),
+            _ => None,
+        });
+        let mut state = PrimaryState::default();
+        state.note_status("", self.noted.status.clone());
+        let agent = ObjectAgent { writing: &self, state: Mutex::new(state) };
+        let mut executor = Executor {
+            consumer: &self.hub.consumer,
+            provider: &self.hub.provider,
+            namespaces: &self.hub.made,
+            agent,
+            objects: HashMap::new(),
+        };
+        // What goes is told by a watch; all else is known already, and may make another step possible.
+        let waits = plan.steps.iter().any(|step| matches!(step, Step::Delete { .. }));
+        let result = executor.run(plan.steps, &Counting(self.hub)).await;
+        let (written, state) = (std::mem::take(&mut executor.objects), executor.agent.state.into_inner());
+        let mut noted = self.noted.clone();
+        noted.status = state.entry("").and_then(|entry| entry.status.clone());
+        if let Some((at, sent)) = sent
+            && let Some(stored) = written.get(&at)
+        {
+            noted.altered = is_altered(&sent, stored).then(|| content_sum(stored));
+        }
+        self.hub.note(self.key, noted);
+        for (at, object) in &written {
+            self.hub.wrote(self.watch(at.side.role), object);
+        }
+        result?;
+        Ok(if waits { Outcome::Settled } else { Outcome::Again })
+    }
+
+    fn watch(&self, role: Role) -> &WatchId {
+        let [consumer, provider] = &self.watches;
+        if role == Role::Consumer { consumer } else { provider }
+    }
+
+    /// Whether a server itself says that an object is not there. A server that does not serve the kind, or not to us, says nothing about it.
+    async fn is_gone(&self, at: &ObjectAddress) -> Result<bool, Trouble> {
+        let path = resource(&at.kind).object_path(at.namespace.as_deref(), &at.name, None);
+        let client = self.hub.client(at.side.role);
+        match client.raw_get(&path).await {
+            Ok(found) => {
+                self.hub.wrote(self.watch(at.side.role), &found);
+                Ok(false)
+            }
+            Err(error) if names(&error, &at.name) => Ok(true),
+            Err(error) => Err(Trouble::request(&error)),
+        }
+    }
+}
+
+/// Whether a server says about this very object that it does not exist.
+pub(super) fn names(error: &Error, name: &str) -> bool {
+    let details = error.status().and_then(|status| status.details.as_ref());
+    error.is_not_found() && details.is_some_and(|details| details.name == name)
+}
+
+/// What the executor has to know of us.
+struct ObjectAgent<'a> {
+    writing: &'a Writing<'a>,
+    /// What is remembered as long as the konnector runs.
+    state: Mutex<PrimaryState>,
+}
+
+impl Agent for ObjectAgent<'_> {
+    fn vocabulary(&self) -> &'static Vocabulary {
+        &WORDS
+    }
+
+    fn field_manager(&self, _: bool) -> String {
+        FIELD_MANAGER.to_owned()
+    }
+
+    /// kube-bind's own konnector creates copies under the name of its program.
+    fn writers(&self) -> &[&str] {
+        &["konnector"]
+    }
+
+    fn is_confidential(&self, kind: &ApiKind) -> bool {
+        kind.group.is_empty() && kind.kind == "Secret"
+    }
+
+    fn was_taken(&self) -> bool {
+        false
+    }
+
+    fn adopt(&self, existing: &Value, _: &Value) -> Adoption {
+        let contract = &self.writing.hub.contract;
+        if is_copy(existing, Role::Consumer, contract) {
+            return Adoption::Ours;
+        }
+        match copies::ownership(existing, contract) {
+            Ownership::Ours => Adoption::Ours,
+            Ownership::OtherContract(contract) => Adoption::Foreign { owner: format!("contract {contract}") },
+            Ownership::Unmarked => Adoption::Refused,
+        }
+    }
+
+    fn advice(&self) -> &'static Advice {
+        &Advice {
+            foreign: "another consumer has an object of this name, so choose another name here",
+            refused: "delete or rename one of the two",
+        }
+    }
+
+    fn has_namespace(&self, _: Side, _: &str) -> bool {
+        true
+    }
+
+    async fn confirm_no_copy(&self) -> Result<(), StepError> {
+        let (hub, at) = (self.writing.hub, &self.writing.copy_at);
+        let path = resource(&at.kind).object_path(at.namespace.as_deref(), &at.name, None);
+        match hub.provider.raw_get(&path).await {
+            Ok(found) if copies::ownership(&found, &hub.contract) == Ownership::Ours => {
+                hub.wrote(self.writing.watch(Role::Provider), &found);
+                Err(StepError::CopyLeft(at.to_string()))
+            }
+            Ok(_) => Ok(()),
+            Err(error) if names(&error, &at.name) => Ok(()),
+            Err(source) => Err(StepError::Write { verb: "get", at: at.to_string(), source }),
+        }
+    }
+
+    fn memory(&self) -> PrimaryState {
+        self.state.lock().clone()
+    }
+
+    async fn remember(&self, change: impl FnOnce(&mut PrimaryState) + Send) -> Result<(), Error> {
+        change(&mut self.state.lock());
+        Ok(())
+    }
+
+    async fn forget(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn memory_at(&self) -> String {
+        "what is remembered".to_owned()
+    }
+
+    fn report(&self, object: &Value, event: Event, detail: Option<&str>) {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        tracing::debug!(object = name, ?event, detail, "Something happened to an object.");
+    }
+
+    fn refused_status(&self, at: &ObjectAddress) -> String {
+        format!("{at} does not take the status of its copy; the schema here may be older than that of the provider")
+    }
+}
+
+/// Counts every write.
+struct Counting<'a>(&'a Hub);
+
+impl Observer for Counting<'_> {
+    type Begun = &'static str;
+
+    fn begins(&self, step: &Step) -> &'static str {
+        step.verb()
+    }
+
+    fn ended(&self, verb: &'static str, role: Option<Role>, took: Duration, result: Result<(), &StepError>) {
+        let reason = result.err().map(|error| match error {
+            StepError::Write { source, .. } => source.reason(),
+            error if error.is_race() => "Race".to_owned(),
+            _ => "Refused".to_owned(),
+        });
+        self.0.observer.wrote(verb, role, took, reason.as_deref());
+    }
+}

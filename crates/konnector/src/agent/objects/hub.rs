@@ -1,0 +1,252 @@
+//! What all tasks of one contract share.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_bind_api::mapping::ServiceNamespaces;
+use carrick_bind_api::v1alpha2::ApiServiceNamespace;
+use carrick_client::{Client, Object, Resource};
+use carrick_execute::Namespaces;
+use carrick_multicluster::{Queue, QueueConfig};
+use carrick_sync::Role;
+use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
+use tokio::sync::{Notify, OnceCell};
+use tokio_util::sync::CancellationToken;
+
+use super::execute::WriteObserver;
+use super::key::WorkKey;
+use super::layout::{Layout, WatchId, service_namespaces};
+use super::outcome::{Problem, Trouble};
+use super::store::Store;
+use super::wanted::Wanted;
+use crate::decide::objects::Noted;
+
+/// The longest pause before something that failed is tried again.
+const LONGEST_RETRY: Duration = Duration::from_mins(1);
+
+/// One watch and what it has told.
+pub(super) struct Watched {
+    /// Which.
+    pub id: WatchId,
+    /// What it has told.
+    pub store: Store,
+    /// Ends it.
+    pub stop: CancellationToken,
+}
+
+/// What all tasks of one contract share.
+pub(super) struct Hub {
+    pub consumer: Client,
+    pub provider: Client,
+    pub contract: String,
+    pub observer: Arc<dyn WriteObserver>,
+    pub queue: Queue<WorkKey>,
+    /// Namespaces that were made; the executor wants to know, but copies never need one.
+    pub made: Namespaces,
+    /// Namespaces that the provider wants and does not get.
+    pub refused: Mutex<Vec<String>>,
+    /// Namespaces that claimed objects need, by object.
+    pub pending: Mutex<BTreeMap<WorkKey, String>>,
+    layout: RwLock<Arc<Layout>>,
+    assigned: RwLock<Arc<ServiceNamespaces>>,
+    watched: RwLock<HashMap<WatchId, Arc<Watched>>>,
+    notes: Mutex<HashMap<WorkKey, Noted>>,
+    problems: Mutex<BTreeMap<WorkKey, Problem>>,
+    contract_uid: OnceCell<String>,
+    relayout: Notify,
+    news: Notify,
+}
+
+impl Hub {
+    pub fn new(consumer: Client, provider: Client, contract: String, observer: Arc<dyn WriteObserver>) -> Self {
+        let config = QueueConfig { longest_retry: LONGEST_RETRY, ..QueueConfig::default() };
+        Self {
+            consumer,
+            provider,
+            contract,
+            observer,
+            queue: Queue::new(config),
+            made: Namespaces::default(),
+            refused: Mutex::default(),
+            pending: Mutex::default(),
+            layout: RwLock::default(),
+            assigned: RwLock::default(),
+            watched: RwLock::default(),
+            notes: Mutex::default(),
+            problems: Mutex::default(),
+            contract_uid: OnceCell::new(),
+            relayout: Notify::new(),
+            news: Notify::new(),
+        }
+    }
+
+    pub fn client(&self, role: Role) -> &Client {
+        match role {
+            Role::Consumer => &self.consumer,
+            Role::Provider => &self.provider,
+        }
+    }
+
+    /// What is synced.
+    pub fn layout(&self) -> Arc<Layout> {
+        Arc::clone(&self.layout.read())
+    }
+
+    /// Which namespaces are assigned.
+    pub fn assigned(&self) -> Arc<ServiceNamespaces> {
+        Arc::clone(&self.assigned.read())
+    }
+
+    /// A watch, if it is needed.
+    pub fn watched(&self, id: &WatchId) -> Option<Arc<Watched>> {
+        self.watched.read().get(id).cloned()
+    }
+
+    /// A watch that has told all there is.
+    pub fn synced(&self, id: &WatchId) -> Option<Arc<Watched>> {
+        self.watched(id).filter(|watched| watched.store.is_synced())
+    }
+
+    /// The APIServiceNamespaces of the contract, once they are known.
+    pub fn service_namespaces(&self) -> Option<Vec<ApiServiceNamespace>> {
+        let watched = self.synced(&service_namespaces(&self.contract))?;
+        let decode = |object: &Object| object.decode::<ApiServiceNamespace>().ok();
+        Some(watched.store.objects().iter().filter_map(decode).collect())
+    }
+
+    /// Follows what is wanted and what is assigned, and returns the watches to be started.
+    pub fn lay_out(&self, wanted: &Wanted) -> Vec<Arc<Watched>> {
+        let assigned = self.service_namespaces().map(|all| Arc::new(ServiceNamespaces::new(&all)));
+        let assigned = assigned.unwrap_or_else(|| self.assigned());
+        let mut layout = Layout::new(wanted);
+        let started = self.watch(&layout.watches(&self.contract, &assigned));
+        let before = self.layout();
+        // What has not changed keeps what it knows.
+        for (lane, kind) in &mut layout.claimed {
+            if let Some(known) = before.claimed.get(lane).filter(|known| *known == kind) {
+                *kind = Arc::clone(known);
+            }
+        }
+        let layout = Arc::new(layout);
+        *self.layout.write() = Arc::clone(&layout);
+        let assigned_before = std::mem::replace(&mut *self.assigned.write(), Arc::clone(&assigned));
+        self.forget_gone(&layout);
+        self.follow(&before, &layout, &assigned_before, &assigned);
+        self.tell();
+        started
+    }
+
+    /// Ends watches that nobody needs any more, and returns those to be started.
+    fn watch(&self, needed: &HashSet<WatchId>) -> Vec<Arc<Watched>> {
+        let mut watched = self.watched.write();
+        watched.retain(|id, watched| {
+            let stays = needed.contains(id);
+            if !stays {
+                watched.stop.cancel();
+            }
+            stays
+        });
+        let mut started = Vec::new();
+        for id in needed {
+            if !watched.contains_key(id) {
+                let new = Watched { id: id.clone(), store: Store::default(), stop: CancellationToken::new() };
+                let new = Arc::new(new);
+                watched.insert(id.clone(), Arc::clone(&new));
+                started.push(new);
+            }
+        }
+        started
+    }
+
+    /// Forgets everything about lanes that are gone.
+    fn forget_gone(&self, layout: &Layout) {
+        let lives = |key: &WorkKey| {
+            layout.apis.contains_key(&key.lane) || layout.claimed.contains_key(&key.lane) || key.namespace().is_none()
+        };
+        self.notes.lock().retain(|key, _| lives(key));
+        self.problems.lock().retain(|key, _| lives(key));
+        self.pending.lock().retain(|key, _| lives(key));
+    }
+
+    /// Asks for another look at what is wanted and assigned.
+    pub fn lay_out_anew(&self) {
+        self.relayout.notify_one();
+    }
+
+    /// Waits until somebody asks for another look.
+    pub async fn laid_out_anew(&self) {
+        self.relayout.notified().await;
+    }
+
+    /// There is something to tell.
+    pub fn tell(&self) {
+        self.news.notify_one();
+    }
+
+    /// Waits until there is something to tell.
+    pub async fn news(&self) {
+        self.news.notified().await;
+    }
+
+    /// We have written an object.
+    pub fn wrote(&self, id: &WatchId, object: &Value) {
+        if let Some(watched) = self.watched(id) {
+            watched.store.wrote(object);
+        }
+    }
+
+    /// What is remembered about an object.
+    pub fn noted(&self, key: &WorkKey) -> Noted {
+        self.notes.lock().get(key).cloned().unwrap_or_default()
+    }
+
+    /// Remembers something about an object; most are as they should be and take no room.
+    pub fn note(&self, key: &WorkKey, noted: Noted) {
+        let mut notes = self.notes.lock();
+        if noted == Noted::default() {
+            notes.remove(key);
+        } else {
+            notes.insert(key.clone(), noted);
+        }
+    }
+
+    /// What is wrong with a piece of work, or nothing.
+    pub fn set_problem(&self, key: &WorkKey, problem: Option<Problem>) {
+        let mut problems = self.problems.lock();
+        let changed = match problem {
+            Some(problem) => problems.insert(key.clone(), problem.clone()) != Some(problem),
+            None => problems.remove(key).is_some(),
+        };
+        drop(problems);
+        if changed {
+            self.tell();
+        }
+    }
+
+    /// All that is wrong.
+    pub fn problems(&self) -> BTreeMap<WorkKey, Problem> {
+        self.problems.lock().clone()
+    }
+
+    /// The uid of the contract namespace, which owns cluster-scoped copies. It never changes.
+    pub async fn contract_uid(&self) -> Result<&str, Trouble> {
+        let read = async || {
+            let namespaces = Resource::cluster_wide("", "v1", "Namespace", "namespaces");
+            let found = self.provider.get(&namespaces, None, &self.contract).await;
+            let found = found.map_err(|error| Trouble::request(&error))?;
+            let uid = found.as_ref().and_then(|found| found["metadata"]["uid"].as_str());
+            uid.map(str::to_owned).ok_or_else(|| {
+                Trouble::failed(format!("namespace {} of the contract does not exist on the provider", self.contract))
+            })
+        };
+        self.contract_uid.get_or_try_init(read).await.map(String::as_str)
+    }
+
+    /// Ends all work.
+    pub fn close(&self) {
+        self.queue.close();
+        self.watched.read().values().for_each(|watched| watched.stop.cancel());
+    }
+}

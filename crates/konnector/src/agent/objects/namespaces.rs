@@ -1,0 +1,129 @@
+//! Namespaces: those that the provider is asked for, those that it wants here, those that are given up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use carrick_bind_api::carrick_kcp::meta::ObjectMeta;
+use carrick_bind_api::kinds::{API_SERVICE_EXPORT, API_SERVICE_NAMESPACE};
+use carrick_bind_api::names::Owner;
+use carrick_bind_api::v1alpha2::ApiServiceNamespace;
+use carrick_client::{DeleteOptions, Error, Object};
+use serde_json::{Value, json};
+
+use super::execute::names;
+use super::hub::Hub;
+use super::layout::{Layout, consumer_namespaces, service_namespaces};
+use super::outcome::{Outcome, Trouble};
+use crate::decide::Seen;
+use crate::decide::namespaces::{NamespacesView, decide};
+use crate::decide::objects::SyncMode;
+
+/// Whether a request had the wished effect, even if somebody else was faster.
+fn unless_done(result: Result<(), Error>, is_done: impl Fn(&Error) -> bool) -> Result<(), Trouble> {
+    match result {
+        Err(error) if !is_done(&error) => Err(Trouble::request(&error)),
+        _ => Ok(()),
+    }
+}
+
+impl Hub {
+    /// Decides about all namespaces, and carries that out.
+    pub async fn sync_namespaces(&self, layout: &Layout) -> Result<Outcome, Trouble> {
+        let Some(assigned) = self.service_namespaces() else { return Ok(Outcome::Unknown) };
+        let here = self.synced(&consumer_namespaces()).map(|watched| metadata(&watched.store.objects()));
+        let seen = here.as_ref().map_or_else(|| Seen::Unknown("not listed yet".to_owned()), Seen::Present);
+        let needed = self.needed(layout);
+        let plan = decide(&NamespacesView { assigned: &assigned, here: seen, needed: &needed });
+        *self.refused.lock() = plan.refused;
+        self.tell();
+        let (ours, theirs) = (service_namespaces(&self.contract), consumer_namespaces());
+        let contract = Some(self.contract.as_str());
+        for name in &plan.ask_for {
+            let asked = self.provider.create(&ours.resource, contract, &self.asked_for(name, layout)).await;
+            unless_done(asked.map(|object| self.wrote(&ours, &object)), Error::is_already_exists)?;
+        }
+        for namespace in &plan.create {
+            let created = self.consumer.create(&theirs.resource, None, namespace).await;
+            unless_done(created.map(drop), Error::is_already_exists)?;
+        }
+        for (name, uid) in plan.give_up {
+            // The provider deletes its namespace then, and all copies in it.
+            let path = theirs.resource.object_path(None, &name, None);
+            match self.consumer.raw_get(&path).await {
+                Err(error) if names(&error, &name) => {}
+                Err(error) => return Err(Trouble::request(&error)),
+                Ok(_) => continue,
+            }
+            let options = DeleteOptions { uid: Some(uid), ..DeleteOptions::default() };
+            let deleted = self.provider.delete(&ours.resource, contract, &name, &options).await;
+            unless_done(deleted, |error| error.is_not_found() || error.is_conflict())?;
+        }
+        for object in assigned.iter().filter(|object| needed.contains(&object.metadata.name)) {
+            if let Some(patch) = self.shared_ownership(object, layout) {
+                let name = &object.metadata.name;
+                let patched = self.provider.merge_patch(&ours.resource, contract, name, &patch).await;
+                unless_done(patched.map(|object| self.wrote(&ours, &object)), |error| {
+                    error.is_not_found() || error.is_conflict()
+                })?;
+            }
+        }
+        if !plan.ask_for.is_empty() {
+            self.lay_out_anew();
+        }
+        Ok(Outcome::Settled)
+    }
+
+    /// The namespaces in which the consumer has objects that travel.
+    fn needed(&self, layout: &Layout) -> BTreeSet<String> {
+        let mut needed: BTreeSet<String> = self.pending.lock().values().cloned().collect();
+        for api in layout.apis.values().filter(|api| api.mode == SyncMode::Keep) {
+            if let Some(watched) = self.watched(&api.consumer) {
+                needed.extend(watched.store.keys().into_iter().filter_map(|key| key.namespace));
+            }
+        }
+        needed
+    }
+
+    /// What is asked for. All exports own it, so that it lives as long as one of them.
+    fn asked_for(&self, name: &str, layout: &Layout) -> Value {
+        let mut object = json!({
+            "apiVersion": API_SERVICE_NAMESPACE.api_version(), "kind": API_SERVICE_NAMESPACE.kind,
+            "metadata": {"name": name, "namespace": self.contract},
+        });
+        let mut owners: Vec<Value> = layout.exports.iter().map(|(name, uid)| owner(name, uid)).collect();
+        if let Some(first) = owners.first_mut() {
+            first["controller"] = json!(true);
+            object["metadata"]["ownerReferences"] = json!(owners);
+        }
+        object
+    }
+
+    /// The patch that lets all exports own a namespace that the consumer has asked for.
+    fn shared_ownership(&self, object: &ApiServiceNamespace, layout: &Layout) -> Option<Value> {
+        let metadata = &object.metadata;
+        let known: BTreeSet<&str> = metadata.owner_references.iter().map(|owner| owner.uid.as_str()).collect();
+        let missing: Vec<Value> = layout
+            .exports
+            .iter()
+            .filter(|(_, uid)| !known.contains(uid.as_str()))
+            .map(|(name, uid)| owner(name, uid))
+            .collect();
+        if missing.is_empty() || metadata.is_deleting() || object.owner() != Owner::Consumer {
+            return None;
+        }
+        let mut owners: Vec<Value> = metadata.owner_references.iter().map(|owner| json!(owner)).collect();
+        owners.extend(missing);
+        Some(json!({"metadata": {"resourceVersion": metadata.resource_version, "ownerReferences": owners}}))
+    }
+}
+
+fn owner(name: &str, uid: &str) -> Value {
+    json!({"apiVersion": API_SERVICE_EXPORT.api_version(), "kind": API_SERVICE_EXPORT.kind, "name": name, "uid": uid})
+}
+
+fn metadata(objects: &[Object]) -> BTreeMap<String, ObjectMeta> {
+    let read = |object: &Object| {
+        let metadata = serde_json::from_value(object.value()["metadata"].clone()).ok()?;
+        Some((object.name.to_string(), metadata))
+    };
+    objects.iter().filter_map(read).collect()
+}

@@ -1,0 +1,57 @@
+//! From a watch into its store.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use carrick_client::watch::{Event, WatchOptions, watch};
+use futures::StreamExt;
+
+use super::hub::{Hub, Watched};
+use super::layout::consumer_namespaces;
+use super::store::key_of;
+
+/// Follows a watch until it is not needed any more.
+pub(super) async fn pump(hub: Arc<Hub>, watched: Arc<Watched>) {
+    let id = &watched.id;
+    let client = hub.client(id.role).clone();
+    // Of namespaces only metadata matters.
+    let client = if *id == consumer_namespaces() { client.metadata_only() } else { client };
+    let options = WatchOptions { namespace: id.namespace.clone(), ..WatchOptions::default() };
+    let mut events = pin!(watch(client, id.resource.clone(), options));
+    let mut listed = Vec::new();
+    loop {
+        let event = tokio::select! {
+            () = watched.stop.cancelled() => return,
+            event = events.next() => event,
+        };
+        match event {
+            None => return,
+            Some(Event::Begin) => listed.clear(),
+            Some(Event::Listed(object)) => listed.push(object),
+            Some(Event::Synced) => {
+                let first = !watched.store.is_synced();
+                let changed = watched.store.replace(std::mem::take(&mut listed));
+                hub.told(&watched, &changed, first);
+            }
+            Some(Event::Applied(object)) => {
+                if watched.store.put(&object) {
+                    hub.told(&watched, &[key_of(&object)], false);
+                }
+            }
+            Some(Event::Deleted(object)) => {
+                if watched.store.remove(&object) {
+                    hub.told(&watched, &[key_of(&object)], false);
+                }
+            }
+            Some(Event::Failing(error)) => {
+                tracing::warn!(watch = %id, %error, "A watch does not work.");
+                watched.store.fail(&error);
+                hub.tell();
+            }
+            Some(Event::Recovered) => {
+                watched.store.recover();
+                hub.tell();
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! From what a watch tells to what has to be looked at.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use carrick_bind_api::claims::NamedObject;
+use carrick_bind_api::mapping::{ObjectKey, ServiceNamespaces};
+use carrick_multicluster::{ClusterName, Priority, Reason};
+use carrick_sync::Role;
+
+use super::hub::{Hub, Watched};
+use super::key::{Item, WorkKey};
+use super::layout::{Api, BoundClaim, ClaimedKind, Layout, WatchId, consumer_namespaces, service_namespaces};
+
+impl Hub {
+    /// A watch has told about objects: those with these keys have come, changed or gone.
+    pub fn told(&self, watched: &Watched, keys: &[ObjectKey], first: bool) {
+        let id = &watched.id;
+        if *id == service_namespaces(&self.contract) {
+            self.lay_out_anew();
+            return self.look_at_namespaces();
+        }
+        if *id == consumer_namespaces() {
+            return self.look_at_namespaces();
+        }
+        let (layout, assigned) = (self.layout(), self.assigned());
+        let priority = if first { Priority::Low } else { Priority::Normal };
+        for api in layout.apis.values() {
+            if api.consumer == *id || api.is_told_by(id) {
+                if first {
+                    self.look_at_api(api, &assigned, priority);
+                } else {
+                    keys.iter().for_each(|key| self.told_object(api, id, key, &assigned));
+                }
+            }
+        }
+        for kind in layout.claimed.values() {
+            if kind.consumer == *id || kind.is_told_by(id) {
+                if first {
+                    self.look_at_claimed(kind, &assigned, priority);
+                } else {
+                    keys.iter().for_each(|key| self.told_claimed(kind, id, key, &assigned));
+                }
+            }
+            if kind.references().any(|reference| reference == id) {
+                kind.claims.iter().for_each(|claim| self.told_reference(kind, claim, watched, keys, &assigned));
+                if first {
+                    // Nothing was decided before.
+                    self.look_at_claimed(kind, &assigned, priority);
+                }
+            }
+        }
+        if first {
+            self.look_at_namespaces();
+            self.tell();
+        }
+    }
+
+    /// Namespaces are decided about all at once.
+    pub fn look_at_namespaces(&self) {
+        // A lane of its own; the name is not empty.
+        let Ok(lane) = ClusterName::new("namespaces") else { return };
+        self.queue.add(WorkKey { lane, item: Item::Namespaces });
+    }
+
+    fn told_object(&self, api: &Api, id: &WatchId, key: &ObjectKey, assigned: &ServiceNamespaces) {
+        let key = if id.role == Role::Consumer { Some(key.clone()) } else { api.mapping.to_consumer(key, assigned) };
+        if let Some(key) = key {
+            self.queue.add(WorkKey { lane: api.lane.clone(), item: Item::Object(key) });
+        }
+    }
+
+    fn told_claimed(&self, kind: &ClaimedKind, id: &WatchId, key: &ObjectKey, assigned: &ServiceNamespaces) {
+        let key = if id.role == Role::Consumer { Some(key.clone()) } else { mirrored(key, assigned) };
+        if let Some(key) = key {
+            self.queue.add(WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) });
+        }
+    }
+
+    /// Objects that may name others have come, changed or gone.
+    fn told_reference(
+        &self,
+        kind: &ClaimedKind,
+        claim: &BoundClaim,
+        watched: &Watched,
+        keys: &[ObjectKey],
+        assigned: &ServiceNamespaces,
+    ) {
+        let mut changed = Vec::new();
+        let places = claim.claim.references().iter().zip(&claim.references).enumerate();
+        for (place, (reference, _)) in places.filter(|(_, (_, id))| **id == watched.id) {
+            for key in keys {
+                // What is read under the lock cannot be older than what was noted before.
+                let mut named = claim.named.lock();
+                let object = watched.store.get(key).map(|object| object.value());
+                changed.extend(named.update(place, reference, key, object.as_ref()));
+            }
+        }
+        for named in changed {
+            self.look_at_named(kind, &named, assigned);
+        }
+    }
+
+    fn look_at_named(&self, kind: &ClaimedKind, named: &NamedObject, assigned: &ServiceNamespaces) {
+        let look = |key: ObjectKey| self.queue.add(WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) });
+        match &named.namespace {
+            Some(namespace) => look(ObjectKey::namespaced(namespace, &named.name)),
+            None => self.claimed_keys(kind, assigned).into_iter().filter(|key| named.is(key)).for_each(look),
+        }
+    }
+
+    /// Every key of an API, whichever side has an object of it.
+    pub fn api_keys(&self, api: &Api, assigned: &ServiceNamespaces) -> BTreeSet<ObjectKey> {
+        let store = |id: &WatchId| self.watched(id).map(|watched| watched.store.keys()).unwrap_or_default();
+        let mut keys: BTreeSet<ObjectKey> = store(&api.consumer).into_iter().collect();
+        for id in api.copy_watches(assigned) {
+            keys.extend(store(&id).iter().filter_map(|key| api.mapping.to_consumer(key, assigned)));
+        }
+        keys
+    }
+
+    /// Every key of a claimed kind, whichever side has an object of it.
+    pub fn claimed_keys(&self, kind: &ClaimedKind, assigned: &ServiceNamespaces) -> BTreeSet<ObjectKey> {
+        let store = |id: &WatchId| self.watched(id).map(|watched| watched.store.keys()).unwrap_or_default();
+        let mut keys: BTreeSet<ObjectKey> = store(&kind.consumer).into_iter().collect();
+        for id in kind.provider_watches(assigned) {
+            keys.extend(store(&id).iter().filter_map(|key| mirrored(key, assigned)));
+        }
+        keys
+    }
+
+    fn look_at_api(&self, api: &Api, assigned: &ServiceNamespaces, priority: Priority) {
+        for key in self.api_keys(api, assigned) {
+            let key = WorkKey { lane: api.lane.clone(), item: Item::Object(key) };
+            self.queue.add_with(key, priority, Reason::Listed);
+        }
+    }
+
+    fn look_at_claimed(&self, kind: &ClaimedKind, assigned: &ServiceNamespaces, priority: Priority) {
+        for key in self.claimed_keys(kind, assigned) {
+            let key = WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) };
+            self.queue.add_with(key, priority, Reason::Listed);
+        }
+    }
+
+    /// Looks at everything that another layout, or another assignment of namespaces, may change.
+    pub fn follow(
+        &self,
+        before: &Layout,
+        layout: &Layout,
+        assigned_before: &ServiceNamespaces,
+        assigned: &Arc<ServiceNamespaces>,
+    ) {
+        for (lane, kind) in &layout.claimed {
+            if before.claimed.get(lane).is_none_or(|known| !Arc::ptr_eq(known, kind)) {
+                for id in kind.references() {
+                    if let Some(watched) = self.watched(id) {
+                        let keys = watched.store.keys();
+                        kind.claims
+                            .iter()
+                            .for_each(|claim| self.told_reference(kind, claim, &watched, &keys, assigned));
+                    }
+                }
+                self.look_at_claimed(kind, assigned, Priority::Low);
+            }
+        }
+        for (lane, api) in &layout.apis {
+            if before.apis.get(lane) != Some(api) {
+                self.look_at_api(api, assigned, Priority::Low);
+            }
+        }
+        if before.exports != layout.exports {
+            self.look_at_namespaces();
+        }
+        let moved = |namespace: &str| assigned_before.assigned_to(namespace) != assigned.assigned_to(namespace);
+        let is_moved = |key: &ObjectKey| key.namespace.as_deref().is_some_and(moved);
+        if assigned_before == &**assigned {
+            return;
+        }
+        for api in layout.apis.values() {
+            for key in self.api_keys(api, assigned).into_iter().filter(is_moved) {
+                self.queue.add(WorkKey { lane: api.lane.clone(), item: Item::Object(key) });
+            }
+        }
+        for kind in layout.claimed.values() {
+            for key in self.claimed_keys(kind, assigned).into_iter().filter(is_moved) {
+                self.queue.add(WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) });
+            }
+        }
+    }
+}
+
+/// The key on the consumer of an object in a namespace of the provider.
+fn mirrored(key: &ObjectKey, assigned: &ServiceNamespaces) -> Option<ObjectKey> {
+    let namespace = assigned.mirrored_by(key.namespace.as_deref()?)?;
+    Some(ObjectKey::namespaced(namespace, &key.name))
+}

@@ -1,0 +1,184 @@
+//! The workers, and what they do for one object of an API.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use carrick_bind_api::copies::annotation;
+use carrick_bind_api::mapping::{MappingError, ObjectKey};
+use carrick_bind_api::names::PROVIDER_NAMESPACE_ANNOTATION;
+use carrick_client::Object;
+use carrick_multicluster::Lease;
+use carrick_sync::object::is_deleting;
+use futures::FutureExt;
+use serde_json::Value;
+
+use super::execute::{Writing, names};
+use super::hub::Hub;
+use super::key::{Item, WorkKey};
+use super::layout::{Api, resource, service_namespaces};
+use super::outcome::{Outcome, Problem, Trouble};
+use crate::decide::objects::{ObjectView, SyncMode, decide};
+
+/// Works until the queue is closed.
+pub(super) async fn work(hub: Arc<Hub>) {
+    while let Some(lease) = hub.queue.next().await {
+        let key = lease.key().clone();
+        let done = AssertUnwindSafe(hub.process(&key)).catch_unwind().await;
+        let done = done.unwrap_or_else(|_| Err(Trouble::failed("the konnector panicked over it; please report that")));
+        end(&hub, lease, &key, done);
+    }
+}
+
+fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Trouble>) {
+    let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: format!("{key}: {words}") });
+    match done {
+        Ok(Outcome::Again) => {
+            hub.queue.add(key.clone());
+            lease.done();
+        }
+        Ok(Outcome::Settled) => {
+            hub.set_problem(key, None);
+            lease.done();
+            if hub.layout().bindings.values().any(|mode| *mode != SyncMode::Keep) {
+                hub.tell();
+            }
+        }
+        Ok(Outcome::Unknown) => lease.done(),
+        Err(Trouble::Conflict(words)) => {
+            hub.set_problem(key, problem(true, &words));
+            lease.done();
+        }
+        Err(Trouble::Pending(words)) => {
+            hub.set_problem(key, problem(false, &words));
+            lease.done();
+        }
+        Err(Trouble::Failed { words, cause }) => {
+            tracing::warn!(object = %key, problem = words, "An object cannot be synced.");
+            hub.set_problem(key, problem(false, &words));
+            match cause {
+                Some(cause) => lease.wait_for(&cause),
+                None => drop(lease.retry()),
+            }
+        }
+        Err(Trouble::Race) => drop(lease.retry()),
+    }
+}
+
+impl Hub {
+    async fn process(&self, key: &WorkKey) -> Result<Outcome, Trouble> {
+        let layout = self.layout();
+        match &key.item {
+            Item::Object(object) => match layout.apis.get(&key.lane) {
+                Some(api) => self.sync(key, api, object).await,
+                None => Ok(Outcome::Settled),
+            },
+            Item::Claimed(object) => match layout.claimed.get(&key.lane) {
+                Some(kind) => self.sync_claimed(key, kind, object).await,
+                None => Ok(Outcome::Settled),
+            },
+            Item::Namespaces => self.sync_namespaces(&layout).await,
+        }
+    }
+
+    /// Brings one object and its copy in line.
+    async fn sync(&self, key: &WorkKey, api: &Api, object: &ObjectKey) -> Result<Outcome, Trouble> {
+        let Some(consumer) = self.watched(&api.consumer) else { return Ok(Outcome::Unknown) };
+        // Where the kind is not served any more there are no objects either; that counts only if copies have to go anyway.
+        let is_known = consumer.store.is_synced()
+            || api.mode == SyncMode::Drain && consumer.store.outage().is_some_and(|outage| outage.not_served);
+        if !is_known || (object.namespace.is_some() && self.synced(&service_namespaces(&self.contract)).is_none()) {
+            return Ok(Outcome::Unknown);
+        }
+        let source = consumer.store.get(object);
+        let source = source.as_ref().map(|source| read(source, api.mode)).transpose()?;
+        let assigned = self.assigned();
+        let (copy_key, copy) = match (api.mapping.to_provider(object, &assigned), &source) {
+            (Ok(copy_key), _) => {
+                let Some(provider) = self.synced(&api.copy_watch(&copy_key)) else {
+                    // Whoever keeps copies does not have to see them.
+                    if api.mode == SyncMode::Release {
+                        return self.carry_out(key, api, object, &copy_key, source.as_ref(), None).await;
+                    }
+                    return Ok(Outcome::Unknown);
+                };
+                let copy = provider.store.get(&copy_key);
+                let copy = copy.as_ref().map(|copy| read(copy, api.mode)).transpose()?;
+                (copy_key, copy)
+            }
+            (Err(_), None) => return Ok(Outcome::Settled),
+            (Err(error), Some(source)) if api.mode == SyncMode::Keep && !is_deleting(source) => {
+                if let MappingError::NamespacePending(_) = &error {
+                    self.look_at_namespaces();
+                }
+                return Err(Trouble::Pending(error.to_string()));
+            }
+            (Err(_), Some(source)) => match self.left_behind(api, object, source).await? {
+                Some(found) => found,
+                // It never had a copy.
+                None => {
+                    return self.carry_out(key, &api.released(), object, object, Some(source), None).await;
+                }
+            },
+        };
+        self.carry_out(key, api, object, &copy_key, source.as_ref(), copy.as_ref()).await
+    }
+
+    /// Where the copy of an object was before its namespace was unassigned, and whether it is still there.
+    async fn left_behind(
+        &self,
+        api: &Api,
+        object: &ObjectKey,
+        source: &Value,
+    ) -> Result<Option<(ObjectKey, Option<Value>)>, Trouble> {
+        let Some(namespace) = annotation(source, PROVIDER_NAMESPACE_ANNOTATION) else { return Ok(None) };
+        let at = ObjectKey::namespaced(namespace, &object.name);
+        let path = resource(&api.kinds.provider).object_path(Some(namespace), &at.name, None);
+        match self.provider.raw_get(&path).await {
+            Ok(found) => Ok(Some((at, Some(found)))),
+            Err(error) if names(&error, &at.name) => Ok(Some((at, None))),
+            Err(error) => Err(Trouble::request(&error)),
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        key: &WorkKey,
+        api: &Api,
+        object: &ObjectKey,
+        copy_key: &ObjectKey,
+        source: Option<&Value>,
+        copy: Option<&Value>,
+    ) -> Result<Outcome, Trouble> {
+        let owner = match api.mapping.owner_of_copies("") {
+            Some(_) if source.is_some() && api.mode == SyncMode::Keep => {
+                api.mapping.owner_of_copies(self.contract_uid().await?)
+            }
+            _ => None,
+        };
+        let noted = self.noted(key);
+        let view = ObjectView {
+            kinds: &api.kinds,
+            has_status: api.has_status,
+            contract: &self.contract,
+            owner: owner.as_ref(),
+            key: object,
+            copy_key,
+            source,
+            copy,
+            mode: api.mode,
+            noted: &noted,
+        };
+        let plan = decide(&view).map_err(|problem| Trouble::Conflict(problem.to_string()))?;
+        let watches = [api.consumer.clone(), api.copy_watch(copy_key)];
+        let writing = Writing { hub: self, key, noted: noted.clone(), copy_at: view.copy_at(), watches };
+        writing.carry_out(plan).await
+    }
+}
+
+/// An object, decoded. Where it only has to go, its metadata will do.
+pub(super) fn read(object: &Object, mode: SyncMode) -> Result<Value, Trouble> {
+    if mode != SyncMode::Keep || object.is_deleting() {
+        return Ok(object.value());
+    }
+    object.read().map_err(|error| Trouble::Pending(error.to_string()))
+}

@@ -1,0 +1,50 @@
+//! What bindings want, and what they are told.
+
+use std::collections::BTreeMap;
+
+use carrick_bind_api::v1alpha2::{InformerScope, Isolation};
+
+use crate::decide::binding::Sync;
+use crate::decide::objects::SyncMode;
+
+/// What bindings want, by name of the binding, which is the name of its export.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// All bindings of the contract.
+    pub bindings: BTreeMap<String, WantedBinding>,
+}
+
+/// What one binding wants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WantedBinding {
+    /// The uid of its export, which owns what is asked for.
+    pub export_uid: String,
+    /// How consumers are kept apart.
+    pub isolation: Isolation,
+    /// What may be watched on the provider.
+    pub informer_scope: InformerScope,
+    /// What is synced.
+    pub sync: Sync,
+    /// What becomes of the objects.
+    pub mode: SyncMode,
+}
+
+/// What bindings are told, by name of the binding.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// All bindings of the contract.
+    pub bindings: BTreeMap<String, ToldBinding>,
+}
+
+/// What one binding is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToldBinding {
+    /// Whether all that it needs to know is known, or what is not.
+    pub informers_synced: Result<(), String>,
+    /// Objects that are not synced because somebody else has them; not all, if there are many.
+    pub conflicts: Vec<String>,
+    /// Objects that cannot be synced, and why; not all, if there are many.
+    pub failing: Vec<String>,
+    /// Whether there is nothing left to be deleted or released.
+    pub drained: bool,
+}

@@ -1,0 +1,31 @@
+//! What the konnector writes into the metadata of objects, and how it calls the two clusters.
+
+use carrick_bind_api::names::{CONSUMER_UID_ANNOTATION, SYNCER_FINALIZER};
+use carrick_sync::{Side, Vocabulary};
+
+/// The cluster of the konnector.
+pub const CONSUMER: Side = Side::consumer("consumer");
+/// The cluster of the provider.
+pub const PROVIDER: Side = Side::provider("provider");
+
+/// Annotation of copies: checksum of what was written last. kube-bind does not know it and leaves it alone.
+pub const APPLIED_STATE: &str = "kube-bind.io/applied-state";
+
+/// kube-bind's words. Every object is bound by one binding, so nobody shares the finalizer; what crosses is decided by
+/// [`carrick_bind_api::copies`].
+pub static WORDS: Vocabulary = Vocabulary {
+    consumer: CONSUMER,
+    provider: PROVIDER,
+    finalizer: SYNCER_FINALIZER,
+    held_by: "",
+    agent_name: "",
+    applied_state: APPLIED_STATE,
+    adoption: "",
+    deletion_propagation: "",
+    source_resource: "",
+    source_uid: CONSUMER_UID_ANNOTATION,
+    prefix: "kube-bind.io/",
+    source_of: |_| None,
+    label_crosses: |_| true,
+    annotation_crosses: |_| true,
+};

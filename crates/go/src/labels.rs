@@ -2,7 +2,7 @@
 
 mod parse;
 
-use crate::names;
+use crate::names::{self, Words};
 
 /// Why a text is not a label selector, in the words of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +52,12 @@ pub enum Condition {
 impl Selector {
     /// Reads the text form: `labels.Parse`.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        let requirements = parse::requirements(text).map_err(SelectorError)?;
+        Self::parse_in(names::V1_34, text)
+    }
+
+    /// The same with the complaints of a release of Kubernetes.
+    pub fn parse_in(words: Words, text: &str) -> Result<Self, SelectorError> {
+        let requirements = parse::requirements(text, words).map_err(SelectorError)?;
         Ok(Self { requirements })
     }
 
@@ -133,6 +138,16 @@ mod tests {
         ] {
             assert_eq!(Selector::parse(text).unwrap().matches(|key| labels(key).map(|l| l.1)), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn releases_complain_in_their_own_words() {
+        let told = |words: Words, text: &str| Selector::parse_in(words, text).unwrap_err().to_string();
+        assert!(told(names::V1_34, "a/b/c").contains(": a qualified name must"));
+        assert!(told(names::V1_37, "a/b/c").contains(": a valid label key must"));
+        let long = format!("a={}", "b".repeat(64));
+        assert!(told(names::V1_34, &long).ends_with("must be no more than 63 characters"));
+        assert!(told(names::V1_37, &long).ends_with("must be no more than 63 bytes"));
     }
 
     #[test]

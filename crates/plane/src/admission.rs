@@ -28,8 +28,5 @@ mod tests;
 
 pub(crate) use check::faults;
 pub(crate) use configured::{Around, Configurations, Configured};
-pub(crate) use defaults::{complete, shape};
+pub(crate) use defaults::complete;
 pub(crate) use request::AdmissionRequest;
-
-/// The group of the configuration kinds.
-pub(crate) const GROUP: &str = "admissionregistration.k8s.io";

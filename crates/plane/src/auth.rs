@@ -14,8 +14,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::Caller;
-use crate::plane::{Mode, User};
+use crate::caller::Caller;
+use crate::config::{Mode, User};
 
 /// The administrator of a service cluster.
 pub const KUBE_ADMIN: &str = "admin";
@@ -64,7 +64,7 @@ impl Tokens {
             }
         }
         if let Some(path) = path {
-            crate::http::tls::write_private(&path, &serde_json::to_vec(&admins)?)?;
+            crate::files::write_private(&path, &serde_json::to_vec(&admins)?)?;
         }
         Ok(Self { users: all })
     }

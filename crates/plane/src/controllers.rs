@@ -3,6 +3,7 @@
 mod accounts;
 mod aggregation;
 mod crds;
+mod ensure;
 mod events;
 mod garbage;
 mod kubernetes;
@@ -15,12 +16,12 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::api::{Api, Caller, WriteOptions};
+use crate::api::Api;
 use crate::auth::policy;
-use crate::plane::Mode;
+use crate::config::Mode;
 
 pub use namespaces::create_namespace;
-pub use run::{Reconcile, run};
+use run::run;
 
 /// Stores what a plane starts with and spawns the controllers.
 pub(crate) fn start(api: &Arc<Api>, stop: &CancellationToken) {
@@ -43,16 +44,4 @@ pub(crate) fn start(api: &Arc<Api>, stop: &CancellationToken) {
     tokio::spawn(run(api.clone(), aggregation::Aggregation::default(), stop.clone()));
     tokio::spawn(events::run(api.clone(), stop.clone()));
     tokio::spawn(run(api.clone(), garbage::Garbage::default(), stop.clone()));
-}
-
-/// Creates an object for the plane itself; an existing one is fine.
-fn ensure(api: &Api, cluster: &str, namespace: &str, plural: &str, object: serde_json::Value) {
-    let Some(scope) = api.scope(cluster, "", plural) else { return };
-    let result = api.create(&Caller::system(), &scope.in_namespace(namespace), object, &WriteOptions::default());
-    // A namespace that has just been deleted needs nothing any more.
-    if let Err(status) = result
-        && !matches!(status.reason.as_str(), "AlreadyExists" | "NotFound")
-    {
-        warn!(error = %status, cluster, namespace, plural, "cannot create a default object");
-    }
 }

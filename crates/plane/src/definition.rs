@@ -13,6 +13,7 @@
 mod conversion;
 mod decode;
 mod defaults;
+mod faults;
 mod fields;
 mod formats;
 mod lists;
@@ -24,20 +25,21 @@ mod shown;
 mod spec;
 mod structural;
 mod url;
+mod value;
 #[cfg(test)]
 mod vectors;
 mod version;
 
 use serde_json::{Value, json};
 
-use crate::status::Cause;
-
 pub(crate) use conversion::check_service;
 pub(crate) use decode::{decode, tidy};
+pub(crate) use faults::Faults;
 pub(crate) use formats::warnings;
 pub(crate) use published::schema_faults;
 pub(crate) use spec::{approval_condition, faults};
 pub(crate) use url::check as check_url;
+use value::{is_true, text};
 
 /// Fills in names, ports and conversion.
 pub(crate) fn complete(crd: &mut Value) {
@@ -72,48 +74,4 @@ pub(crate) fn stored_versions(crd: &Value, old: Option<&Value>) -> Value {
         }
     }
     stored
-}
-
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_default()
-}
-
-fn is_true(value: &Value) -> bool {
-    *value == true || *value == "True"
-}
-
-/// The errors found so far.
-#[derive(Debug, Default)]
-pub(crate) struct Faults(pub(crate) Vec<Cause>);
-
-impl Faults {
-    pub(crate) fn required(&mut self, field: &str, detail: &str) {
-        self.0.push(Cause::required(field, detail));
-    }
-
-    pub(crate) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
-        self.shown(field, &shown::value(value), detail);
-    }
-
-    /// An invalid value that is shown in a form of its own.
-    pub(crate) fn shown(&mut self, field: &str, value: &str, detail: &str) {
-        self.0.push(Cause::invalid_text(field, value, detail));
-    }
-
-    pub(crate) fn forbidden(&mut self, field: &str, detail: &str) {
-        self.0.push(Cause::forbidden(field, detail));
-    }
-
-    pub(crate) fn unsupported(&mut self, field: &str, value: &Value, supported: &[&str]) {
-        let known: Vec<Value> = supported.iter().map(|text| Value::from(*text)).collect();
-        self.0.push(Cause::unsupported(field, value, &known));
-    }
-
-    pub(crate) fn duplicate(&mut self, field: &str, value: &Value) {
-        self.0.push(Cause::new("FieldValueDuplicate", field, format!("Duplicate value: {}", shown::value(value))));
-    }
-
-    pub(crate) fn too_many(&mut self, field: &str, found: usize, most: usize) {
-        self.0.push(Cause::too_many(field, found as u64, most as u64));
-    }
 }

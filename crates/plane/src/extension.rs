@@ -6,34 +6,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Api, Caller};
 use crate::auth::decision::Decision;
 use crate::auth::rbac::Rights;
+use crate::caller::Caller;
+use crate::request::{Attributes, Operation, Target};
 use crate::resource::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::Key;
 
-/// Which logical clusters a request is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// One cluster, by name.
-    One(Arc<str>),
-    /// All clusters: `/clusters/*`.
-    All,
-}
-
-/// The kind of write under review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// A new object.
-    Create,
-    /// A change, also through a subresource.
-    Update,
-    /// A deletion; `object` is the current state, and changes to it are ignored.
-    Delete,
-}
-
-/// One write, before validation; admission may change `object`.
+/// One write, before validation; admission may change `object`, and nothing else: perhaps nothing will be stored.
 pub struct Review<'a> {
     /// What is about to happen.
     pub operation: Operation,
@@ -49,44 +30,16 @@ pub struct Review<'a> {
     pub old: Option<&'a Value>,
     /// The object to be written, in the request's version.
     pub object: &'a mut Value,
-    /// Nothing will be stored, so there must be no side effects.
-    pub dry_run: bool,
 }
 
-/// What a request wants to do, for authorization.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Attributes {
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or a special verb.
-    pub verb: String,
-    /// API group.
-    pub group: String,
-    /// API version.
-    pub version: String,
-    /// Plural; empty for requests that are not about a resource.
-    pub resource: String,
-    /// Subresource or empty.
-    pub subresource: String,
-    /// Namespace or empty.
-    pub namespace: String,
-    /// Object name or empty; also set from a `metadata.name=` field selector.
-    pub name: String,
-    /// URL path of a request that is not about a resource.
-    pub path: String,
-}
-
-impl Attributes {
-    /// Whether this is about a resource and not about a plain URL.
-    pub fn is_resource(&self) -> bool {
-        self.path.is_empty() || !self.resource.is_empty()
-    }
-}
-
+/// All kinds that a cluster serves, by its name.
+pub type Kinds<'a> = &'a dyn Fn(&str) -> Catalog;
 /// Decides whether an object is visible in a virtual workspace.
 pub type Visible = Arc<dyn Fn(&Key, &Value) -> bool + Send + Sync>;
 /// Decides whether a caller may do something in a virtual workspace.
-pub type ViewAuthorize = Arc<dyn Fn(&Api, &Caller, &Attributes) -> Result<(), Status> + Send + Sync>;
+pub type ViewAuthorize = Arc<dyn Fn(&Caller, &Attributes) -> Result<(), Status> + Send + Sync>;
 /// Reviews a write that goes through a virtual workspace, before the cluster's own admission.
-pub type ViewAdmit = Arc<dyn Fn(&Api, &mut Review<'_>) -> Result<(), Status> + Send + Sync>;
+pub type ViewAdmit = Arc<dyn Fn(&mut Review<'_>) -> Result<(), Status> + Send + Sync>;
 
 /// A virtual workspace, resolved from a `/services/...` URL.
 #[derive(Clone)]
@@ -113,21 +66,18 @@ impl fmt::Debug for VirtualView {
 
 /// The kcp half of the plane. All calls are synchronous and must be quick.
 pub trait Extension: Send + Sync {
-    /// The logical cluster name for the segment after `/clusters/`: a path or a name.
-    fn resolve(&self, api: &Api, segment: &str) -> Result<Arc<str>, Status>;
+    /// The logical cluster name for the segment after `/clusters/`: a path or a name; `None` if there is no such workspace.
+    fn resolve(&self, segment: &str) -> Option<Arc<str>>;
 
     /// System kinds and bound resources of a cluster. Called on every request, so it must be cheap.
     /// Clusters with the same kinds get the same list, and the same cluster gets it again until something changes.
     fn resources(&self, cluster: &str) -> Arc<Vec<Arc<Resource>>>;
 
     /// Checks and completes one write.
-    fn admit(&self, api: &Api, review: &mut Review<'_>) -> Result<(), Status>;
+    fn admit(&self, review: &mut Review<'_>) -> Result<(), Status>;
 
-    /// Whether the caller may do this in the cluster.
-    fn authorize(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status>;
-
-    /// The same with the reason, as access reviews show it.
-    fn decide(&self, api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision;
+    /// Whether the caller may do this in the cluster, and why, as access reviews show it.
+    fn decide(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision;
 
     /// The cluster whose webhooks and policies apply to a kind in a cluster.
     fn admission_source(&self, cluster: &str, resource: &Resource) -> Arc<str>;
@@ -139,7 +89,7 @@ pub trait Extension: Send + Sync {
     fn rights<'a>(&self, caller: &'a Caller, cluster: &'a str) -> Rights<'a>;
 
     /// The virtual workspace behind a `/services/...` path; `None` if there is no such service.
-    fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;
+    fn virtual_workspace(&self, kinds: Kinds<'_>, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;
 
     /// The shard of a logical cluster; zero if there is only one.
     fn shard_of(&self, cluster: &str) -> usize;
@@ -147,9 +97,6 @@ pub trait Extension: Send + Sync {
     /// Whether a shard answers.
     fn is_up(&self, shard: usize) -> bool;
 
-    /// Completes an object that is about to be shown.
-    fn decorate(&self, api: &Api, cluster: &str, resource: &Resource, object: &mut Value);
-
     /// Spawns the controllers; they end when `stop` is cancelled.
-    fn start(&self, api: Arc<Api>, stop: CancellationToken);
+    fn start(&self, stop: CancellationToken);
 }

@@ -47,9 +47,9 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::api::Caller;
 use crate::auth::rbac;
-use crate::extension::Attributes;
+use crate::caller::Caller;
+use crate::request::Attributes;
 use crate::status::{Status, qualified};
 
 pub(crate) use late::Job;

@@ -40,7 +40,8 @@ mod kinds;
 mod names;
 mod object;
 mod schemas;
-pub mod shards;
+pub(crate) mod shards;
+mod stored;
 mod subject;
 mod types;
 mod view;
@@ -53,10 +54,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Api, Caller};
 use crate::auth::decision::Decision;
 use crate::auth::rbac::Rights;
-use crate::extension::{Attributes, Extension, Review, VirtualView};
+use crate::caller::Caller;
+use crate::extension::{Extension, Kinds, Review, VirtualView};
+use crate::request::Attributes;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::Store;
@@ -77,20 +79,16 @@ impl Kcp {
 }
 
 impl Extension for Kcp {
-    fn resolve(&self, _: &Api, segment: &str) -> Result<Arc<str>, Status> {
-        self.data.resolve(segment).ok_or_else(|| Status::not_found("tenancy.kcp.io", "workspaces", segment))
+    fn resolve(&self, segment: &str) -> Option<Arc<str>> {
+        self.data.resolve(segment)
     }
 
     fn resources(&self, cluster: &str) -> Arc<Vec<Arc<Resource>>> {
         self.apis.of_cluster(&self.data, cluster)
     }
 
-    fn admit(&self, _: &Api, review: &mut Review<'_>) -> Result<(), Status> {
+    fn admit(&self, review: &mut Review<'_>) -> Result<(), Status> {
         admit::review(&self.data, review)
-    }
-
-    fn authorize(&self, _: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status> {
-        authorize::chain(&self.data, caller, cluster, attributes)
     }
 
     fn admission_source(&self, cluster: &str, resource: &Resource) -> Arc<str> {
@@ -101,7 +99,7 @@ impl Extension for Kcp {
         if home::is_asked_for(cluster, attributes) { home::of(&self.data, caller).map(Some) } else { Ok(None) }
     }
 
-    fn decide(&self, _: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision {
+    fn decide(&self, caller: &Caller, cluster: &str, attributes: &Attributes) -> Decision {
         authorize::decide(&self.data, caller, cluster, attributes)
     }
 
@@ -109,13 +107,13 @@ impl Extension for Kcp {
         authorize::rights(caller, cluster)
     }
 
-    fn virtual_workspace(&self, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
-        if let Some(view) = schemas::open(&self.data, api, path) {
+    fn virtual_workspace(&self, kinds: Kinds<'_>, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
+        if let Some(view) = schemas::open(&self.data, kinds, path) {
             return Ok(Some(view));
         }
-        match hooks::open(&self.data, api, caller, path)? {
+        match hooks::open(&self.data, kinds, caller, path)? {
             Some(view) => Ok(Some(view)),
-            None => view::open(&self.data, &self.apis, &self.views, api, caller, path),
+            None => view::open(&self.data, &self.apis, &self.views, kinds, caller, path),
         }
     }
 
@@ -127,14 +125,13 @@ impl Extension for Kcp {
         self.data.shards.is_up(shard)
     }
 
-    fn decorate(&self, _: &Api, _: &str, _: &Resource, _: &mut Value) {
-        // Claim labels and paths are stored with the objects; there is nothing to add on reads.
-    }
-
-    fn start(&self, _: Arc<Api>, stop: CancellationToken) {
+    fn start(&self, stop: CancellationToken) {
         bootstrap::run(&self.data);
         let mut controller = controller::Controller::new(self.data.clone(), self.apis.clone());
         controller.settle();
         tokio::spawn(controller.run(stop));
     }
 }
+
+#[cfg(test)]
+mod tests;

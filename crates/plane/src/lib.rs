@@ -1,17 +1,26 @@
 //! An embedded, kcp-like control plane for development and tests.
 //!
 //! ```text
-//!   Plane (plane.rs)            starts and stops everything
-//!     └─ http/                  TLS, routes, media types, watch streams
-//!          ├─ faults/           injected errors, delays and disconnects
-//!          ├─ auth/             tokens, RBAC
-//!          └─ Api (api/)        the verbs on one resource: create, update, patch, delete, list
-//!               ├─ Resource     what a kind is: names, versions, schema (resource/, schema/)
-//!               ├─ Extension    what makes it kcp: clusters, bindings, virtual workspaces (kcp/)
-//!               ├─ admission/   webhooks and policies that users configure; conversion, webhook/
-//!               └─ Store        objects, one revision counter, watch (store/)
-//!     └─ controllers/           namespaces, CRD clean-up, owner references
+//!   Plane (plane)                starts and stops everything
+//!     ├─ http/                   TLS, the door (arrival), routes, media types, watch streams
+//!     ├─ controllers/            namespaces, CRD clean-up, owner references
+//!     └─ kcp/                    an Extension: workspaces, exports and bindings, virtual workspaces
+//!          ▼
+//!   Api (api/)                   the verbs on one resource: create, update, patch, delete, list, watch
+//!     ├─ extension               what turns a plain API server into another one; knows no Api
+//!     ├─ admission/, conversion  webhooks and policies that users configure; called by webhook/
+//!     ├─ definition/             CRDs themselves: what is wrong with them
+//!     └─ auth/                   tokens, certificates, service accounts, RBAC
+//!          ▼
+//!   resource/, schema/, patch/   what a kind is, what its objects look like, how they change
+//!   store/                       objects, one revision counter, watch
+//!          ▼
+//!   config, release, error, caller, request, status, files, go, time     what everybody needs
+//!
+//!   faults/                      beside http: injected errors, delays and disconnects
 //! ```
+//!
+//! Arrows point down, and no two files import each other.
 //!
 //! In a test of your own controller, a kcp in a few milliseconds:
 //!
@@ -49,33 +58,39 @@
 //! This is not meant for production: one process, one copy of the data.
 
 mod admission;
-pub mod api;
-pub mod auth;
-pub mod controllers;
+mod api;
+mod auth;
+mod caller;
+mod config;
+mod controllers;
 mod conversion;
 mod definition;
-pub mod extension;
+mod error;
+mod extension;
 pub mod faults;
+mod files;
+mod go;
 mod http;
-pub mod kcp;
-pub mod plane;
+mod kcp;
+mod patch;
+mod plane;
+// For tests that speak protobuf themselves.
 #[doc(hidden)]
 pub mod protobuf;
-pub mod resource;
-pub mod schema;
-pub mod status;
-pub mod store;
+mod release;
+mod request;
+mod resource;
+mod schema;
+mod status;
+mod store;
+mod time;
 mod webhook;
 
-pub use api::{Api, Caller, Scope, WriteOptions};
-pub use extension::{Attributes, Extension, Operation, Review, Target, VirtualView};
+pub use auth::{KCP_ADMIN, KUBE_ADMIN, SHARD_ADMIN};
+pub use config::{Advertised, Config, Limits, Mode, ServingFiles, User};
+pub use error::PlaneError;
 pub use faults::Faults;
 pub use http::Endpoint;
 pub use http::tls::ClientCertificate;
-pub use plane::{Advertised, Config, Limits, Mode, Plane, PlaneError, ServingFiles, User};
-pub use resource::{Catalog, Column, Origin, Resource, Version};
-pub use status::{Cause, Status};
-pub use store::{
-    Change, Durability, Expect, Expired, Key, Kind, LogLimits, Object, Page, Selection, Store, StoreError, Stored,
-    Topic, Watch,
-};
+pub use plane::Plane;
+pub use store::{Change, Durability, Expired, Key, Kind, LogLimits, Object, Store, Watch};

@@ -1,9 +1,7 @@
 //! Start and stop of a plane.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -11,177 +9,16 @@ use tokio_util::sync::CancellationToken;
 use crate::api::Api;
 use crate::auth::Tokens;
 use crate::auth::accounts::Accounts;
+use crate::config::{Advertised, Config, Mode};
+use crate::error::PlaneError;
 use crate::extension::Extension;
 use crate::faults::control::Control;
 use crate::faults::{Faults, Match, RequestInfo};
 use crate::http::tls::{self, ClientCertificate};
 use crate::http::{Endpoint, OnChange, Server, SlowReaders};
 use crate::kcp::shards::Shards;
-use crate::store::{Durability, LogLimits, Store};
+use crate::store::Store;
 use crate::{controllers, kcp};
-
-/// Which server the plane emulates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// kcp: everything below `/clusters/...`.
-    Kcp,
-    /// A plain Kubernetes cluster.
-    Kube,
-}
-
-/// Somebody who may log in with a bearer token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
-    /// Bearer token.
-    pub token: String,
-    /// User name.
-    pub name: String,
-    /// Groups besides `system:authenticated`.
-    pub groups: Vec<String>,
-    /// User id, may be empty.
-    pub uid: String,
-}
-
-impl User {
-    /// A user with groups.
-    pub fn new(token: &str, name: &str, groups: &[&str]) -> Self {
-        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        Self { token: token.into(), name: name.into(), groups, uid: String::new() }
-    }
-}
-
-/// Where the server's certificate comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServingFiles {
-    /// The certificate and those that signed it, in PEM.
-    pub certificate: PathBuf,
-    /// Its private key, in PEM.
-    pub key: PathBuf,
-    /// Whether both are written if neither exists.
-    pub make: bool,
-}
-
-/// Addresses that kcp tells its clients; by default all are the address it listens on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Advertised {
-    /// Of the shard, if there is only one.
-    pub base: Option<String>,
-    /// Of workspaces.
-    pub external: Option<String>,
-    /// Of virtual workspaces.
-    pub virtual_workspaces: Option<String>,
-}
-
-/// Limits of a plane.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// The largest request body in bytes.
-    pub body: usize,
-    /// How long an event may wait for a slow reader before the connection is closed.
-    pub slow_reader: Duration,
-    /// How much history is kept for watchers.
-    pub log: LogLimits,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { body: 3 * 1024 * 1024, slow_reader: Duration::from_secs(30), log: LogLimits::default() }
-    }
-}
-
-/// How to start a plane.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// kcp or plain Kubernetes.
-    pub mode: Mode,
-    /// Address to listen on; port 0 chooses a free one.
-    pub bind: SocketAddr,
-    /// Host name in URLs for clients; the bind address by default.
-    pub external_host: Option<String>,
-    /// Folder for data and keys; in memory by default.
-    pub data_dir: Option<PathBuf>,
-    /// How the data folder is written.
-    pub durability: Durability,
-    /// Who may log in, besides the built-in administrators.
-    pub users: Vec<User>,
-    /// File with authorities (PEM) whose client certificates are accepted, besides the plane's own.
-    pub client_ca: Option<PathBuf>,
-    /// kcp only: over how many shards workspaces are spread. With more than one, the plane has a front proxy for all workspaces at
-    /// `bind`, and one endpoint per shard at the following ports (or free ones), which serves only its own workspaces.
-    pub shards: usize,
-    /// The server's certificate; by default a new one at each start, signed by the plane's own authority.
-    pub serving: Option<ServingFiles>,
-    /// kcp only: addresses in kubeconfigs and objects.
-    pub advertised: Advertised,
-    /// Limits of the plane.
-    pub limits: Limits,
-    /// Address for the HTTP control endpoint of the fault layer, see [`Plane::control_url`]; off by default.
-    pub control: Option<SocketAddr>,
-}
-
-impl Config {
-    /// In memory, on a free loopback port, with the built-in administrators only.
-    pub fn new(mode: Mode) -> Self {
-        let bind = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self {
-            mode,
-            bind,
-            external_host: None,
-            data_dir: None,
-            durability: Durability::default(),
-            users: Vec::new(),
-            client_ca: None,
-            shards: 1,
-            serving: None,
-            advertised: Advertised::default(),
-            limits: Limits::default(),
-            control: None,
-        }
-    }
-}
-
-/// Why a plane does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum PlaneError {
-    /// The address is taken or not allowed.
-    #[error("cannot listen on {address}: {source}; choose another port")]
-    Bind {
-        /// The requested address.
-        address: SocketAddr,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The data folder cannot be read or written.
-    #[error("cannot use the data folder: {0}")]
-    Data(#[from] std::io::Error),
-    /// Certificates could not be made or read.
-    #[error("cannot prepare the server certificate: {0}")]
-    Certificate(String),
-    /// The file with authorities for client certificates is missing, empty or not PEM.
-    #[error("cannot read the client authorities in {path}: {why}")]
-    ClientCa {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A file with the server's certificate or its key is missing or not PEM.
-    #[error("cannot read the server certificate in {path}: {why}")]
-    Serving {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A kubeconfig was requested for a user without a token.
-    #[error("there is no user {user:?} with a token, only {}; add it to the users of the config", known.join(", "))]
-    UnknownUser {
-        /// The requested name.
-        user: String,
-        /// The names that exist.
-        known: Vec<String>,
-    },
-}
 
 /// A running plane. Dropping it stops it without waiting.
 #[derive(Debug)]
@@ -244,7 +81,7 @@ impl Plane {
         let stop = CancellationToken::new();
         controllers::start(&api, &stop);
         if let Some(extension) = api.extension() {
-            extension.start(api.clone(), stop.clone());
+            extension.start(stop.clone());
         }
         let faults = Faults::default();
         let slow = Arc::new(SlowReaders::new(config.limits.slow_reader));
@@ -318,8 +155,19 @@ impl Plane {
         self.identity.client(user, groups)
     }
 
+    /// Which server this emulates.
+    pub fn mode(&self) -> Mode {
+        self.api.mode
+    }
+
+    /// Everything that is stored, for tests that look behind the API.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.api.store
+    }
+
     /// The API for use in the same process.
-    pub fn api(&self) -> &Arc<Api> {
+    #[cfg(test)]
+    pub(crate) fn api(&self) -> &Arc<Api> {
         &self.api
     }
 

@@ -92,6 +92,7 @@ fn with_detail(text: &str, detail: &str) -> String {
 }
 
 /// An error, in Kubernetes' wording.
+#[allow(clippy::box_collection, reason = "errors are rare and must be small")]
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Status {
@@ -334,11 +335,6 @@ impl Status {
         )]);
         status.details["retryAfterSeconds"] = 1.into();
         status
-    }
-
-    /// Exists in Kubernetes, but not here.
-    pub fn not_implemented(what: &str) -> Self {
-        Self::new(501, "NotImplemented", format!("{what} is not supported by this development control plane"))
     }
 
     /// The JSON object sent to clients.

@@ -31,7 +31,7 @@ async fn sequence(seed: u64) -> anyhow::Result<String> {
     two.order("gadget").await?;
 
     // Whoever sees the Gadget go looks whether a copy of it is left.
-    let (kcp, service) = (world.kcp_plane().api().store.clone(), world.service_plane().api().store.clone());
+    let (kcp, service) = (world.kcp_plane().store().clone(), world.service_plane().store().clone());
     let kind = Kind::new(&two.gadgets.group, &two.gadgets.plural);
     let mut changes = kcp.watch(kcp.revision())?;
     let places = [two.a_namespace(), two.team().cluster.clone()];

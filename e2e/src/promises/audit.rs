@@ -63,7 +63,7 @@ struct Scene {
 impl Audit {
     /// Begins to listen on both planes.
     pub fn begin(world: &EmbeddedWorld, stage: &Stage, flow: &Flow) -> Self {
-        let store = |plane: &Plane| plane.api().store.clone();
+        let store = |plane: &Plane| plane.store().clone();
         let source = (flow.source)(stage);
         let scene = Scene {
             kcp: store(world.kcp_plane()),
@@ -86,7 +86,7 @@ impl Audit {
     }
 
     fn listen(&self, plane: &Plane) {
-        let (server, writes) = (plane.api().mode, self.writes.clone());
+        let (server, writes) = (plane.mode(), self.writes.clone());
         let (scene, grievances) = (self.scene.clone(), self.grievances.clone());
         plane.faults().observe(move |record| {
             let ask = &record.ask;
@@ -95,7 +95,7 @@ impl Audit {
                 writes.lock().push(Write { server, ask: ask.clone(), code: record.code });
             }
         });
-        let store = plane.api().store.clone();
+        let store = plane.store().clone();
         let Ok(mut stream) = store.watch(store.revision()) else { return };
         let changes = self.changes.clone();
         tokio::spawn(async move {

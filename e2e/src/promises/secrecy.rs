@@ -136,7 +136,7 @@ async fn nothing_told(lab: &Lab) -> anyhow::Result<String> {
     not_in("/metrics", &agent.metrics().await?)?;
     let mut objects = 0;
     for plane in [lab.world.kcp_plane(), lab.world.service_plane()] {
-        let store = &plane.api().store;
+        let store = plane.store();
         let kinds = store.all_kinds();
         for kind in kinds.iter().filter(|kind| !["secrets", "credentials"].contains(&&*kind.resource)) {
             for (key, stored) in store.list(kind, None, None).1 {

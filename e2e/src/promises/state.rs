@@ -130,7 +130,7 @@ pub struct Eyes {
 impl Eyes {
     /// Eyes for one stage.
     pub fn new(world: &EmbeddedWorld, stage: &Stage) -> anyhow::Result<Self> {
-        let store = |plane: &Plane| plane.api().store.clone();
+        let store = |plane: &Plane| plane.store().clone();
         let named = [("provider", &stage.provider), ("team-a", &stage.team_a), ("team-b", &stage.team_b)];
         let owner_of = |(alias, workspace): (&str, &Workspace)| {
             let cluster = workspace.cluster.as_str().into();

@@ -47,7 +47,7 @@ impl Switch {
         let switch = Arc::new(Self { plan: Mutex::default(), dead: watch::Sender::new(false) });
         for plane in planes {
             let (first, second, third) = (switch.clone(), switch.clone(), switch.clone());
-            let name = plane.api().mode;
+            let name = plane.mode();
             let counts = Match::any().filter(move |ask| first.counts(ask, &format!("{name:?}")) == Some(Moment::After));
             plane.faults().add(Rule::new(counts, Effect::ApplyThenCut));
             let late = Match::any().filter(move |ask| third.is_late(ask, &format!("{name:?}")));

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Condition, Requirement, names};
+use super::{Condition, Requirement};
+use crate::names::Words;
 use crate::quote::text as quote;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +29,8 @@ impl Token {
 }
 
 /// The requirements of a selector, or what is wrong with it.
-pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
-    let mut reader = Reader { tokens: tokens(text), at: 0 };
+pub(super) fn requirements(text: &str, words: Words) -> Result<Vec<Requirement>, String> {
+    let mut reader = Reader { tokens: tokens(text), at: 0, words };
     let mut tests = Vec::new();
     loop {
         match reader.peek() {
@@ -57,6 +58,7 @@ pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
 struct Reader {
     tokens: Vec<Token>,
     at: usize,
+    words: Words,
 }
 
 impl Reader {
@@ -79,7 +81,7 @@ impl Reader {
             Token::Word(key) => key,
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
-        let faults = names::V1_34.label_key(&key);
+        let faults = self.words.label_key(&key);
         if !faults.is_empty() {
             return Err(format!("<nil>: Invalid value: {}: {}", quote(&key), faults.join("; ")));
         }
@@ -107,7 +109,7 @@ impl Reader {
             faults.push(format!("values[0]: Invalid value: {shown}: {why}"));
         }
         for (index, value) in values.iter().enumerate() {
-            let wrong = names::V1_34.label_value(value);
+            let wrong = self.words.label_value(value);
             if !wrong.is_empty() {
                 faults.push(format!("values[{index}][{key}]: Invalid value: {}: {}", quote(value), wrong.join("; ")));
             }

@@ -6,11 +6,10 @@ mod webhooks;
 
 use serde_json::Value;
 
+use fields::Old;
+
 use crate::definition::Faults;
 use crate::status::Cause;
-
-/// The object before an update; `None` on create.
-pub(super) type Old<'a> = Option<&'a Value>;
 
 /// Everything wrong with an object of one of the configuration kinds.
 pub(crate) fn faults(kind: &str, object: &Value, old: Old<'_>) -> Vec<Cause> {

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::GROUP;
 use super::hook::{self, Calls, Webhook};
 use super::params::{ParamKind, ParamSource};
 use super::policy::{Policy, Surroundings};
 use super::request::AdmissionRequest;
+use crate::resource::groups::ADMISSION;
 use crate::resource::{Catalog, Resource};
 use crate::status::Status;
 use crate::store::{Key, Kind, Store};
@@ -42,7 +42,7 @@ pub(crate) struct Configurations {
 impl Configurations {
     /// What a store holds.
     pub(crate) fn new(store: &Store) -> Self {
-        let kinds = KINDS.map(|plural| Kind::new(GROUP, plural));
+        let kinds = KINDS.map(|plural| Kind::new(ADMISSION, plural));
         let stored = store.all_kinds();
         let has = |kinds: &[Kind]| kinds.iter().any(|kind| stored.contains(kind));
         let defined = [
@@ -63,7 +63,7 @@ impl Configurations {
         if defines && object["spec"]["conversion"]["strategy"] == "Webhook" {
             self.calls.store(true, Ordering::Release);
         }
-        if *resource.group == *GROUP {
+        if *resource.group == *ADMISSION {
             self.used.store(true, Ordering::Release);
             if resource.plural.ends_with("webhookconfigurations") {
                 self.calls.store(true, Ordering::Release);

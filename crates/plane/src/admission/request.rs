@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{CLUSTER_ANNOTATION, Caller};
+use carrick_kcp::CLUSTER_ANNOTATION;
+
+use crate::caller::Caller;
 use crate::resource::Resource;
 use crate::status::Status;
 

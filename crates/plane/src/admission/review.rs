@@ -4,7 +4,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::request::{AdmissionRequest, internal};
-use crate::api::Patch;
+use crate::patch::Patch;
 use crate::status::Status;
 
 /// A question to a webhook.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::request::AdmissionRequest;
 use super::review::Question;
 use super::rule::Matcher;
-use crate::api::Caller;
-use crate::plane::Mode;
+use crate::caller::Caller;
+use crate::config::Mode;
 use crate::resource::{Resource, builtin};
 
 fn kind(group: &str, plural: &str) -> Arc<Resource> {

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::strip_cluster;
+use super::base::Api;
 use super::managed::{self, ManagedEntry};
-use super::{Api, Caller, Scope, meta};
-use crate::admission::{AdmissionRequest, Around, Configured, GROUP};
-use crate::extension::Operation;
-use crate::plane::Mode;
+use super::meta;
+use super::object::strip_cluster;
+use super::scope::Scope;
+use crate::admission::{AdmissionRequest, Around, Configured};
+use crate::caller::Caller;
+use crate::config::Mode;
+use crate::request::Operation;
 use crate::resource::Resource;
+use crate::resource::groups::ADMISSION;
 use crate::status::Status;
 use crate::store::{Key, Kind};
 use crate::webhook::{LONGEST, Service};
@@ -35,7 +39,7 @@ impl Api {
     /// What is configured for a write; `None` if nothing is.
     fn configured(&self, admitted: &Admitted<'_>) -> Option<(Arc<str>, Arc<Configured>)> {
         let resource = &admitted.scope.resource;
-        if !self.configurations.are_used() || admitted.caller.system || *resource.group == *GROUP {
+        if !self.configurations.are_used() || admitted.caller.system || *resource.group == *ADMISSION {
             return None;
         }
         let cluster = admitted.scope.cluster().ok()?;

@@ -4,14 +4,19 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::create::{remove_meta, strip_cluster};
-use super::decode::whole_numbers;
+use super::base::Api;
+use super::change::{Change, ChangeSource};
 use super::fields::{self, Path, Paths};
 use super::managed::{self, ManagedEntry};
-use super::update::{Change, ChangeSource, check_name};
-use super::{Api, Caller, Scope, WriteOptions, Written, now, typed};
+use super::object::{remove_meta, strip_cluster, whole_numbers};
+use super::scope::Scope;
+use super::typed;
+use super::update::check_name;
+use super::write::{WriteOptions, Written};
+use crate::caller::Caller;
 use crate::schema::{ListType, Schema};
 use crate::status::{Cause, Status};
+use crate::time::now;
 
 /// Annotation in which kubectl records what it applied on the client side.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -1,18 +1,23 @@
 //! Create.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::admit::Admitted;
-use super::decode::{decode, whole_numbers};
-use super::meta::{self, NameRule};
-use super::update::ChangeSource;
-use super::{Api, CLUSTER_ANNOTATION, Caller, Scope, WriteOptions, Written, managed, rules, typed};
+use super::base::Api;
+use super::change::ChangeSource;
+use super::decode::decode;
+use super::object::{drop_empty_metadata, remove_meta, strip_cluster, whole_numbers};
+use super::scope::{Scope, store_error};
+use super::write::{WriteOptions, Written};
+use super::{managed, meta, rules, typed};
 use crate::auth::escalation::Grant;
-use crate::extension::{Operation, Review};
-use crate::plane::Mode;
+use crate::caller::Caller;
+use crate::extension::Review;
+use crate::request::Operation;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, Kind, StoreError, revision_of};
+use crate::time::now;
 
 const GENERATE_ATTEMPTS: usize = 8;
 
@@ -72,7 +77,7 @@ impl Api {
         }
         let mut warnings = decode(scope, &mut object, options, source)?;
         warnings.extend(meta::dedup_owners(&mut object, source == ChangeSource::Apply));
-        warnings.extend(meta::finalizer_warnings(&scope.resource, &object, None));
+        warnings.extend(meta::finalizer_warnings(&scope.resource, &object, None, self.release.label_words()));
         let created = self.create_decoded(caller, scope, object, options, source, &mut warnings);
         let object = created.map_err(|status| status.warned(&warnings))?;
         warnings.extend(rules::warnings(&scope.resource, &object, None));
@@ -114,7 +119,7 @@ impl Api {
         let sent_name = meta::name_of(&object).to_owned();
         let name = name_new_object(scope, &mut object);
         rules::prepare(self, scope, &cluster, &mut object, None);
-        self.review(caller, scope, Operation::Create, "", None, &mut object, options.dry_run)?;
+        self.review(caller, scope, Operation::Create, "", None, &mut object)?;
         self.check_namespace(caller, scope, &cluster, &name)?;
         let admitted = Admitted {
             caller,
@@ -183,17 +188,10 @@ impl Api {
 
     /// What is wrong with the metadata of an object, in the wording of the server that is emulated.
     pub(super) fn metadata_faults(&self, resource: &Resource, object: &Value) -> Vec<Cause> {
-        let mut causes = meta::check_metadata(object, rules::has_strict_finalizers(resource));
-        if self.mode == Mode::Kcp {
-            for cause in &mut causes {
-                cause.message = cause.message.replace("a qualified name must", "a valid label key must");
-            }
-        }
-        causes
+        meta::check_metadata(object, self.release.label_words(), rules::has_strict_finalizers(resource))
     }
 
     /// Extension and view admission; the plane's own writes are not reviewed.
-    #[allow(clippy::too_many_arguments, reason = "these are the fields of a review")]
     pub(super) fn review(
         &self,
         caller: &Caller,
@@ -202,20 +200,18 @@ impl Api {
         subresource: &str,
         old: Option<&Value>,
         object: &mut Value,
-        dry_run: bool,
     ) -> Result<(), Status> {
         if caller.system {
             return Ok(());
         }
         let cluster = scope.cluster()?.clone();
         let resource = scope.resource.clone();
-        let mut review =
-            Review { operation, subresource, caller, resource: &resource, cluster: &cluster, old, object, dry_run };
+        let mut review = Review { operation, subresource, caller, resource: &resource, cluster: &cluster, old, object };
         if let Some(admit) = &scope.admit {
-            admit(self, &mut review)?;
+            admit(&mut review)?;
         }
         if let Some(extension) = &self.extension {
-            extension.admit(self, &mut review)?;
+            extension.admit(&mut review)?;
         }
         // A write through a virtual workspace has only the rights that the consumer has granted.
         if scope.admit.is_none() && operation != Operation::Delete && rules::is_rbac(&resource) {
@@ -251,30 +247,7 @@ fn reset_metadata(object: &mut Value, counted: bool) {
         remove_meta(object, "generation");
     }
     object["metadata"]["uid"] = meta::uid().into();
-    object["metadata"]["creationTimestamp"] = meta::now().into();
-}
-
-/// Removes the cluster annotation, which the server ignores; returns whether there was one.
-pub(super) fn strip_cluster(object: &mut Value) -> bool {
-    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return false };
-    let (found, empty) = match metadata.get_mut("annotations") {
-        Some(Value::Object(annotations)) => {
-            let found = annotations.remove(CLUSTER_ANNOTATION).is_some();
-            (found, found && annotations.is_empty())
-        }
-        Some(Value::Null) => (false, true),
-        _ => (false, false),
-    };
-    if empty {
-        metadata.remove("annotations");
-    }
-    found
-}
-
-pub(super) fn remove_meta(object: &mut Value, key: &str) {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove(key);
-    }
+    object["metadata"]["creationTimestamp"] = now().into();
 }
 
 fn name_new_object(scope: &Scope, object: &mut Value) -> String {
@@ -292,43 +265,4 @@ fn name_new_object(scope: &Scope, object: &mut Value) -> String {
     }
     drop_empty_metadata(object);
     name
-}
-
-/// Empty maps and lists in metadata are not kept, as Go's `omitempty` does.
-pub(super) fn drop_empty_metadata(object: &mut Value) {
-    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
-    let empty = |value: &Value| match value {
-        Value::Null => true,
-        Value::Object(map) => map.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::String(text) => text.is_empty(),
-        _ => false,
-    };
-    // An empty list of managed fields is a request to clear them.
-    let is_kept = |key: &str, value: &Value| !empty(value) || (key == "managedFields" && value.is_array());
-    let kept: Map<String, Value> =
-        std::mem::take(metadata).into_iter().filter(|(key, value)| is_kept(key, value)).collect();
-    *metadata = kept;
-}
-
-pub(super) fn store_error(scope: &Scope, name: &str, error: &StoreError) -> Status {
-    let resource = &scope.resource;
-    match error {
-        StoreError::Exists => Status::already_exists(&resource.group, &resource.plural, name),
-        StoreError::Missing => scope.not_found(name),
-        StoreError::Stale(_) => Status::stale(&resource.group, &resource.plural, name),
-        StoreError::TooLarge(size) => Status::too_large_to_store(*size),
-        StoreError::Disk(_) => Status::internal(error.to_string()),
-    }
-}
-
-impl NameRule {
-    /// The name rule that Kubernetes has for a kind.
-    pub(super) fn of(group: &str, plural: &str) -> Self {
-        match (group, plural) {
-            ("", "namespaces" | "services") => Self::Label,
-            ("rbac.authorization.k8s.io", _) => Self::PathSegment,
-            _ => Self::Subdomain,
-        }
-    }
 }

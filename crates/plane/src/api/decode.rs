@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::update::ChangeSource;
-use super::{FieldValidation, Scope, WriteOptions, create::remove_meta, meta, rules, typed};
+use super::change::ChangeSource;
+use super::object::remove_meta;
+use super::scope::Scope;
+use super::write::{FieldValidation, WriteOptions};
+use super::{meta, rules};
+use crate::go::{self, json_type};
 use crate::protobuf;
 use crate::schema::unknown_metadata;
 use crate::status::{Cause, Status};
@@ -40,7 +44,7 @@ pub(super) fn decode(
         let message = format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: \
              json: cannot unmarshal {} into Go value of type {shape} ({})",
-            go_type(object),
+            json_type(object),
             data_encoding::HEXLOWER.encode(object.to_string().as_bytes())
         );
         return Err(Status::bad_request(message));
@@ -196,7 +200,7 @@ fn refused(scope: &Scope, object: &Value, source: ChangeSource<'_>, why: &str) -
             let mut patch = patch.clone();
             drop_all_nulls(&mut patch);
             let why = unconvertible(why);
-            let cause = Cause::invalid("patch", &Value::String(typed::plain(&patch)), &why);
+            let cause = Cause::invalid("patch", &Value::String(go::plain(&patch)), &why);
             return Status::invalid("", "", "", &[cause]);
         }
     };
@@ -241,11 +245,11 @@ fn undecodable(kind: &str, object: &Value, fault: &Cause) -> String {
     match parts[..] {
         [field] => format!(
             "json: cannot unmarshal {} into Go struct field {kind}.{field} of type {wanted}",
-            go_type(&object[field])
+            json_type(&object[field])
         ),
         [field, key] if !field.contains('[') => format!(
             "json: cannot unmarshal {} into Go struct field {kind}.{field} of type {wanted}",
-            go_type(&object[field][key])
+            json_type(&object[field][key])
         ),
         _ => format!("{}: {why}", fault.field),
     }
@@ -292,31 +296,5 @@ fn drop_all_nulls(value: &mut Value) {
         }
         Value::Array(list) => list.iter_mut().for_each(drop_all_nulls),
         _ => {}
-    }
-}
-
-/// Numbers without a fraction are stored as integers, as Go writes them.
-pub(super) fn whole_numbers(value: &mut Value) {
-    match value {
-        Value::Object(map) => map.values_mut().for_each(whole_numbers),
-        Value::Array(list) => list.iter_mut().for_each(whole_numbers),
-        Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
-            if let Some(whole) = whole.and_then(|whole| format!("{whole:.0}").parse::<i64>().ok()) {
-                *value = whole.into();
-            }
-        }
-        _ => {}
-    }
-}
-
-pub(crate) fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }

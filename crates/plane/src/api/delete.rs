@@ -3,13 +3,18 @@
 use serde_json::{Value, json};
 
 use super::admit::Admitted;
-use super::create::{store_error, strip_cluster};
+use super::base::Api;
+use super::object::strip_cluster;
 use super::read::{ListOptions, Listed};
+use super::scope::{Scope, store_error};
 use super::update::is_finished;
-use super::{Api, Caller, Scope, Written, meta, rules};
-use crate::extension::Operation;
+use super::write::Written;
+use super::{meta, rules};
+use crate::caller::Caller;
+use crate::request::Operation;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored};
+use crate::time::now;
 
 const ATTEMPTS: usize = 5;
 
@@ -116,7 +121,7 @@ impl Api {
             .and_then(|()| rules::check_delete(resource, &key.name, caller))
             .and_then(|()| {
                 let mut object = current.clone();
-                self.review(caller, scope, Operation::Delete, "", Some(&current), &mut object, options.dry_run)
+                self.review(caller, scope, Operation::Delete, "", Some(&current), &mut object)
             });
         strip_cluster(&mut current);
         let admitted = Admitted {
@@ -231,7 +236,7 @@ fn mark(scope: &Scope, propagation: Option<Propagation>, object: &mut Value) {
     if deleting {
         return;
     }
-    object["metadata"]["deletionTimestamp"] = meta::now().into();
+    object["metadata"]["deletionTimestamp"] = now().into();
     // Namespaces are not deleted at once.
     if !rules::is_namespace(&scope.resource) {
         object["metadata"]["deletionGracePeriodSeconds"] = 0.into();

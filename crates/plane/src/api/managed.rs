@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 
 use super::fields::{self, Changes, Path, Paths};
-use super::{Scope, WriteOptions, now};
+use super::object::remove_meta;
+use super::scope::Scope;
+use super::write::WriteOptions;
 use crate::schema::Schema;
+use crate::time::now;
 
 /// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +66,7 @@ pub(super) fn set_entries(object: &mut Value, mut entries: Vec<ManagedEntry>) {
     // Kubernetes keeps applied entries first, then updates by time.
     entries.sort_by(|a, b| a.order().cmp(&b.order()));
     if entries.is_empty() {
-        super::create::remove_meta(object, "managedFields");
+        remove_meta(object, "managedFields");
         return;
     }
     let list: Vec<Value> = entries
@@ -253,7 +256,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::plane::Mode;
+    use crate::config::Mode;
     use crate::resource::builtin::builtins;
 
     fn owned(manager: &str, time: &str, fields: &Value) -> Value {

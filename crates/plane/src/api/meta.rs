@@ -1,22 +1,11 @@
-//! Times, names and identifiers.
+//! Metadata: names, identifiers, what is wrong with it.
 
-use carrick_go::names;
+use carrick_go::names::{self, Words};
 use serde_json::Value;
 
-use super::decode::go_type;
-use super::typed;
+use crate::go::{self, json_type};
 use crate::resource::Resource;
 use crate::status::Cause;
-
-/// The current time in seconds, as in `creationTimestamp`.
-pub fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// The current time in microseconds, as in leases and events.
-pub fn now_micro() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
-}
 
 /// A random object id.
 pub(super) fn uid() -> String {
@@ -50,6 +39,17 @@ pub(super) enum NameRule {
     PathSegment,
 }
 
+impl NameRule {
+    /// The name rule that Kubernetes has for a kind.
+    pub(super) fn of(group: &str, plural: &str) -> Self {
+        match (group, plural) {
+            ("", "namespaces" | "services") => Self::Label,
+            ("rbac.authorization.k8s.io", _) => Self::PathSegment,
+            _ => Self::Subdomain,
+        }
+    }
+}
+
 /// How many bytes all annotations of an object may have together.
 const ANNOTATIONS: usize = 256 * 1024;
 
@@ -77,23 +77,23 @@ pub(super) fn check_generate_name(rule: NameRule, prefix: &str) -> Option<Cause>
 }
 
 /// What is wrong with labels, annotations, finalizers and owner references.
-pub(super) fn check_metadata(object: &Value, strict_finalizers: bool) -> Vec<Cause> {
+pub(super) fn check_metadata(object: &Value, words: Words, strict_finalizers: bool) -> Vec<Cause> {
     let metadata = &object["metadata"];
     let mut causes = Vec::new();
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
-        check_key("metadata.labels", key, key, &mut causes);
-        let faults = value.as_str().map(|value| names::V1_34.label_value(value)).unwrap_or_default();
+        check_key("metadata.labels", key, key, words, &mut causes);
+        let faults = value.as_str().map(|value| words.label_value(value)).unwrap_or_default();
         causes.extend(faults.iter().map(|fault| Cause::invalid("metadata.labels", value, fault)));
     }
     for (key, _) in metadata["annotations"].as_object().into_iter().flatten() {
-        check_key("metadata.annotations", &key.to_lowercase(), key, &mut causes);
+        check_key("metadata.annotations", &key.to_lowercase(), key, words, &mut causes);
     }
     if annotations_size(metadata) > ANNOTATIONS {
         causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS));
     }
     let finalizers = texts(object, "finalizers");
     for name in &finalizers {
-        check_key("metadata.finalizers", name, name, &mut causes);
+        check_key("metadata.finalizers", name, name, words, &mut causes);
     }
     for (index, name) in finalizers.iter().enumerate().filter(|(_, name)| strict_finalizers && is_plain(name)) {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
@@ -131,7 +131,7 @@ fn check_owners(owners: &Value, causes: &mut Vec<Cause>) {
         }
     }
     let mut controllers = owners.iter().filter(|owner| owner["controller"] == true);
-    let name = |owner: &Value| format!("{}/{}", typed::plain(&owner["kind"]), typed::plain(&owner["name"]));
+    let name = |owner: &Value| format!("{}/{}", go::plain(&owner["kind"]), go::plain(&owner["name"]));
     let first = controllers.next().map(name).unwrap_or_default();
     for other in controllers {
         let all: Vec<String> = owners.iter().map(owner_text).collect();
@@ -184,7 +184,12 @@ fn is_plain(finalizer: &str) -> bool {
 }
 
 /// Warnings about finalizers without a domain, for custom kinds.
-pub(super) fn finalizer_warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+pub(super) fn finalizer_warnings(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    words: Words,
+) -> Vec<String> {
     if !resource.is_custom() {
         return Vec::new();
     }
@@ -197,26 +202,26 @@ pub(super) fn finalizer_warnings(resource: &Resource, object: &Value, old: Optio
                 "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
             )
         });
-        let faults = names::V1_34.label_key(name).into_iter().chain(advice);
+        let faults = words.label_key(name).into_iter().chain(advice);
         faults.map(move |fault| format!("metadata.finalizers: {name:?}: {fault}")).collect::<Vec<_>>()
     })
     .collect()
 }
 
-fn check_key(field: &str, key: &str, shown: &str, causes: &mut Vec<Cause>) {
-    causes.extend(names::V1_34.label_key(key).iter().map(|fault| Cause::invalid(field, &shown.into(), fault)));
+fn check_key(field: &str, key: &str, shown: &str, words: Words, causes: &mut Vec<Cause>) {
+    causes.extend(words.label_key(key).iter().map(|fault| Cause::invalid(field, &shown.into(), fault)));
 }
 
 /// Checks the types inside metadata, as decoding into Kubernetes' own struct would.
 pub(super) fn decode_metadata(object: &Value, custom: bool) -> Result<(), String> {
     let misfit = |value: &Value, place: &str, wanted: &str| {
-        Err(format!("json: cannot unmarshal {} into Go struct field {place} of type {wanted}", go_type(value)))
+        Err(format!("json: cannot unmarshal {} into Go struct field {place} of type {wanted}", json_type(value)))
     };
     let metadata = match &object["metadata"] {
         Value::Null => return Ok(()),
         Value::Object(metadata) => metadata,
         other if custom => {
-            return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", go_type(other)));
+            return Err(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", json_type(other)));
         }
         other => {
             return misfit(
@@ -267,4 +272,30 @@ pub(super) fn decode_metadata(object: &Value, custom: bool) -> Result<(), String
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::release::Release;
+
+    #[test]
+    fn releases_have_their_own_words_about_labels() {
+        let long = "a".repeat(64);
+        let object = json!({"metadata": {
+            "labels": {"a/b/c": "x", long.clone(): long}, "finalizers": ["a/b/c"], "annotations": {"a/b/c": "x"},
+        }});
+        let told = |release: Release| {
+            let causes = check_metadata(&object, release.label_words(), false);
+            causes.into_iter().map(|cause| cause.message).collect::<Vec<_>>()
+        };
+        let count = |told: &[String], text: &str| told.iter().filter(|message| message.contains(text)).count();
+        let (older, newer) = (told(Release::V1_34), told(Release::V1_35));
+        assert_eq!([count(&older, "a qualified name must"), count(&newer, "a qualified name must")], [3, 0]);
+        assert_eq!([count(&older, "a valid label key must"), count(&newer, "a valid label key must")], [0, 3]);
+        assert_eq!([count(&older, "no more than 63 characters"), count(&newer, "no more than 63 characters")], [2, 0]);
+        assert_eq!([count(&older, "no more than 63 bytes"), count(&newer, "no more than 63 bytes")], [0, 2]);
+    }
 }

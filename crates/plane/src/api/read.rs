@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use carrick_go::json::{MAX_DEPTH, fault};
+use carrick_kcp::CLUSTER_ANNOTATION;
 use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value, json};
 
+use super::base::Api;
+use super::scope::Scope;
 use super::select::{FieldSelector, LabelSelector};
-use super::{Api, CLUSTER_ANNOTATION, Scope};
-use crate::extension::Target;
-use crate::resource::Resource;
+use crate::request::Target;
 use crate::status::Status;
 use crate::store::{Key, Kind, Object, Page, Selection, Stored};
 
@@ -182,7 +183,7 @@ impl Api {
     /// A stored object as clients see it: converted, defaulted, decorated.
     pub fn present(&self, scope: &Scope, key: &Key, object: Arc<Value>) -> Result<Value, Status> {
         let mut object = self.undecorated(scope, &key.cluster, object)?;
-        self.decorate(&scope.resource, &key.cluster, &mut object);
+        self.decorate(&key.cluster, &mut object);
         Ok(object)
     }
 
@@ -193,17 +194,16 @@ impl Api {
         Ok(object)
     }
 
-    /// Adds what is not stored: the cluster annotation and whatever the extension adds.
-    pub(super) fn decorate(&self, resource: &Resource, cluster: &str, object: &mut Value) {
-        if let Some(extension) = &self.extension {
-            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-                let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-                if annotations.is_null() {
-                    *annotations = json!({});
-                }
-                annotations[CLUSTER_ANNOTATION] = cluster.into();
+    /// Adds what is not stored: the cluster annotation.
+    pub(super) fn decorate(&self, cluster: &str, object: &mut Value) {
+        if self.extension.is_some()
+            && let Some(Value::Object(metadata)) = object.get_mut("metadata")
+        {
+            let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+            if annotations.is_null() {
+                *annotations = json!({});
             }
-            extension.decorate(self, cluster, resource, object);
+            annotations[CLUSTER_ANNOTATION] = cluster.into();
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::plane::Mode;
+use crate::config::Mode;
 use crate::resource::{Catalog, Resource, builtin};
 use crate::store::{Kind, Store};
 

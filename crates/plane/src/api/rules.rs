@@ -9,10 +9,14 @@ use std::collections::HashMap;
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
+use super::base::Api;
 use super::meta::NameRule;
-use super::{Api, Caller, Scope, typed};
+use super::scope::Scope;
 use crate::admission;
+use crate::caller::Caller;
 use crate::definition;
+use crate::go;
+use crate::resource::groups::{ADMISSION, RBAC};
 use crate::resource::{Origin, Resource};
 use crate::status::{Cause, Status};
 
@@ -20,8 +24,6 @@ pub(crate) use crd::CLEANUP_FINALIZER;
 
 /// How many bytes the values of a Secret or a ConfigMap may have together.
 const DATA: usize = 1024 * 1024;
-
-const RBAC: &str = "rbac.authorization.k8s.io";
 
 fn is(resource: &Resource, group: &str, plural: &str) -> bool {
     resource.origin == Origin::Builtin && *resource.group == *group && *resource.plural == *plural
@@ -44,7 +46,7 @@ pub(super) fn checks_all(resource: &Resource) -> bool {
 
 /// Webhook configurations and policies.
 fn is_admission(resource: &Resource) -> bool {
-    *resource.group == *admission::GROUP && resource.origin == Origin::Builtin
+    *resource.group == *ADMISSION && resource.origin == Origin::Builtin
 }
 
 fn is_crd(resource: &Resource) -> bool {
@@ -228,7 +230,7 @@ pub(super) fn prepare(api: &Api, scope: &Scope, cluster: &str, object: &mut Valu
     if is_crd(resource) {
         crd::prepare(api, cluster, object, old);
     }
-    if is(resource, admission::GROUP, "validatingadmissionpolicies") && old.is_none() {
+    if is(resource, ADMISSION, "validatingadmissionpolicies") && old.is_none() {
         // Types are checked by a controller that is not part of the API server.
         object["status"] = json!({});
     }
@@ -306,8 +308,8 @@ fn replicas(scope: &Scope, object: &Value) -> Vec<Cause> {
 
 fn replicas_fault(path: &str, object: &Value) -> Option<Cause> {
     let misfit = |found: &Value, wanted: &str| {
-        let kind = typed::type_name(found);
-        let detail = format!("{path} accessor error: {} is of the type {kind}, expected {wanted}", typed::plain(found));
+        let kind = go::type_name(found);
+        let detail = format!("{path} accessor error: {} is of the type {kind}, expected {wanted}", go::plain(found));
         Some(Cause::invalid(path, &0.into(), &detail))
     };
     let mut found = object;

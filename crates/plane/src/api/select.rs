@@ -3,6 +3,7 @@
 use std::fmt;
 
 use carrick_go::labels::Selector;
+use carrick_go::names::Words;
 use serde_json::Value;
 
 use crate::resource::Resource;
@@ -13,9 +14,9 @@ use crate::status::Status;
 pub struct LabelSelector(Selector);
 
 impl LabelSelector {
-    /// Parses `a=b,c in (d,e),!f`.
-    pub fn parse(text: &str) -> Result<Self, Status> {
-        Selector::parse(text).map(Self).map_err(|error| Status::bad_request(error.to_string()))
+    /// Parses `a=b,c in (d,e),!f`; complaints are in the words of a release.
+    pub fn parse(text: &str, words: Words) -> Result<Self, Status> {
+        Selector::parse_in(words, text).map(Self).map_err(|error| Status::bad_request(error.to_string()))
     }
 
     /// Whether it selects everything.

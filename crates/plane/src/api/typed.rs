@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::Scope;
 use super::fields;
+use super::scope::Scope;
+use crate::go::{literal, plain, type_name};
 use crate::schema::{ListType, Schema, Type};
 use crate::status::Status;
 
@@ -153,46 +154,5 @@ fn items(list: &[Value], schema: &Schema, path: &str, faults: &mut Vec<String>) 
         if let Some(below) = below {
             node(item, below, &format!("{path}{place}"), faults);
         }
-    }
-}
-
-/// A value as Go prints it.
-pub(super) fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(list) => format!("[{}]", list.iter().map(plain).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => {
-            let pairs: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", plain(value))).collect();
-            format!("map[{}]", pairs.join(" "))
-        }
-        Value::Null => "<nil>".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-/// A value as a Go literal.
-fn literal(value: &Value) -> String {
-    match value {
-        Value::Array(list) => {
-            format!("[]interface {{}}{{{}}}", list.iter().map(literal).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(map) => {
-            let pairs: Vec<String> = map.iter().map(|(key, value)| format!("{key:?}:{}", literal(value))).collect();
-            format!("map[string]interface {{}}{{{}}}", pairs.join(", "))
-        }
-        Value::Null => "interface {}(nil)".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-pub(super) fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }

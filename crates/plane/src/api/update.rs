@@ -5,28 +5,20 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::admit::Admitted;
-use super::create::{drop_empty_metadata, remove_meta, store_error, strip_cluster};
-use super::decode::{decode, whole_numbers};
-use super::{Api, Caller, Scope, WriteOptions, Written, managed, meta, rules};
-use crate::extension::Operation;
+use super::base::Api;
+use super::change::{Change, ChangeSource};
+use super::decode::decode;
+use super::object::{drop_empty_metadata, remove_meta, strip_cluster, whole_numbers};
+use super::scope::{Scope, store_error};
+use super::write::{WriteOptions, Written};
+use super::{managed, meta, rules};
+use crate::caller::Caller;
+use crate::request::Operation;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored, revision_of};
 
 /// How often a lost race is retried, unless the client requires a certain revision.
 const ATTEMPTS: usize = 5;
-
-/// How the new state of an object was produced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChangeSource<'a> {
-    /// A whole object was sent.
-    Put,
-    /// A merge patch or a JSON patch was applied.
-    Patch,
-    /// This strategic merge patch was applied.
-    Strategic(&'a Value),
-    /// Server-side apply; `managedFields` is final already.
-    Apply,
-}
 
 impl Api {
     /// Replaces an object.
@@ -39,18 +31,6 @@ impl Api {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         self.put(caller, scope, name, "", object, options)
-    }
-
-    /// Replaces the status of an object.
-    pub fn update_status(
-        &self,
-        caller: &Caller,
-        scope: &Scope,
-        name: &str,
-        object: Value,
-        options: &WriteOptions,
-    ) -> Result<Written, Status> {
-        self.put(caller, scope, name, "status", object, options)
     }
 
     /// Replaces an object through a subresource: `status`, `finalize` or none.
@@ -148,7 +128,7 @@ impl Api {
             _ => decode(scope, &mut wanted, options, source)?,
         };
         warnings.extend(meta::dedup_owners(&mut wanted, true));
-        warnings.extend(meta::finalizer_warnings(&scope.resource, &wanted, Some(&current)));
+        warnings.extend(meta::finalizer_warnings(&scope.resource, &wanted, Some(&current), self.release.label_words()));
         let annotated = strip_cluster(&mut wanted);
         match self.replaced(change, key, stored, current, wanted, &mut warnings) {
             // An object that is not stored is returned as it was sent.
@@ -211,7 +191,7 @@ impl Api {
             rules::prepare(self, scope, &key.cluster, &mut wanted, Some(&current));
         }
         bump_generation(scope, version.status, &current, &mut wanted);
-        self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted, options.dry_run)?;
+        self.review(caller, scope, Operation::Update, subresource, Some(&current), &mut wanted)?;
         // Kubernetes validates metadata more than once.
         let faults = self.metadata_faults(resource, &wanted);
         let mut causes: Vec<Cause> = (0..rules::looks(resource)).flat_map(|_| faults.clone()).collect();
@@ -265,17 +245,6 @@ impl Api {
             other => store_error(change.scope, change.name, &other).into(),
         })
     }
-}
-
-/// What to change, by whom and how.
-#[derive(Clone, Copy)]
-pub(super) struct Change<'a> {
-    pub(super) caller: &'a Caller,
-    pub(super) scope: &'a Scope,
-    pub(super) name: &'a str,
-    pub(super) subresource: &'a str,
-    pub(super) options: &'a WriteOptions,
-    pub(super) source: ChangeSource<'a>,
 }
 
 enum Failure {

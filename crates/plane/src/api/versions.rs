@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Api;
+use super::base::Api;
 use crate::resource::{Origin, Resource, api_version};
 use crate::schema::Schema;
 use crate::status::Status;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
+use super::base::Api;
 use super::read::{ListOptions, RevisionMatch};
+use super::scope::Scope;
 use super::select::{FieldSelector, LabelSelector};
-use super::{Api, Scope};
-use crate::extension::Target;
+use crate::request::Target;
 use crate::status::Status;
 use crate::store::{Change, Key, Topic};
 

@@ -9,8 +9,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::api::Caller;
-use crate::plane::Mode;
+use crate::caller::Caller;
+use crate::config::Mode;
 use crate::store::{Key, Kind, Store};
 
 const FILE: &str = "accounts.key";
@@ -72,7 +72,7 @@ impl Accounts {
             let wrong = |_| io::Error::new(io::ErrorKind::InvalidData, format!("{FILE} does not hold 64 bytes"));
             return Ok(Self { key: kept.as_slice().try_into().map_err(wrong)?, mode });
         }
-        crate::http::tls::write_private(&path, &new.key)?;
+        crate::files::write_private(&path, &new.key)?;
         Ok(new)
     }
 
@@ -211,7 +211,7 @@ mod tests {
     const ACCOUNT: Account<'_> = Account { cluster: "c", namespace: "n", name: "bot", uid: "u1" };
 
     fn store() -> Store {
-        let store = Store::new();
+        let store = Store::default();
         let key = Key::new(&Kind::new("", "serviceaccounts"), "c", "n", "bot");
         store.commit(&key, Expect::Absent, Some(json!({"metadata": {"name": "bot", "uid": "u1"}}))).unwrap();
         store

@@ -2,7 +2,7 @@
 //!
 //! The TLS library has already checked the signature and the dates; this only finds the subject.
 
-use crate::api::Caller;
+use crate::caller::Caller;
 
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;

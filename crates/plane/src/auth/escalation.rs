@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::rbac::{self, Rights};
-use crate::api::Caller;
-use crate::extension::Attributes;
+use crate::caller::Caller;
+use crate::request::Attributes;
 use crate::status::Status;
 use crate::store::Store;
 

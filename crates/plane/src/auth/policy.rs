@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::aggregation::{aggregated, name};
-use crate::api::{Api, Caller, WriteOptions};
-use crate::plane::Mode;
+use crate::api::{Api, WriteOptions};
+use crate::caller::Caller;
+use crate::release::Release;
 use crate::status::Status;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -175,7 +176,7 @@ const METRICS: &[Row] = &[(&[""], &["nodes/metrics"], &["get"])];
 
 /// Stores the bootstrap policy in a cluster; what exists is left alone.
 pub fn install(api: &Api, cluster: &str) -> Result<(), Status> {
-    for object in settled(roles(api.mode)).into_iter().chain(bindings()) {
+    for object in settled(roles(api.release)).into_iter().chain(bindings()) {
         let plural = if object["kind"] == "ClusterRole" { "clusterroles" } else { "clusterrolebindings" };
         let Some(scope) = api.scope(cluster, GROUP, plural) else { continue };
         match api.create(&Caller::system(), &scope, object, &WriteOptions::default()) {
@@ -246,9 +247,9 @@ fn urls(paths: &[&str]) -> Value {
     json!({"nonResourceURLs": paths, "verbs": ["get"]})
 }
 
-fn roles(mode: Mode) -> Vec<Value> {
+fn roles(release: Release) -> Vec<Value> {
     let none = json!({});
-    let rules = if mode == Mode::Kube { older_rules } else { rules };
+    let rules = if release.grants_new_events() { rules } else { older_rules };
     let part = |target: &str, rows: &[Row]| {
         let labels = json!({format!("{AGGREGATE}{target}"): "true"});
         role(&format!("system:aggregate-to-{target}"), &labels, &rules(rows))
@@ -329,7 +330,7 @@ mod tests {
 
     #[test]
     fn each_role_for_namespaces_has_the_rules_of_the_smaller_ones() {
-        let roles = settled(roles(Mode::Kcp));
+        let roles = settled(roles(Release::V1_35));
         let rules = |wanted: &str| {
             let found = roles.iter().find(|role| name(role) == wanted).unwrap();
             found["rules"].as_array().unwrap().clone()
@@ -342,14 +343,14 @@ mod tests {
 
     #[test]
     fn events_have_a_rule_of_their_own_in_newer_releases() {
-        let shown = |mode: Mode| {
-            let roles = settled(roles(mode));
+        let shown = |release: Release| {
+            let roles = settled(roles(release));
             let view = roles.iter().find(|role| name(role) == "view").unwrap();
             let rules = view["rules"].as_array().unwrap();
             let about = rules.iter().filter(|rule| rule["resources"].to_string().contains("\"events\""));
             about.map(|rule| rule["apiGroups"].clone()).collect::<Vec<_>>()
         };
-        assert_eq!(shown(Mode::Kcp), [json!(["", "events.k8s.io"])]);
-        assert_eq!(shown(Mode::Kube), [json!([""])]);
+        assert_eq!(shown(Release::V1_35), [json!(["", "events.k8s.io"])]);
+        assert_eq!(shown(Release::V1_34), [json!([""])]);
     }
 }

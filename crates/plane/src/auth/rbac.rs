@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use serde_json::Value;
 
 use super::decision::{Decision, Verdict};
-use crate::api::Caller;
-use crate::extension::Attributes;
+use crate::caller::Caller;
+use crate::request::Attributes;
 use crate::status::Status;
 use crate::store::{Key, Kind, Store};
 

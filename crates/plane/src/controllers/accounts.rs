@@ -4,9 +4,10 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::Reconcile;
-use crate::api::{Api, Caller, DeleteOptions, WriteOptions};
+use super::run::Reconcile;
+use crate::api::{Api, DeleteOptions, WriteOptions};
 use crate::auth::accounts::{Account, TOKEN_SECRET};
+use crate::caller::Caller;
 use crate::store::{Change, Key, Kind};
 
 const NAME: &str = "kubernetes.io/service-account.name";

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::Reconcile;
-use crate::api::{Api, Caller, Patch, WriteOptions};
+use super::run::Reconcile;
+use crate::api::{Api, WriteOptions};
 use crate::auth::aggregation::{aggregated, name};
+use crate::caller::Caller;
+use crate::patch::Patch;
 use crate::store::{Change, Key, Kind, Store};
 
 const GROUP: &str = "rbac.authorization.k8s.io";

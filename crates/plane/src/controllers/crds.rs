@@ -3,10 +3,12 @@
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::Reconcile;
-use crate::api::{Api, CLEANUP_FINALIZER, Caller, DeleteOptions, ListOptions, Scope, WriteOptions, now};
+use super::run::Reconcile;
+use crate::api::{Api, CLEANUP_FINALIZER, DeleteOptions, ListOptions, Scope, WriteOptions};
+use crate::caller::Caller;
 use crate::resource::Resource;
 use crate::store::{Change, Key, Kind};
+use crate::time::now;
 
 pub(super) struct Crds;
 

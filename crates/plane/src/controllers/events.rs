@@ -45,12 +45,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plane::Mode;
+    use crate::config::Mode;
     use crate::store::{Key, Store};
 
     #[test]
     fn only_old_events_are_forgotten() {
-        let store = Arc::new(Store::new());
+        let store = Arc::new(Store::default());
         let now: jiff::Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
         for (name, created, last) in [
             ("old", "2026-01-01T10:00:00Z", None),

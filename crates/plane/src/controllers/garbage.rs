@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use tracing::warn;
 
-use super::Reconcile;
-use crate::api::{Api, Caller, DeleteOptions, Patch, Scope, WriteOptions};
+use super::run::Reconcile;
+use crate::api::{Api, DeleteOptions, Scope, WriteOptions};
+use crate::caller::Caller;
+use crate::patch::Patch;
 use crate::resource::{Resource, api_version};
 use crate::store::{Change, Key, Kind, Object};
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ensure;
+use super::ensure::ensure;
 use crate::api::Api;
 
 /// Stores the service and its endpoint, as every API server does when it starts.

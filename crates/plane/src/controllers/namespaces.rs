@@ -3,11 +3,14 @@
 use serde_json::{Value, json};
 use tracing::warn;
 
+use super::ensure::ensure;
 use super::remains::Remains;
-use super::{Reconcile, ensure};
-use crate::api::{Api, Caller, DeleteOptions, ListOptions, WriteOptions, now};
+use super::run::Reconcile;
+use crate::api::{Api, DeleteOptions, ListOptions, WriteOptions};
+use crate::caller::Caller;
 use crate::status::Status;
 use crate::store::{Change, Key, Kind};
+use crate::time::now;
 
 /// Creates a namespace for the plane itself; an existing one is fine.
 pub fn create_namespace(api: &Api, cluster: &str, name: &str) {

@@ -3,7 +3,9 @@
 use carrick_go::names;
 use serde_json::{Value, json};
 
-use super::{Faults, is_true, text, url};
+use super::faults::Faults;
+use super::url;
+use super::value::{is_true, text};
 
 const PATH: &str = "spec.conversion";
 const CLIENT: &str = "spec.conversion.webhookClientConfig";

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::faults::Faults;
 use super::structural::{below, kind, named};
-use super::{Faults, is_true, text};
+use super::value::{is_true, text};
 use crate::schema::{RuleContext, Schema, rule_faults};
 use crate::status::Cause;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::schema::children;
 use super::structural::kind;
-use super::text;
+use super::value::text;
 
 /// The formats that are checked, without dashes.
 const KNOWN: &str = "bsonobjectid uri email hostname ipv4 ipv6 cidr mac uuid uuid3 uuid4 uuid5 isbn isbn10 isbn13 creditcard ssn hexcolor rgbcolor byte password date duration datetime";

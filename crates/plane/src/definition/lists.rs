@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use super::faults::Faults;
+use super::shown;
 use super::structural::{below, kind, listed};
-use super::{Faults, is_true, shown};
+use super::value::is_true;
 
 /// What is wrong with the list type and the map type of a node.
 pub(super) fn check(schema: &Value, path: &str, faults: &mut Faults) {

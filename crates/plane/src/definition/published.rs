@@ -3,8 +3,10 @@
 use carrick_go::names;
 use serde_json::{Value, json};
 
+use super::faults::Faults;
 use super::spec::{check_approval, check_names};
-use super::{Faults, decode, is_true, schema, shown, text, version};
+use super::value::{is_true, text};
+use super::{decode, schema, shown, version};
 use crate::status::Cause;
 
 /// Groups of Kubernetes whose names are a single word.

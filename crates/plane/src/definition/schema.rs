@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
+use super::faults::Faults;
 use super::fields::{FieldPresence, PROPS};
 use super::structural::{below, kind, listed, named};
-use super::{Faults, defaults, is_true, lists, rules, shown, structural, text};
+use super::value::{is_true, text};
+use super::{defaults, lists, rules, shown, structural};
 use crate::status::Cause;
 
 const ALLOWED: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations";

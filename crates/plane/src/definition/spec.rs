@@ -3,8 +3,10 @@
 use carrick_go::names;
 use serde_json::{Value, json};
 
+use super::faults::Faults;
 use super::fields::VERSION;
-use super::{Faults, conversion, decode, is_true, schema, shown, structural, text, version};
+use super::value::{is_true, text};
+use super::{conversion, decode, schema, shown, structural, version};
 use crate::status::Cause;
 
 /// Fields that all versions may have in common; errors in them are then reported for the spec.

@@ -3,7 +3,8 @@
 use carrick_go::regex::Pattern;
 use serde_json::{Map, Value};
 
-use super::{Faults, is_true, text};
+use super::faults::Faults;
+use super::value::{is_true, text};
 
 /// The position of a node in a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -295,6 +296,57 @@ fn mentioned(schema: &Value, plain: &Value, path: &str, spot: &str, faults: &mut
         match below(&plain["properties"], name) {
             Some(plain) => mentioned(child, plain, &path, &spot, faults),
             None => complete(child, None, &path, &spot, faults),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::Mode;
+    use crate::resource::builtin::builtins;
+    use crate::schema::Schema;
+
+    fn faults(schema: &Value) -> Vec<String> {
+        let mut faults = Faults::default();
+        check(schema, "openAPIV3Schema", &mut faults);
+        faults.0.into_iter().map(|cause| cause.message).collect()
+    }
+
+    #[test]
+    fn the_schemas_of_built_in_kinds_are_structural() {
+        for resource in builtins(Mode::Kube) {
+            for text in resource.versions.iter().filter_map(|version| version.openapi.get()) {
+                assert_eq!(faults(&serde_json::from_str(text).unwrap()), [""; 0], "{resource:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_mean_the_same_to_those_who_check_and_to_those_who_compile() {
+        let schema =
+            |pattern: &str| json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+        for (pattern, fits, fails) in [
+            (r"^\d+$", "12", "\u{663}"),
+            (r"^\w$", "a", "\u{e4}"),
+            (r"^\s$", " ", "\u{a0}"),
+            (r"^\Qa.b\E$", "a.b", "axb"),
+            (r"^\Q[\E+$", "[[", "]"),
+            (r"^[^[]+$", "a", "["),
+            (r"^\pL$", "\u{e4}", "1"),
+        ] {
+            let schema = schema(pattern);
+            assert_eq!(faults(&schema), [""; 0], "{pattern}");
+            let compiled = Schema::compile(&schema).unwrap();
+            let holds = |text: &str| compiled.validate(&json!({"a": text}), None).is_empty();
+            assert!(holds(fits) && !holds(fails), "{pattern}");
+        }
+        for pattern in ["(", "a**", r"\8", r"(?=a)", r"[[:foo:]]"] {
+            let schema = schema(pattern);
+            let compiled = Schema::compile(&schema).unwrap_err();
+            assert_eq!(faults(&schema), [compiled.message], "{pattern}");
         }
     }
 }

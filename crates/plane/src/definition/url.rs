@@ -3,7 +3,7 @@
 use carrick_go::url::Url;
 use serde_json::Value;
 
-use super::Faults;
+use super::faults::Faults;
 
 const FORM: &str = "; desired format: https://host[/path]";
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{complete, decode, faults, stored_versions, tidy, warnings};
+use super::{Faults, complete, decode, faults, schema, stored_versions, tidy, warnings};
 
 fn answer(case: &Value) -> Value {
     let mut old = case.get("old").cloned();
@@ -62,4 +62,29 @@ fn compared(want: &Value, got: &Value) -> String {
         lines.extend(got.iter().filter(|one| !want.contains(one)).map(|one| format!("  got  {key}: {one}")));
     }
     lines.join("\n")
+}
+
+/// The faulty rules of `crate::schema`'s recording.
+#[test]
+fn faulty_rules_are_refused_as_the_api_server_refuses_them() {
+    let recorded: Value = serde_json::from_str(include_str!("../schema/go.json")).unwrap();
+    let mut wrong = Vec::new();
+    for case in recorded["schemas"].as_array().unwrap() {
+        let mut faults = Faults::default();
+        schema::check(Some(&json!({"openAPIV3Schema": case["schema"]})), false, "", &mut faults);
+        let told = faults.0.iter().map(|cause| format!("{}: {}", cause.field, cause.message));
+        // Recorded without what is around the schema.
+        let told = told.map(|text| text.replace(".openAPIV3Schema", "openAPIV3Schema"));
+        let (mut got, mut want) = (told.collect::<Vec<_>>(), texts(&case["want"]));
+        got.sort();
+        want.sort();
+        if got != want {
+            wrong.push(format!("{}\n    got  {got:#?}\n    want {want:#?}", case["schema"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use super::faults::Faults;
 use super::path::Path;
-use super::{Faults, is_true, structural, text};
+use super::structural;
+use super::value::{is_true, text};
 
 const TYPES: &str = "must be one of boolean,date,integer,number,string";
 const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];

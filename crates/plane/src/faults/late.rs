@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::RequestInfo;
+use super::rule::RequestInfo;
 
 /// Executes a request, and returns the status code of the response that nobody receives.
 pub(crate) type Job = Box<dyn FnOnce() -> BoxFuture<'static, u16> + Send>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::{Effect, RequestInfo};
+use super::rule::{Effect, RequestInfo};
 
 /// One request with its response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

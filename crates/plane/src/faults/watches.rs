@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{Match, RequestInfo};
+use super::rule::{Match, RequestInfo};
 
 /// What an open watch should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sha2::Digest;
 
-use super::route::ApiRoot;
+use super::root::ApiRoot;
 use crate::api::Api;
-use crate::plane::Mode;
+use crate::config::Mode;
 use crate::resource::{Resource, Version, api_version, version_rank};
 use crate::status::Status;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::negotiate::Format;
 use super::reply::{self, Reply};
-use super::route::ApiRoot;
+use super::root::ApiRoot;
 use crate::api::Api;
 use crate::status::Status;
 

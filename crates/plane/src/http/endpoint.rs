@@ -17,22 +17,15 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::{Server, guarded, route};
-use crate::api::Caller;
+use super::connection::Connection;
+use super::guard::guarded;
+use super::route;
+use super::server::Server;
 use crate::auth::certificate;
 
 /// Open requests get this long when the plane stops.
 const GRACE: Duration = Duration::from_secs(2);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-
-/// What a request knows about the connection it came on.
-#[derive(Clone)]
-pub(super) struct Connection {
-    /// Ends the connection at once, with everything on it.
-    pub(super) kill: CancellationToken,
-    /// The caller authenticated by a client certificate.
-    pub(super) peer: Option<Caller>,
-}
 
 /// One address of a plane.
 pub struct Endpoint {

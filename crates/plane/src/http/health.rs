@@ -5,7 +5,7 @@ use http::{HeaderValue, header};
 use super::reply::{self, Reply};
 use super::request::Query;
 use crate::api::Api;
-use crate::plane::Mode;
+use crate::config::Mode;
 
 const PING: &str = "ping";
 const SHUTDOWN: &str = "shutdown";

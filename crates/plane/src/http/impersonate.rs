@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use http::{HeaderMap, HeaderValue};
 
-use super::route::permitted;
-use crate::api::{Api, Caller};
+use super::root::permitted;
+use crate::api::Api;
 use crate::auth::rbac;
-use crate::extension::Attributes;
-use crate::plane::Mode;
+use crate::caller::Caller;
+use crate::config::Mode;
+use crate::release::Release;
+use crate::request::Attributes;
 use crate::status::Status;
 
 const EXTRA: &str = "impersonate-extra-";
@@ -35,7 +37,7 @@ pub(super) struct Wanted {
 }
 
 /// Whom the headers of a request name; `None` if nobody.
-pub(super) fn wanted(mode: Mode, headers: &HeaderMap, path: &str) -> Result<Option<Wanted>, Status> {
+pub(super) fn wanted(release: Release, headers: &HeaderMap, path: &str) -> Result<Option<Wanted>, Status> {
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let first = |name: &str| headers.get(name).map(text).unwrap_or_default();
     let mut extra = Vec::new();
@@ -57,10 +59,10 @@ pub(super) fn wanted(mode: Mode, headers: &HeaderMap, path: &str) -> Result<Opti
         return Ok(None);
     }
     let why = format!("requested [{}] without impersonating a user", wanted.listed());
-    // Newer releases, as in kcp, blame the client.
-    Err(match mode {
-        Mode::Kcp => Status::bad_request(why),
-        Mode::Kube => Status::plain(500, format!("Internal Server Error: {path:?}: {why}\n")),
+    Err(if release.blames_the_client() {
+        Status::bad_request(why)
+    } else {
+        Status::plain(500, format!("Internal Server Error: {path:?}: {why}\n"))
     })
 }
 
@@ -182,7 +184,7 @@ mod tests {
     #[test]
     fn groups_follow_from_the_name_unless_they_are_given() {
         let acting = |pairs: &[(&'static str, &'static str)]| {
-            wanted(Mode::Kcp, &headers(pairs), "/").unwrap().unwrap().caller().groups
+            wanted(Release::V1_35, &headers(pairs), "/").unwrap().unwrap().caller().groups
         };
         assert_eq!(acting(&[("impersonate-user", "bob")]), ["system:authenticated"]);
         assert_eq!(acting(&[("impersonate-user", "system:anonymous")]), ["system:unauthenticated"]);
@@ -202,11 +204,11 @@ mod tests {
 
     #[test]
     fn nothing_can_be_impersonated_without_a_user() {
-        assert!(wanted(Mode::Kcp, &headers(&[]), "/").unwrap().is_none());
-        let refused = |mode| wanted(mode, &headers(&[("impersonate-group", "g")]), "/api").err().unwrap();
+        assert!(wanted(Release::V1_35, &headers(&[]), "/").unwrap().is_none());
+        let refused = |release| wanted(release, &headers(&[("impersonate-group", "g")]), "/api").err().unwrap();
         let why = "requested [{Group  g    }] without impersonating a user";
-        assert_eq!((refused(Mode::Kcp).code, &*refused(Mode::Kcp).message), (400, why));
-        assert_eq!(refused(Mode::Kube).message, format!("Internal Server Error: \"/api\": {why}\n"));
+        assert_eq!((refused(Release::V1_35).code, &*refused(Release::V1_35).message), (400, why));
+        assert_eq!(refused(Release::V1_34).message, format!("Internal Server Error: \"/api\": {why}\n"));
     }
 
     #[test]
@@ -217,7 +219,7 @@ mod tests {
             ("impersonate-extra-example.com%2fkey", "v"),
             ("impersonate-uid", "1"),
         ];
-        let all = wanted(Mode::Kcp, &headers(&pairs), "/").unwrap().unwrap().attributes();
+        let all = wanted(Release::V1_35, &headers(&pairs), "/").unwrap().unwrap().attributes();
         let shown: Vec<_> = all
             .iter()
             .map(|a| format!("{}/{}/{} {}/{}", a.group, a.resource, a.subresource, a.namespace, a.name))

@@ -2,6 +2,7 @@
 
 mod custom;
 mod meta;
+mod reference;
 mod v2;
 mod workloads;
 
@@ -14,13 +15,15 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
+use reference::reference;
+
 use super::discovery;
 use super::negotiate::Format;
 use super::reply::{self, Reply};
 use super::request::Query;
-use super::route::ApiRoot;
+use super::root::ApiRoot;
 use crate::api::Api;
-use crate::plane::Mode;
+use crate::config::Mode;
 use crate::resource::{Origin, Resource, Version};
 use crate::status::Status;
 
@@ -231,10 +234,6 @@ fn list_schema(resource: &Resource, version: &Version, name: &str) -> Value {
             {"group": &*resource.group, "version": &*version.name, "kind": &*resource.list_kind}
         ],
     })
-}
-
-fn reference(name: &str) -> String {
-    format!("#/components/schemas/{name}")
 }
 
 fn add_paths(

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::resource::Call;
+use super::call::Call;
 use crate::api::{FieldSelector, FieldValidation, LabelSelector, ListOptions, RevisionMatch, Scope, WriteOptions};
 use crate::status::{Cause, Status};
 
@@ -18,7 +18,8 @@ impl Call<'_> {
             // A negative limit means no limit.
             Some(text) => usize::try_from(number(text)?).unwrap_or(0),
         };
-        let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?;
+        let labels =
+            LabelSelector::parse(query.get("labelSelector").unwrap_or_default(), self.api().release.label_words())?;
         let fields = query.get("fieldSelector").unwrap_or_default();
         let fields = FieldSelector::parse(fields, &scope.resource, &scope.version)?;
         if let Some(other) = query.get("resourceVersionMatch").filter(|text| !MATCHES.contains(text)) {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::extension::Attributes;
 use crate::faults::RequestInfo;
+use crate::request::Attributes;
 
 /// The query of a URL, decoded.
 #[derive(Debug, Clone, Default)]

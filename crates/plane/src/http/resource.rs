@@ -8,21 +8,20 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::body::{self, BodyResult, Decoded};
-use super::negotiate::{Accept, Format, Shape};
+use super::call::{Call, agent, check_media, decoded, media_type};
+use super::negotiate::{Format, Shape};
 use super::options::{invalid_options, number};
 use super::reply::{self, Reply};
-use super::request::{Query, Target as PathTarget};
-use super::route::ApiRoot;
 use super::table::{self, Include, Partial};
-use super::{Server, reviews, scale, token, watch};
+use super::{reviews, scale, token, watch};
 use crate::api::{
-    Api, Caller, DeleteOptions, FieldSelector, FieldValidation, Listed, Patch, RevisionMatch, Scope, WriteOptions,
-    Written, custom_patches,
+    Api, DeleteOptions, FieldSelector, FieldValidation, Listed, RevisionMatch, Scope, WriteOptions, Written,
+    custom_patches,
 };
-use crate::extension::{Attributes, Target};
-use crate::faults::FaultPlan;
-use crate::plane::Mode;
+use crate::config::Mode;
+use crate::patch::Patch;
 use crate::protobuf;
+use crate::request::{Attributes, Target};
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 
@@ -60,24 +59,7 @@ impl Serialize for Items<'_> {
     }
 }
 
-/// One request about a resource, after authorization.
-#[derive(Clone, Copy)]
-pub(super) struct Call<'a> {
-    pub(super) server: &'a Server,
-    pub(super) root: &'a ApiRoot,
-    pub(super) caller: &'a Caller,
-    pub(super) target: &'a PathTarget,
-    pub(super) query: &'a Query,
-    pub(super) accept: Accept,
-    pub(super) plan: &'a FaultPlan,
-}
-
 impl Call<'_> {
-    /// The API behind this request.
-    pub(super) fn api(&self) -> &Arc<Api> {
-        &self.server.api
-    }
-
     /// Executes the request.
     pub(super) async fn answer(&self, attributes: Attributes, request: Request<BodyResult>) -> Result<Reply, Status> {
         let api = &self.server.api;
@@ -393,6 +375,11 @@ impl Call<'_> {
         Ok(self.written(scope, written))
     }
 
+    /// The error for options that cannot be decoded.
+    fn undecodable(&self, why: String) -> Status {
+        if self.api().release.blames_the_client() { Status::bad_request(why) } else { Status::new(500, "", why) }
+    }
+
     fn delete(&self, scope: &Scope, request: Request<BodyResult>) -> Result<Reply, Status> {
         if !self.target.subresource.is_empty() {
             return Err(Status::method_not_allowed());
@@ -405,20 +392,17 @@ impl Call<'_> {
             let json = !matches!(media.as_str(), protobuf::MEDIA | "application/yaml");
             if let Some(why) = body::json_fault(&content).filter(|_| json) {
                 let message = format!("couldn't get version/kind; json parse error: {why}");
-                let newer = self.server.api.mode == Mode::Kcp;
-                return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });
+                return Err(self.undecodable(message));
             }
             if let Some(why) = protobuf::fault(&content).filter(|_| media == protobuf::MEDIA) {
-                let newer = self.server.api.mode == Mode::Kcp;
-                return Err(if newer { Status::bad_request(why) } else { Status::new(500, "", why) });
+                return Err(self.undecodable(why));
             }
             value = body::decode(&content, &media, "v1", "DeleteOptions")?.value;
             if let Some(kind) = value["kind"].as_str().filter(|kind| !matches!(*kind, "" | "DeleteOptions")) {
                 let version = value["apiVersion"].as_str().unwrap_or_default();
                 let place = "in scheme \"pkg/runtime/scheme.go:110\"";
                 let message = format!("no kind {kind:?} is registered for version {version:?} {place}");
-                let newer = self.server.api.mode == Mode::Kcp;
-                return Err(if newer { Status::bad_request(message) } else { Status::new(500, "", message) });
+                return Err(self.undecodable(message));
             }
         }
         // If the body has options, those in the query are ignored.
@@ -452,15 +436,6 @@ impl Call<'_> {
     fn written(&self, scope: &Scope, written: Written) -> Reply {
         self.shaped(scope, written.code, written.object, &written.warnings)
     }
-}
-
-/// The decoded body and the client's name.
-pub(super) fn decoded(scope: &Scope, request: Request<BodyResult>) -> Result<(Decoded, String), Status> {
-    let media = media_type(&request);
-    let agent = agent(&request);
-    check_media(&media)?;
-    let content = request.into_body()?;
-    Ok((body::decode(&content, &media, &scope.api_version(), &scope.resource.kind)?, agent))
 }
 
 /// What a manager applies, and warnings about it. Most clients send JSON, which is YAML, but is read much faster by its own reader.
@@ -497,13 +472,6 @@ fn not_one(resource: &Resource) -> Status {
     Status::new(406, "NotAcceptable", message)
 }
 
-fn check_media(media: &str) -> Result<(), Status> {
-    match media {
-        "" | "application/json" | "application/yaml" | protobuf::MEDIA => Ok(()),
-        _ => Err(Status::unsupported_media(&["application/json", "application/yaml", protobuf::MEDIA])),
-    }
-}
-
 fn check_wildcard(scope: &Scope, verb: &str) -> Result<(), Status> {
     if !matches!(verb, "list" | "watch") {
         return Err(Status::no_such_resource());
@@ -515,15 +483,4 @@ fn check_wildcard(scope: &Scope, verb: &str) -> Result<(), Status> {
         "cross-cluster LIST and WATCH are required to be cross-namespace, not scoped to namespace {}",
         scope.namespace
     )))
-}
-
-pub(super) fn media_type(request: &Request<BodyResult>) -> String {
-    let text = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    text.split(';').next().unwrap_or_default().trim().to_lowercase()
-}
-
-/// The client's name: its user agent up to the first slash.
-pub(super) fn agent(request: &Request<BodyResult>) -> String {
-    let text = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
-    text.split('/').next().unwrap_or_default().chars().take(128).collect()
 }

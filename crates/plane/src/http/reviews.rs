@@ -6,14 +6,18 @@ mod spec;
 use http::Request;
 use serde_json::{Value, json};
 
+use spec::texts;
+
 use super::body::BodyResult;
+use super::call::{Call, decoded};
 use super::reply::{self, Reply};
-use super::resource::{Call, decoded};
-use crate::api::{Caller, Scope, now};
+use crate::api::Scope;
 use crate::auth::accounts::Checked;
-use crate::extension::Target;
+use crate::caller::Caller;
+use crate::request::Target;
 use crate::resource::Resource;
 use crate::status::Status;
+use crate::time::now;
 use std::sync::Arc;
 
 /// Answers a review.
@@ -59,10 +63,6 @@ fn validate(call: &Call<'_>, resource: &Resource, review: &Value, own: bool) -> 
     causes.extend(namespace.into_iter().flat_map(|namespace| spec::local_causes(&review["spec"], namespace)));
     // The real servers do not know the kind any more at this point.
     if causes.is_empty() { Ok(()) } else { Err(Status::invalid(&resource.group, "", "", &causes)) }
-}
-
-fn texts(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn user_info(caller: &Caller) -> Value {

@@ -7,87 +7,21 @@ use http::{HeaderValue, Method, Request, header};
 use hyper::body::Incoming;
 use serde_json::json;
 
+use super::arrival::{self, Arrival};
 use super::body::{self, BodyResult};
-use super::endpoint::Connection;
+use super::call::{self, Call};
 use super::negotiate::{self, Accept, Format, Shape};
 use super::reply::{self, Cut, Reply};
 use super::request::{self, Path, Query};
-use super::{Server, discovery, documents, health, impersonate, openapi, resource};
-use crate::api::{Api, Caller};
-use crate::auth::{anonymous, rbac};
-use crate::extension::{Attributes, Extension, Target, ViewAdmit, ViewAuthorize, Visible};
+use super::root::ApiRoot;
+use super::server::Server;
+use super::{discovery, documents, health, impersonate, openapi};
+use crate::api::Api;
+use crate::caller::Caller;
+use crate::config::Mode;
 use crate::faults::{Effect, FaultPlan, refusal};
-use crate::plane::Mode;
-use crate::resource::{Catalog, Resource};
+use crate::request::{Attributes, Target};
 use crate::status::Status;
-
-/// What a request sees of the plane: a cluster or a virtual workspace.
-pub(super) struct ApiRoot {
-    pub(super) target: Target,
-    pub(super) rest: String,
-    view: Option<View>,
-}
-
-struct View {
-    resources: Catalog,
-    visible: Visible,
-    authorize: ViewAuthorize,
-    admit: Option<ViewAdmit>,
-}
-
-impl ApiRoot {
-    fn cluster(target: Target, rest: &str) -> Self {
-        Self { target, rest: if rest.is_empty() { "/".into() } else { rest.into() }, view: None }
-    }
-
-    /// Whether this is a virtual workspace.
-    pub(super) fn is_virtual(&self) -> bool {
-        self.view.is_some()
-    }
-
-    /// Everything served here.
-    pub(super) fn resources(&self, api: &Api) -> Catalog {
-        match (&self.view, &self.target) {
-            (Some(view), _) => view.resources.clone(),
-            (None, Target::One(cluster)) => api.resources(cluster),
-            (None, Target::All) => api.resources("*"),
-        }
-    }
-
-    /// A served kind.
-    pub(super) fn find(&self, api: &Api, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.resources(api).find(group, version, plural).cloned()
-    }
-
-    pub(super) fn visible(&self) -> Option<Visible> {
-        self.view.as_ref().map(|view| view.visible.clone())
-    }
-
-    pub(super) fn admit(&self) -> Option<ViewAdmit> {
-        self.view.as_ref().and_then(|view| view.admit.clone())
-    }
-
-    /// Whether the caller may do this here.
-    pub(super) fn authorize(&self, api: &Api, caller: &Caller, attributes: &Attributes) -> Result<(), Status> {
-        match (&self.view, api.extension(), &self.target) {
-            (Some(view), ..) => (view.authorize)(api, caller, attributes),
-            _ if caller.is_in("system:masters") => Ok(()),
-            (None, Some(_), Target::All) => Err(rbac::refusal(caller, attributes, ": access denied")),
-            (None, _, Target::One(cluster)) => permitted(api, caller, cluster, attributes),
-            (None, None, Target::All) => permitted(api, caller, "", attributes),
-        }
-    }
-}
-
-/// Refuses what a cluster does not allow, in the words of the server that is emulated.
-pub(super) fn permitted(api: &Api, caller: &Caller, cluster: &str, attributes: &Attributes) -> Result<(), Status> {
-    let decision = api.decide(caller, cluster, attributes);
-    if decision.is_allowed() {
-        return Ok(());
-    }
-    let suffix = if decision.reason.is_empty() { String::new() } else { format!(": {}", decision.reason) };
-    Err(rbac::refusal(caller, attributes, &suffix))
-}
 
 /// Answers one request, unless the fault layer intervenes; every error becomes a Status.
 pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> Result<Reply, Cut> {
@@ -99,22 +33,19 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
         return Ok(reply);
     }
     let mut ask = request::ask(server.number, &parts, &query);
-    if let Some(extension) = server.api.extension()
-        && let Ok(name) = extension.resolve(&server.api, &ask.cluster)
-    {
-        ask.cluster_name = name.to_string();
-    }
     // The body is read before the fault layer decides: a request that is executed and then cut off must not depend on a body that may never
     // arrive.
     let request = Request::from_parts(parts, body::read(body, server.limits.body).await);
     if ask.verb == "create" && ask.name.is_empty() {
-        let media = resource::media_type(&request);
+        let media = call::media_type(&request);
         ask.name = request.body().as_ref().map(|body| body::name(body, &media)).unwrap_or_default();
     }
-    ask.user = authenticate(server, &request).map(|caller| caller.user).unwrap_or_default();
+    let arrival = Arrival::of(server, &request, &ask.cluster);
+    arrival.user().clone_into(&mut ask.user);
+    arrival.cluster().clone_into(&mut ask.cluster_name);
     let _in_flight = server.faults.begin();
     let plan = server.faults.plan(ask);
-    let result = planned(server, request, &query, accept, format, &plan).await;
+    let result = planned(server, request, arrival, &query, accept, format, &plan).await;
     server.faults.answered(plan, result.as_ref().map_or(0, |reply| reply.status().as_u16()));
     result
 }
@@ -123,6 +54,7 @@ pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> 
 async fn planned(
     server: &Arc<Server>,
     request: Request<BodyResult>,
+    mut arrival: Arrival,
     query: &Query,
     accept: Result<Accept, Status>,
     format: Format,
@@ -133,6 +65,8 @@ async fn planned(
     if !delay.is_zero() {
         faults.count(|counts| counts.delayed += 1);
         tokio::time::sleep(delay).await;
+        // It arrives only now.
+        arrival = Arrival::of(server, &request, &plan.ask.cluster);
     }
     let refused = |code: u16, retry_after: Option<u64>| reply::status(&refusal(code, retry_after, &plan.ask), format);
     match plan.outcome() {
@@ -150,7 +84,7 @@ async fn planned(
         }
         _ => {}
     }
-    let reply = match answer(server, request, query, accept, plan).await {
+    let reply = match answer(server, request, arrival, query, accept, plan).await {
         Ok(reply) => reply,
         Err(status) => reply::status(&status, format),
     };
@@ -179,7 +113,8 @@ fn hold(
     let (server, query, plan) = (server.clone(), query.clone(), plan.clone());
     let (faults, ask) = (server.faults.clone(), plan.ask.clone());
     let job = async move {
-        let done = answer(&server, request, &query, accept, &plan).await;
+        let arrival = Arrival::of(&server, &request, &plan.ask.cluster);
+        let done = answer(&server, request, arrival, &query, accept, &plan).await;
         server.faults.count(|counts| counts.applied_late += 1);
         done.map_or_else(|status| status.code, |reply| reply.status().as_u16())
     };
@@ -189,21 +124,24 @@ fn hold(
 async fn answer(
     server: &Arc<Server>,
     request: Request<BodyResult>,
+    arrival: Arrival,
     query: &Query,
     accept: Result<Accept, Status>,
     plan: &FaultPlan,
 ) -> Result<Reply, Status> {
     let api = &server.api;
     let path = request.uri().path().to_owned();
-    let mut caller = authenticate(server, &request)?;
-    let mut root = root(server, &caller, &path)?;
-    if let Some(wanted) = impersonate::wanted(api.mode, request.headers(), &path)? {
+    let (mut caller, mut root) = arrival.enter(server, &path)?;
+    if let Some(wanted) = impersonate::wanted(api.release, request.headers(), &path)? {
         let cluster = match (&root.view, &root.target) {
             (None, Target::One(cluster)) => Some(&**cluster),
             _ => None,
         };
         caller = impersonate::answer(api, &caller, cluster, wanted)?;
-        root = self::root(server, &caller, &path)?;
+        // Nothing else depends on who asks.
+        if root.is_outside {
+            root = arrival::outside(&caller, &path)?;
+        }
     }
     let method = request.method().clone();
     let route = request::path(&root.rest);
@@ -222,7 +160,7 @@ async fn answer(
         if api.calls_webhooks() {
             return apart(server, (root, caller, target), query, accept, plan, attributes, request).await;
         }
-        let call = resource::Call { server, root: &root, caller: &caller, target: &target, query, accept, plan };
+        let call = Call { server, root: &root, caller: &caller, target: &target, query, accept, plan };
         return call.answer(attributes, request).await;
     }
     let attributes =
@@ -278,7 +216,7 @@ async fn apart(
     let answered = tokio::task::spawn_blocking(move || {
         let (root, caller, target) = &about;
         let (query, plan) = (&query, &plan);
-        let call = resource::Call { server: &server, root, caller, target, query, accept, plan };
+        let call = Call { server: &server, root, caller, target, query, accept, plan };
         runtime.block_on(call.answer(attributes, request))
     });
     answered.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
@@ -306,91 +244,5 @@ fn version(mode: Mode) -> serde_json::Value {
         "major": "1", "minor": minor, "gitVersion": version, "gitCommit": "carrick", "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
-    })
-}
-
-fn authenticate(server: &Server, request: &Request<BodyResult>) -> Result<Caller, Status> {
-    if let Some(caller) = request.extensions().get::<Connection>().and_then(|about| about.peer.clone()) {
-        return Ok(caller);
-    }
-    let Some(value) = request.headers().get(header::AUTHORIZATION) else { return Ok(anonymous()) };
-    let text = value.to_str().map_err(|_| Status::unauthorized())?;
-    let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    let checked = token.and_then(|(_, token)| server.check(token.trim())).ok_or_else(Status::unauthorized)?;
-    // A token for another audience is not valid here.
-    let ours = checked.audiences.iter().any(|audience| *audience == server.api.accounts.issuer());
-    if ours { Ok(checked.caller) } else { Err(Status::unauthorized()) }
-}
-
-/// Which cluster or virtual workspace a path refers to.
-fn root(server: &Server, caller: &Caller, path: &str) -> Result<ApiRoot, Status> {
-    let api = &server.api;
-    let Some(extension) = api.extension() else { return Ok(ApiRoot::cluster(Target::One("".into()), path)) };
-    if let Some(rest) = path.strip_prefix("/clusters/") {
-        let (segment, rest) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
-        let segment = request::unescape(segment, false);
-        if segment == "*" {
-            return Ok(ApiRoot::cluster(Target::All, rest));
-        }
-        if !is_cluster(&segment) {
-            return Err(Status::bad_request(format!("invalid cluster: {segment:?} does not match the regex")));
-        }
-        let cluster = extension.resolve(api, &segment)?;
-        check_shard(server, &**extension, &cluster, &segment)?;
-        return Ok(ApiRoot::cluster(Target::One(cluster), rest));
-    }
-    if path.starts_with("/services/")
-        && let Some(view) = extension.virtual_workspace(api, caller, path)?
-    {
-        let mut visible = view.visible;
-        match (&view.target, server.shard) {
-            (Target::One(cluster), _) => check_shard(server, &**extension, cluster, cluster)?,
-            (Target::All, Some(shard)) => {
-                let (inner, extension) = (visible, extension.clone());
-                visible = Arc::new(move |key, object| extension.shard_of(&key.cluster) == shard && inner(key, object));
-            }
-            (Target::All, None) => {}
-        }
-        return Ok(ApiRoot {
-            target: view.target,
-            rest: view.rest,
-            view: Some(View { resources: view.resources, visible, authorize: view.authorize, admit: view.admit }),
-        });
-    }
-    // Only those who pass every check may ask for a single one outside a workspace.
-    if health::is_below(path) && caller.is_in("system:masters") {
-        return Ok(ApiRoot::cluster(Target::All, path));
-    }
-    let attributes = Attributes { verb: "get".into(), path: path.to_owned(), ..Attributes::default() };
-    let suffix = if path.starts_with("/services/") {
-        ": Path not resolved to a valid virtual workspace"
-    } else {
-        ": access denied"
-    };
-    Err(rbac::refusal(caller, &attributes, suffix))
-}
-
-/// A shard serves only its own clusters; the front proxy serves all, except those on a shard that is down.
-fn check_shard(server: &Server, extension: &dyn Extension, cluster: &str, asked: &str) -> Result<(), Status> {
-    let home = extension.shard_of(cluster);
-    match server.shard {
-        Some(shard) if shard != home => Err(Status::not_found("tenancy.kcp.io", "workspaces", asked)),
-        None if !extension.is_up(home) => {
-            let message = "the server is currently unable to handle the request";
-            Err(Status::new(503, "ServiceUnavailable", message))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Names of lower-case letters, digits and dashes, joined by colons.
-fn is_cluster(text: &str) -> bool {
-    text.split(':').all(|part| {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        !part.is_empty()
-            && part.len() <= 63
-            && part.chars().all(|c| plain(c) || c == '-')
-            && part.starts_with(plain)
-            && part.ends_with(plain)
     })
 }

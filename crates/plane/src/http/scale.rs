@@ -4,10 +4,12 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::body::{self, BodyResult};
+use super::call::{Call, agent, media_type};
 use super::jsonpath;
 use super::reply::Reply;
-use super::resource::{Call, agent, media_type};
-use crate::api::{Patch, Scope, custom_patches, go_type};
+use crate::api::{Scope, custom_patches};
+use crate::go::json_type;
+use crate::patch::Patch;
 use crate::resource::Scale;
 use crate::status::{Cause, Status};
 
@@ -62,7 +64,7 @@ fn rescaled(current: &Value, paths: &Scale, sent: &SentScale) -> Result<Value, S
                 let message = "no kind is registered for the type v1.Scale in scheme \"pkg/runtime/scheme.go:110\"";
                 return Err(Status::bad_request(message));
             };
-            let found = go_type(other);
+            let found = json_type(other);
             let why =
                 format!("json: cannot unmarshal {found} into Go struct field ScaleSpec.spec.replicas of type int32");
             let cause = Cause::invalid("patch", &Value::String(scale.to_string()), &why);

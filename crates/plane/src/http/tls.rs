@@ -1,7 +1,6 @@
 //! The certificate authority and the server certificate.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +13,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::plane::{PlaneError, ServingFiles};
+use crate::config::ServingFiles;
+use crate::error::PlaneError;
+use crate::files::write_private;
 
 /// The server's TLS identity.
 pub(crate) struct Identity {
@@ -177,14 +178,4 @@ fn stored_pair(
             .map_err(|error| PlaneError::Serving { path: path.display().to_string(), why: error.to_string() })
     };
     Ok((read(&files.certificate)?, read(&files.key)?))
-}
-
-/// Writes a file only its owner can read.
-pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
-    use std::io::Write;
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(content)
 }

@@ -4,12 +4,13 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::body::BodyResult;
+use super::call::{Call, decoded};
 use super::reply::{self, Reply};
-use super::resource::{Call, decoded};
-use crate::api::{Scope, now};
+use crate::api::Scope;
 use crate::auth::accounts::Account;
 use crate::status::{Cause, Status};
 use crate::store::{Key, Kind};
+use crate::time::now;
 
 const SHORTEST: i64 = 600;
 const USUAL: i64 = 3600;

@@ -12,10 +12,10 @@ use serde_json::json;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use super::endpoint::Connection;
+use super::call::Call;
+use super::connection::Connection;
 use super::negotiate::{Format, Shape};
 use super::reply::{self, Cut, Reply};
-use super::resource::Call;
 use super::slow::StreamClock;
 use super::table::{self, Include, Partial};
 use crate::api::{Event, EventKind, ListOptions, Scope, WatchOptions, bookmark};

@@ -16,9 +16,10 @@ use super::claim;
 use super::data::{Data, EXPORTS, ROOT};
 use super::object::{add_finalizer, annotate, child, flag, items, set_label, strings, text};
 use super::{export, types};
-use crate::api::Caller;
+use crate::caller::Caller;
 use crate::definition;
-use crate::extension::{Attributes, Operation, Review};
+use crate::extension::Review;
+use crate::request::{Attributes, Operation};
 use crate::schema::Schema;
 use crate::status::{Cause, Status};
 

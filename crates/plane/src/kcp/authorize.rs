@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::data::{Data, EXPORTS, SYSTEM_ADMIN};
 use super::identity::{belongs, effective, in_scope, is_account, prefixed, unlimited};
 use super::object::{annotation, text};
-use crate::api::Caller;
 use crate::auth::decision::{Decision, Verdict};
 use crate::auth::rbac::{self, Rights, Source};
-use crate::extension::Attributes;
+use crate::caller::Caller;
+use crate::request::Attributes;
 use crate::status::Status;
 
 const MASTERS: &str = "system:masters";

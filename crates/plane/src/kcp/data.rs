@@ -1,6 +1,6 @@
 //! Typed access to the store for everything kcp: which kinds there are, and safe read-modify-write.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use carrick_kcp::core::v1alpha1::LogicalCluster;
 use carrick_kcp::hash::home_cluster;
@@ -10,50 +10,12 @@ use serde_json::{Value, json};
 use super::bound::Bindings;
 use super::object::{child, deleting, finalizers, items, text};
 use super::shards::Shards;
-pub use crate::api::now;
+pub use super::stored::{
+    BINDINGS, BOUND_SCHEMAS, CLUSTER_ROLE_BINDINGS, CLUSTERS, CRDS, EXPORTS, NAMESPACES, ROOT, SCHEMAS, SECRETS, SELF,
+    SHARDS, SLICES, SYSTEM_ADMIN, TYPES, WORKSPACES,
+};
 use crate::store::{Expect, Key, Kind, Store, StoreError};
-
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $group:literal / $resource:literal;)*) => {
-        $($(#[$doc])* pub static $name: LazyLock<Kind> = LazyLock::new(|| Kind::new($group, $resource));)*
-    };
-}
-
-kinds! {
-    /// APIResourceSchemas.
-    SCHEMAS = "apis.kcp.io" / "apiresourceschemas";
-    /// APIExports.
-    EXPORTS = "apis.kcp.io" / "apiexports";
-    /// APIBindings.
-    BINDINGS = "apis.kcp.io" / "apibindings";
-    /// APIExportEndpointSlices.
-    SLICES = "apis.kcp.io" / "apiexportendpointslices";
-    /// LogicalClusters.
-    CLUSTERS = "core.kcp.io" / "logicalclusters";
-    /// Workspaces.
-    WORKSPACES = "tenancy.kcp.io" / "workspaces";
-    /// WorkspaceTypes.
-    TYPES = "tenancy.kcp.io" / "workspacetypes";
-    /// Shards.
-    SHARDS = "core.kcp.io" / "shards";
-    /// Namespaces.
-    NAMESPACES = "" / "namespaces";
-    /// Secrets.
-    SECRETS = "" / "secrets";
-    /// CustomResourceDefinitions.
-    CRDS = "apiextensions.k8s.io" / "customresourcedefinitions";
-    /// ClusterRoleBindings.
-    CLUSTER_ROLE_BINDINGS = "rbac.authorization.k8s.io" / "clusterrolebindings";
-}
-
-/// The root of all workspaces.
-pub const ROOT: &str = "root";
-/// The logical cluster whose RBAC applies everywhere.
-pub const SYSTEM_ADMIN: &str = "system:admin";
-/// The logical cluster that keeps a copy of every schema in use, named by its uid.
-pub const BOUND_SCHEMAS: &str = "system:bound-crds";
-/// The name of the LogicalCluster in each cluster.
-pub const SELF: &str = carrick_kcp::LOGICAL_CLUSTER_NAME;
+pub(super) use crate::time::now;
 
 /// The store as kcp sees it.
 #[derive(Clone)]

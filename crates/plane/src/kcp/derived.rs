@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_revision_is_looked_at_once_and_what_is_gone_is_forgotten() {
-        let (store, derived, kind) = (Store::new(), Derived::default(), Kind::new("", "things"));
+        let (store, derived, kind) = (Store::default(), Derived::default(), Kind::new("", "things"));
         let mut made = 0;
         let mut size = |key: &Key| {
             let found = derived.at(&store, key, |object| {

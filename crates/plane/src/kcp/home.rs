@@ -10,9 +10,9 @@ use super::authorize;
 use super::cluster;
 use super::data::{Data, ROOT, SELF};
 use super::types;
-use crate::api::Caller;
 use crate::auth::rbac;
-use crate::extension::Attributes;
+use crate::caller::Caller;
+use crate::request::Attributes;
 use crate::status::Status;
 
 /// The type of home workspaces, in the root.

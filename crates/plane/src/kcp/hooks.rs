@@ -12,9 +12,10 @@ use sha2::{Digest, Sha224};
 use super::authorize::{permits, refusal};
 use super::data::{CLUSTERS, Data};
 use super::object::label;
-use crate::api::{Api, Caller};
 use crate::auth::rbac;
-use crate::extension::{Attributes, Review, Target, VirtualView};
+use crate::caller::Caller;
+use crate::extension::{Kinds, Review, VirtualView};
+use crate::request::{Attributes, Target};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::Key;
@@ -96,7 +97,7 @@ struct Hook {
 }
 
 /// Opens the virtual workspace behind a URL path, if it is one of a hook.
-pub fn open(data: &Data, api: &Api, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
+pub fn open(data: &Data, kinds: Kinds<'_>, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {
     let Some((stage, rest)) = Stage::ALL.into_iter().find_map(|s| Some((s, path.strip_prefix(s.service())?))) else {
         return Ok(None);
     };
@@ -111,10 +112,8 @@ pub fn open(data: &Data, api: &Api, caller: &Caller, path: &str) -> Result<Optio
     };
     let hook = Hook { data: data.clone(), stage, name: name.replace("%3A", ":").into(), target: target.clone() };
     let resources = match &target {
-        Target::All => {
-            api.resources("").iter().filter(|found| is_cluster(found)).map(|found| readable(found)).collect()
-        }
-        Target::One(cluster) => api.resources(cluster),
+        Target::All => kinds("").iter().filter(|found| is_cluster(found)).map(|found| readable(found)).collect(),
+        Target::One(cluster) => kinds(cluster),
     };
     let (shown, asked, written) = (hook.clone(), hook.clone(), hook);
     Ok(Some(VirtualView {
@@ -122,8 +121,8 @@ pub fn open(data: &Data, api: &Api, caller: &Caller, path: &str) -> Result<Optio
         target,
         resources,
         visible: Arc::new(move |key, object| shown.shows(key, object)),
-        authorize: Arc::new(move |_, caller, attributes| asked.authorize(caller, attributes)),
-        admit: Some(Arc::new(move |_, review| written.admit(review))),
+        authorize: Arc::new(move |caller, attributes| asked.authorize(caller, attributes)),
+        admit: Some(Arc::new(move |review| written.admit(review))),
     }))
 }
 

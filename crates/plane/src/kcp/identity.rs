@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::Caller;
+use crate::caller::Caller;
 
 const ACCOUNT_CLUSTER: &str = "authentication.kcp.io/cluster-name";
 const SCOPES: &str = "authentication.kcp.io/scopes";

@@ -65,7 +65,7 @@ mod tests {
             .iter()
             .map(|r| {
                 let versions: Vec<&str> = r.versions.iter().map(|v| &*v.name).collect();
-                format!("{} {}", r.qualified(), versions.join(","))
+                format!("{} {}", crate::status::qualified(&r.group, &r.plural), versions.join(","))
             })
             .collect();
         assert_eq!(
@@ -83,6 +83,17 @@ mod tests {
                 "partitionsets.topology.kcp.io v1alpha1",
             ]
         );
+    }
+
+    #[test]
+    fn the_definitions_are_valid() {
+        for (document, resource) in PARSED.iter() {
+            let mut document = document.clone();
+            crate::definition::decode(&mut document, &mut Vec::new()).unwrap();
+            crate::definition::complete(&mut document);
+            document["status"]["storedVersions"] = crate::definition::stored_versions(&document, None);
+            assert_eq!(crate::definition::faults(&document, None), [], "{resource:?}");
+        }
     }
 
     #[test]

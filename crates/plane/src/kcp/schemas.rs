@@ -8,8 +8,9 @@ use carrick_kcp::path::is_label;
 use super::authorize::{decide, refusal};
 use super::data::{BINDINGS, Data, EXPORTS, SCHEMAS};
 use super::object::{items, text};
-use crate::api::{Api, Caller};
-use crate::extension::{Attributes, Target, VirtualView};
+use crate::caller::Caller;
+use crate::extension::{Kinds, VirtualView};
+use crate::request::{Attributes, Target};
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::store::Key;
@@ -19,13 +20,13 @@ const COLLECTION: &str = "/apis/apis.kcp.io/v1alpha1/apiresourceschemas/";
 const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// Opens the virtual workspace behind a URL path, if it is one of schemas.
-pub fn open(data: &Data, api: &Api, path: &str) -> Option<VirtualView> {
+pub fn open(data: &Data, kinds: Kinds<'_>, path: &str) -> Option<VirtualView> {
     let (consumer, rest) = resolve(path)?;
     let consumer: Arc<str> = consumer.into();
     let served = served(data, &consumer);
     let mut resources = Vec::new();
     if !served.is_empty() {
-        let all = api.resources(&consumer);
+        let all = kinds(&consumer);
         resources.extend(all.iter().find(|resource| resource.stored_kind() == *SCHEMAS).map(|found| readable(found)));
     }
     // Objects with a name are in one cluster; without a name, all clusters are searched.
@@ -44,7 +45,7 @@ pub fn open(data: &Data, api: &Api, path: &str) -> Option<VirtualView> {
         resources: resources.into(),
         // Bindings may come and go during a watch.
         visible: Arc::new(move |key, _| shows(&shown.0, &shown.1, key)),
-        authorize: Arc::new(move |_, caller, attributes| authorize(&asked.0, &asked.1, caller, attributes)),
+        authorize: Arc::new(move |caller, attributes| authorize(&asked.0, &asked.1, caller, attributes)),
         admit: None,
     })
 }

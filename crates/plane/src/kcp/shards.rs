@@ -8,8 +8,8 @@ use carrick_kcp::hash::b36s224;
 use carrick_kcp::names::SHARD_ANNOTATION;
 use parking_lot::RwLock;
 
-use super::data::{CLUSTERS, ROOT, SELF};
 use super::object::annotation;
+use super::stored::{CLUSTERS, ROOT, SELF};
 use crate::store::{Key, Store};
 
 /// All shards of a kcp; there is always one, named `root`.

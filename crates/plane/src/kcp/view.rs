@@ -15,9 +15,10 @@ use super::claim::{self, Subject};
 use super::data::{BINDINGS, Data, EXPORTS, SCHEMAS};
 use super::derived::Derived;
 use super::object::{child, items, label, text};
-use crate::api::{Api, Caller};
 use crate::auth::rbac;
-use crate::extension::{Attributes, Review, Target, VirtualView};
+use crate::caller::Caller;
+use crate::extension::{Kinds, Review, VirtualView};
+use crate::request::{Attributes, Target};
 use crate::resource::{Catalog, Origin, Resource};
 use crate::status::Status;
 use crate::store::{Key, Kind, Stored};
@@ -89,7 +90,7 @@ pub fn open(
     data: &Data,
     apis: &Apis,
     views: &Arc<Views>,
-    api: &Api,
+    kinds: Kinds<'_>,
     caller: &Caller,
     path: &str,
 ) -> Result<Option<VirtualView>, Status> {
@@ -116,7 +117,7 @@ pub fn open(
         let why = format!("API export not found: apiexport.apis.kcp.io \"{name}\" not found");
         return Err(Status::plain(500, format!("Internal Server Error: \"{path}\": {why}\n")));
     };
-    let offered = views.offered(data, apis, api, (home, name), &found);
+    let offered = views.offered(data, apis, kinds, (home, name), &found);
     let hash = export_hash(home, name);
     let view = View {
         data: data.clone(),
@@ -135,14 +136,21 @@ pub fn open(
         target,
         resources: offered.resources.clone(),
         visible: Arc::new(move |key, object| shown.shows(key, object)),
-        authorize: Arc::new(move |_, caller, attributes| asked.authorize(caller, attributes)),
-        admit: Some(Arc::new(move |_, review| written.admit(review))),
+        authorize: Arc::new(move |caller, attributes| asked.authorize(caller, attributes)),
+        admit: Some(Arc::new(move |review| written.admit(review))),
     }))
 }
 
 impl Views {
     /// What the virtual workspace of an export serves.
-    fn offered(&self, data: &Data, apis: &Apis, api: &Api, export: (&str, &str), found: &Stored) -> Arc<Offered> {
+    fn offered(
+        &self,
+        data: &Data,
+        apis: &Apis,
+        kinds: Kinds<'_>,
+        export: (&str, &str),
+        found: &Stored,
+    ) -> Arc<Offered> {
         let (home, place) = (export.0, (Arc::from(export.0), Arc::from(export.1)));
         if let Some(known) = self.known.lock().get(&place)
             && known.stamp == stamp(data, home, found.revision, known.foreign)
@@ -153,7 +161,7 @@ impl Views {
             items(&found.object, "/spec/permissionClaims").iter().any(|claim| !text(claim, "/identityHash").is_empty());
         // First the revisions, then what they are revisions of: it is at least as new.
         let stamp = stamp(data, home, found.revision, foreign);
-        let (resources, rules) = self.serve(data, apis, api, home, &found.object);
+        let (resources, rules) = self.serve(data, apis, kinds, home, &found.object);
         let offered = Arc::new(Offered { resources: resources.into(), rules, foreign, stamp });
         let mut known = self.known.lock();
         known.retain(|(cluster, name), _| data.store.has(&Key::new(&EXPORTS, cluster, "", name)));
@@ -165,7 +173,7 @@ impl Views {
         &self,
         data: &Data,
         apis: &Apis,
-        api: &Api,
+        kinds: Kinds<'_>,
         home: &str,
         export: &Value,
     ) -> (Vec<Arc<Resource>>, BTreeMap<Kind, ViewRule>) {
@@ -185,7 +193,7 @@ impl Views {
                 add(resource, ViewRule::Exported);
             }
         }
-        let local = api.resources(home);
+        let local = kinds(home);
         for claim in items(export, "/spec/permissionClaims") {
             let subject = Subject::of(claim);
             for resource in self.claimable(data, apis, &local, &subject) {

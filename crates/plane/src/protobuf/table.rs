@@ -196,7 +196,7 @@ pub(super) fn kinds() -> Vec<(&'static str, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plane::Mode;
+    use crate::config::Mode;
     use crate::resource::builtin::builtins;
 
     #[test]

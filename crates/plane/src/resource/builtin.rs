@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{ALL_VERBS, Column, Origin, Resource, Scale, SchemaText, Version};
-use crate::plane::Mode;
+use super::groups::{ADMISSION, AUTHENTICATION, AUTHORIZATION, RBAC};
+use super::kind::{ALL_VERBS, Column, Origin, Resource, Scale, Version};
+use super::text::SchemaText;
+use super::{events, shapes};
+use crate::config::Mode;
 use crate::schema::Schema;
 
 struct Row {
@@ -49,10 +52,6 @@ impl Row {
         self
     }
 }
-
-const ADMISSION: &str = crate::admission::GROUP;
-const AUTHORIZATION: &str = "authorization.k8s.io";
-const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Served in every workspace and in the service cluster.
 const COMMON: &[Row] = &[
@@ -162,10 +161,10 @@ fn resource(row: &Row) -> Resource {
     if row.plural == "namespaces" {
         verbs.retain(|verb| *verb != "deletecollection");
     }
-    if is_review(row.group) {
+    if matches!(row.group, AUTHENTICATION | AUTHORIZATION) {
         verbs = vec!["create"];
     }
-    let shape = super::shapes::schema(row.group, row.kind);
+    let shape = shapes::schema(row.group, row.kind);
     let version = Version {
         name: row.version.into(),
         served: true,
@@ -196,7 +195,7 @@ fn resource(row: &Row) -> Resource {
         identity: "".into(),
         versions: vec![version],
         origin: Origin::Builtin,
-        convert: if row.plural == "events" { Some(super::events::convert) } else { None },
+        convert: if row.plural == "events" { Some(events::convert) } else { None },
         conversion: None,
         verbs,
         // Both event groups are views of one set of objects.
@@ -205,11 +204,6 @@ fn resource(row: &Row) -> Resource {
         terminating: false,
         revision: 0,
     }
-}
-
-/// Groups whose kinds are reviews.
-pub(super) fn is_review(group: &str) -> bool {
-    matches!(group, "authentication.k8s.io" | AUTHORIZATION)
 }
 
 fn wide(mut column: Column) -> Column {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::Resource;
+use super::kind::Resource;
 
 /// How many documents are kept.
 const MOST: usize = 4096;
@@ -86,7 +86,7 @@ impl fmt::Debug for Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plane::Mode;
+    use crate::config::Mode;
     use crate::resource::builtin::builtins;
 
     #[test]

@@ -4,24 +4,29 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{ALL_VERBS, Column, Origin, Resource, Scale, Version, api_version, shared, version_rank};
+use super::kind::{ALL_VERBS, Column, Origin, Resource, Scale, Version, api_version, version_rank};
+use super::shared;
 use crate::conversion::Conversion;
 use crate::schema::SchemaError;
 use crate::store::revision_of;
 
-pub(super) fn from_crd(crd: &Value) -> Result<Resource, SchemaError> {
-    let condition = |kind: &str| {
-        let conditions = crd["status"]["conditions"].as_array();
-        conditions.is_some_and(|all| all.iter().any(|one| one["type"] == kind && one["status"] == "True"))
-    };
-    let mut resource = read(crd, "", Origin::Crd, |version| &version["schema"]["openAPIV3Schema"])?;
-    resource.established = condition("Established");
-    resource.terminating = condition("Terminating");
-    Ok(resource)
-}
+impl Resource {
+    /// The kind a CRD defines.
+    pub fn from_crd(crd: &Value) -> Result<Resource, SchemaError> {
+        let condition = |kind: &str| {
+            let conditions = crd["status"]["conditions"].as_array();
+            conditions.is_some_and(|all| all.iter().any(|one| one["type"] == kind && one["status"] == "True"))
+        };
+        let mut resource = read(crd, "", Origin::Crd, |version| &version["schema"]["openAPIV3Schema"])?;
+        resource.established = condition("Established");
+        resource.terminating = condition("Terminating");
+        Ok(resource)
+    }
 
-pub(super) fn from_schema(schema: &Value, identity: &str) -> Result<Resource, SchemaError> {
-    read(schema, identity, Origin::Bound, |version| &version["schema"])
+    /// The kind an `APIResourceSchema` defines, bound with an identity.
+    pub fn from_schema(schema: &Value, identity: &str) -> Result<Resource, SchemaError> {
+        read(schema, identity, Origin::Bound, |version| &version["schema"])
+    }
 }
 
 fn read(object: &Value, identity: &str, origin: Origin, schema: fn(&Value) -> &Value) -> Result<Resource, SchemaError> {

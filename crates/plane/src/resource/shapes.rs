@@ -1,6 +1,10 @@
 //! The fields of built-in kinds: enough to refuse what does not fit Kubernetes' own types.
 
+mod admission;
+
 use serde_json::{Value, json};
+
+use super::groups::ADMISSION;
 
 fn text() -> Value {
     json!({"type": "string"})
@@ -137,8 +141,8 @@ pub(super) fn schema(group: &str, kind: &str) -> Option<Value> {
                 "versions": list(&any()), "conversion": conversion(), "preserveUnknownFields": flag(),
             })), "status": any()}),
         ),
-        (crate::admission::GROUP, kind) => {
-            let (description, shape) = crate::admission::shape(kind)?;
+        (ADMISSION, kind) => {
+            let (description, shape) = admission::shape(kind)?;
             return Some(described(shape, description));
         }
         _ => return None,

@@ -3,7 +3,7 @@
 use carrick_cel::{CompileError, Rule};
 use serde_json::{Value, json};
 
-use super::SchemaError;
+use super::error::SchemaError;
 
 /// Where in a schema rules are.
 pub(crate) struct RuleContext<'a> {
@@ -65,18 +65,6 @@ pub(crate) fn rule_faults(schema: &Value, place: &RuleContext<'_>) -> Vec<Schema
     // A node without a type is an error of the node, not of every rule.
     faults.dedup_by(|one, other| one.reason == "InternalError" && one == other);
     faults
-}
-
-/// Refuses rules where a schema may have none.
-pub(super) fn none(schema: &Value, path: &str) -> Result<(), SchemaError> {
-    match schema["x-kubernetes-validations"].as_array() {
-        Some(list) if !list.is_empty() => Err(SchemaError {
-            field: format!("{path}.x-kubernetes-validations"),
-            message: "Forbidden: must be empty to be structural".to_owned(),
-            reason: "FieldValueForbidden",
-        }),
-        _ => Ok(()),
-    }
 }
 
 struct RuleEntry<'a> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Schema, Type};
+use super::node::{Schema, Type};
 use crate::status::Cause;
 
 impl Schema {

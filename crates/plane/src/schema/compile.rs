@@ -1,88 +1,75 @@
-//! Turns `openAPIV3Schema` into a [`Schema`], refusing what is not structural.
+//! Turns `openAPIV3Schema` into a [`Schema`]. Whether it is structural has been checked before (`crate::definition`); what is not is read as
+//! well as can be. Only patterns and rules that cannot be compiled are refused here.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::admit::{self, RuleContext};
-use super::{Checks, ListType, Schema, SchemaError, Type, compact};
+use super::error::SchemaError;
+use super::node::{Checks, ListType, Schema, Type};
+use super::pattern;
 
 /// Where schemas begin.
 const ROOT: &str = "openAPIV3Schema";
 
 impl Schema {
-    /// Compiles the schema of one version; the root must be structural.
+    /// Compiles the schema of one version.
     pub fn compile(schema: &Value) -> Result<Schema, SchemaError> {
-        node(schema, ROOT, true, None)
+        node(schema, ROOT, Position::Structure, None)
     }
 
     /// Compiles the schema of a value inside an object.
     pub(crate) fn part(schema: &Value) -> Result<Schema, SchemaError> {
-        node(schema, "openAPIV3Schema.properties[part]", true, None)
+        node(schema, "openAPIV3Schema.properties[part]", Position::Structure, None)
     }
 }
 
-fn required(field: &str, message: &str) -> SchemaError {
-    SchemaError { field: field.to_owned(), message: format!("Required value: {message}"), reason: "FieldValueRequired" }
+/// What a node is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// It says what values look like.
+    Structure,
+    /// It is a condition inside allOf, anyOf, oneOf or not, which has no rules.
+    Condition,
 }
 
-fn invalid(field: &str, message: &str) -> SchemaError {
-    SchemaError { field: field.to_owned(), message: message.to_owned(), reason: "FieldValueInvalid" }
-}
-
-/// `structural` is false inside allOf, anyOf, oneOf and not, where types may be left out; `uncorrelated` is the surrounding list whose
-/// items have no old values.
-fn node(schema: &Value, path: &str, structural: bool, uncorrelated: Option<&str>) -> Result<Schema, SchemaError> {
+/// `uncorrelated` is the surrounding list whose items have no old values.
+fn node(schema: &Value, path: &str, position: Position, uncorrelated: Option<&str>) -> Result<Schema, SchemaError> {
     if !schema.is_object() {
-        return Err(invalid(path, "Invalid value: must be a schema object"));
-    }
-    if schema.get("$ref").is_some() {
-        return Err(SchemaError {
-            field: format!("{path}.$ref"),
-            message: "Forbidden: $ref is not supported".into(),
-            reason: "FieldValueForbidden",
-        });
+        let message = "Invalid value: must be a schema object".to_owned();
+        return Err(SchemaError { field: path.to_owned(), message, reason: "FieldValueInvalid" });
     }
     let flag = |key: &str| schema[key] == true;
-    let preserve = flag("x-kubernetes-preserve-unknown-fields");
-    let kind = kind(schema, path, structural, preserve)?;
     let mut properties = BTreeMap::new();
     for (name, child) in schema["properties"].as_object().into_iter().flatten() {
-        properties.insert(name.clone(), node(child, &format!("{path}.properties[{name}]"), structural, uncorrelated)?);
+        properties.insert(name.clone(), node(child, &format!("{path}.properties[{name}]"), position, uncorrelated)?);
     }
     let additional = match schema.get("additionalProperties") {
         Some(child @ Value::Object(_)) => {
-            Some(Box::new(node(child, &format!("{path}.additionalProperties"), structural, uncorrelated)?))
+            Some(Box::new(node(child, &format!("{path}.additionalProperties"), position, uncorrelated)?))
         }
         _ => None,
     };
     let list = list_type(schema);
     let within = uncorrelated.or_else(|| (!matches!(list, ListType::Map(_))).then_some(path));
-    let items = match schema.get("items").filter(|child| !child.is_null()) {
-        Some(child) => Some(Box::new(node(child, &format!("{path}.items"), structural, within)?)),
-        None if kind == Type::Array && structural => {
-            return Err(required(&format!("{path}.items"), "must be specified"));
-        }
+    let items = match schema.get("items").filter(|child| child.is_object()) {
+        Some(child) => Some(Box::new(node(child, &format!("{path}.items"), position, within)?)),
         None => None,
     };
-    let rules = if structural {
-        admit::rules(schema, &RuleContext { path, root: path == ROOT, uncorrelated })?
-    } else {
-        admit::none(schema, path)?;
-        Vec::new()
+    let rules = match position {
+        Position::Structure => admit::rules(schema, &RuleContext { path, root: path == ROOT, uncorrelated })?,
+        Position::Condition => Vec::new(),
     };
     let default = schema.get("default").cloned();
     let children = || properties.values().chain(additional.as_deref()).chain(items.as_deref());
-    if let (ListType::Map(keys), Some(items)) = (&list, &items) {
-        check_keys(keys, items, path)?;
-    }
-    let compiled = Schema {
+    Ok(Schema {
         has_defaults: default.is_some() || children().any(|child| child.has_defaults),
         has_rules: !rules.is_empty() || children().any(|child| child.has_rules),
-        kind,
+        kind: kind(schema),
         nullable: flag("nullable"),
         open: flag("additionalProperties"),
-        preserve,
+        preserve: flag("x-kubernetes-preserve-unknown-fields"),
         embedded: flag("x-kubernetes-embedded-resource"),
         default,
         required: texts(&schema["required"]),
@@ -93,66 +80,21 @@ fn node(schema: &Value, path: &str, structural: bool, uncorrelated: Option<&str>
         properties: properties.into(),
         additional,
         items,
-    };
-    if let Some(fault) =
-        compiled.default.as_ref().and_then(|default| compiled.validate(default, None).into_iter().next())
-    {
-        let dot = if fault.field.is_empty() { "" } else { "." };
-        return Err(invalid(&format!("{path}.default{dot}{}", fault.field), &fault.message));
-    }
-    Ok(compiled)
+    })
 }
 
-/// The key fields of a list must always have a value.
-fn check_keys(keys: &[String], items: &Schema, path: &str) -> Result<(), SchemaError> {
-    for key in keys {
-        let field = format!("{path}.items.properties[{key}].default");
-        match items.properties.get(key) {
-            None => {
-                return Err(invalid(
-                    &field,
-                    "Invalid value: every key of x-kubernetes-list-map-keys must be a property",
-                ));
-            }
-            Some(child) if child.default.is_none() && !items.required.contains(key) => {
-                let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-                return Err(required(&field, why));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
-}
-
-fn kind(schema: &Value, path: &str, structural: bool, preserve: bool) -> Result<Type, SchemaError> {
+fn kind(schema: &Value) -> Type {
     if schema["x-kubernetes-int-or-string"] == true {
-        return Ok(Type::IntOrString);
+        return Type::IntOrString;
     }
     match schema["type"].as_str() {
-        Some("object") => Ok(Type::Object),
-        Some("array") => Ok(Type::Array),
-        Some("string") => Ok(Type::String),
-        Some("integer") => Ok(Type::Integer),
-        Some("number") => Ok(Type::Number),
-        Some("boolean") => Ok(Type::Boolean),
-        Some("") | None if !structural || (preserve && path.contains('[')) => Ok(Type::Any),
-        Some("") | None => {
-            let place = match path.rsplit_once('.').map(|(_, last)| last) {
-                None => return Err(required(&format!("{path}.type"), "must not be empty at the root")),
-                Some("items") => "array items",
-                Some("additionalProperties") => "object additionalProperties",
-                Some(_) => "object fields",
-            };
-            Err(required(&format!("{path}.type"), &format!("must not be empty for specified {place}")))
-        }
-        Some(other) => {
-            let known = r#"supported values: "array", "boolean", "integer", "number", "object", "string""#;
-            Err(SchemaError {
-                field: format!("{path}.type"),
-                message: format!("Unsupported value: {other:?}: {known}"),
-                reason: "FieldValueNotSupported",
-            })
-        }
+        Some("object") => Type::Object,
+        Some("array") => Type::Array,
+        Some("string") => Type::String,
+        Some("integer") => Type::Integer,
+        Some("number") => Type::Number,
+        Some("boolean") => Type::Boolean,
+        _ => Type::Any,
     }
 }
 
@@ -167,12 +109,11 @@ fn list_type(schema: &Value) -> ListType {
 fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
     let pattern = match schema["pattern"].as_str() {
         Some(text) if !text.is_empty() => {
-            let regex = compact::pattern(text).map_err(|error| {
+            let regex = pattern::compiled(text).map_err(|error| {
                 let field = format!("{path}.pattern");
-                invalid(
-                    &field,
-                    &format!("Invalid value: {text:?}: must be a valid regular expression, but isn't: {error}"),
-                )
+                let message =
+                    format!("Invalid value: {text:?}: must be a valid regular expression, but isn't: {error}");
+                SchemaError { field, message, reason: "FieldValueInvalid" }
             })?;
             Some(regex)
         }
@@ -180,7 +121,7 @@ fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
     };
     let branches = |key: &str| -> Result<Vec<Schema>, SchemaError> {
         let list = schema[key].as_array().into_iter().flatten().enumerate();
-        list.map(|(index, child)| node(child, &format!("{path}.{key}[{index}]"), false, None)).collect()
+        list.map(|(index, child)| node(child, &format!("{path}.{key}[{index}]"), Position::Condition, None)).collect()
     };
     Ok(Checks {
         values: schema["enum"].as_array().filter(|values| !values.is_empty()).cloned(),
@@ -202,7 +143,7 @@ fn checks(schema: &Value, path: &str) -> Result<Checks, SchemaError> {
         any_of: branches("anyOf")?,
         one_of: branches("oneOf")?,
         not: match schema.get("not") {
-            Some(child) => Some(Box::new(node(child, &format!("{path}.not"), false, None)?)),
+            Some(child) => Some(Box::new(node(child, &format!("{path}.not"), Position::Condition, None)?)),
             None => None,
         },
     })

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Schema, Type};
+use super::node::{Schema, Type};
 
 impl Schema {
     /// Sets every absent field that has a default, including fields inside defaults that were just set.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Schema;
+use super::node::Schema;
 
 /// The fields of `metadata`.
 pub const META_FIELDS: [&str; 15] = [

@@ -3,7 +3,7 @@
 use carrick_cel::{EvalError, Rule, Verdict};
 use serde_json::Value;
 
-use super::{ListType, Schema, Type};
+use super::node::{ListType, Schema, Type};
 use crate::status::Cause;
 
 /// Errors that prevent the evaluation of rules, because rules rely on their absence.

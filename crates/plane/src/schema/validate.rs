@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{ListType, Schema, Type, format};
+use super::format;
+use super::node::{ListType, Schema, Type};
 use crate::status::Cause;
 
 impl Schema {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::object::unpack;
-use super::{Inner, Key, Kind, Object, pack, place};
+use super::contents::{Contents, place};
+use super::key::{Key, Kind};
+use super::object::{Object, pack, unpack};
 
 const FILE: &str = "commits.jsonl";
 
@@ -85,16 +86,16 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Replays the file in `folder` into `inner` and rewrites it without history.
-    pub(super) fn open(folder: &Path, durability: Durability, inner: &mut Inner) -> io::Result<Self> {
+    /// Replays the file in `folder` into `contents` and rewrites it without history.
+    pub(super) fn open(folder: &Path, durability: Durability, contents: &mut Contents) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join(FILE);
         if path.exists() {
-            replay(&path, inner)?;
+            replay(&path, contents)?;
         }
         remove_leftovers(folder)?;
         let snapshot = Snapshot::new(folder);
-        snapshot.write(inner.revision, inner.all())?;
+        snapshot.write(contents.revision, contents.all())?;
         fs::rename(&snapshot.path, &path)?;
         sync_folder(folder)?;
         let file = OpenOptions::new().append(true).open(&path)?;
@@ -214,7 +215,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
+fn replay(path: &Path, contents: &mut Contents) -> io::Result<()> {
     let mut reader = BufReader::new(File::open(path)?);
     let mut text = Vec::new();
     let mut number = 0;
@@ -229,12 +230,12 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
         let line: Line<'_, Value> = unpack(&text).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("line {number} of {FILE} is damaged: {error}"))
         })?;
-        inner.revision = inner.revision.max(line.revision);
+        contents.revision = contents.revision.max(line.revision);
         let key = line.key();
         if key.name.is_empty() {
             continue;
         }
-        let objects = inner.objects.entry(key.kind.clone()).or_default();
+        let objects = contents.objects.entry(key.kind.clone()).or_default();
         match line.object {
             Some(mut object) => {
                 objects.insert(place(&key), Object::new(line.revision, pack(&mut object)));
@@ -243,6 +244,6 @@ fn replay(path: &Path, inner: &mut Inner) -> io::Result<()> {
                 objects.remove(&place(&key));
             }
         }
-        inner.touch(&key, line.revision);
+        contents.touch(&key, line.revision);
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch as signal;
 
-use super::{Change, Expired, Key, Kind};
+use super::change::Change;
+use super::error::Expired;
+use super::key::{Key, Kind};
 
 /// How much history the log keeps for watchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::{Expired, Inner, Key, Kind, Object, ObjectAddress, Objects, key_at, place};
+use super::contents::{Contents, ObjectAddress, Objects, key_at, place};
+use super::error::Expired;
+use super::key::{Key, Kind};
+use super::log::Log;
+use super::object::Object;
 
 /// Which objects of a kind are meant.
 #[derive(Debug, Clone, Copy)]
@@ -71,25 +75,26 @@ pub(super) fn range<'a>(
         .filter(|(place, _)| selection.fits(place))
 }
 
-pub(super) fn all(inner: &Inner, selection: &Selection<'_>) -> Vec<(Key, Object)> {
-    let Some(objects) = inner.objects.get(selection.kind) else { return Vec::new() };
+pub(super) fn all(contents: &Contents, selection: &Selection<'_>) -> Vec<(Key, Object)> {
+    let Some(objects) = contents.objects.get(selection.kind) else { return Vec::new() };
     let found = range(objects, selection, None);
     found.map(|(place, object)| (key_at(selection.kind, place), object.clone())).collect()
 }
 
 /// The cost depends only on the size of the page and, for a past revision, on the changes since then.
 pub(super) fn read(
-    inner: &Inner,
+    contents: &Contents,
+    log: &Log,
     selection: &Selection<'_>,
     at: Option<u64>,
     behind: Option<&Key>,
     limit: usize,
 ) -> Result<Page, Expired> {
-    let revision = at.unwrap_or(inner.revision);
+    let revision = at.unwrap_or(contents.revision);
     let behind = behind.map(place);
     let none = Objects::new();
-    let objects = inner.objects.get(selection.kind).unwrap_or(&none);
-    let mut past = past(inner, selection, revision)?;
+    let objects = contents.objects.get(selection.kind).unwrap_or(&none);
+    let mut past = past(log, selection, revision)?;
     if let Some(behind) = &behind {
         past = past.split_off(behind);
         past.remove(behind);
@@ -131,14 +136,14 @@ fn count(objects: &Objects, selection: &Selection<'_>) -> usize {
 
 /// The objects that have changed since a revision, as they were then.
 fn past(
-    inner: &Inner,
+    log: &Log,
     selection: &Selection<'_>,
     revision: u64,
 ) -> Result<BTreeMap<ObjectAddress, Option<Object>>, Expired> {
-    if revision < inner.log.oldest() {
-        return Err(Expired { asked: revision, oldest: inner.log.oldest() });
+    if revision < log.oldest() {
+        return Err(Expired { asked: revision, oldest: log.oldest() });
     }
-    let since = inner.log.newest_first().take_while(|change| change.revision > revision);
+    let since = log.newest_first().take_while(|change| change.revision > revision);
     // The oldest change comes last and wins.
     Ok(since
         .filter(|change| selection.selects(&change.key))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Key;
+use super::key::Key;
 
 /// etcd's default limit for a request, in bytes.
 pub(super) const LARGEST: usize = 1536 * 1024;

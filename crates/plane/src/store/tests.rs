@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use futures::{FutureExt, StreamExt};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -13,7 +15,7 @@ fn object(name: &str, value: u64) -> Value {
 
 #[test]
 fn an_equal_write_takes_no_revision() {
-    let store = Store::new();
+    let store = Store::default();
     let first = store.commit(&key("a"), Expect::Absent, Some(object("a", 1))).unwrap();
     let second = store.commit(&key("a"), Expect::Revision(first.revision), Some(object("a", 1))).unwrap();
     assert_eq!((first.revision, second.revision, store.revision()), (1, 1, 1));
@@ -21,7 +23,7 @@ fn an_equal_write_takes_no_revision() {
 
 #[test]
 fn expectations_are_checked() {
-    let store = Store::new();
+    let store = Store::default();
     assert!(matches!(store.commit(&key("a"), Expect::Revision(1), Some(object("a", 1))), Err(StoreError::Missing)));
     assert!(matches!(store.commit(&key("a"), Expect::Any, None), Err(StoreError::Missing)));
     store.commit(&key("a"), Expect::Absent, Some(object("a", 1))).unwrap();
@@ -31,7 +33,7 @@ fn expectations_are_checked() {
 
 #[tokio::test]
 async fn a_watch_sees_every_change_once_and_in_order() {
-    let store = Arc::new(Store::new());
+    let store = Arc::new(Store::default());
     let watch = store.watch(0).unwrap();
     let writer = store.clone();
     let task = tokio::spawn(async move {
@@ -58,7 +60,7 @@ async fn a_reader_that_falls_behind_is_cut_off() {
 
 #[test]
 fn a_past_state_is_rebuilt_from_the_log() {
-    let store = Store::new();
+    let store = Store::default();
     store.commit(&key("a"), Expect::Any, Some(object("a", 1))).unwrap();
     store.commit(&key("b"), Expect::Any, Some(object("b", 1))).unwrap();
     store.commit(&key("a"), Expect::Any, Some(object("a", 2))).unwrap();
@@ -79,7 +81,7 @@ fn a_past_state_is_rebuilt_from_the_log() {
 fn pages_together_are_the_state_of_the_first_whatever_is_written_between_them() {
     let kind = Kind::new("", "configmaps");
     for (cluster, namespace) in [(None, None), (Some("c"), None), (Some("c"), Some("default"))] {
-        let store = Store::new();
+        let store = Store::default();
         for number in 0..50 {
             store.commit(&key(&format!("k{number:02}")), Expect::Absent, Some(object("k", number))).unwrap();
         }
@@ -114,7 +116,7 @@ fn pages_together_are_the_state_of_the_first_whatever_is_written_between_them() 
 
 #[test]
 fn an_object_read_again_is_the_one_that_was_written() {
-    let store = Store::new();
+    let store = Store::default();
     let written = store.commit(&key("a"), Expect::Absent, Some(object("a", 1))).unwrap();
     // Push it out of the cache of unpacked objects.
     let text = "x".repeat(1_500_000);
@@ -133,7 +135,7 @@ fn an_object_read_again_is_the_one_that_was_written() {
 
 #[test]
 fn a_deletion_shows_the_last_state_with_its_own_revision() {
-    let store = Store::new();
+    let store = Store::default();
     store.commit(&key("a"), Expect::Any, Some(object("a", 1))).unwrap();
     let gone = store.commit(&key("a"), Expect::Any, None).unwrap();
     assert_eq!(gone.object["metadata"]["resourceVersion"], "2");
@@ -193,7 +195,7 @@ async fn a_watch_of_a_topic_sees_nothing_else_and_survives_the_noise_of_others()
 
 #[test]
 fn topics_nobody_watches_are_forgotten() {
-    let store = Arc::new(Store::new());
+    let store = Arc::new(Store::default());
     let topic = Topic { kind: Kind::new("", "configmaps"), cluster: None };
     let watch = store.watch_topic(topic, 0).unwrap();
     assert_eq!(store.inner.read().log.size().2, 1);

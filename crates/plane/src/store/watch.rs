@@ -9,7 +9,10 @@ use futures::Stream;
 use futures::future::BoxFuture;
 use tokio::sync::watch::Receiver;
 
-use super::{Change, Store, Topic};
+use super::base::Store;
+use super::change::Change;
+use super::error::Expired;
+use super::log::Topic;
 
 const BATCH: usize = 256;
 
@@ -22,8 +25,30 @@ pub struct Watch {
     wake: BoxFuture<'static, Receiver<u64>>,
 }
 
+impl Store {
+    /// All changes after a revision, in order and without gaps. The stream ends when its reader falls behind the log.
+    pub fn watch(self: &Arc<Self>, after: u64) -> Result<Watch, Expired> {
+        self.inner.read().log.check(after)?;
+        Ok(Watch::new(self.clone(), None, after, self.newest.subscribe()))
+    }
+
+    /// The same for one kind, in one cluster or in all of them; other changes cost this reader nothing.
+    pub(crate) fn watch_topic(self: &Arc<Self>, topic: Topic, after: u64) -> Result<Watch, Expired> {
+        let mut inner = self.inner.write();
+        inner.log.check(after)?;
+        let newest = inner.log.subscribe(&topic);
+        drop(inner);
+        Ok(Watch::new(self.clone(), Some(topic), after, newest))
+    }
+
+    /// Up to `limit` changes after a revision, or none if the log no longer reaches back that far.
+    fn changes(&self, topic: Option<&Topic>, after: u64, limit: usize) -> Option<Vec<Arc<Change>>> {
+        self.inner.read().log.changes(topic, after, limit)
+    }
+}
+
 impl Watch {
-    pub(super) fn new(store: Arc<Store>, topic: Option<Topic>, after: u64, newest: Receiver<u64>) -> Self {
+    fn new(store: Arc<Store>, topic: Option<Topic>, after: u64, newest: Receiver<u64>) -> Self {
         Self { store, topic, cursor: after, batch: VecDeque::new(), wake: Box::pin(async move { newest }) }
     }
 }

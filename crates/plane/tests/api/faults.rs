@@ -7,7 +7,7 @@ use carrick_plane::{Config, Mode};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use crate::client::{Client, MAPS, World, map};
+use crate::client::{Answer, Client, MAPS, World, map};
 
 fn maps(verbs: &[&str]) -> Match {
     Match::any().resource("", "configmaps").verbs(verbs)
@@ -123,6 +123,28 @@ async fn a_late_write_is_done_when_it_is_released_with_all_that_it_demands() {
     assert!(faults.release(&Match::any()).await.is_empty());
     let counts = faults.counts();
     assert_eq!((counts.held_back, counts.applied_late), (2, 2));
+}
+
+#[tokio::test]
+async fn a_late_write_finds_the_workspace_that_exists_when_it_comes() {
+    let world = World::kcp(&[]).await;
+    let faults = world.plane.faults();
+    let workspaces = "/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces";
+    let inside = "/clusters/root:late/api/v1/namespaces/default/configmaps";
+    let rule = faults.add(Rule::new(maps(&["create"]), Effect::late()));
+    let headers = [("content-type", "application/json")];
+    let body = map("a", json!({})).to_string().into_bytes();
+    assert!(world.admin.try_call("POST", inside, &headers, body).await.is_none());
+    faults.remove(rule);
+    world.admin.get(inside).await.expect(404);
+    let workspace = json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": "late"},
+        "spec": {"type": {"name": "universal", "path": "root"}}});
+    world.admin.post(workspaces, workspace).await.expect(201);
+    let ready = |answer: &Answer| answer.body["status"]["phase"] == "Ready";
+    world.admin.until(&format!("{workspaces}/late"), ready).await;
+    let done = faults.release(&Match::any()).await;
+    assert_eq!(done.iter().map(|(_, code)| *code).collect::<Vec<_>>(), [201]);
+    world.admin.get(&format!("{inside}/a")).await.expect(200);
 }
 
 #[tokio::test]

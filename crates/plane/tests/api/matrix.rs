@@ -24,7 +24,7 @@ async fn try_all(world: &World, roles: &BTreeMap<&str, Client>, tries: &[Try]) {
     let mut wrong = Vec::new();
     for attempt in tries {
         for (role, client) in roles {
-            let before = world.plane.api().store.revision();
+            let before = world.plane.store().revision();
             let media = if attempt.method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
             let mut headers = vec![("content-type", media)];
             headers.extend(attempt.headers);
@@ -34,7 +34,7 @@ async fn try_all(world: &World, roles: &BTreeMap<&str, Client>, tries: &[Try]) {
             if !expected.contains(&answer.code) {
                 wrong.push(format!("{role}: {}: {} {}", attempt.what, answer.code, answer.text.trim()));
             }
-            assert_eq!(world.plane.api().store.revision(), before, "{role} changed something: {}", attempt.what);
+            assert_eq!(world.plane.store().revision(), before, "{role} changed something: {}", attempt.what);
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -68,7 +68,7 @@ fn object(kind: &str, name: &str) -> Value {
 
 /// Waits until nobody writes any more, so that a change of the revision is somebody's doing.
 async fn rest(world: &World) {
-    let store = &world.plane.api().store;
+    let store = world.plane.store();
     loop {
         let next = store.reached(store.revision() + 1);
         if tokio::time::timeout(std::time::Duration::from_millis(200), next).await.is_err() {

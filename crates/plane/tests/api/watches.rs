@@ -1,4 +1,4 @@
-use carrick_plane::LogLimits;
+use carrick_plane::{Config, LogLimits, Mode};
 use serde_json::json;
 
 use crate::client::{MAPS, World, map};
@@ -68,19 +68,18 @@ async fn a_watch_ends_after_its_timeout_with_a_bookmark() {
 
 #[tokio::test]
 async fn an_expired_revision_is_an_error_event() {
-    let store = std::sync::Arc::new(carrick_plane::Store::with_limits(LogLimits { changes: 5, bytes: usize::MAX }));
-    let kind = carrick_plane::Kind::new("", "configmaps");
+    let mut config = Config::new(Mode::Kube);
+    config.limits.log = LogLimits { changes: 5, bytes: usize::MAX };
+    let world = World::with(config).await;
+    world.admin.post(MAPS, map("a", json!({}))).await.expect(201);
     for number in 0..20 {
-        let key = carrick_plane::Key::new(&kind, "", "default", "a");
-        let object = json!({"metadata": {"name": "a"}, "data": {"n": number.to_string()}});
-        store.commit(&key, carrick_plane::Expect::Any, Some(object)).unwrap();
+        world.admin.patch(&format!("{MAPS}/a"), "merge", json!({"data": {"n": number.to_string()}})).await.expect(200);
     }
-    let api = carrick_plane::Api::new(store, carrick_plane::Mode::Kube, String::new(), String::new(), None);
-    let scope = api.scope("", "", "configmaps").unwrap();
-    let options = carrick_plane::api::WatchOptions { revision: Some(1), ..Default::default() };
-    let events: Vec<_> = futures::StreamExt::collect(std::sync::Arc::new(api).watch(scope, options).unwrap()).await;
-    assert_eq!(events.len(), 1);
-    assert_eq!((&events[0].object["code"], &events[0].object["reason"]), (&json!(410), &json!("Expired")));
+    let mut watch = world.admin.watch(&format!("{MAPS}?watch=1&resourceVersion=1")).await;
+    let event = watch.next().await.unwrap();
+    let object = &event["object"];
+    assert_eq!((&event["type"], &object["code"], &object["reason"]), (&json!("ERROR"), &json!(410), &json!("Expired")));
+    assert_eq!(watch.next().await, None);
 }
 
 #[tokio::test]
@@ -93,26 +92,30 @@ async fn watches_can_be_tables_and_use_the_old_path() {
 
 #[tokio::test]
 async fn many_writes_reach_a_watcher_exactly_once() {
+    const WRITERS: usize = 4;
+    const EACH: usize = 250;
     let world = World::start().await;
     let revision = world.admin.get(MAPS).await.expect(200)["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     let mut watch = world.admin.watch(&format!("{MAPS}?watch=1&resourceVersion={revision}")).await;
-    let api = world.plane.api().clone();
-    let writer = tokio::spawn(async move {
-        let scope = api.scope("", "", "configmaps").unwrap().in_namespace("default");
-        let caller = carrick_plane::Caller::system();
-        for number in 0..2000 {
-            api.create(
-                &caller,
-                &scope,
-                map(&format!("m{number:04}"), json!({})),
-                &carrick_plane::WriteOptions::default(),
-            )
-            .unwrap();
-            tokio::task::yield_now().await;
-        }
+    let writers = (0..WRITERS).map(|writer| {
+        let client = world.user("admin");
+        tokio::spawn(async move {
+            for number in 0..EACH {
+                client.post(MAPS, map(&format!("m{writer}-{number}"), json!({}))).await.expect(201);
+            }
+        })
     });
-    for number in 0..2000 {
-        assert_eq!(watch.event().await, ("ADDED".into(), format!("m{number:04}")));
+    let writers: Vec<_> = writers.collect();
+    let mut next = [0; WRITERS];
+    for _ in 0..WRITERS * EACH {
+        let (word, name) = watch.event().await;
+        let (writer, number) = name.strip_prefix('m').and_then(|rest| rest.split_once('-')).unwrap();
+        let seen = &mut next[writer.parse::<usize>().unwrap()];
+        assert_eq!((word.as_str(), number.parse::<usize>().unwrap()), ("ADDED", *seen));
+        *seen += 1;
     }
-    writer.await.unwrap();
+    assert_eq!(next, [EACH; WRITERS]);
+    for writer in writers {
+        writer.await.unwrap();
+    }
 }

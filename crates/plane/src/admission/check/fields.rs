@@ -8,6 +8,9 @@ use super::super::expression::told;
 use super::super::rule::texts;
 use crate::definition::Faults;
 
+/// The object before an update; `None` on create.
+pub(super) type Old<'a> = Option<&'a Value>;
+
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 /// More match conditions are refused.
 const MOST_CONDITIONS: usize = 64;

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::super::expression::told;
 use super::super::rule::texts;
-use super::Old;
-use super::fields::{conditions, expression, label_key, listed, one_of, rule, selector, text};
+use super::fields::{Old, conditions, expression, label_key, listed, one_of, rule, selector, text};
 use crate::definition::Faults;
 
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];

@@ -5,8 +5,7 @@ use carrick_go::names;
 use serde_json::{Value, json};
 
 use super::super::rule::texts;
-use super::Old;
-use super::fields::{conditions, listed, one_of, rule, selector, text};
+use super::fields::{Old, conditions, listed, one_of, rule, selector, text};
 use crate::definition::{Faults, check_service, check_url};
 
 const NO_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];

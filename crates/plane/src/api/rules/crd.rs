@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Api, now};
+use super::super::base::Api;
 use super::names;
 use crate::definition;
 use crate::resource::Origin;
 use crate::schema::Schema;
 use crate::status::Cause;
+use crate::time::now;
 
 /// Holds a CRD until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

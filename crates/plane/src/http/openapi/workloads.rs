@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::reference::reference;
 use crate::protobuf::{Count, Field, Form, named};
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
@@ -52,7 +53,7 @@ fn form(form: Form, schemas: &mut Map<String, Value>) -> Value {
                 let schema = schema(message, schemas).unwrap_or_else(|| json!({"type": "object"}));
                 schemas.insert(name.clone(), schema);
             }
-            json!({"$ref": super::reference(&name)})
+            json!({"$ref": reference(&name)})
         }
         Form::Json | Form::SchemaOrSchemas | Form::SchemaOrFlag | Form::SchemaOrTexts => {
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
@@ -62,7 +63,7 @@ fn form(form: Form, schemas: &mut Map<String, Value>) -> Value {
 
 fn refer(name: &str, schemas: &mut Map<String, Value>, make: fn() -> Value) -> Value {
     schemas.entry(name).or_insert_with(make);
-    json!({"$ref": super::reference(name)})
+    json!({"$ref": reference(name)})
 }
 
 fn quantity() -> Value {

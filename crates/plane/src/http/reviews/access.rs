@@ -2,13 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::resource::Call;
-use super::spec;
-use super::texts;
-use crate::api::Caller;
+use super::super::call::Call;
+use super::spec::{self, texts};
 use crate::auth::decision::Verdict;
 use crate::auth::rbac::aggregate;
-use crate::extension::Attributes;
+use crate::caller::Caller;
+use crate::request::Attributes;
 use crate::status::Status;
 
 /// The subject of a review.

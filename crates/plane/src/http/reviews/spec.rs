@@ -3,8 +3,12 @@
 use carrick_go::labels::{Requirement, Selector};
 use serde_json::Value;
 
-use super::texts;
 use crate::status::Cause;
+
+/// A list of texts.
+pub(super) fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
 
 /// What is wrong with the spec of an access review; `own` reviews name no subject.
 pub(super) fn causes(spec: &Value, own: bool) -> Vec<Cause> {

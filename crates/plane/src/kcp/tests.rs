@@ -7,25 +7,14 @@
     reason = "helpers of tests may panic, take json! by value and return refusals as they are"
 )]
 
-#[path = "kcp/access.rs"]
 mod access;
-#[path = "kcp/admission.rs"]
 mod admission;
-#[path = "kcp/bindings.rs"]
 mod bindings;
-#[path = "kcp/claims.rs"]
 mod claims;
-#[path = "kcp/exports.rs"]
 mod exports;
-#[path = "kcp/home.rs"]
 mod home;
-#[path = "kcp/kubectl.rs"]
 mod kubectl;
-#[path = "kcp/restart.rs"]
 mod restart;
-#[path = "kcp/views.rs"]
 mod views;
-#[path = "kcp/workspaces.rs"]
 mod workspaces;
-#[path = "kcp/world.rs"]
 mod world;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use carrick_plane::{Catalog, Resource};
 use serde_json::{Value, json};
 
-use crate::world::{BINDINGS, WIDGETS, World, schema, widget};
+use super::world::{BINDINGS, WIDGETS, World, schema, widget};
+use crate::resource::{Catalog, Resource};
 
 const EXPORTS: &str = "apis.kcp.io/v1alpha2/apiexports";
 const SCHEMAS: &str = "apis.kcp.io/v1alpha1/apiresourceschemas";

@@ -1,6 +1,6 @@
 //! Whose policies apply in a workspace.
 
-use crate::world::{WIDGETS, World, widget};
+use super::world::{WIDGETS, World, widget};
 use serde_json::{Value, json};
 
 fn policy(name: &str, group: &str, resource: &str, validation: Value) -> [Value; 2] {

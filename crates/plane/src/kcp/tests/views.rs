@@ -1,10 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use carrick_plane::api::Event;
+use crate::api::Event;
 use futures::StreamExt;
 use serde_json::json;
 
-use crate::world::{ADMIN, BINDINGS, WIDGETS, World, widget};
+use super::world::{ADMIN, BINDINGS, WIDGETS, World, widget};
 
 #[tokio::test]
 async fn a_provider_sees_its_objects_in_all_workspaces_apart_from_each_other() {
@@ -66,7 +66,12 @@ async fn a_virtual_workspace_serves_exported_claimed_and_binding_kinds_only() {
     let provider = world.workspace("root", "prov").await;
     world.export("root:prov", json!([{"group": "", "resource": "secrets", "verbs": ["*"]}])).await;
     let endpoint = format!("/services/apiexport/{provider}/example.io");
-    let served: Vec<String> = world.through(&endpoint, "*").resources().iter().map(|r| r.qualified()).collect();
+    let served: Vec<String> = world
+        .through(&endpoint, "*")
+        .resources()
+        .iter()
+        .map(|r| crate::status::qualified(&r.group, &r.plural))
+        .collect();
     assert_eq!(served, ["widgets.example.io", "secrets", "apibindings.apis.kcp.io"]);
 }
 

@@ -1,5 +1,5 @@
-use crate::world::{BINDINGS, WIDGETS, World, condition, schema, widget};
-use carrick_plane::Kind;
+use super::world::{BINDINGS, WIDGETS, World, condition, schema, widget};
+use crate::store::Kind;
 use serde_json::{Value, json};
 
 #[tokio::test]

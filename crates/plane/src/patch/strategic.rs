@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::typed;
+use crate::go;
 use crate::status::Status;
 
 /// Lists that merge, by field name, and the key field of their items.
@@ -63,7 +63,7 @@ fn merge_map(target: &mut Value, patch: &Value, place: &str) -> Result<(), Statu
             return Ok(());
         }
         Some(other) => {
-            let message = format!("unknown patch type: {} in map: {}", typed::plain(other), typed::plain(patch));
+            let message = format!("unknown patch type: {} in map: {}", go::plain(other), go::plain(patch));
             return Err(Status::new(500, "", message));
         }
     }
@@ -123,7 +123,7 @@ fn check_order(patch: &Map<String, Value>, field: &str, items: &[Value]) -> Resu
     if !scalars || items.iter().all(|item| rest.any(|next| next == item)) {
         return Ok(());
     }
-    let shown = |list: &[Value]| typed::plain(&Value::Array(list.to_vec()));
+    let shown = |list: &[Value]| go::plain(&Value::Array(list.to_vec()));
     let message = format!(
         "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
         shown(items),

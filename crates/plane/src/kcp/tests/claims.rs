@@ -1,4 +1,4 @@
-use crate::world::{BINDINGS, World, condition};
+use super::world::{BINDINGS, World, condition};
 use serde_json::{Value, json};
 
 const CONFIGMAPS: &str = "v1/configmaps";
@@ -135,7 +135,7 @@ async fn resources_of_another_export_are_claimed_by_identity() {
         "spec": {"permissionClaims": [wanted.clone()]}});
     let other = world.at("root:other");
     other.create(export).unwrap();
-    world.at("root:cons").create(crate::world::widget("w", json!({}))).unwrap();
+    world.at("root:cons").create(super::world::widget("w", json!({}))).unwrap();
     let mut accepted = wanted;
     accepted["selector"] = json!({"matchAll": true});
     accepted["state"] = json!("Accepted");
@@ -148,7 +148,7 @@ async fn resources_of_another_export_are_claimed_by_identity() {
     let place = world.through(&endpoint, "*");
     world
         .until("the widget is visible", || {
-            (place.names(crate::world::WIDGETS) == [format!("{cluster}/default/w")]).then_some(())
+            (place.names(super::world::WIDGETS) == [format!("{cluster}/default/w")]).then_some(())
         })
         .await;
 }

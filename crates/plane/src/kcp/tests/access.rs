@@ -1,4 +1,4 @@
-use crate::world::{ADMIN, WIDGETS, WORKSPACES, World, widget};
+use super::world::{ADMIN, WIDGETS, WORKSPACES, World, widget};
 use serde_json::json;
 
 #[tokio::test]

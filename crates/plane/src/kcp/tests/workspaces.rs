@@ -1,4 +1,4 @@
-use crate::world::{ADMIN, WORKSPACES, World, condition, widget};
+use super::world::{ADMIN, WORKSPACES, World, condition, widget};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -271,6 +271,6 @@ async fn partitions_are_stored_and_shards_are_known_to_the_root_alone() {
     assert_eq!(inside.names("topology.kcp.io/v1alpha1/partitions").len(), 1);
     let shard = world.at("root").get("core.kcp.io/v1alpha1/shards", "root").unwrap();
     assert_eq!(shard["spec"]["externalURL"], world.plane.url());
-    let org = world.api().extension().unwrap().resolve(world.api(), "root:org").unwrap();
+    let org = world.api().extension().unwrap().resolve("root:org").unwrap();
     assert!(world.api().resources(&org).iter().all(|resource| *resource.plural != *"shards"));
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::world::{ADMIN, World};
+use super::world::{ADMIN, World};
 use std::io::Write as _;
 
 struct Kubectl {

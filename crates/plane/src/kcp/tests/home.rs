@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use carrick_plane::{Config, Mode, Plane, User};
+use crate::config::{Config, Mode, User};
+use crate::plane::Plane;
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-use crate::world::{BINDINGS, WIDGETS, World, widget};
-use carrick_plane::{Config, Mode};
+use super::world::{BINDINGS, WIDGETS, World, widget};
+use crate::config::{Config, Mode};
 use serde_json::json;
 
 #[tokio::test]

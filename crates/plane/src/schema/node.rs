@@ -1,13 +1,103 @@
-//! Small forms of what every node of a schema has: large kinds have thousands of nodes, and most of them check next to nothing.
+//! The nodes of a compiled schema, in small forms: large kinds have thousands of nodes, and most of them check next to nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock};
 
-use carrick_go::regex::{GoRegex, RegexError};
-use parking_lot::Mutex;
+use carrick_go::regex::GoRegex;
+use serde_json::Value;
 
-use super::{Checks, Schema};
+/// The declared type of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// No type: anything (only below preserved nodes and in value validations).
+    Any,
+    /// A map or a struct.
+    Object,
+    /// A list.
+    Array,
+    /// A text.
+    String,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// True or false.
+    Boolean,
+    /// `x-kubernetes-int-or-string`.
+    IntOrString,
+}
+
+/// How a list is identified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListType {
+    /// One value.
+    Atomic,
+    /// A set of scalars.
+    Set,
+    /// A map with these key fields.
+    Map(Vec<String>),
+}
+
+/// One node of a compiled schema.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "these are the independent flags of the schema language")]
+pub struct Schema {
+    /// Declared type.
+    pub kind: Type,
+    /// Null is allowed.
+    pub nullable: bool,
+    /// Known fields.
+    pub properties: Properties,
+    /// Schema of the values of a map.
+    pub additional: Option<Box<Schema>>,
+    /// Any additional field is fine: `additionalProperties: true`.
+    pub open: bool,
+    /// Schema of list items.
+    pub items: Option<Box<Schema>>,
+    /// Unknown fields are kept.
+    pub preserve: bool,
+    /// Holds a complete Kubernetes object.
+    pub embedded: bool,
+    /// Value set when the field is absent.
+    pub default: Option<Value>,
+    /// Required fields.
+    pub required: Vec<String>,
+    /// List identity.
+    pub list: ListType,
+    /// The map is one value for server-side apply.
+    pub atomic: bool,
+    /// Any node below (or this one) has a default.
+    pub has_defaults: bool,
+    /// Any node below (or this one) has CEL rules.
+    pub has_rules: bool,
+    pub(super) checks: FewChecks,
+    pub(super) rules: Vec<carrick_cel::Rule>,
+}
+
+/// Value validations of one node.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    pub(super) values: Option<Vec<Value>>,
+    pub(super) minimum: Option<f64>,
+    pub(super) maximum: Option<f64>,
+    pub(super) exclusive_minimum: bool,
+    pub(super) exclusive_maximum: bool,
+    pub(super) multiple_of: Option<f64>,
+    pub(super) min_length: Option<u64>,
+    pub(super) max_length: Option<u64>,
+    pub(super) pattern: Option<Arc<GoRegex>>,
+    pub(super) min_items: Option<u64>,
+    pub(super) max_items: Option<u64>,
+    pub(super) unique: bool,
+    pub(super) min_properties: Option<u64>,
+    pub(super) max_properties: Option<u64>,
+    pub(super) format: Option<String>,
+    pub(super) all_of: Vec<Schema>,
+    pub(super) any_of: Vec<Schema>,
+    pub(super) one_of: Vec<Schema>,
+    pub(super) not: Option<Box<Schema>>,
+}
 
 /// The known fields of an object, in order. A map would leave room for eleven fields wherever there is one.
 #[derive(Debug, Default)]
@@ -118,31 +208,6 @@ impl Checks {
     }
 }
 
-/// Patterns in use, by their text.
-static PATTERNS: LazyLock<Mutex<Patterns>> = LazyLock::new(Mutex::default);
-
-#[derive(Default)]
-struct Patterns {
-    known: HashMap<String, Weak<GoRegex>>,
-    /// With more entries than this, those that nobody uses any more are removed.
-    limit: usize,
-}
-
-/// A compiled pattern. The same few occur thousands of times in schemas that embed pods, and take more memory than all the rest.
-pub(super) fn pattern(text: &str) -> Result<Arc<GoRegex>, RegexError> {
-    if let Some(known) = PATTERNS.lock().known.get(text).and_then(Weak::upgrade) {
-        return Ok(known);
-    }
-    let compiled = Arc::new(GoRegex::compile(text)?);
-    let mut patterns = PATTERNS.lock();
-    patterns.known.insert(text.to_owned(), Arc::downgrade(&compiled));
-    if patterns.known.len() > patterns.limit {
-        patterns.known.retain(|_, pattern| pattern.strong_count() > 0);
-        patterns.limit = patterns.known.len() * 2 + 64;
-    }
-    Ok(compiled)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -193,12 +258,5 @@ mod tests {
         }
         assert!(Schema::part(&json!({"type": "string", "description": "d"})).unwrap().checks.is_none());
         assert!(size_of::<Schema>() <= 176, "{}", size_of::<Schema>());
-    }
-
-    #[test]
-    fn the_same_pattern_is_compiled_once() {
-        let (first, again) = (pattern("^compact-[a-z]+$").unwrap(), pattern("^compact-[a-z]+$").unwrap());
-        assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&first, &pattern("^compact-[a-y]+$").unwrap()));
-        assert!(pattern("(").is_err());
     }
 }

@@ -3,14 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrick_plane::api::{DeleteOptions, Event, ListOptions, Patch, WatchOptions};
-use carrick_plane::{
-    Api, Attributes, Caller, Catalog, Config, Mode, Plane, Resource, Scope, Status, Target, User, VirtualView,
-    WriteOptions,
-};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
+
+use crate::api::{Api, DeleteOptions, Event, ListOptions, Scope, WatchOptions, WriteOptions};
+use crate::caller::Caller;
+use crate::config::{Config, Mode, User};
+use crate::extension::VirtualView;
+use crate::patch::Patch;
+use crate::plane::Plane;
+use crate::request::{Attributes, Target};
+use crate::resource::{Catalog, Resource};
+use crate::status::Status;
 
 pub const ADMIN: &str = "kcp-admin";
 
@@ -52,7 +57,8 @@ impl World {
     }
 
     pub fn enter(&self, user: &str, path: &str) -> Result<ClientView, Status> {
-        let cluster = self.api().extension().unwrap().resolve(self.api(), path)?;
+        let cluster = self.api().extension().unwrap().resolve(path);
+        let cluster = cluster.ok_or_else(|| Status::not_found("tenancy.kcp.io", "workspaces", path))?;
         Ok(ClientView { api: self.api().clone(), caller: caller(user), door: Door::Cluster(cluster) })
     }
 
@@ -65,7 +71,8 @@ impl World {
         let path = endpoint.strip_prefix(self.plane.url()).unwrap_or(endpoint);
         let path = format!("{path}/clusters/{target}/api");
         let caller = caller(user);
-        let view = self.api().extension().unwrap().virtual_workspace(self.api(), &caller, &path)?;
+        let kinds = |cluster: &str| self.api().resources(cluster);
+        let view = self.api().extension().unwrap().virtual_workspace(&kinds, &caller, &path)?;
         Ok(ClientView {
             api: self.api().clone(),
             caller,
@@ -192,10 +199,15 @@ impl ClientView {
             name: name.into(),
             ..Attributes::default()
         };
-        let extension = self.api.extension().unwrap();
         match &self.door {
-            Door::Cluster(cluster) => extension.authorize(&self.api, &self.caller, cluster, &attributes)?,
-            Door::View(view) => (view.authorize)(&self.api, &self.caller, &attributes)?,
+            Door::Cluster(cluster) => {
+                let decision = self.api.decide(&self.caller, cluster, &attributes);
+                if !decision.is_allowed() {
+                    let why = format!(": {}", decision.reason);
+                    return Err(crate::auth::rbac::refusal(&self.caller, &attributes, &why));
+                }
+            }
+            Door::View(view) => (view.authorize)(&self.caller, &attributes)?,
         }
         let resources = self.resources();
         let fits = |r: &&Arc<Resource>| *r.group == *group && *r.plural == *plural && r.version(version).is_some();

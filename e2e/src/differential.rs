@@ -25,6 +25,7 @@ mod normal;
 mod peer;
 mod play;
 mod request;
+mod reviews;
 mod values;
 
 use std::fmt::Write as _;
@@ -83,11 +84,15 @@ pub enum Pair {
     Admission,
     /// A workspace of kcp, about policies and webhooks.
     KcpAdmission,
+    /// kube-apiserver, about who may do what.
+    KubeReviews,
+    /// A workspace of kcp, about who may do what.
+    KcpReviews,
 }
 
 impl Pair {
     fn is_kcp(self) -> bool {
-        matches!(self, Self::Kcp | Self::Flow | Self::KcpAdmission)
+        matches!(self, Self::Kcp | Self::Flow | Self::KcpAdmission | Self::KcpReviews)
     }
 
     fn name(self) -> &'static str {
@@ -102,6 +107,8 @@ pub fn all() -> Vec<(&'static str, Pair)> {
         ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
         ("differential::the_plane_judges_crds_as_kube_apiserver_does", Pair::Definitions),
         ("differential::policies_and_webhooks_decide_as_beside_kube_apiserver", Pair::Admission),
+        ("differential::the_plane_reviews_access_as_kube_apiserver_does", Pair::KubeReviews),
+        ("differential::the_plane_reviews_access_as_kcp_does", Pair::KcpReviews),
     ];
     if seed::is_wide() {
         // kcp 0.31 ends with a nil pointer when a policy's parameters are of a built-in kind.
@@ -118,6 +125,11 @@ pub fn all() -> Vec<(&'static str, Pair)> {
 pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyhow::Result<()>> {
     Box::pin(async move {
         let plane = EmbeddedWorld::start().await?;
+        if matches!(pair, Pair::KubeReviews | Pair::KcpReviews) {
+            let real = kubeconfigs(live(), real, pair).context("the real server")?;
+            let plane = kubeconfigs(std::env::var_os("CARRICK_PLANE").map(PathBuf::from), Some(&plane), pair)?;
+            return reviews::compare(&real[0], &plane[0], pair).await;
+        }
         let arena = Arena::set(real, &plane, pair).await?;
         if pair == Pair::Corpus {
             let told = corpus::compare(&arena.real, &arena.plane).await?;
@@ -129,7 +141,7 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
             Pair::Kcp => KCP_SEEDS,
             Pair::Flow => FLOW_SEEDS,
             Pair::Definitions | Pair::Corpus => DEFINITIONS,
-            Pair::Admission | Pair::KcpAdmission => 1,
+            Pair::Admission | Pair::KcpAdmission | Pair::KubeReviews | Pair::KcpReviews => 1,
         });
         let count = seeds.len();
         let told: Vec<String> = futures::stream::iter(seeds)
@@ -151,8 +163,8 @@ fn kubeconfigs(folder: Option<PathBuf>, world: Option<&dyn World>, pair: Pair) -
     }
     let world = world.context("no server")?;
     Ok([User::Admin, User::Agent].map(|user| match pair {
-        Pair::Kube | Pair::Definitions | Pair::Corpus | Pair::Admission => world.service_kubeconfig(user),
-        Pair::Kcp | Pair::Flow | Pair::KcpAdmission => world.kcp_kubeconfig(user, "root"),
+        _ if pair.is_kcp() => world.kcp_kubeconfig(user, "root"),
+        _ => world.service_kubeconfig(user),
     }))
 }
 
@@ -298,6 +310,11 @@ impl Arena {
         let (real, plane) = futures::try_join!(self.keep(&asked, play(0)), play(1))?;
         let sequence = &sequence.steps;
         let mut told = String::new();
+        let comparable = |answers: Vec<Value>| -> Vec<Value> {
+            let from_view = |index: usize| sequence.get(index).is_none_or(flow::Step::is_virtual);
+            answers.into_iter().enumerate().map(|(i, answer)| flow::comparable(answer, from_view(i))).collect()
+        };
+        let (real, plane) = (comparable(real), comparable(plane));
         let differing = real.iter().zip(&plane).enumerate().filter(|(_, (real, plane))| real != plane);
         for (index, (real, plane)) in differing.take(TOLD) {
             match sequence.get(index) {

@@ -7,6 +7,7 @@
 //! the identities `{own-id}` and `{other-id}` of both exports.
 
 mod apis;
+mod comparable;
 mod objects;
 mod play;
 mod rights;
@@ -17,6 +18,7 @@ use std::fmt;
 
 use super::request::{Body, Request};
 
+pub use comparable::comparable;
 pub use play::{Party, Stage, play};
 pub use sequence::{Sequence, sequence};
 
@@ -70,6 +72,11 @@ pub enum Until {
 impl Step {
     fn new(who: Who, request: Request) -> Self {
         Self { who, request, until: Until::Now }
+    }
+
+    /// Whether it is sent to a virtual workspace.
+    pub fn is_virtual(&self) -> bool {
+        self.request.path.starts_with("/services/")
     }
 
     fn admin(request: Request) -> Self {

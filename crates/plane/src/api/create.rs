@@ -105,6 +105,7 @@ impl Api {
             schema.apply_defaults(&mut object);
         }
         rules::complete(resource, &mut object, None);
+        self.review_view(caller, scope, ("", options.dry_run), None, &mut object)?;
         let owned = match source {
             ChangeSource::Apply => managed::entries(&object),
             _ if fits => managed::written(scope, None, &rules::settled(resource, &object), options, ""),
@@ -211,7 +212,8 @@ impl Api {
         let resource = scope.resource.clone();
         let mut review =
             Review { operation, subresource, caller, resource: &resource, cluster: &cluster, old, object, dry_run };
-        if let Some(admit) = &scope.admit {
+        // Other writes were reviewed there before anybody owned a field.
+        if let Some(admit) = scope.admit.as_ref().filter(|_| operation == Operation::Delete) {
             admit(self, &mut review)?;
         }
         if let Some(extension) = &self.extension {
@@ -224,6 +226,22 @@ impl Api {
         }
         strip_cluster(object);
         Ok(())
+    }
+
+    /// Admission of a virtual workspace, which sees a write before the server that stores it does.
+    pub(super) fn review_view(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        (subresource, dry_run): (&str, bool),
+        old: Option<&Value>,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        let Some(admit) = scope.admit.as_ref().filter(|_| !caller.system) else { return Ok(()) };
+        let cluster = scope.cluster()?.clone();
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        let resource = &scope.resource;
+        admit(self, &mut Review { operation, subresource, caller, resource, cluster: &cluster, old, object, dry_run })
     }
 
     fn check_namespace(&self, caller: &Caller, scope: &Scope, cluster: &str, name: &str) -> Result<(), Status> {

@@ -186,6 +186,7 @@ impl Api {
         if subresource.is_empty() {
             rules::complete(resource, &mut wanted, Some(&current));
         }
+        self.review_view(caller, scope, (subresource, options.dry_run), Some(&current), &mut wanted)?;
         let owned = match (source, subresource) {
             (ChangeSource::Apply, _) => managed::entries(&wanted),
             (_, "scale") => {

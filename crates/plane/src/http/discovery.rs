@@ -73,7 +73,7 @@ pub(super) fn resources(api: &Api, root: &ApiRoot, group: &str, version: &str) -
             entries(resource, found, root.is_virtual(), &mut all);
         }
     }
-    let core = group.is_empty() && version == "v1";
+    let core = group.is_empty() && version == "v1" && !root.is_virtual();
     // kcp returns an empty list for unknown versions, except in virtual workspaces.
     let tolerant = api.mode == Mode::Kcp && !root.is_virtual();
     if all.is_empty() && !core && !tolerant {
@@ -81,8 +81,13 @@ pub(super) fn resources(api: &Api, root: &ApiRoot, group: &str, version: &str) -
     }
     let plural = |entry: &Value| entry["name"].as_str().and_then(|name| name.split('/').next()).map(str::to_owned);
     all.sort_by_key(plural);
-    let version = api_version(group, version);
-    Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": all}))
+    let mut list =
+        json!({"kind": "APIResourceList", "groupVersion": api_version(group, version), "resources": all});
+    // Virtual workspaces show the first version of the core group as the first servers did.
+    if !root.is_virtual() || !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Ok(list)
 }
 
 /// The verbs of custom kinds in the order of Kubernetes.
@@ -100,7 +105,7 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         verbs.sort_by_key(rank);
         entry["verbs"] = json!(verbs);
     }
-    if let Some(storage) = resource.storage_version().filter(|_| !is_virtual && !resource.is_review()) {
+    if let Some(storage) = resource.storage_version().filter(|_| is_virtual || !resource.is_review()) {
         let about = format!("{}/{}/{}", resource.stored_group, storage.name, resource.kind);
         let hash = sha2::Sha256::digest(about.as_bytes());
         entry["storageVersionHash"] = data_encoding::BASE64.encode(&hash[..8]).into();
@@ -118,7 +123,7 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
             "kind": kind, "verbs": verbs,
         })
     };
-    if resource.group.is_empty() && &*resource.plural == "namespaces" {
+    if resource.group.is_empty() && &*resource.plural == "namespaces" && !is_virtual {
         all.push(sub("finalize", "Namespace", &["update"]));
     }
     if version.status {

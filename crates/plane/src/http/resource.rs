@@ -147,7 +147,7 @@ impl Call<'_> {
         let target = self.target;
         let verb = attributes.verb.as_str();
         if scope.target == Target::All {
-            check_wildcard(&scope, verb)?;
+            check_wildcard(&scope, verb, &target.name)?;
         }
         let whole_collection = target.name.is_empty() && matches!(verb, "update" | "patch");
         if whole_collection && scope.resource.is_custom() && !self.root.is_virtual() {
@@ -180,7 +180,9 @@ impl Call<'_> {
             "" => true,
             "status" => version.status,
             "scale" => version.scale.is_some() && !self.root.is_virtual(),
-            "finalize" => &*scope.resource.plural == "namespaces" && scope.resource.group.is_empty(),
+            "finalize" => {
+                &*scope.resource.plural == "namespaces" && scope.resource.group.is_empty() && !self.root.is_virtual()
+            }
             "token" => {
                 &*scope.resource.plural == "serviceaccounts"
                     && scope.resource.group.is_empty()
@@ -188,9 +190,8 @@ impl Call<'_> {
             }
             _ => false,
         };
-        match (exists, scope.resource.is_custom()) {
+        match (exists, scope.resource.is_custom() || self.root.is_virtual()) {
             (true, _) => Ok(()),
-            _ if self.root.is_virtual() => Err(Status::page_not_found()),
             (_, true) => Err(Status::not_found(&scope.resource.group, &scope.resource.plural, &self.target.name)),
             (_, false) => {
                 let message = "the server could not find the requested resource";
@@ -504,7 +505,11 @@ fn check_media(media: &str) -> Result<(), Status> {
     }
 }
 
-fn check_wildcard(scope: &Scope, verb: &str) -> Result<(), Status> {
+fn check_wildcard(scope: &Scope, verb: &str, name: &str) -> Result<(), Status> {
+    // A patch begins by looking for its object.
+    if verb == "patch" && scope.visible.is_some() && !name.is_empty() {
+        return Err(Status::not_found(&scope.resource.group, &scope.resource.plural, name));
+    }
     if !matches!(verb, "list" | "watch") {
         return Err(Status::no_such_resource());
     }

@@ -109,6 +109,18 @@ fn binding_metadata(data: &Data, review: &mut Review<'_>) {
         set_label(review.object, EXPORT_LABEL, export_hash(&home, &name));
     }
     annotate(review.object, PATH_ANNOTATION, data.path_of(review.cluster));
+    drop_empty(review.object);
+}
+
+/// kcp reads a binding into its Go type and writes it again, which drops empty fields. Therefore rules about changes do not find the claim
+/// that they compare with, unless it is one of another export.
+fn drop_empty(binding: &mut Value) {
+    let Some(Value::Object(spec)) = binding.get_mut("spec") else { return };
+    spec.retain(|field, value| field != "permissionClaims" || value.as_array().is_some_and(|list| !list.is_empty()));
+    let claims = spec.get_mut("permissionClaims").and_then(Value::as_array_mut).into_iter().flatten();
+    for claim in claims.filter_map(Value::as_object_mut) {
+        claim.retain(|field, value| !(matches!(&**field, "group" | "identityHash") && *value == ""));
+    }
 }
 
 fn slice(data: &Data, review: &Review<'_>) -> Result<(), Status> {

@@ -13,10 +13,10 @@ use carrick_kcp::names::EXPORT_LABEL;
 use carrick_kcp::names::conditions::PERMISSION_CLAIMS_VALID;
 use serde_json::{Value, json};
 
-use super::data::{BINDINGS, Data};
+use super::data::{BINDINGS, Data, EXPORTS};
 use super::object::{child, items, label, text};
 pub use super::subject::Subject;
-use crate::store::Kind;
+use crate::store::{Key, Kind};
 
 const PREFIX: &str = carrick_kcp::CLAIM_LABEL_PREFIX;
 const SHOWN: usize = 10;
@@ -45,7 +45,10 @@ pub fn selects(selector: &Value, object: &Value) -> bool {
 /// The claim labels that an object of `kind` in a cluster has to carry.
 pub fn wanted(data: &Data, cluster: &str, kind: &Kind, object: &Value) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
+    // kcp looks for the binding as it is stored, and for its export: a new one gets the label a moment later.
     if *kind == *BINDINGS
+        && data.store.has(&Key::new(&BINDINGS, cluster, "", super::object::name(object)))
+        && has_export(data, cluster, object)
         && let Some(hash) = label(object, EXPORT_LABEL)
     {
         labels.insert(label_key(hash), reflexive_claim_hash());
@@ -59,6 +62,13 @@ pub fn wanted(data: &Data, cluster: &str, kind: &Kind, object: &Value) -> BTreeM
         }
     }
     labels
+}
+
+/// Whether the export that a binding refers to exists.
+fn has_export(data: &Data, cluster: &str, binding: &Value) -> bool {
+    let path = text(binding, "/spec/reference/export/path");
+    let home = if path.is_empty() { Some(cluster.into()) } else { data.resolve(path) };
+    home.is_some_and(|home| data.get(&EXPORTS, &home, text(binding, "/spec/reference/export/name")).is_some())
 }
 
 /// The claim labels that an object carries.

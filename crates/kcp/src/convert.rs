@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 
 use crate::apis::split_schema_name;
 
+/// The annotation in which an APIExport of v1alpha1 keeps the claims that it cannot express.
+pub const KEPT_CLAIMS: &str = "apis.v1alpha2.kcp.io/permission-claims";
+
 const PREFIX: &str = "apis.v1alpha2.kcp.io/";
 const V1: &str = "v1alpha1";
 const V2: &str = "v1alpha2";
@@ -152,11 +155,10 @@ fn claims(object: &mut Value, list: &Claims, to: &str) {
 
 /// Puts back what the other version could not express.
 fn restore(fields: &mut Map<String, Value>, known: &Value, list: &Claims, to: &str) {
-    let names: &[&str] = match (to, list.selector, list.parent) {
-        (V1, ..) => &["all", "resourceSelector"],
-        (_, true, _) => &["verbs", "selector"],
-        (_, false, "spec") => &["verbs", "defaultSelector"],
-        _ => &["verbs"],
+    let names: &[&str] = match (to, list.selector) {
+        (V1, _) => &["all", "resourceSelector"],
+        (_, true) => &["verbs", "selector"],
+        (_, false) => &["verbs", "defaultSelector"],
     };
     for name in names {
         match known.get(*name).filter(|value| **value != false) {
@@ -170,7 +172,10 @@ impl Claims {
     /// Whether a claim is kept as it is, because the other version may not be able to express it.
     fn loses(&self, claim: &Value, to: &str) -> bool {
         if to == V1 {
-            return claim["verbs"] != json!(["*"]) || (self.selector && claim["selector"]["matchAll"] != true);
+            // kcp itself loses a default selector beside all verbs.
+            return claim["verbs"] != json!(["*"])
+                || claim.get("defaultSelector").is_some()
+                || (self.selector && claim["selector"]["matchAll"] != true);
         }
         !self.selector || claim["resourceSelector"].as_array().is_some_and(|list| !list.is_empty())
     }

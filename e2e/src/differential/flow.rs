@@ -7,6 +7,7 @@
 //! the identities `{own-id}` and `{other-id}` of both exports.
 
 mod apis;
+mod claims;
 mod comparable;
 mod objects;
 mod play;

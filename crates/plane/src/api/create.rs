@@ -68,7 +68,12 @@ impl Api {
     ) -> Result<Written, Status> {
         if scope.resource.terminating {
             let message = "create not allowed while custom resource definition is terminating";
-            return Err(Status::new(405, "MethodNotAllowed", message));
+            return Err(match self.mode {
+                Mode::Kube => Status::new(405, "MethodNotAllowed", message),
+                Mode::Kcp => {
+                    Status::forbidden(&scope.resource.group, &scope.resource.plural, meta::name_of(&object), message)
+                }
+            });
         }
         let mut warnings = decode(scope, &mut object, options, source)?;
         warnings.extend(meta::dedup_owners(&mut object, source == ChangeSource::Apply));

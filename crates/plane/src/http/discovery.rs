@@ -90,6 +90,7 @@ pub(super) fn resources(api: &Api, root: &ApiRoot, group: &str, version: &str) -
     Ok(list)
 }
 
+const VIEW_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// The verbs of custom kinds in the order of Kubernetes.
 const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
@@ -98,6 +99,11 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
         "kind": &*resource.kind, "verbs": resource.verbs,
     });
+    // A virtual workspace does not know what the server behind it refuses.
+    let is_writable = resource.verbs.contains(&"create");
+    if is_virtual && is_writable {
+        entry["verbs"] = json!(VIEW_VERBS);
+    }
     if resource.is_custom() && !is_virtual {
         // In Kubernetes' order, so that documents can be compared.
         let rank = |verb: &&str| CUSTOM_VERBS.iter().position(|known| known == verb);
@@ -126,7 +132,16 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
     if resource.group.is_empty() && &*resource.plural == "namespaces" && !is_virtual {
         all.push(sub("finalize", "Namespace", &["update"]));
     }
-    if version.status {
+    if is_virtual {
+        // One for each version, whichever is asked for.
+        for _ in resource.versions.iter().filter(|version| version.status) {
+            let mut entry = sub("status", &resource.kind, &["get", "patch", "update"]);
+            if !is_writable {
+                entry["verbs"] = Value::Null;
+            }
+            all.push(entry);
+        }
+    } else if version.status {
         all.push(sub("status", &resource.kind, &["get", "patch", "update"]));
     }
     if version.scale.is_some() && !is_virtual {

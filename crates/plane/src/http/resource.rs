@@ -284,7 +284,10 @@ impl Call<'_> {
                 let value = table::table(scope, &items, &metadata, include, Some(table::columns(scope)));
                 reply::object(200, &value, format)
             }
-            Shape::Partial => reply::status(&not_one(&scope.resource), self.accept.errors),
+            Shape::Partial => {
+                let plain = scope.resource.is_custom() || self.root.is_virtual();
+                reply::status(&not_one(&scope.resource, plain), self.accept.errors)
+            }
             Shape::PartialList => {
                 let items: Vec<Value> = api.items(scope, listed).collect();
                 let items: Vec<Partial<'_>> = items.iter().map(Partial::of).collect();
@@ -487,8 +490,8 @@ fn applied(content: &[u8], validation: FieldValidation) -> Result<(Value, Vec<St
 }
 
 /// The error for requesting a list in the shape of a single object.
-fn not_one(resource: &Resource) -> Status {
-    let list = if resource.is_custom() {
+fn not_one(resource: &Resource, plain: bool) -> Status {
+    let list = if plain {
         "unstructured.UnstructuredList".to_owned()
     } else {
         let group = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
@@ -516,10 +519,12 @@ fn check_wildcard(scope: &Scope, verb: &str, name: &str) -> Result<(), Status> {
     if scope.namespace.is_empty() {
         return Ok(());
     }
-    Err(Status::bad_request(format!(
+    let message = format!(
         "cross-cluster LIST and WATCH are required to be cross-namespace, not scoped to namespace {}",
         scope.namespace
-    )))
+    );
+    // Virtual workspaces give no reason.
+    Err(if scope.visible.is_some() { Status::new(400, "", message) } else { Status::bad_request(message) })
 }
 
 pub(super) fn media_type(request: &Request<BodyResult>) -> String {

@@ -48,15 +48,18 @@ pub fn wanted(data: &Data, cluster: &str, kind: &Kind, object: &Value) -> BTreeM
     // kcp looks for the binding as it is stored, and for its export: a new one gets the label a moment later.
     if *kind == *BINDINGS
         && data.store.has(&Key::new(&BINDINGS, cluster, "", super::object::name(object)))
-        && has_export(data, cluster, object)
+        && has_export(data, cluster, reference(object))
         && let Some(hash) = label(object, EXPORT_LABEL)
     {
         labels.insert(label_key(hash), reflexive_claim_hash());
     }
     for (_, bound) in data.bindings.in_cluster(&data.store, cluster) {
         let Some(hash) = &bound.export_hash else { continue };
-        for (subject, selector) in &bound.applied {
-            if subject.covers(kind) && selects(selector, object) {
+        for (subject, selector) in &bound.granted {
+            if subject.covers(kind)
+                && selects(selector, object)
+                && has_export(data, cluster, (&bound.path, &bound.export))
+            {
                 labels.insert(label_key(hash), subject.hash());
             }
         }
@@ -64,11 +67,15 @@ pub fn wanted(data: &Data, cluster: &str, kind: &Kind, object: &Value) -> BTreeM
     labels
 }
 
-/// Whether the export that a binding refers to exists.
-fn has_export(data: &Data, cluster: &str, binding: &Value) -> bool {
-    let path = text(binding, "/spec/reference/export/path");
+/// Path and name of the export that a binding refers to.
+fn reference(binding: &Value) -> (&str, &str) {
+    (text(binding, "/spec/reference/export/path"), text(binding, "/spec/reference/export/name"))
+}
+
+/// Whether the export that a binding in a cluster refers to exists.
+fn has_export(data: &Data, cluster: &str, (path, name): (&str, &str)) -> bool {
     let home = if path.is_empty() { Some(cluster.into()) } else { data.resolve(path) };
-    home.is_some_and(|home| data.get(&EXPORTS, &home, text(binding, "/spec/reference/export/name")).is_some())
+    home.is_some_and(|home| data.store.has(&Key::new(&EXPORTS, &home, "", name)))
 }
 
 /// The claim labels that an object carries.

@@ -211,6 +211,9 @@ impl Views {
             let plain = |resource: &Arc<Resource>| {
                 let mut resource = Resource::clone(resource);
                 resource.short_names.clear();
+                if &*resource.group == "core.kcp.io" {
+                    resource.versions.iter_mut().for_each(|version| version.columns.clear());
+                }
                 Arc::new(resource)
             };
             return local.iter().filter(known).map(plain).collect();
@@ -318,8 +321,12 @@ impl View {
     fn granted(&self, binding: &Bound, rule: Option<&ViewRule>, attributes: &Attributes) -> bool {
         let verb = attributes.verb.as_str();
         let reads_own = attributes.resource == "apibindings" && READ.contains(&verb);
+        // What is bound may be used, even if the export does not offer it any more: then it is not found.
+        if binding.serves(&attributes.group, &attributes.resource) {
+            return true;
+        }
         match rule {
-            Some(ViewRule::Exported) => binding.serves(&attributes.group, &attributes.resource),
+            Some(ViewRule::Exported) => false,
             Some(ViewRule::Claimed(subject, _)) => {
                 let exported = items(&self.export, "/spec/permissionClaims");
                 reads_own || claim::allows(exported, &binding.accepted, subject, verb)
@@ -371,7 +378,9 @@ impl View {
 fn absent(data: &Data, home: &str, name: &str, path: &str, target: Target, rest: String) -> VirtualView {
     let why = format!("API export not found: apiexport.apis.kcp.io \"{name}\" not found");
     let message = format!("Internal Server Error: \"{path}\": {why}\n");
-    let (data, home, name) = (data.clone(), home.to_owned(), name.to_owned());
+    // Rights are asked for by path, too; exports are not.
+    let home = data.resolve(home).unwrap_or_else(|| home.into());
+    let (data, name) = (data.clone(), name.to_owned());
     let is_one = target != Target::All;
     VirtualView {
         rest,

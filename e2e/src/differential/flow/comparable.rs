@@ -27,6 +27,9 @@ fn strip(value: &mut Value) {
             if let Some(hash) = map.get_mut("storageVersionHash") {
                 *hash = "HASH".into();
             }
+            if let Some(address) = map.get_mut("serverAddress") {
+                *address = "SERVER".into();
+            }
             // The plane does not store reviews, so nobody owns their fields.
             let is_review =
                 map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("Review"));
@@ -34,6 +37,15 @@ fn strip(value: &mut Value) {
                 // kcp 0.32, which the plane follows, has set these since; kcp 0.31, which it is compared with, has not.
                 if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
                     annotations.remove("core.kcp.io/shard");
+                    // For the cache between kcp's shards.
+                    annotations.remove("internal.kcp.io/replicate");
+                }
+                if let Some(Value::Object(labels)) = metadata.get_mut("labels")
+                    && let Some(hash) = labels.get_mut("internal.apis.kcp.io/export")
+                    && !hash.as_str().is_some_and(|hash| hash.starts_with('{'))
+                {
+                    // Of an export that is none of the two, from the random name of a workspace.
+                    *hash = "HASH".into();
                 }
                 if is_review {
                     metadata.remove("managedFields");
@@ -47,6 +59,8 @@ fn strip(value: &mut Value) {
             map.values_mut().for_each(strip);
         }
         Value::Array(list) => list.iter_mut().for_each(strip),
+        // The workspaces of a comparison have its number in their names.
+        Value::String(text) if text.starts_with("flow-") && text.len() > 12 => text.replace_range(5..11, "ID"),
         _ => {}
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::rights::SETS;
 use super::things::{CLAIMABLE, PARTS, Thing, WIDGETS};
-use super::{EXPORT, OTHER, Sequence, Step, Until, Who, get, inside, view};
+use super::{EXPORT, OTHER, Sequence, Step, Until, Who, claims, get, inside, view};
 use crate::differential::normal::Normal;
 use crate::differential::peer::Peer;
 use crate::differential::play::{encoded, merge};
@@ -20,7 +20,7 @@ use crate::world::ADMIN_AGENT;
 
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long controllers may take at most.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The object whose appearance ends a watch.
 const LAST: &str = "zz-last";
 
@@ -138,10 +138,15 @@ impl Desk<'_> {
         let types = [request.media, request.accept];
         let path = self.path(step);
         let user = self.user(step.who);
-        let mut answer = match user.ask(request.method, &path, types, body.clone()).await {
-            // A server may end a connection whenever it likes.
-            Err(_) if request.method == "GET" => user.ask(request.method, &path, types, body).await?,
-            answer => answer?,
+        let began = Instant::now();
+        let mut answer = loop {
+            match user.ask(request.method, &path, types, body.clone()).await {
+                // A server may end a connection whenever it likes, and ask for a moment while it starts to serve a kind.
+                Err(_) if request.method == "GET" && began.elapsed() < PATIENCE => {}
+                Ok(answer) if answer.code == 429 && began.elapsed() < PATIENCE => {}
+                answer => break answer?,
+            }
+            tokio::time::sleep(PAUSE).await;
         };
         let mut raw: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if self.retain_own(&mut raw) {
@@ -306,11 +311,12 @@ fn key(path: &str) -> String {
 fn is_reached(until: Until, answer: &Value, raw: &Value) -> bool {
     let found = answer["code"] == 200;
     match until {
-        Until::Now | Until::Still | Until::Initial => true,
+        Until::Now | Until::Initial => true,
+        Until::Still => claims::are_applied(raw) && claims::may_stay(raw),
         Until::Identity => raw["status"]["identityHash"].as_str().is_some_and(|hash| !hash.is_empty()),
         Until::Bound => {
-            let claims = crate::stage::condition(raw, "PermissionClaimsApplied");
-            raw["status"]["phase"] == "Bound" && (claims["status"] == "True" || !claims["reason"].is_null())
+            let known = crate::stage::condition(raw, "PermissionClaimsApplied");
+            raw["status"]["phase"] == "Bound" && !known["status"].is_null() && claims::are_applied(raw)
         }
         Until::Endpoint => raw["status"]["endpoints"].as_array().is_some_and(|all| !all.is_empty()),
         Until::Found => found,

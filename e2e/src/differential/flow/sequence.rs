@@ -51,6 +51,8 @@ pub fn sequence(seed: u64) -> Sequence {
     let slice = inside("{P}", "/apis/apis.kcp.io/v1alpha1/apiexportendpointslices/{ns}");
     if dice.chance(30) {
         steps.push(Step::admin(get(&slice)).until(Until::Still));
+        // The virtual workspace hears of the export a moment later.
+        steps.push(Step::admin(get(view("*", &format!("/apis/{GROUP}/v1")))).until(Until::Found));
         steps.push(objects::discovery(dice));
     }
     steps.extend(apis::bind(dice, "{A}", EXPORT, &claims));

@@ -26,6 +26,7 @@ mod peer;
 mod play;
 mod request;
 mod reviews;
+mod shorter;
 mod values;
 
 use std::fmt::Write as _;
@@ -346,8 +347,7 @@ impl Arena {
             if index == difference.step {
                 continue;
             }
-            let mut shorter = sequence.clone();
-            shorter.remove(index);
+            let Some(mut shorter) = shorter::without(&sequence, index) else { continue };
             if let Some(found) = self.play(&shorter).await?
                 && (found.step < shorter.len()) == (difference.step < sequence.len())
             {

@@ -53,16 +53,14 @@ fn what_is_kept_is_written_as_kcp_writes_it() {
 fn what_is_empty_is_shown_as_kcp_shows_it() {
     let mut object = json!({"apiVersion": "apis.kcp.io/v1alpha2", "metadata": {}, "spec": {"permissionClaims": []}});
     binding(V2, V1, &mut object);
-    assert_eq!(
-        object,
-        json!({"apiVersion": "apis.kcp.io/v1alpha1", "metadata": {}, "spec": {}, "status": {}})
-    );
+    assert_eq!(object, json!({"apiVersion": "apis.kcp.io/v1alpha1", "metadata": {}, "spec": {}, "status": {}}));
 }
 
 #[test]
 fn a_claim_with_a_selector_claims_all_only_if_it_selects_all() {
     let claim = |selector: Value| json!({"group": "", "resource": "secrets", "identityHash": "", "verbs": ["*"], "selector": selector, "state": "Accepted"});
-    for (selector, all) in [(json!({"matchAll": true}), json!(true)), (json!({"matchLabels": {"a": "b"}}), Value::Null)] {
+    for (selector, all) in [(json!({"matchAll": true}), json!(true)), (json!({"matchLabels": {"a": "b"}}), Value::Null)]
+    {
         let mut object = json!({"metadata": {}, "spec": {"permissionClaims": [claim(selector.clone())]}});
         binding(V2, V1, &mut object);
         assert_eq!(object["spec"]["permissionClaims"][0]["all"], all);

@@ -81,8 +81,7 @@ pub(super) fn resources(api: &Api, root: &ApiRoot, group: &str, version: &str) -
     }
     let plural = |entry: &Value| entry["name"].as_str().and_then(|name| name.split('/').next()).map(str::to_owned);
     all.sort_by_key(plural);
-    let mut list =
-        json!({"kind": "APIResourceList", "groupVersion": api_version(group, version), "resources": all});
+    let mut list = json!({"kind": "APIResourceList", "groupVersion": api_version(group, version), "resources": all});
     // Virtual workspaces show the first version of the core group as the first servers did.
     if !root.is_virtual() || !group.is_empty() {
         list["apiVersion"] = "v1".into();

@@ -110,8 +110,7 @@ fn mismatched(export: &Value) -> Option<&str> {
     }
     let kept = super::object::annotation(export, convert::KEPT_CLAIMS)?;
     let claims: Vec<Value> = serde_json::from_str(kept).ok()?;
-    let made: Vec<claim::Subject> =
-        items(export, "/spec/permissionClaims").iter().map(claim::Subject::of).collect();
+    let made: Vec<claim::Subject> = items(export, "/spec/permissionClaims").iter().map(claim::Subject::of).collect();
     claims.iter().any(|claim| !made.contains(&claim::Subject::of(claim))).then_some(kept)
 }
 

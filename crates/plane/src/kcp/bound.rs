@@ -189,7 +189,8 @@ mod tests {
         let binding = |name: &str, uid: &str| {
             let bound =
                 json!({"group": "example.io", "resource": "widgets", "schema": {"UID": uid, "identityHash": "i"}});
-            let claim = json!({"resource": "secrets", "verbs": ["*"], "selector": {"matchAll": true}, "state": "Accepted"});
+            let claim =
+                json!({"resource": "secrets", "verbs": ["*"], "selector": {"matchAll": true}, "state": "Accepted"});
             let binding = json!({"metadata": {"name": name, "labels": {EXPORT_LABEL: "hash"}},
                 "spec": {"reference": {"export": {"path": "root:prov", "name": "e"}}, "permissionClaims": [claim]},
                 "status": {"boundResources": [bound]}});

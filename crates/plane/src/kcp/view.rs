@@ -308,7 +308,10 @@ impl View {
             return Err(Status::no_such_resource());
         }
         // Without a claim bindings have no endpoint for their status; with one, kcp itself refuses it.
-        if attributes.group == "apis.kcp.io" && attributes.resource == "apibindings" && attributes.subresource == "status" {
+        if attributes.group == "apis.kcp.io"
+            && attributes.resource == "apibindings"
+            && attributes.subresource == "status"
+        {
             return Err(match rule {
                 Some((_, ViewRule::Own)) => Status::method_not_allowed(),
                 _ => denied(),
@@ -326,13 +329,12 @@ impl View {
             return true;
         }
         match rule {
-            Some(ViewRule::Exported) => false,
             Some(ViewRule::Claimed(subject, _)) => {
                 let exported = items(&self.export, "/spec/permissionClaims");
                 reads_own || claim::allows(exported, &binding.accepted, subject, verb)
             }
             Some(ViewRule::Own) => reads_own,
-            None => false,
+            Some(ViewRule::Exported) | None => false,
         }
     }
 

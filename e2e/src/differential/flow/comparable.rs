@@ -31,8 +31,7 @@ fn strip(value: &mut Value) {
                 *address = "SERVER".into();
             }
             // The plane does not store reviews, so nobody owns their fields.
-            let is_review =
-                map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("Review"));
+            let is_review = map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("Review"));
             if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
                 // kcp 0.32, which the plane follows, has set these since; kcp 0.31, which it is compared with, has not.
                 if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {

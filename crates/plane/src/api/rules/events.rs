@@ -60,12 +60,10 @@ mod tests {
 
     #[test]
     fn events_belong_beside_their_objects() {
-        let event = |own: &str, about: &str| json!({"metadata": {"namespace": own}, "involvedObject": {"namespace": about}});
+        let event =
+            |own: &str, about: &str| json!({"metadata": {"namespace": own}, "involvedObject": {"namespace": about}});
         assert!(faults(&event("a", "a")).is_none() && faults(&event("default", "")).is_none());
-        assert_eq!(
-            faults(&event("a", "b")).unwrap().message,
-            "Invalid value: \"b\": does not match event.namespace"
-        );
+        assert_eq!(faults(&event("a", "b")).unwrap().message, "Invalid value: \"b\": does not match event.namespace");
         assert!(faults(&event("a", "")).is_some());
         let mut newer = event("a", "b");
         newer["eventTime"] = "2020-01-01T00:00:00.000000Z".into();

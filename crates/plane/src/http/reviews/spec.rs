@@ -31,7 +31,8 @@ pub(super) fn causes(spec: &Value, own: bool) -> Vec<Cause> {
 /// Drops what Kubernetes' types leave out when they are written: empty texts and lists, and a map without extra attributes.
 pub(super) fn settle(spec: &mut Value) {
     let Some(map) = spec.as_object_mut() else { return };
-    map.retain(|key, value| !is_empty(value) && !(key == "extra" && *value == serde_json::json!({})));
+    let nobody = |key: &str, value: &Value| key == "extra" && value.as_object().is_some_and(serde_json::Map::is_empty);
+    map.retain(|key, value| !is_empty(value) && !nobody(key, value));
     for (_, value) in map.iter_mut().filter(|(key, _)| *key != "extra") {
         settle(value);
     }

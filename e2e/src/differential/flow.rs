@@ -66,6 +66,10 @@ pub enum Until {
     Found,
     /// The one that there is nothing (any more).
     Gone,
+    /// The one that no longer changes, of a binding whose export is gone, or that is gone itself.
+    Withdrawn,
+    /// The first that tells of an error of the server.
+    Failed,
     /// A watch: all events up to the bookmark after the objects that there are.
     Initial,
 }

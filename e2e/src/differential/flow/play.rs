@@ -1,6 +1,7 @@
 //! A sequence played on one server.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -39,17 +40,26 @@ pub struct Party<'a> {
 /// Workspaces: names and logical clusters of two consumers, and of a provider for each set of rights.
 pub struct Stage {
     consumers: Vec<(String, String)>,
-    providers: Vec<(String, String)>,
+    providers: BTreeMap<usize, (String, String)>,
 }
 
 impl Stage {
-    /// Makes the workspaces.
+    /// Makes the workspaces for all sequences.
     pub async fn set(peer: &Peer, id: &str) -> anyhow::Result<Self> {
+        Self::of(peer, id, 0..SETS).await
+    }
+
+    /// Makes those for one sequence alone.
+    pub async fn alone(peer: &Peer, id: &str, sequence: &Sequence) -> anyhow::Result<Self> {
+        Self::of(peer, id, sequence.rights..sequence.rights + 1).await
+    }
+
+    async fn of(peer: &Peer, id: &str, sets: Range<usize>) -> anyhow::Result<Self> {
         let make = async |name: String| anyhow::Ok((name.clone(), peer.new_workspace(&name).await?));
         let consumers = ["a", "b"].map(|letter| make(format!("flow-{id}-{letter}")));
-        let providers = (0..SETS).map(|set| make(format!("flow-{id}-p{set}")));
+        let providers = sets.map(async |set| anyhow::Ok((set, make(format!("flow-{id}-p{set}")).await?)));
         let (consumers, providers) = futures::try_join!(try_join_all(consumers), try_join_all(providers))?;
-        Ok(Self { consumers, providers })
+        Ok(Self { consumers, providers: providers.into_iter().collect() })
     }
 }
 
@@ -58,7 +68,7 @@ pub async fn play(party: &Party<'_>, sequence: &Sequence, token: &str) -> anyhow
     let (peer, stage) = (party.peer, party.stage);
     let mut names = BTreeMap::from([("{ns}".to_owned(), token.to_owned())]);
     let consumers = ["A", "B"].into_iter().zip(&stage.consumers);
-    for (letter, (name, cluster)) in consumers.chain([("P", &stage.providers[sequence.rights])]) {
+    for (letter, (name, cluster)) in consumers.chain([("P", &stage.providers[&sequence.rights])]) {
         names.insert(format!("{{{letter}-path}}"), format!("{}:{name}", peer.path()));
         names.insert(format!("{{{letter}}}"), cluster.clone());
     }
@@ -321,5 +331,7 @@ fn is_reached(until: Until, answer: &Value, raw: &Value) -> bool {
         Until::Endpoint => raw["status"]["endpoints"].as_array().is_some_and(|all| !all.is_empty()),
         Until::Found => found,
         Until::Gone => answer["code"] == 404,
+        Until::Withdrawn => !found || crate::stage::condition(raw, "APIExportValid")["status"] == "False",
+        Until::Failed => answer["code"].as_u64().is_some_and(|code| code >= 500),
     }
 }

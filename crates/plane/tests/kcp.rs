@@ -17,6 +17,8 @@ mod bindings;
 mod claims;
 #[path = "kcp/exports.rs"]
 mod exports;
+#[path = "kcp/forwarding.rs"]
+mod forwarding;
 #[path = "kcp/home.rs"]
 mod home;
 #[path = "kcp/kubectl.rs"]

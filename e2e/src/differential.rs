@@ -25,6 +25,8 @@ mod normal;
 mod peer;
 mod play;
 mod request;
+mod reviews;
+mod shorter;
 mod values;
 
 use std::fmt::Write as _;
@@ -48,7 +50,7 @@ use request::Request;
 /// How many seeds, from the first on, are played every time on kube-apiserver, and in kcp, where a few of the later ones still differ.
 const SEEDS: u64 = 24;
 const KCP_SEEDS: u64 = 8;
-/// How many seeds of a provider's requests are played on request.
+/// How many seeds of a provider's requests are played every time.
 const FLOW_SEEDS: u64 = 12;
 /// How many seeds of CRDs are played every time.
 const DEFINITIONS: u64 = 12;
@@ -57,7 +59,7 @@ const AT_ONCE: usize = 4;
 /// The same of those that mostly wait for controllers.
 const FLOWS_AT_ONCE: usize = 6;
 /// How long what controllers write has to stay the same to be the last word, in kcp and on the plane, whose controllers do not sleep.
-const STILL: [Duration; 2] = [Duration::from_millis(2500), Duration::from_millis(400)];
+const STILL: [Duration; 2] = [Duration::from_millis(2500), Duration::from_millis(1000)];
 /// How many differing answers of a sequence are told.
 const TOLD: usize = 12;
 
@@ -83,11 +85,15 @@ pub enum Pair {
     Admission,
     /// A workspace of kcp, about policies and webhooks.
     KcpAdmission,
+    /// kube-apiserver, about who may do what.
+    KubeReviews,
+    /// A workspace of kcp, about who may do what.
+    KcpReviews,
 }
 
 impl Pair {
     fn is_kcp(self) -> bool {
-        matches!(self, Self::Kcp | Self::Flow | Self::KcpAdmission)
+        matches!(self, Self::Kcp | Self::Flow | Self::KcpAdmission | Self::KcpReviews)
     }
 
     fn name(self) -> &'static str {
@@ -95,18 +101,20 @@ impl Pair {
     }
 }
 
-/// All trials: their names and what they are about. What a provider asks still gets some answers that are known to differ.
+/// All trials: their names and what they are about.
 pub fn all() -> Vec<(&'static str, Pair)> {
     let mut all = vec![
         ("differential::the_plane_answers_as_kube_apiserver_does", Pair::Kube),
         ("differential::the_plane_answers_as_kcp_does", Pair::Kcp),
         ("differential::the_plane_judges_crds_as_kube_apiserver_does", Pair::Definitions),
         ("differential::policies_and_webhooks_decide_as_beside_kube_apiserver", Pair::Admission),
+        ("differential::the_plane_reviews_access_as_kube_apiserver_does", Pair::KubeReviews),
+        ("differential::the_plane_reviews_access_as_kcp_does", Pair::KcpReviews),
+        ("differential::the_plane_answers_providers_as_kcp_does", Pair::Flow),
     ];
     if seed::is_wide() {
         // kcp 0.31 ends with a nil pointer when a policy's parameters are of a built-in kind.
         all.push(("differential::policies_and_webhooks_decide_as_in_kcp", Pair::KcpAdmission));
-        all.push(("differential::the_plane_answers_providers_as_kcp_does", Pair::Flow));
     }
     if corpus::folder().is_some() {
         all.push(("corpus::the_plane_takes_crds_and_samples_of_public_operators_as_kube_apiserver_does", Pair::Corpus));
@@ -118,6 +126,11 @@ pub fn all() -> Vec<(&'static str, Pair)> {
 pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyhow::Result<()>> {
     Box::pin(async move {
         let plane = EmbeddedWorld::start().await?;
+        if matches!(pair, Pair::KubeReviews | Pair::KcpReviews) {
+            let real = kubeconfigs(live(), real, pair).context("the real server")?;
+            let plane = kubeconfigs(std::env::var_os("CARRICK_PLANE").map(PathBuf::from), Some(&plane), pair)?;
+            return reviews::compare(&real[0], &plane[0], pair).await;
+        }
         let arena = Arena::set(real, &plane, pair).await?;
         if pair == Pair::Corpus {
             let told = corpus::compare(&arena.real, &arena.plane).await?;
@@ -129,7 +142,7 @@ pub fn compare(real: Option<&dyn World>, pair: Pair) -> LocalBoxFuture<'_, anyho
             Pair::Kcp => KCP_SEEDS,
             Pair::Flow => FLOW_SEEDS,
             Pair::Definitions | Pair::Corpus => DEFINITIONS,
-            Pair::Admission | Pair::KcpAdmission => 1,
+            Pair::Admission | Pair::KcpAdmission | Pair::KubeReviews | Pair::KcpReviews => 1,
         });
         let count = seeds.len();
         let told: Vec<String> = futures::stream::iter(seeds)
@@ -151,8 +164,8 @@ fn kubeconfigs(folder: Option<PathBuf>, world: Option<&dyn World>, pair: Pair) -
     }
     let world = world.context("no server")?;
     Ok([User::Admin, User::Agent].map(|user| match pair {
-        Pair::Kube | Pair::Definitions | Pair::Corpus | Pair::Admission => world.service_kubeconfig(user),
-        Pair::Kcp | Pair::Flow | Pair::KcpAdmission => world.kcp_kubeconfig(user, "root"),
+        _ if pair.is_kcp() => world.kcp_kubeconfig(user, "root"),
+        _ => world.service_kubeconfig(user),
     }))
 }
 
@@ -176,7 +189,7 @@ impl Arena {
         let real = kubeconfigs(live(), real, pair).context("the real server")?;
         let plane = kubeconfigs(std::env::var_os("CARRICK_PLANE").map(PathBuf::from), Some(plane), pair)?;
         let agents = [&real, &plane].map(|[_, agent]| peer::token(agent).unwrap_or_default());
-        let id = uuid::Uuid::new_v4().simple().to_string()[..6].to_owned();
+        let id = unique();
         let (mut real, mut plane) = (Peer::new("real server", &real[0])?, Peer::new("plane", &plane[0])?);
         for peer in [&mut real, &mut plane].into_iter().filter(|_| pair != Pair::Flow) {
             if pair == Pair::Kcp {
@@ -290,7 +303,13 @@ impl Arena {
         let token = format!("d{}-{}", self.id, self.played.fetch_add(1, Ordering::Relaxed));
         let play = async |index: usize| {
             let peer = [&self.real, &self.plane][index];
-            let stage = self.stages[index].get_or_try_init(|| flow::Stage::set(peer, &self.id)).await?;
+            let own;
+            let stage = if sequence.is_alone() {
+                own = flow::Stage::alone(peer, &unique(), &sequence).await?;
+                &own
+            } else {
+                self.stages[index].get_or_try_init(|| flow::Stage::set(peer, &self.id)).await?
+            };
             let party = flow::Party { peer, agent: &self.agents[index], still: STILL[index], stage };
             flow::play(&party, &sequence, &token).await
         };
@@ -298,6 +317,11 @@ impl Arena {
         let (real, plane) = futures::try_join!(self.keep(&asked, play(0)), play(1))?;
         let sequence = &sequence.steps;
         let mut told = String::new();
+        let comparable = |answers: Vec<Value>| -> Vec<Value> {
+            let from_view = |index: usize| sequence.get(index).is_none_or(flow::Step::is_virtual);
+            answers.into_iter().enumerate().map(|(i, answer)| flow::comparable(answer, from_view(i))).collect()
+        };
+        let (real, plane) = (comparable(real), comparable(plane));
         let differing = real.iter().zip(&plane).enumerate().filter(|(_, (real, plane))| real != plane);
         for (index, (real, plane)) in differing.take(TOLD) {
             match sequence.get(index) {
@@ -329,8 +353,7 @@ impl Arena {
             if index == difference.step {
                 continue;
             }
-            let mut shorter = sequence.clone();
-            shorter.remove(index);
+            let Some(mut shorter) = shorter::without(&sequence, index) else { continue };
             if let Some(found) = self.play(&shorter).await?
                 && (found.step < shorter.len()) == (difference.step < sequence.len())
             {
@@ -341,6 +364,11 @@ impl Arena {
         }
         Ok((sequence, difference))
     }
+}
+
+/// Six digits that nobody has used yet.
+fn unique() -> String {
+    uuid::Uuid::new_v4().simple().to_string()[..6].to_owned()
 }
 
 struct Difference {

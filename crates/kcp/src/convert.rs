@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 
 use crate::apis::split_schema_name;
 
+/// The annotation in which an APIExport of v1alpha1 keeps the claims that it cannot express.
+pub const KEPT_CLAIMS: &str = "apis.v1alpha2.kcp.io/permission-claims";
+
 const PREFIX: &str = "apis.v1alpha2.kcp.io/";
 const V1: &str = "v1alpha1";
 const V2: &str = "v1alpha2";
@@ -64,6 +67,7 @@ pub fn export(from: &str, to: &str, object: &mut Value) {
         (V2, V1) => {
             schemas_to_v1(object);
             claims(object, &EXPORT_CLAIMS, V1);
+            show_status(object);
         }
         _ => {}
     }
@@ -77,8 +81,16 @@ pub fn binding(from: &str, to: &str, object: &mut Value) {
         for list in &BINDING_CLAIMS {
             claims(object, list, to);
         }
+        if to == V1 {
+            show_status(object);
+        }
     }
     object["apiVersion"] = json!(format!("apis.kcp.io/{to}"));
+}
+
+/// v1alpha1 has a status even if it is empty.
+fn show_status(object: &mut Value) {
+    map(object).entry("status").or_insert_with(|| json!({}));
 }
 
 fn version(api_version: &str) -> &str {
@@ -95,10 +107,13 @@ fn resource_of(schema: &str) -> Value {
 fn schemas_to_v2(object: &mut Value) {
     let rest = take(object, "resource-schemas");
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    let Some(Value::Array(names)) = spec.remove("latestResourceSchemas") else { return };
-    let mut resources: Vec<Value> = names.iter().filter_map(Value::as_str).map(resource_of).collect();
+    let names = spec.remove("latestResourceSchemas").unwrap_or_default();
+    let names = names.as_array().into_iter().flatten();
+    let mut resources: Vec<Value> = names.filter_map(Value::as_str).map(resource_of).collect();
     resources.extend(rest);
-    spec.insert("resources".to_owned(), Value::Array(resources));
+    if !resources.is_empty() {
+        spec.insert("resources".to_owned(), Value::Array(resources));
+    }
 }
 
 fn schemas_to_v1(object: &mut Value) {
@@ -106,49 +121,63 @@ fn schemas_to_v1(object: &mut Value) {
     let Some(Value::Array(resources)) = spec.remove("resources") else { return };
     let (plain, rest): (Vec<Value>, Vec<Value>) =
         resources.into_iter().partition(|resource| resource_of(text(resource, "/schema")) == *resource);
-    let names = plain.iter().map(|resource| resource["schema"].clone()).collect();
-    spec.insert("latestResourceSchemas".to_owned(), Value::Array(names));
+    let names: Vec<Value> = plain.iter().map(|resource| resource["schema"].clone()).collect();
+    if !names.is_empty() {
+        spec.insert("latestResourceSchemas".to_owned(), Value::Array(names));
+    }
     keep(object, "resource-schemas", rest);
 }
 
 fn claims(object: &mut Value, list: &Claims, to: &str) {
-    let (other, incoming, outgoing) =
-        if to == V2 { (V1, list.v2_rest, list.v1_rest) } else { (V2, list.v1_rest, list.v2_rest) };
-    let mut kept = take(object, incoming);
-    for claim in kept.iter_mut().filter(|_| to == V2).filter_map(Value::as_object_mut) {
-        for field in ["group", "identityHash"] {
-            claim.entry(field).or_insert_with(|| "".into());
-        }
+    let (incoming, outgoing) = if to == V2 { (list.v2_rest, list.v1_rest) } else { (list.v1_rest, list.v2_rest) };
+    let kept = take(object, incoming);
+    let Some(Value::Object(parent)) = object.get_mut(list.parent) else { return };
+    let Some(Value::Array(found)) = parent.remove(list.field) else { return };
+    // Kinds that are written in Go leave empty lists out.
+    if found.is_empty() {
+        return;
     }
-    let pointer = format!("/{}/{}", list.parent, list.field);
-    let Some(found) = object.pointer(&pointer) else { return };
-    let (mut out, mut rest) = (Vec::new(), Vec::new());
-    for claim in found.as_array().into_iter().flatten() {
-        let mut claim = claim.clone();
-        if let (V2, Some(fields)) = (to, claim.as_object_mut()) {
-            fields.retain(|field, value| *value != "" || !matches!(field.as_str(), "group" | "identityHash"));
+    let convert = |claim: &Value| {
+        let known = kept.iter().find(|known| key(known) == key(claim));
+        let mut converted = plain(claim, list, to);
+        if let (Some(known), Value::Object(fields)) = (known, &mut converted) {
+            restore(fields, known, list, to);
         }
-        let known = kept.iter().position(|other| key(other) == key(&claim)).map(|at| kept.remove(at));
-        let converted = match known {
-            Some(mut known) => {
-                if let (Some(known), Some(state)) = (known.as_object_mut(), claim.get("state")) {
-                    known.insert("state".to_owned(), state.clone());
-                }
-                known
-            }
-            None => plain(&claim, list, to),
+        converted
+    };
+    let converted = found.iter().map(convert).collect();
+    parent.insert(list.field.to_owned(), Value::Array(converted));
+    let lost: Vec<String> = found.iter().filter(|claim| list.loses(claim, to)).map(written).collect();
+    if !lost.is_empty() {
+        note(object, outgoing, format!("[{}]", lost.join(",")));
+    }
+}
+
+/// Puts back what the other version could not express.
+fn restore(fields: &mut Map<String, Value>, known: &Value, list: &Claims, to: &str) {
+    let names: &[&str] = match (to, list.selector) {
+        (V1, _) => &["all", "resourceSelector"],
+        (_, true) => &["verbs", "selector"],
+        (_, false) => &["verbs", "defaultSelector"],
+    };
+    for name in names {
+        match known.get(*name).filter(|value| **value != false) {
+            Some(value) => fields.insert((*name).to_owned(), value.clone()),
+            None => fields.remove(*name),
         };
-        if plain(&converted, list, other) != claim {
-            rest.push(claim);
+    }
+}
+
+impl Claims {
+    /// Whether a claim is kept as it is, because the other version may not be able to express it.
+    fn loses(&self, claim: &Value, to: &str) -> bool {
+        if to == V1 {
+            // kcp itself loses a default selector beside all verbs.
+            return claim["verbs"] != json!(["*"])
+                || claim.get("defaultSelector").is_some()
+                || (self.selector && claim["selector"]["matchAll"] != true);
         }
-        out.push(converted);
-    }
-    if let Some(Value::Object(parent)) = object.get_mut(list.parent) {
-        parent.insert(list.field.to_owned(), Value::Array(out));
-    }
-    if !rest.is_empty() {
-        let rest: Vec<String> = rest.iter().map(written).collect();
-        note(object, outgoing, format!("[{}]", rest.join(",")));
+        !self.selector || claim["resourceSelector"].as_array().is_some_and(|list| !list.is_empty())
     }
 }
 

@@ -67,6 +67,8 @@ pub mod conditions {
     pub const WORKSPACE_SCHEDULED: &str = "WorkspaceScheduled";
     /// Workspace and LogicalCluster: all initializers are done.
     pub const WORKSPACE_INITIALIZED: &str = "WorkspaceInitialized";
+    /// On a LogicalCluster: the bindings that its type asks for are there.
+    pub const API_BINDINGS_RECONCILED: &str = "APIBindingsReconciled";
     /// Workspace and LogicalCluster: all content is deleted.
     pub const WORKSPACE_CONTENT_DELETED: &str = "WorkspaceContentDeleted";
     /// WorkspaceType: its virtual workspaces have URLs.

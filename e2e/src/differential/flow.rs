@@ -7,6 +7,8 @@
 //! the identities `{own-id}` and `{other-id}` of both exports.
 
 mod apis;
+mod claims;
+mod comparable;
 mod objects;
 mod play;
 mod rights;
@@ -17,6 +19,7 @@ use std::fmt;
 
 use super::request::{Body, Request};
 
+pub use comparable::comparable;
 pub use play::{Party, Stage, play};
 pub use sequence::{Sequence, sequence};
 
@@ -63,6 +66,10 @@ pub enum Until {
     Found,
     /// The one that there is nothing (any more).
     Gone,
+    /// The one that no longer changes, of a binding whose export is gone, or that is gone itself.
+    Withdrawn,
+    /// The first that tells of an error of the server.
+    Failed,
     /// A watch: all events up to the bookmark after the objects that there are.
     Initial,
 }
@@ -70,6 +77,11 @@ pub enum Until {
 impl Step {
     fn new(who: Who, request: Request) -> Self {
         Self { who, request, until: Until::Now }
+    }
+
+    /// Whether it is sent to a virtual workspace.
+    pub fn is_virtual(&self) -> bool {
+        self.request.path.starts_with("/services/")
     }
 
     fn admin(request: Request) -> Self {

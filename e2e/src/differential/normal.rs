@@ -10,6 +10,7 @@ use super::peer::{Answer, Peer};
 
 /// Normal forms of one server's answers to one sequence. UIDs and revisions are numbered as they appear, so that two answers that have the same
 /// one on one server must have the same one on the other.
+#[derive(Clone)]
 pub struct Normal {
     namespace: String,
     cluster: String,

@@ -84,14 +84,18 @@ impl Peer {
         method: &str,
         path: &str,
         [media, accept]: [&str; 2],
+        headers: &[(&str, String)],
         body: Bytes,
     ) -> anyhow::Result<http::Response<hyper::body::Incoming>> {
-        let request = http::Request::builder()
+        let mut request = http::Request::builder()
             .method(method)
             .uri(format!("{}{}{path}", self.server, self.base))
             .header(header::USER_AGENT, "differential/1")
             .header(header::ACCEPT, accept)
             .header(header::CONTENT_TYPE, media);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
         let known = !self.token.is_empty();
         let request =
             if known { request.header(header::AUTHORIZATION, format!("Bearer {}", self.token)) } else { request };
@@ -103,7 +107,21 @@ impl Peer {
     /// Asks and waits for the whole answer.
     pub async fn ask(&self, method: &str, path: &str, types: [&str; 2], body: Bytes) -> anyhow::Result<Answer> {
         let (media, body) = encoding::body(types[0], body);
-        let answer = self.open(method, path, [media, types[1]], body).await?;
+        Self::whole(self.open(method, path, [media, types[1]], &[], body).await?).await
+    }
+
+    /// The same in JSON with further headers.
+    pub async fn ask_as(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: Bytes,
+    ) -> anyhow::Result<Answer> {
+        Self::whole(self.open(method, path, ["application/json"; 2], headers, body).await?).await
+    }
+
+    async fn whole(answer: http::Response<hyper::body::Incoming>) -> anyhow::Result<Answer> {
         let (head, body) = answer.into_parts();
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let content = head.headers.get(header::CONTENT_TYPE).map(text).unwrap_or_default();
@@ -135,7 +153,7 @@ impl Peer {
     }
 
     async fn watch_until(&self, path: &str, is_last: impl Fn(&Value) -> bool) -> anyhow::Result<Vec<Value>> {
-        let answer = self.open("GET", path, ["application/json"; 2], Bytes::new()).await?;
+        let answer = self.open("GET", path, ["application/json"; 2], &[], Bytes::new()).await?;
         let mut body = answer.into_body().into_data_stream();
         let (mut text, mut events) = (Vec::new(), Vec::new());
         let read = async {
@@ -143,7 +161,9 @@ impl Peer {
                 text.extend_from_slice(&part?);
                 while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = text.drain(..=end).collect();
-                    let event: Value = serde_json::from_slice(&line)?;
+                    // A refusal may be plain text.
+                    let event = serde_json::from_slice(&line)
+                        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&line).into_owned()));
                     if is_last(&event) {
                         return Ok(());
                     }

@@ -54,6 +54,9 @@ impl Api {
             let mut object = config.clone();
             remove_meta(&mut object, "resourceVersion");
             object["metadata"]["name"] = name.into();
+            if scope.admit.is_some() {
+                return self.create(caller, scope, object, options).map(|written| Written { code: 200, ..written });
+            }
             let entry = new_entry(scope, options, subresource, owned(scope, &config));
             managed::set_entries(&mut object, vec![entry]);
             match self.create_applied(caller, scope, object, options) {
@@ -61,7 +64,9 @@ impl Api {
                 other => return other,
             }
         }
-        let change = Change { caller, scope, name, subresource, options, source: ChangeSource::Apply };
+        // A virtual workspace works out what becomes of the object, and forwards it as an update by the same manager.
+        let source = if scope.admit.is_some() { ChangeSource::Patch } else { ChangeSource::Apply };
+        let change = Change { caller, scope, name, subresource, options, source };
         self.modify(&change, |current| merged(scope, current, &config, options, subresource))
     }
 }

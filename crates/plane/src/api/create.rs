@@ -12,6 +12,7 @@ use super::write::{WriteOptions, Written};
 use super::{managed, meta, rules, typed};
 use crate::auth::escalation::Grant;
 use crate::caller::Caller;
+use crate::config::Mode;
 use crate::extension::Review;
 use crate::request::Operation;
 use crate::resource::Resource;
@@ -73,7 +74,12 @@ impl Api {
     ) -> Result<Written, Status> {
         if scope.resource.terminating {
             let message = "create not allowed while custom resource definition is terminating";
-            return Err(Status::new(405, "MethodNotAllowed", message));
+            return Err(match self.mode {
+                Mode::Kube => Status::new(405, "MethodNotAllowed", message),
+                Mode::Kcp => {
+                    Status::forbidden(&scope.resource.group, &scope.resource.plural, meta::name_of(&object), message)
+                }
+            });
         }
         let mut warnings = decode(scope, &mut object, options, source)?;
         warnings.extend(meta::dedup_owners(&mut object, source == ChangeSource::Apply));
@@ -110,6 +116,7 @@ impl Api {
             schema.apply_defaults(&mut object);
         }
         rules::complete(resource, &mut object, None);
+        self.review_view(caller, scope, "", None, &mut object)?;
         let owned = match source {
             ChangeSource::Apply => managed::entries(&object),
             _ if fits => managed::written(scope, None, &rules::settled(resource, &object), options, ""),
@@ -207,7 +214,8 @@ impl Api {
         let cluster = scope.cluster()?.clone();
         let resource = scope.resource.clone();
         let mut review = Review { operation, subresource, caller, resource: &resource, cluster: &cluster, old, object };
-        if let Some(admit) = &scope.admit {
+        // Other writes were reviewed there before anybody owned a field.
+        if let Some(admit) = scope.admit.as_ref().filter(|_| operation == Operation::Delete) {
             admit(&mut review)?;
         }
         if let Some(extension) = &self.extension {
@@ -220,6 +228,22 @@ impl Api {
         }
         strip_cluster(object);
         Ok(())
+    }
+
+    /// Admission of a virtual workspace, which sees a write before the server that stores it does.
+    pub(super) fn review_view(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        subresource: &str,
+        old: Option<&Value>,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        let Some(admit) = scope.admit.as_ref().filter(|_| !caller.system) else { return Ok(()) };
+        let cluster = scope.cluster()?.clone();
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        let resource = &scope.resource;
+        admit(&mut Review { operation, subresource, caller, resource, cluster: &cluster, old, object })
     }
 
     fn check_namespace(&self, caller: &Caller, scope: &Scope, cluster: &str, name: &str) -> Result<(), Status> {

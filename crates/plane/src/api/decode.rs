@@ -50,10 +50,12 @@ pub(super) fn decode(
         return Err(Status::bad_request(message));
     }
     let name = meta::name_of(object).to_owned();
+    // Virtual workspaces know no Go types.
+    let custom = resource.is_custom() || scope.visible.is_some();
     for (field, wanted) in [("kind", kind.to_owned()), ("apiVersion", scope.api_version())] {
         match object[field].as_str() {
             Some(found) if found == wanted => {}
-            None | Some("") if !resource.is_custom() || patched => object[field] = wanted.into(),
+            None | Some("") if !custom || patched => object[field] = wanted.into(),
             None | Some("") if field == "apiVersion" => {
                 return Err(Status::bad_request(format!(
                     "the API version in the data () does not match the expected API version ({wanted})"
@@ -71,7 +73,7 @@ pub(super) fn decode(
                 );
                 return Err(Status::bad_request(message));
             }
-            Some(_) if !resource.is_custom() => {
+            Some(_) if !custom => {
                 let (version, found) = (object["apiVersion"].as_str().unwrap_or("v1"), object["kind"].as_str());
                 let found = found.filter(|found| !found.is_empty()).unwrap_or(kind);
                 let why = format!(

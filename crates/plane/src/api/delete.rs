@@ -94,13 +94,22 @@ impl Api {
     ) -> Result<Written, Status> {
         let mut attempt = 1;
         loop {
-            let (key, stored) = self.fetch(scope, name)?;
+            let (key, stored) = self.to_delete(scope, name)?;
             match self.delete_once(caller, scope, &key, &stored, options) {
                 Err(StoreError::Stale(_)) if options.revision.is_none() && attempt < ATTEMPTS => attempt += 1,
                 Err(error) => return Err(store_error(scope, name, &error)),
                 Ok(result) => return result,
             }
         }
+    }
+
+    /// Virtual workspaces find whatever there is, and leave it to their admission what may be deleted.
+    fn to_delete(&self, scope: &Scope, name: &str) -> Result<(Key, Stored), Status> {
+        if scope.admit.is_none() {
+            return self.fetch(scope, name);
+        }
+        let key = scope.key(name)?;
+        self.store.get(&key).map(|stored| (key, stored)).ok_or_else(|| scope.not_found(name))
     }
 
     fn delete_once(

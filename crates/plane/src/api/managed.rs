@@ -153,22 +153,36 @@ pub(super) fn written(
     if set.is_empty() || manager.is_empty() {
         return known;
     }
-    let api_version = scope.api_version();
-    if let Some(own) = known.iter_mut().find(|entry| entry.is(manager, "Update", &api_version, subresource)) {
-        own.paths.extend(set);
-        own.time = now();
-    } else {
-        known.push(ManagedEntry {
-            manager: manager.to_owned(),
-            operation: "Update".into(),
-            api_version,
-            subresource: subresource.to_owned(),
-            time: now(),
-            paths: set,
-            unread: None,
-        });
+    // A virtual workspace treats all kinds as custom ones; what only it believes to be a field stays with whom it has seen.
+    if let Some(first) = options.forwarded.as_deref().filter(|_| !scope.resource.is_custom()) {
+        let seen = fields::compare(old.unwrap_or(&json!({})), sent, schema(scope), true).set;
+        let left: Paths = seen.difference(&set).filter(|path| path[0] != "f:metadata").cloned().collect();
+        own(&mut known, scope, first, subresource, left);
     }
+    own(&mut known, scope, manager, subresource, set);
     known
+}
+
+/// Gives paths to a manager.
+fn own(known: &mut Vec<ManagedEntry>, scope: &Scope, manager: &str, subresource: &str, paths: Paths) {
+    let api_version = scope.api_version();
+    if paths.is_empty() {
+        return;
+    }
+    if let Some(own) = known.iter_mut().find(|entry| entry.is(manager, "Update", &api_version, subresource)) {
+        own.paths.extend(paths);
+        own.time = now();
+        return;
+    }
+    known.push(ManagedEntry {
+        manager: manager.to_owned(),
+        operation: "Update".into(),
+        api_version,
+        subresource: subresource.to_owned(),
+        time: now(),
+        paths,
+        unread: None,
+    });
 }
 
 /// The entries after a write that changes only what its writer owns already, which most writes do: then no set of paths has to be read.

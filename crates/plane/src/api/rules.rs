@@ -1,6 +1,7 @@
 //! Special rules of single kinds: completion before a write, checks of a write, deletion.
 
 mod crd;
+mod events;
 mod names;
 
 use std::borrow::Cow;
@@ -126,7 +127,13 @@ pub(super) fn read(resource: &Resource, object: &mut Value, unknown: &mut Vec<St
 pub(super) fn settle(resource: &Resource, object: &mut Value) {
     if is_crd(resource) {
         definition::tidy(object);
+    } else if is_event(resource) {
+        events::settle(&resource.group, object);
     }
+}
+
+fn is_event(resource: &Resource) -> bool {
+    is(resource, "", "events") || is(resource, "events.k8s.io", "events")
 }
 
 /// An object in the form in which it would be stored: what is left out there has no owner.
@@ -288,6 +295,8 @@ pub(super) fn validate(api: &Api, scope: &Scope, cluster: &str, object: &Value, 
                 Cause::invalid("spec.finalizers", &name.into(), detail)
             })
             .collect()
+    } else if is(resource, "", "events") {
+        events::faults(object).into_iter().collect()
     } else if is_crd(resource) {
         crd::validate(api, cluster, object, old)
     } else if is_rbac(resource) {

@@ -55,7 +55,10 @@ impl FieldSelector {
             let extra = resource
                 .version(version)
                 .is_some_and(|found| found.selectable.iter().any(|path| path.trim_start_matches('.') == field));
-            if !(extra || field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced)) {
+            // Kubernetes' own kinds take it even where there are no namespaces, except for those with a list of their own.
+            let has_namespace =
+                resource.namespaced || !(resource.is_custom() || matches!(&*resource.plural, "namespaces" | "nodes"));
+            if !(extra || field == "metadata.name" || (field == "metadata.namespace" && has_namespace)) {
                 let own = resource.version(version).is_some_and(|found| !found.selectable.is_empty());
                 let message = if own || resource.is_custom() {
                     format!("field label not supported: {field}")

@@ -13,6 +13,7 @@ use super::scope::{Scope, store_error};
 use super::write::{WriteOptions, Written};
 use super::{managed, meta, rules};
 use crate::caller::Caller;
+use crate::config::Mode;
 use crate::request::Operation;
 use crate::status::{Cause, Status};
 use crate::store::{Expect, Key, StoreError, Stored, revision_of};
@@ -48,6 +49,10 @@ impl Api {
             check_name(caller, name, &object)?;
             let mut object = object;
             object["metadata"]["name"] = name.into();
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+            if self.mode == Mode::Kcp && !uid.is_empty() {
+                return Err(no_such_uid(scope, &key, uid));
+            }
             return self.create(caller, scope, object, options);
         }
         // The body is checked first, whether the object exists or not.
@@ -166,6 +171,7 @@ impl Api {
         if subresource.is_empty() {
             rules::complete(resource, &mut wanted, Some(&current));
         }
+        self.review_view(caller, scope, subresource, Some(&current), &mut wanted)?;
         let owned = match (source, subresource) {
             (ChangeSource::Apply, _) => managed::entries(&wanted),
             (_, "scale") => {
@@ -245,6 +251,19 @@ impl Api {
             other => store_error(change.scope, change.name, &other).into(),
         })
     }
+}
+
+/// The error of kcp's store for an object that is to be replaced, but does not exist.
+fn no_such_uid(scope: &Scope, key: &Key, uid: &str) -> Status {
+    let (group, plural) = (&*scope.resource.group, &*scope.resource.plural);
+    let folder = if group.is_empty() { "core" } else { group };
+    let place = [&*key.cluster, &*key.namespace, &*key.name].into_iter().filter(|part| !part.is_empty());
+    let place = place.collect::<Vec<_>>().join("/");
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{folder}/{plural}/{place}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: "
+    );
+    Status::conflict(group, plural, &key.name, &why)
 }
 
 enum Failure {

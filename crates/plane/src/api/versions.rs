@@ -21,6 +21,14 @@ impl Api {
         let schema = |version: &str| resource.version(version).and_then(|version| version.schema.as_deref());
         let shown = api_version(&resource.group, wanted);
         if !matches!(resource.origin, Origin::Crd | Origin::Bound) {
+            let is_stored = object["apiVersion"] == shown;
+            // kcp's own kinds are custom kinds there; all others have one set of defaults.
+            if resource.origin == Origin::System && !is_stored {
+                if let Some(storage) = resource.storage_version().and_then(|version| version.schema.as_deref()) {
+                    storage.apply_defaults(object);
+                }
+                return self.to_api_version(resource, cluster, &shown, object);
+            }
             self.to_api_version(resource, cluster, &shown, object)?;
             if let Some(schema) = schema(wanted) {
                 schema.apply_defaults(object);

@@ -31,6 +31,8 @@ pub struct WriteOptions {
     pub strict: Option<String>,
     /// The options as they were sent, for webhooks and policies.
     pub sent: Value,
+    /// Name in `managedFields` where a virtual workspace took the write, which then forwarded it under its own name.
+    pub forwarded: Option<String>,
 }
 
 /// The response to a write.

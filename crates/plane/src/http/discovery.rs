@@ -73,7 +73,7 @@ pub(super) fn resources(api: &Api, root: &ApiRoot, group: &str, version: &str) -
             entries(resource, found, root.is_virtual(), &mut all);
         }
     }
-    let core = group.is_empty() && version == "v1";
+    let core = group.is_empty() && version == "v1" && !root.is_virtual();
     // kcp returns an empty list for unknown versions, except in virtual workspaces.
     let tolerant = api.mode == Mode::Kcp && !root.is_virtual();
     if all.is_empty() && !core && !tolerant {
@@ -81,10 +81,15 @@ pub(super) fn resources(api: &Api, root: &ApiRoot, group: &str, version: &str) -
     }
     let plural = |entry: &Value| entry["name"].as_str().and_then(|name| name.split('/').next()).map(str::to_owned);
     all.sort_by_key(plural);
-    let version = api_version(group, version);
-    Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": all}))
+    let mut list = json!({"kind": "APIResourceList", "groupVersion": api_version(group, version), "resources": all});
+    // Virtual workspaces show the first version of the core group as the first servers did.
+    if !root.is_virtual() || !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Ok(list)
 }
 
+const VIEW_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// The verbs of custom kinds in the order of Kubernetes.
 const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
@@ -93,6 +98,11 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
         "kind": &*resource.kind, "verbs": resource.verbs,
     });
+    // A virtual workspace does not know what the server behind it refuses.
+    let is_writable = resource.verbs.contains(&"create");
+    if is_virtual && is_writable {
+        entry["verbs"] = json!(VIEW_VERBS);
+    }
     if resource.is_custom() && !is_virtual {
         // In Kubernetes' order, so that documents can be compared.
         let rank = |verb: &&str| CUSTOM_VERBS.iter().position(|known| known == verb);
@@ -100,7 +110,7 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
         verbs.sort_by_key(rank);
         entry["verbs"] = json!(verbs);
     }
-    if let Some(storage) = resource.storage_version().filter(|_| !is_virtual && !resource.is_review()) {
+    if let Some(storage) = resource.storage_version().filter(|_| is_virtual || !resource.is_review()) {
         let about = format!("{}/{}/{}", resource.stored_group, storage.name, resource.kind);
         let hash = sha2::Sha256::digest(about.as_bytes());
         entry["storageVersionHash"] = data_encoding::BASE64.encode(&hash[..8]).into();
@@ -118,10 +128,19 @@ fn entries(resource: &Resource, version: &Version, is_virtual: bool, all: &mut V
             "kind": kind, "verbs": verbs,
         })
     };
-    if resource.group.is_empty() && &*resource.plural == "namespaces" {
+    if resource.group.is_empty() && &*resource.plural == "namespaces" && !is_virtual {
         all.push(sub("finalize", "Namespace", &["update"]));
     }
-    if version.status {
+    if is_virtual {
+        // One for each version, whichever is asked for.
+        for _ in resource.versions.iter().filter(|version| version.status) {
+            let mut entry = sub("status", &resource.kind, &["get", "patch", "update"]);
+            if !is_writable {
+                entry["verbs"] = Value::Null;
+            }
+            all.push(entry);
+        }
+    } else if version.status {
         all.push(sub("status", &resource.kind, &["get", "patch", "update"]));
     }
     if version.scale.is_some() && !is_virtual {

@@ -103,7 +103,8 @@ impl Call<'_> {
         let default = if self.root.is_virtual() { "kcp" } else { agent };
         let manager = self.query.get("fieldManager").unwrap_or(default).to_owned();
         let force = self.query.flag("force");
-        Ok(WriteOptions { dry_run, manager, validation, force, duplicates, strict: None, sent })
+        let forwarded = self.root.is_virtual().then(|| self.query.get("fieldManager").unwrap_or(agent).to_owned());
+        Ok(WriteOptions { dry_run, manager, validation, force, duplicates, strict: None, sent, forwarded })
     }
 }
 

@@ -129,7 +129,7 @@ impl Call<'_> {
         let target = self.target;
         let verb = attributes.verb.as_str();
         if scope.target == Target::All {
-            check_wildcard(&scope, verb)?;
+            check_wildcard(&scope, verb, &target.name)?;
         }
         let whole_collection = target.name.is_empty() && matches!(verb, "update" | "patch");
         if whole_collection && scope.resource.is_custom() && !self.root.is_virtual() {
@@ -162,7 +162,9 @@ impl Call<'_> {
             "" => true,
             "status" => version.status,
             "scale" => version.scale.is_some() && !self.root.is_virtual(),
-            "finalize" => &*scope.resource.plural == "namespaces" && scope.resource.group.is_empty(),
+            "finalize" => {
+                &*scope.resource.plural == "namespaces" && scope.resource.group.is_empty() && !self.root.is_virtual()
+            }
             "token" => {
                 &*scope.resource.plural == "serviceaccounts"
                     && scope.resource.group.is_empty()
@@ -170,9 +172,8 @@ impl Call<'_> {
             }
             _ => false,
         };
-        match (exists, scope.resource.is_custom()) {
+        match (exists, scope.resource.is_custom() || self.root.is_virtual()) {
             (true, _) => Ok(()),
-            _ if self.root.is_virtual() => Err(Status::page_not_found()),
             (_, true) => Err(Status::not_found(&scope.resource.group, &scope.resource.plural, &self.target.name)),
             (_, false) => {
                 let message = "the server could not find the requested resource";
@@ -265,7 +266,10 @@ impl Call<'_> {
                 let value = table::table(scope, &items, &metadata, include, Some(table::columns(scope)));
                 reply::object(200, &value, format)
             }
-            Shape::Partial => reply::status(&not_one(&scope.resource), self.accept.errors),
+            Shape::Partial => {
+                let plain = scope.resource.is_custom() || self.root.is_virtual();
+                reply::status(&not_one(&scope.resource, plain), self.accept.errors)
+            }
             Shape::PartialList => {
                 let items: Vec<Value> = api.items(scope, listed).collect();
                 let items: Vec<Partial<'_>> = items.iter().map(Partial::of).collect();
@@ -461,8 +465,8 @@ fn applied(content: &[u8], validation: FieldValidation) -> Result<(Value, Vec<St
 }
 
 /// The error for requesting a list in the shape of a single object.
-fn not_one(resource: &Resource) -> Status {
-    let list = if resource.is_custom() {
+fn not_one(resource: &Resource, plain: bool) -> Status {
+    let list = if plain {
         "unstructured.UnstructuredList".to_owned()
     } else {
         let group = resource.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
@@ -472,15 +476,21 @@ fn not_one(resource: &Resource) -> Status {
     Status::new(406, "NotAcceptable", message)
 }
 
-fn check_wildcard(scope: &Scope, verb: &str) -> Result<(), Status> {
+fn check_wildcard(scope: &Scope, verb: &str, name: &str) -> Result<(), Status> {
+    // A patch begins by looking for its object.
+    if verb == "patch" && scope.visible.is_some() && !name.is_empty() {
+        return Err(Status::not_found(&scope.resource.group, &scope.resource.plural, name));
+    }
     if !matches!(verb, "list" | "watch") {
         return Err(Status::no_such_resource());
     }
     if scope.namespace.is_empty() {
         return Ok(());
     }
-    Err(Status::bad_request(format!(
+    let message = format!(
         "cross-cluster LIST and WATCH are required to be cross-namespace, not scoped to namespace {}",
         scope.namespace
-    )))
+    );
+    // Virtual workspaces give no reason.
+    Err(if scope.visible.is_some() { Status::new(400, "", message) } else { Status::bad_request(message) })
 }

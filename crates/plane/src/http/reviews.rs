@@ -37,6 +37,7 @@ pub(super) fn answer(call: &Call<'_>, resource: &Arc<Resource>, request: Request
     let own = &*resource.plural == "selfsubjectaccessreviews";
     if own || resource.plural.ends_with("subjectaccessreviews") {
         validate(call, resource, &review, own)?;
+        spec::settle(&mut review["spec"]);
     }
     review["status"] = match &*resource.plural {
         "selfsubjectreviews" => json!({"userInfo": user_info(call.caller)}),

@@ -23,6 +23,21 @@ use crate::faults::{Effect, FaultPlan, refusal};
 use crate::request::{Attributes, Target};
 use crate::status::Status;
 
+/// What kcp's server of virtual workspaces serves, whichever of them is asked.
+const VIEW_PATHS: [&str; 10] = [
+    "/api",
+    "/api/v1",
+    "/api/v1/",
+    "/apis",
+    "/apis/",
+    "/metrics",
+    "/metrics/slis",
+    "/openapi",
+    "/openapi/",
+    "/version",
+];
+const OPEN_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+
 /// Answers one request, unless the fault layer intervenes; every error becomes a Status.
 pub(super) async fn handle(server: &Arc<Server>, request: Request<Incoming>) -> Result<Reply, Cut> {
     let (parts, body) = request.into_parts();
@@ -165,7 +180,10 @@ async fn answer(
     }
     let attributes =
         Attributes { verb: method.as_str().to_lowercase(), path: root.rest.clone(), ..Attributes::default() };
-    root.authorize(api, &caller, &attributes)?;
+    // The server of virtual workspaces lets everybody ask for its health, but has nothing to tell about it there.
+    if !root.is_virtual() || !OPEN_PATHS.contains(&&*root.rest) {
+        root.authorize(api, &caller, &attributes)?;
+    }
     if method != Method::GET && method != Method::HEAD {
         return Err(Status::method_not_allowed());
     }
@@ -225,11 +243,13 @@ async fn apart(
 fn other(api: &Api, root: &ApiRoot, query: &Query, headers: &http::HeaderMap, format: Format) -> Result<Reply, Status> {
     match root.rest.trim_end_matches('/') {
         "/version" => Ok(reply::object(200, &version(api.mode), format)),
+        "" if root.is_virtual() => Ok(reply::object(200, &json!({"paths": VIEW_PATHS}), format)),
         "" => Ok(reply::object(200, &json!({"paths": discovery::paths(api, root)}), format)),
         "/openapi/v2" if !root.is_virtual() => Ok(openapi::older(api, root, headers)),
         "/openapi/v3" => documents::reply(api, root, "/openapi/v3", format, || Ok(openapi::index(api, root))),
         rest => match rest.strip_prefix("/openapi/v3/") {
             Some(document) => openapi::document(api, root, document, query, headers, format),
+            None if root.is_virtual() => Ok(reply::object(404, &json!({"paths": VIEW_PATHS}), format)),
             None => Err(Status::page_not_found()),
         },
     }

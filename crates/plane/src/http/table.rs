@@ -32,7 +32,16 @@ fn version(scope: &Scope) -> Option<&Version> {
 
 /// Whether the name is the first column; not for events, which have an order of their own.
 fn named_first(scope: &Scope) -> bool {
-    &*scope.resource.plural != "events" || scope.resource.is_custom()
+    &*scope.resource.plural != "events" || scope.resource.is_custom() || is_plain(scope)
+}
+
+/// Whether nobody knows columns: virtual workspaces have none for built-in kinds.
+fn is_plain(scope: &Scope) -> bool {
+    scope.visible.is_some() && !scope.resource.is_custom()
+}
+
+fn shown_columns(scope: &Scope) -> impl Iterator<Item = &Column> {
+    version(scope).filter(|_| !is_plain(scope)).into_iter().flat_map(|version| &version.columns)
 }
 
 /// The `columnDefinitions` of a kind.
@@ -42,7 +51,7 @@ pub(super) fn columns(scope: &Scope) -> Value {
         let text = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
         all.push(json!({"name": "Name", "type": "string", "format": "name", "description": text, "priority": 0}));
     }
-    for column in version(scope).into_iter().flat_map(|version| &version.columns) {
+    for column in shown_columns(scope) {
         // Dates are sent as text that is ready to display.
         let kind = if column.kind == "date" && !scope.resource.is_custom() { "string" } else { &column.kind };
         all.push(json!({
@@ -123,7 +132,7 @@ fn row<'a>(scope: &Scope, object: &'a Value, include: Include) -> Row<'a> {
     if named_first(scope) {
         cells.push(object["metadata"]["name"].clone());
     }
-    for column in version(scope).into_iter().flat_map(|version| &version.columns) {
+    for column in shown_columns(scope) {
         cells.push(if scope.resource.is_custom() { custom_cell(column, object) } else { cell(column, object) });
     }
     let object = match include {

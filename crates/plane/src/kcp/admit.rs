@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use carrick_kcp::apis::v1alpha2::ApiExport;
+use carrick_kcp::convert;
 use carrick_kcp::hash::export_hash;
 use carrick_kcp::names::{
     BINDING_FINALIZER, EXPORT_LABEL, OWNER_ANNOTATION, PATH_ANNOTATION, REQUIRED_GROUPS_ANNOTATION,
@@ -75,15 +76,43 @@ fn schema(review: &Review<'_>) -> Result<(), Status> {
 }
 
 fn api_export(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
+    if fits(review) {
+        check_export(review)?;
+    }
+    annotate(review.object, PATH_ANNOTATION, data.path_of(review.cluster));
+    Ok(())
+}
+
+fn check_export(review: &Review<'_>) -> Result<(), Status> {
+    if let Some(kept) = mismatched(review.object) {
+        let field = format!("metadata.annotations[{}]", convert::KEPT_CLAIMS);
+        let why = "permission claims defined in annotation do not match permission claims defined in spec";
+        return Err(refuse(review, &format!("{field}: Invalid value: {kept:?}: {why}")));
+    }
+    let mut names = items(review.object, "/spec/latestResourceSchemas").iter().filter_map(Value::as_str);
+    if let Some(odd) = names.find(|name| name.split('.').count() < 3) {
+        let why = format!("invalid schema {odd:?}: must have at least 3 dot-separated segments");
+        return Err(Status::new(500, "", format!("failed to convert v1alpha1 APIExport to v1alpha2: {why}")));
+    }
     let mut v2 = review.object.clone();
     let version = text(&v2, "/apiVersion").to_owned();
-    carrick_kcp::convert::export(&version, "apis.kcp.io/v1alpha2", &mut v2);
+    convert::export(&version, "apis.kcp.io/v1alpha2", &mut v2);
     // What is no APIExport at all is refused by its schema.
     if let Some(why) = serde_json::from_value::<ApiExport>(v2).ok().and_then(|v2| export::check_export(&v2)) {
         return Err(refuse(review, &why));
     }
-    annotate(review.object, PATH_ANNOTATION, data.path_of(review.cluster));
     Ok(())
+}
+
+/// What an export of v1alpha1 has kept of v1alpha2's claims, if there are some that it does not make any more.
+fn mismatched(export: &Value) -> Option<&str> {
+    if !text(export, "/apiVersion").ends_with("/v1alpha1") {
+        return None;
+    }
+    let kept = super::object::annotation(export, convert::KEPT_CLAIMS)?;
+    let claims: Vec<Value> = serde_json::from_str(kept).ok()?;
+    let made: Vec<claim::Subject> = items(export, "/spec/permissionClaims").iter().map(claim::Subject::of).collect();
+    claims.iter().any(|claim| !made.contains(&claim::Subject::of(claim))).then_some(kept)
 }
 
 fn new_binding(data: &Data, review: &mut Review<'_>) -> Result<(), Status> {
@@ -110,9 +139,32 @@ fn binding_metadata(data: &Data, review: &mut Review<'_>) {
         set_label(review.object, EXPORT_LABEL, export_hash(&home, &name));
     }
     annotate(review.object, PATH_ANNOTATION, data.path_of(review.cluster));
+    drop_empty(review.object);
+}
+
+/// kcp reads a binding into its Go type and writes it again, which drops empty fields. Therefore rules about changes do not find the claim
+/// that they compare with, unless it is one of another export.
+fn drop_empty(binding: &mut Value) {
+    let is_v2 = text(binding, "/apiVersion").ends_with("/v1alpha2");
+    let Some(Value::Object(spec)) = binding.get_mut("spec") else { return };
+    if let Some(Value::Object(export)) = spec.get_mut("reference").and_then(|reference| reference.get_mut("export")) {
+        export.retain(|field, value| field != "path" || *value != "");
+    }
+    spec.retain(|field, value| field != "permissionClaims" || value.as_array().is_some_and(|list| !list.is_empty()));
+    let claims = spec.get_mut("permissionClaims").and_then(Value::as_array_mut).into_iter().flatten();
+    for claim in claims.filter_map(Value::as_object_mut) {
+        claim.retain(|field, value| !(matches!(&**field, "group" | "identityHash") && *value == ""));
+        if is_v2 {
+            claim.entry("selector").or_insert_with(|| json!({}));
+            claim.entry("verbs").or_insert(Value::Null);
+        }
+    }
 }
 
 fn slice(data: &Data, review: &Review<'_>) -> Result<(), Status> {
+    if !fits(review) {
+        return Ok(());
+    }
     let (path, name) = reference(review.object, "/spec/export");
     may_bind(data, review, &path, &name, "create APIExportEndpointSlice")
 }

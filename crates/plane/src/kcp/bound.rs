@@ -39,8 +39,8 @@ pub struct Bound {
     pub kinds: Arc<[BoundKind]>,
     /// Which claims the consumer accepts or rejects, as in the spec.
     pub accepted: Vec<Value>,
-    /// The claims in force: what they are about, and their selectors.
-    pub applied: Vec<(Subject, Value)>,
+    /// The accepted ones: what they are about, and their selectors. Admission goes by them, whether they are in force already or not.
+    pub granted: Vec<(Subject, Value)>,
     served: Arc<Served>,
 }
 
@@ -97,7 +97,7 @@ impl SharedKinds {
 impl Bound {
     fn of(binding: &Value, shared: &Mutex<SharedKinds>) -> Self {
         let (kinds, served) = shared.lock().of(items(binding, "/status/boundResources"));
-        let applied = items(binding, "/status/appliedPermissionClaims").iter();
+        let granted = items(binding, "/spec/permissionClaims").iter().filter(|claim| claim["state"] == "Accepted");
         Self {
             export_hash: label(binding, EXPORT_LABEL).map(Arc::from),
             home: text(binding, "/status/apiExportClusterName").to_owned(),
@@ -106,7 +106,7 @@ impl Bound {
             deleting: deleting(binding),
             kinds,
             accepted: items(binding, "/spec/permissionClaims").to_vec(),
-            applied: applied.map(|claim| (Subject::of(claim), claim["selector"].clone())).collect(),
+            granted: granted.map(|claim| (Subject::of(claim), claim["selector"].clone())).collect(),
             served,
         }
     }
@@ -189,10 +189,11 @@ mod tests {
         let binding = |name: &str, uid: &str| {
             let bound =
                 json!({"group": "example.io", "resource": "widgets", "schema": {"UID": uid, "identityHash": "i"}});
-            let claim = json!({"resource": "secrets", "verbs": ["*"], "selector": {"matchAll": true}});
+            let claim =
+                json!({"resource": "secrets", "verbs": ["*"], "selector": {"matchAll": true}, "state": "Accepted"});
             let binding = json!({"metadata": {"name": name, "labels": {EXPORT_LABEL: "hash"}},
-                "spec": {"reference": {"export": {"path": "root:prov", "name": "e"}}},
-                "status": {"boundResources": [bound], "appliedPermissionClaims": [claim]}});
+                "spec": {"reference": {"export": {"path": "root:prov", "name": "e"}}, "permissionClaims": [claim]},
+                "status": {"boundResources": [bound]}});
             Bound::of(&binding, &shared)
         };
         let (one, two, other) = (binding("one", "u"), binding("two", "u"), binding("other", "v"));
@@ -200,7 +201,7 @@ mod tests {
         assert!(one.serves("example.io", "widgets") && !one.serves("", "widgets") && !one.serves("example.io", "x"));
         assert!(one.holds(&one.kinds[0].kind) && !one.holds(&Kind::new("example.io", "widgets")));
         assert!(one.is_to("hash") && !one.is_to("") && one.path == "root:prov" && one.export == "e");
-        assert_eq!(one.applied.len(), 1);
+        assert_eq!(one.granted.len(), 1);
         drop((one, two, other));
         for number in 0..100 {
             binding("n", &number.to_string());

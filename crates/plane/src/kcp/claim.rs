@@ -13,10 +13,10 @@ use carrick_kcp::names::EXPORT_LABEL;
 use carrick_kcp::names::conditions::PERMISSION_CLAIMS_VALID;
 use serde_json::{Value, json};
 
-use super::data::{BINDINGS, Data};
+use super::data::{BINDINGS, Data, EXPORTS};
 use super::object::{child, items, label, text};
 pub use super::subject::Subject;
-use crate::store::Kind;
+use crate::store::{Key, Kind};
 
 const PREFIX: &str = carrick_kcp::CLAIM_LABEL_PREFIX;
 const SHOWN: usize = 10;
@@ -45,20 +45,37 @@ pub fn selects(selector: &Value, object: &Value) -> bool {
 /// The claim labels that an object of `kind` in a cluster has to carry.
 pub fn wanted(data: &Data, cluster: &str, kind: &Kind, object: &Value) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
+    // kcp looks for the binding as it is stored, and for its export: a new one gets the label a moment later.
     if *kind == *BINDINGS
+        && data.store.has(&Key::new(&BINDINGS, cluster, "", super::object::name(object)))
+        && has_export(data, cluster, reference(object))
         && let Some(hash) = label(object, EXPORT_LABEL)
     {
         labels.insert(label_key(hash), reflexive_claim_hash());
     }
     for (_, bound) in data.bindings.in_cluster(&data.store, cluster) {
         let Some(hash) = &bound.export_hash else { continue };
-        for (subject, selector) in &bound.applied {
-            if subject.covers(kind) && selects(selector, object) {
+        for (subject, selector) in &bound.granted {
+            if subject.covers(kind)
+                && selects(selector, object)
+                && has_export(data, cluster, (&bound.path, &bound.export))
+            {
                 labels.insert(label_key(hash), subject.hash());
             }
         }
     }
     labels
+}
+
+/// Path and name of the export that a binding refers to.
+fn reference(binding: &Value) -> (&str, &str) {
+    (text(binding, "/spec/reference/export/path"), text(binding, "/spec/reference/export/name"))
+}
+
+/// Whether the export that a binding in a cluster refers to exists.
+fn has_export(data: &Data, cluster: &str, (path, name): (&str, &str)) -> bool {
+    let home = if path.is_empty() { Some(cluster.into()) } else { data.resolve(path) };
+    home.is_some_and(|home| data.store.has(&Key::new(&EXPORTS, &home, "", name)))
 }
 
 /// The claim labels that an object carries.

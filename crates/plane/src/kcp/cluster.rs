@@ -6,7 +6,9 @@ use carrick_kcp::apis::v1alpha2::{AcceptablePermissionClaim, ApiBinding, ApiExpo
 use carrick_kcp::condition::{self, Condition, Severity};
 use carrick_kcp::core::v1alpha1::{LogicalCluster, LogicalClusterPhase as Phase};
 use carrick_kcp::hash::default_binding_name;
-use carrick_kcp::names::conditions::{INITIAL_BINDING_COMPLETED, WORKSPACE_CONTENT_DELETED, WORKSPACE_INITIALIZED};
+use carrick_kcp::names::conditions::{
+    API_BINDINGS_RECONCILED, INITIAL_BINDING_COMPLETED, WORKSPACE_CONTENT_DELETED, WORKSPACE_INITIALIZED,
+};
 use carrick_kcp::names::{
     BINDING_FINALIZER, BINDINGS_INITIALIZER, LOGICAL_CLUSTER_FINALIZER, PHASE_LABEL, RESOURCE_BINDINGS_ANNOTATION,
     TERMINATORS_FINALIZER,
@@ -114,6 +116,9 @@ fn initialize(data: &Data, cluster: &str, found: &LogicalCluster) {
             (still_initializing(&status.initializers), Phase::Initializing)
         };
         condition::set(&mut status.conditions, verdict, &now());
+        if phase == Phase::Ready {
+            condition::set(&mut status.conditions, Condition::holds(API_BINDINGS_RECONCILED), &now());
+        }
         set_phase(object, phase);
     });
 }

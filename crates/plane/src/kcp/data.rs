@@ -150,6 +150,10 @@ impl Data {
                 let metadata = child(&mut object, &["metadata"]);
                 metadata.insert("deletionTimestamp".to_owned(), now().into());
                 metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+                // Kinds that count their generations count this one too.
+                if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+                    metadata.insert("generation".to_owned(), (generation + 1).into());
+                }
                 object
             });
             match self.store.commit(key, Expect::Revision(found.revision), after) {

@@ -1,7 +1,5 @@
 //! The names that APIs take in a workspace, and clashes between them.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use super::object::{strings, text};
@@ -48,19 +46,20 @@ impl Names {
 
 /// How `wanted` conflicts with `taken`, if it does. APIs of one group share their names.
 pub fn conflicts(wanted: &[Names], taken: &[Names]) -> Option<String> {
-    let mut same = String::new();
+    let mut same = Vec::new();
     for api in wanted {
         if let Some(other) = taken.iter().find(|other| other.group == api.group && other.plural == api.plural) {
             let (name, crd) = match &other.owner {
                 Owner::Crd => ("", true),
                 Owner::Binding { name, .. } => (name.as_str(), false),
             };
-            let gap = if same.is_empty() { "" } else { " " };
-            // Writing to a string cannot fail.
-            let _ = write!(same, "{gap}{}.{}:{{{name} {crd}}}", api.plural, api.group);
+            same.push(format!("{}.{}:{{{name} {crd}}}", api.plural, api.group));
         }
     }
     if !same.is_empty() {
+        // As Go prints a map.
+        same.sort();
+        let same = same.join(" ");
         return Some(format!("Unable to bind APIs because they are bound by other APIBindings or CRDs: map[{same}]"));
     }
     for api in wanted {

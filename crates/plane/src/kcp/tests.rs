@@ -12,6 +12,7 @@ mod admission;
 mod bindings;
 mod claims;
 mod exports;
+mod forwarding;
 mod home;
 mod kubectl;
 mod restart;

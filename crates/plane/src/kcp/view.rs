@@ -18,7 +18,7 @@ use super::object::{child, items, label, text};
 use crate::auth::rbac;
 use crate::caller::Caller;
 use crate::extension::{Kinds, Review, VirtualView};
-use crate::request::{Attributes, Target};
+use crate::request::{Attributes, Operation, Target};
 use crate::resource::{Catalog, Origin, Resource};
 use crate::status::Status;
 use crate::store::{Key, Kind, Stored};
@@ -114,8 +114,7 @@ pub fn open(
     };
     let found = data.store.get(&Key::new(&EXPORTS, home, "", name));
     let Some(found) = found.filter(|found| !text(&found.object, "/status/identityHash").is_empty()) else {
-        let why = format!("API export not found: apiexport.apis.kcp.io \"{name}\" not found");
-        return Err(Status::plain(500, format!("Internal Server Error: \"{path}\": {why}\n")));
+        return Ok(Some(absent(data, home, name, path, target, rest)));
     };
     let offered = views.offered(data, apis, kinds, (home, name), &found);
     let hash = export_hash(home, name);
@@ -220,6 +219,9 @@ impl Views {
             let plain = |resource: &Arc<Resource>| {
                 let mut resource = Resource::clone(resource);
                 resource.short_names.clear();
+                if &*resource.group == "core.kcp.io" {
+                    resource.versions.iter_mut().for_each(|version| version.columns.clear());
+                }
                 Arc::new(resource)
             };
             return local.iter().filter(known).map(plain).collect();
@@ -301,17 +303,7 @@ impl View {
                 return Err(denied());
             }
         }
-        let content = Attributes {
-            verb: if attributes.is_resource() { attributes.verb.clone() } else { "get".into() },
-            group: "apis.kcp.io".into(),
-            resource: "apiexports".into(),
-            subresource: "content".into(),
-            name: self.name.to_string(),
-            ..Attributes::default()
-        };
-        if !accessible(&self.data, caller, &self.home) || !permits(&self.data, caller, &self.home, &content) {
-            return Err(denied());
-        }
+        may_use(&self.data, caller, &self.home, &self.name, attributes)?;
         if let Some((_, ViewRule::Claimed(subject, _))) = rule
             && !subject.identity.is_empty()
         {
@@ -323,6 +315,16 @@ impl View {
         if self.target == Target::All && matches!(rule, Some((_, ViewRule::Exported))) && !self.is_bound() {
             return Err(Status::no_such_resource());
         }
+        // Without a claim bindings have no endpoint for their status; with one, kcp itself refuses it.
+        if attributes.group == "apis.kcp.io"
+            && attributes.resource == "apibindings"
+            && attributes.subresource == "status"
+        {
+            return Err(match rule {
+                Some((_, ViewRule::Own)) => Status::method_not_allowed(),
+                _ => denied(),
+            });
+        }
         Ok(())
     }
 
@@ -330,14 +332,17 @@ impl View {
     fn granted(&self, binding: &Bound, rule: Option<&ViewRule>, attributes: &Attributes) -> bool {
         let verb = attributes.verb.as_str();
         let reads_own = attributes.resource == "apibindings" && READ.contains(&verb);
+        // What is bound may be used, even if the export does not offer it any more: then it is not found.
+        if binding.serves(&attributes.group, &attributes.resource) {
+            return true;
+        }
         match rule {
-            Some(ViewRule::Exported) => binding.serves(&attributes.group, &attributes.resource),
             Some(ViewRule::Claimed(subject, _)) => {
                 let exported = items(&self.export, "/spec/permissionClaims");
                 reads_own || claim::allows(exported, &binding.accepted, subject, verb)
             }
             Some(ViewRule::Own) => reads_own,
-            None => false,
+            Some(ViewRule::Exported) | None => false,
         }
     }
 
@@ -351,13 +356,15 @@ impl View {
             return Ok(());
         };
         let Some(binding) = self.binding(review.cluster) else { return Ok(()) };
-        let mut applied = binding.applied.iter();
-        let Some((_, selector)) = applied.find(|(claimed, _)| claimed == subject) else { return Ok(()) };
+        let mut accepted = binding.accepted.iter().filter(|claim| claim["state"] == "Accepted");
+        let Some(claim) = accepted.find(|claim| Subject::of(claim) == *subject) else { return Ok(()) };
+        let selector = &claim["selector"];
         let refuse = |object: &Value, why: &str| {
             let name = super::object::name(object);
             Err(Status::forbidden(&review.resource.group, &review.resource.plural, name, why))
         };
-        for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+        let labels = selector["matchLabels"].as_object().into_iter().flatten();
+        for (key, value) in labels.filter(|_| review.operation != Operation::Delete) {
             let value = value.as_str().unwrap_or_default();
             match label(review.object, key) {
                 None => {
@@ -374,5 +381,46 @@ impl View {
         } else {
             refuse(review.object, "object does not match required labels")
         }
+    }
+}
+
+/// The virtual workspace of an export that does not exist: those who could use it hear that, others that they may not.
+fn absent(data: &Data, home: &str, name: &str, path: &str, target: Target, rest: String) -> VirtualView {
+    let why = format!("API export not found: apiexport.apis.kcp.io \"{name}\" not found");
+    let message = format!("Internal Server Error: \"{path}\": {why}\n");
+    // Rights are asked for by path, too; exports are not.
+    let home = data.resolve(home).unwrap_or_else(|| home.into());
+    let (data, name) = (data.clone(), name.to_owned());
+    let is_one = target != Target::All;
+    VirtualView {
+        rest,
+        target,
+        resources: Vec::new().into(),
+        visible: Arc::new(|_, _| false),
+        authorize: Arc::new(move |caller, attributes| {
+            // Only a request about one workspace needs the export before anything else.
+            if !(is_one && attributes.is_resource()) {
+                may_use(&data, caller, &home, &name, attributes)?;
+            }
+            Err(Status::plain(500, message.clone()))
+        }),
+        admit: None,
+    }
+}
+
+/// Whether a caller may use the content of an export.
+fn may_use(data: &Data, caller: &Caller, home: &str, name: &str, attributes: &Attributes) -> Result<(), Status> {
+    let content = Attributes {
+        verb: if attributes.is_resource() { attributes.verb.clone() } else { "get".into() },
+        group: "apis.kcp.io".into(),
+        resource: "apiexports".into(),
+        subresource: "content".into(),
+        name: name.to_owned(),
+        ..Attributes::default()
+    };
+    if accessible(data, caller, home) && permits(data, caller, home, &content) {
+        Ok(())
+    } else {
+        Err(refusal(caller, attributes))
     }
 }

@@ -26,6 +26,14 @@ pub(super) fn convert(from: &str, to: &str, object: &mut Value) {
         let (old, new) = if to_core { (other, core) } else { (core, other) };
         rename(map, old, new);
     }
+    // The one group writes these even if they are empty, the other does not.
+    for (core, other) in [CONTROLLER, INSTANCE] {
+        if to_core {
+            map.entry(core).or_insert_with(|| "".into());
+        } else if map.get(other).is_some_and(|text| text == "") {
+            map.remove(other);
+        }
+    }
 }
 
 fn rename(map: &mut Map<String, Value>, old: &str, new: &str) {

@@ -487,9 +487,9 @@ pub(super) fn ends(dice: &mut Dice) -> Vec<Step> {
     ];
     let withdraw = [
         Step::admin(delete(provider(&format!("{V1}/apiexports/{EXPORT}")))),
-        Step::admin(get(&binding)).until(Until::Still),
-        Step::admin(get(&slice)),
-        Step::admin(get(&widgets)),
+        Step::admin(get(&binding)).until(Until::Withdrawn),
+        Step::admin(get(&slice)).until(Until::Gone),
+        Step::admin(get(&widgets)).until(Until::Failed),
         Step::admin(get(&inside_a)),
     ];
     let forget = [

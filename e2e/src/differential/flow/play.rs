@@ -1,6 +1,7 @@
 //! A sequence played on one server.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -10,8 +11,8 @@ use hyper::body::Bytes;
 use serde_json::{Value, json};
 
 use super::rights::SETS;
-use super::things::{CLAIMABLE, PARTS, WIDGETS};
-use super::{EXPORT, OTHER, Sequence, Step, Until, Who, inside, view};
+use super::things::{CLAIMABLE, PARTS, Thing, WIDGETS};
+use super::{EXPORT, OTHER, Sequence, Step, Until, Who, claims, get, inside, view};
 use crate::differential::normal::Normal;
 use crate::differential::peer::Peer;
 use crate::differential::play::{encoded, merge};
@@ -20,7 +21,7 @@ use crate::world::ADMIN_AGENT;
 
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long controllers may take at most.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The object whose appearance ends a watch.
 const LAST: &str = "zz-last";
 
@@ -39,17 +40,26 @@ pub struct Party<'a> {
 /// Workspaces: names and logical clusters of two consumers, and of a provider for each set of rights.
 pub struct Stage {
     consumers: Vec<(String, String)>,
-    providers: Vec<(String, String)>,
+    providers: BTreeMap<usize, (String, String)>,
 }
 
 impl Stage {
-    /// Makes the workspaces.
+    /// Makes the workspaces for all sequences.
     pub async fn set(peer: &Peer, id: &str) -> anyhow::Result<Self> {
+        Self::of(peer, id, 0..SETS).await
+    }
+
+    /// Makes those for one sequence alone.
+    pub async fn alone(peer: &Peer, id: &str, sequence: &Sequence) -> anyhow::Result<Self> {
+        Self::of(peer, id, sequence.rights..sequence.rights + 1).await
+    }
+
+    async fn of(peer: &Peer, id: &str, sets: Range<usize>) -> anyhow::Result<Self> {
         let make = async |name: String| anyhow::Ok((name.clone(), peer.new_workspace(&name).await?));
         let consumers = ["a", "b"].map(|letter| make(format!("flow-{id}-{letter}")));
-        let providers = (0..SETS).map(|set| make(format!("flow-{id}-p{set}")));
+        let providers = sets.map(async |set| anyhow::Ok((set, make(format!("flow-{id}-p{set}")).await?)));
         let (consumers, providers) = futures::try_join!(try_join_all(consumers), try_join_all(providers))?;
-        Ok(Self { consumers, providers })
+        Ok(Self { consumers, providers: providers.into_iter().collect() })
     }
 }
 
@@ -58,7 +68,7 @@ pub async fn play(party: &Party<'_>, sequence: &Sequence, token: &str) -> anyhow
     let (peer, stage) = (party.peer, party.stage);
     let mut names = BTreeMap::from([("{ns}".to_owned(), token.to_owned())]);
     let consumers = ["A", "B"].into_iter().zip(&stage.consumers);
-    for (letter, (name, cluster)) in consumers.chain([("P", &stage.providers[sequence.rights])]) {
+    for (letter, (name, cluster)) in consumers.chain([("P", &stage.providers[&sequence.rights])]) {
         names.insert(format!("{{{letter}-path}}"), format!("{}:{name}", peer.path()));
         names.insert(format!("{{{letter}}}"), cluster.clone());
     }
@@ -110,7 +120,10 @@ impl Desk<'_> {
             return Ok(self.send(step).await?.1);
         }
         let (began, mut since, mut last) = (Instant::now(), Instant::now(), Value::Null);
+        let before = self.normal.clone();
         loop {
+            // What was there for a moment only has no number.
+            self.normal = before.clone();
             let (raw, answer) = self.send(step).await?;
             if answer != last {
                 (since, last) = (Instant::now(), answer);
@@ -134,8 +147,17 @@ impl Desk<'_> {
         let body = self.body(&request.body);
         let types = [request.media, request.accept];
         let path = self.path(step);
-        let answer = self.user(step.who).ask(request.method, &path, types, body).await?;
-        let mut answer = answer;
+        let user = self.user(step.who);
+        let began = Instant::now();
+        let mut answer = loop {
+            match user.ask(request.method, &path, types, body.clone()).await {
+                // A server may end a connection whenever it likes, and ask for a moment while it starts to serve a kind.
+                Err(_) if request.method == "GET" && began.elapsed() < PATIENCE => {}
+                Ok(answer) if answer.code == 429 && began.elapsed() < PATIENCE => {}
+                answer => break answer?,
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
         let mut raw: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if self.retain_own(&mut raw) {
             answer.body = raw.to_string().into();
@@ -143,10 +165,7 @@ impl Desk<'_> {
         if answer.code < 300 {
             self.remember(step, &raw);
         }
-        let mut normal = self.normal.answer(&answer);
-        if path.contains("/clusters/*/") {
-            unordered(&mut normal["body"]);
-        }
+        let normal = self.normal.answer(&answer);
         Ok((raw, normal))
     }
 
@@ -155,26 +174,39 @@ impl Desk<'_> {
         object.to_string().contains(&self.names["{ns}"])
     }
 
-    /// Leaves out of a list what has to do with other sequences; tells whether it is a list.
+    /// Leaves out of a list what has to do with other sequences; tells whether it is a list. Over all workspaces, lists are in the order of
+    /// logical clusters, whose names are random.
     fn retain_own(&self, body: &mut Value) -> bool {
         let mut is_list = false;
         for key in ["items", "rows"] {
             if let Some(Value::Array(list)) = body.get_mut(key) {
                 list.retain(|item| self.is_own(item));
+                list.sort_by_cached_key(|item| self.place(item.get("object").unwrap_or(item)));
                 is_list = true;
             }
         }
         is_list
     }
 
+    /// Workspace, namespace and name of an object.
+    fn place(&self, object: &Value) -> [String; 3] {
+        let metadata = &object["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let cluster = text(&metadata["annotations"]["kcp.io/cluster"]);
+        let letter = self.names.iter().find(|(_, name)| **name == cluster).map(|(letter, _)| letter.clone());
+        [letter.unwrap_or(cluster), text(&metadata["namespace"]), text(&metadata["name"])]
+    }
+
     async fn watch(&mut self, step: &Step) -> anyhow::Result<Value> {
         let path = self.path(step);
-        let mut events = self.user(step.who).initial(&path).await?;
+        let mut events = match self.user(step.who).initial(&path).await {
+            Err(_) => self.user(step.who).initial(&path).await?,
+            events => events?,
+        };
         events.retain(|event| event["type"].is_null() || self.is_own(event));
-        let mut events: Vec<Value> = events.into_iter().map(|event| self.normal.value(event)).collect();
         // Workspaces come in the order of their logical clusters, which are random.
-        events.sort_by_key(ToString::to_string);
-        Ok(events.into())
+        events.sort_by_cached_key(|event| self.place(&event["object"]));
+        Ok(events.into_iter().map(|event| self.normal.value(event)).collect())
     }
 
     fn path(&self, step: &Step) -> String {
@@ -242,19 +274,27 @@ impl Desk<'_> {
         }
     }
 
+    /// All objects of a kind that the virtual workspace shows.
+    async fn all(&mut self, thing: Thing) -> anyhow::Result<Value> {
+        let list = Step::admin(get(view("*", &thing.collection(None))));
+        let (_, answer) = self.send(&list).await?;
+        Ok(json!({ "what": format!("all {} at the end", thing.plural), "answer": answer }))
+    }
+
     /// What is left: everything that can be claimed, and what a watch has seen of the exported kind since the first object.
     async fn last_look(&mut self) -> anyhow::Result<Vec<Value>> {
-        let mut answers = Vec::new();
-        for thing in CLAIMABLE {
-            let path = self.resolved(&view("*", &thing.collection(None)));
-            let mut answer = self.users[0].ask("GET", &path, ["application/json"; 2], Bytes::new()).await?;
-            let mut list: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            if self.retain_own(&mut list) {
-                answer.body = list.to_string().into();
+        let (began, mut since, mut answers) = (Instant::now(), Instant::now(), Vec::new());
+        let before = self.normal.clone();
+        while since.elapsed() < self.party.still && began.elapsed() < PATIENCE {
+            self.normal = before.clone();
+            let mut seen = Vec::new();
+            for thing in CLAIMABLE {
+                seen.push(self.all(thing).await?);
             }
-            let mut answer = self.normal.answer(&answer);
-            unordered(&mut answer["body"]);
-            answers.push(json!({ "what": format!("all {} at the end", thing.plural), "answer": answer }));
+            if seen != answers {
+                (since, answers) = (Instant::now(), seen);
+            }
+            tokio::time::sleep(PAUSE).await;
         }
         let mut last = json!({ "apiVersion": self.resolved(&WIDGETS.api_version()), "kind": WIDGETS.kind, "metadata": { "name": LAST }, "spec": {} });
         last["metadata"]["labels"] = json!({ "tier": "a" });
@@ -281,20 +321,17 @@ fn key(path: &str) -> String {
 fn is_reached(until: Until, answer: &Value, raw: &Value) -> bool {
     let found = answer["code"] == 200;
     match until {
-        Until::Now | Until::Still | Until::Initial => true,
+        Until::Now | Until::Initial => true,
+        Until::Still => claims::are_applied(raw) && claims::may_stay(raw),
         Until::Identity => raw["status"]["identityHash"].as_str().is_some_and(|hash| !hash.is_empty()),
-        Until::Bound => raw["status"]["phase"] == "Bound",
+        Until::Bound => {
+            let known = crate::stage::condition(raw, "PermissionClaimsApplied");
+            raw["status"]["phase"] == "Bound" && !known["status"].is_null() && claims::are_applied(raw)
+        }
         Until::Endpoint => raw["status"]["endpoints"].as_array().is_some_and(|all| !all.is_empty()),
         Until::Found => found,
         Until::Gone => answer["code"] == 404,
-    }
-}
-
-/// Over all workspaces, lists are in the order of logical clusters, whose names are random.
-fn unordered(body: &mut Value) {
-    for key in ["items", "rows"] {
-        if let Some(Value::Array(list)) = body.get_mut(key) {
-            list.sort_by_key(ToString::to_string);
-        }
+        Until::Withdrawn => !found || crate::stage::condition(raw, "APIExportValid")["status"] == "False",
+        Until::Failed => answer["code"].as_u64().is_some_and(|code| code >= 500),
     }
 }

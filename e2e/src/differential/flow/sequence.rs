@@ -1,11 +1,12 @@
 //! The sequence of a seed: the stage is set, then anything may be asked, then it may end.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::apis::{self, Claims};
 use super::things::{GROUP, OTHER_GROUP, WIDGETS};
 use super::{EXPORT, OTHER, Step, Until, get, inside, objects, post, rights, view};
 use crate::differential::dice::Dice;
+use crate::differential::request::Body;
 
 /// How many times something is asked once the stage is set.
 const LENGTH: usize = 22;
@@ -17,6 +18,19 @@ pub struct Sequence {
     pub rights: usize,
     /// The requests.
     pub steps: Vec<Step>,
+}
+
+impl Sequence {
+    /// Whether it must not share workspaces: kcp writes to all bindings of a workspace for a claim on them, and is refused again and again
+    /// while others are busy with theirs.
+    pub fn is_alone(&self) -> bool {
+        self.steps.iter().any(|Step { request, .. }| {
+            let Body::Json(body) = &request.body else { return false };
+            let claims = body.pointer("/spec/permissionClaims").and_then(Value::as_array);
+            body["kind"] == "APIExport"
+                && claims.is_some_and(|claims| claims.iter().any(|claim| claim["resource"] == "apibindings"))
+        })
+    }
 }
 
 /// The sequence of a seed.
@@ -51,6 +65,8 @@ pub fn sequence(seed: u64) -> Sequence {
     let slice = inside("{P}", "/apis/apis.kcp.io/v1alpha1/apiexportendpointslices/{ns}");
     if dice.chance(30) {
         steps.push(Step::admin(get(&slice)).until(Until::Still));
+        // The virtual workspace hears of the export a moment later.
+        steps.push(Step::admin(get(view("*", &format!("/apis/{GROUP}/v1")))).until(Until::Found));
         steps.push(objects::discovery(dice));
     }
     steps.extend(apis::bind(dice, "{A}", EXPORT, &claims));

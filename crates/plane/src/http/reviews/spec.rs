@@ -32,6 +32,20 @@ pub(super) fn causes(spec: &Value, own: bool) -> Vec<Cause> {
     causes
 }
 
+/// Drops what Kubernetes' types leave out when they are written: empty texts and lists, and a map without extra attributes.
+pub(super) fn settle(spec: &mut Value) {
+    let Some(map) = spec.as_object_mut() else { return };
+    let nobody = |key: &str, value: &Value| key == "extra" && value.as_object().is_some_and(serde_json::Map::is_empty);
+    map.retain(|key, value| !is_empty(value) && !nobody(key, value));
+    for (_, value) in map.iter_mut().filter(|(key, _)| *key != "extra") {
+        settle(value);
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || *value == "" || value.as_array().is_some_and(Vec::is_empty)
+}
+
 /// Reviews have no metadata, except for the namespace of local ones.
 pub(super) fn metadata_cause(metadata: &Value, local: bool) -> Option<Cause> {
     let given = |key: &str, value: &Value| {

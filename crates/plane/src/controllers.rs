@@ -8,6 +8,7 @@ mod events;
 mod garbage;
 mod kubernetes;
 mod namespaces;
+mod policy;
 mod remains;
 mod run;
 
@@ -17,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::api::Api;
-use crate::auth::policy;
 use crate::config::Mode;
 
 pub use namespaces::create_namespace;

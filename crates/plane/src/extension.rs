@@ -88,6 +88,9 @@ pub trait Extension: Send + Sync {
     /// Where a caller's rights in a cluster come from.
     fn rights<'a>(&self, caller: &'a Caller, cluster: &'a str) -> Rights<'a>;
 
+    /// Keeps a caller, as whom somebody else acts in a cluster, from having any rights in others.
+    fn confine(&self, caller: &mut Caller, cluster: &str);
+
     /// The virtual workspace behind a `/services/...` path; `None` if there is no such service.
     fn virtual_workspace(&self, kinds: Kinds<'_>, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status>;
 

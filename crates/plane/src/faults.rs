@@ -31,7 +31,6 @@
 //! Health checks are never hit. A whole endpoint is stopped and started with [`Endpoint`](crate::Endpoint). Over HTTP the same is offered
 //! by the control endpoint, see [`Config::control`](crate::Config::control).
 
-pub(crate) mod control;
 mod late;
 mod record;
 mod rule;
@@ -63,7 +62,7 @@ use watches::Watches;
 
 /// A rule that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct RuleId(u64);
+pub struct RuleId(pub(crate) u64);
 
 /// Called with every request and its response.
 pub type Observer = Arc<dyn Fn(&Record) + Send + Sync>;
@@ -211,6 +210,11 @@ impl Faults {
     /// How often a rule has applied; zero for a rule that was removed.
     pub fn hits(&self, id: RuleId) -> u64 {
         self.inner.rules.lock().get(&id).map_or(0, |(_, progress)| progress.hits)
+    }
+
+    /// Something about every rule: its id, the rule itself, and how many requests it has hit.
+    pub(crate) fn rules<T>(&self, tell: impl Fn(RuleId, &Rule, u64) -> T) -> Vec<T> {
+        self.inner.rules.lock().iter().map(|(id, (rule, progress))| tell(*id, rule, progress.hits)).collect()
     }
 
     /// The faults injected so far.

@@ -4,6 +4,7 @@ mod arrival;
 mod body;
 mod call;
 mod connection;
+mod control;
 mod discovery;
 mod documents;
 mod duration;
@@ -29,6 +30,7 @@ pub(crate) mod tls;
 mod token;
 mod watch;
 
+pub(crate) use control::Control;
 pub use endpoint::Endpoint;
 pub(crate) use endpoint::OnChange;
 pub(crate) use server::Server;

@@ -47,8 +47,6 @@ mod types;
 mod view;
 mod workspace;
 
-pub(crate) use identity::limit;
-
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -105,6 +103,10 @@ impl Extension for Kcp {
 
     fn rights<'a>(&self, caller: &'a Caller, cluster: &'a str) -> Rights<'a> {
         authorize::rights(caller, cluster)
+    }
+
+    fn confine(&self, caller: &mut Caller, cluster: &str) {
+        identity::limit(caller, cluster);
     }
 
     fn virtual_workspace(&self, kinds: Kinds<'_>, caller: &Caller, path: &str) -> Result<Option<VirtualView>, Status> {

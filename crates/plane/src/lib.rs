@@ -1,26 +1,23 @@
 //! An embedded, kcp-like control plane for development and tests.
 //!
 //! ```text
-//!   Plane (plane)                starts and stops everything
-//!     ├─ http/                   TLS, the door (arrival), routes, media types, watch streams
-//!     ├─ controllers/            namespaces, CRD clean-up, owner references
-//!     └─ kcp/                    an Extension: workspaces, exports and bindings, virtual workspaces
-//!          ▼
-//!   Api (api/)                   the verbs on one resource: create, update, patch, delete, list, watch
-//!     ├─ extension               what turns a plain API server into another one; knows no Api
-//!     ├─ admission/, conversion  webhooks and policies that users configure; called by webhook/
-//!     ├─ definition/             CRDs themselves: what is wrong with them
-//!     └─ auth/                   tokens, certificates, service accounts, RBAC
-//!          ▼
-//!   resource/, schema/, patch/   what a kind is, what its objects look like, how they change
-//!   store/                       objects, one revision counter, watch
-//!          ▼
-//!   config, release, error, caller, request, status, files, go, time     what everybody needs
+//!   Plane (plane)                    starts and stops everything
+//!     ├─ http/                       TLS, the door (arrival), routes, media types, watch streams
+//!     │    └─ faults/                injected errors, delays and disconnects
+//!     ├─ controllers/                namespaces, CRD clean-up, owner references, what a plane starts with
+//!     ├─ Api (api/)                  the verbs on one resource: create, update, patch, delete, list, watch
+//!     │    ├─ admission/             webhooks and policies that users configure
+//!     │    └─ extension              where kcp joins in; a plain API server has no extension
+//!     └─ kcp/                        that extension: workspaces, exports and bindings, virtual workspaces; it knows no Api
 //!
-//!   faults/                      beside http: injected errors, delays and disconnects
+//!   auth/, resource/, definition/    who may do what; what a kind is; what is wrong with a CRD
+//!   schema/, patch/                  what objects look like, and how they change
+//!   conversion, webhook/             other versions of an object; webhooks are called here
+//!   store/                           objects, one revision counter, watch
+//!   config, release, error, caller, request, status, protobuf, files, go, time: what everybody needs
 //! ```
 //!
-//! Arrows point down, and no two files import each other.
+//! Imports point down, and no two files import each other.
 //!
 //! In a test of your own controller, a kcp in a few milliseconds:
 //!

@@ -3,10 +3,7 @@
 use serde_json::{Value, json};
 
 use super::aggregation::{aggregated, name};
-use crate::api::{Api, WriteOptions};
-use crate::caller::Caller;
 use crate::release::Release;
-use crate::status::Status;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -174,17 +171,9 @@ const DELEGATE: &[Row] = &[
 
 const METRICS: &[Row] = &[(&[""], &["nodes/metrics"], &["get"])];
 
-/// Stores the bootstrap policy in a cluster; what exists is left alone.
-pub fn install(api: &Api, cluster: &str) -> Result<(), Status> {
-    for object in settled(roles(api.release)).into_iter().chain(bindings()) {
-        let plural = if object["kind"] == "ClusterRole" { "clusterroles" } else { "clusterrolebindings" };
-        let Some(scope) = api.scope(cluster, GROUP, plural) else { continue };
-        match api.create(&Caller::system(), &scope, object, &WriteOptions::default()) {
-            Err(status) if status.reason != "AlreadyExists" => return Err(status),
-            _ => {}
-        }
-    }
-    Ok(())
+/// All of them.
+pub fn objects(release: Release) -> impl Iterator<Item = Value> {
+    settled(roles(release)).into_iter().chain(bindings())
 }
 
 /// The roles with the rules that they aggregate, so that nobody has to wait for the controller.

@@ -163,8 +163,8 @@ pub(super) fn answer(api: &Api, caller: &Caller, cluster: Option<&str>, wanted: 
     }
     let mut new = wanted.caller();
     // An administrator of one workspace must not gain somebody's rights in others.
-    if let (Mode::Kcp, Some(cluster), false) = (api.mode, cluster, master) {
-        crate::kcp::limit(&mut new, cluster);
+    if let (Some(extension), Some(cluster), false) = (api.extension(), cluster, master) {
+        extension.confine(&mut new, cluster);
     }
     Ok(new)
 }

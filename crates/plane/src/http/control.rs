@@ -31,9 +31,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Faults, Match, Record, Rule, RuleId};
+use super::endpoint::Endpoint;
 use crate::auth::Tokens;
-use crate::http::Endpoint;
+use crate::faults::{Faults, Match, Record, Rule, RuleId};
 
 /// How many requests are remembered.
 const REMEMBERED: usize = 10_000;
@@ -160,9 +160,7 @@ impl Control {
     }
 
     fn rules(&self) -> Value {
-        let rules = self.faults.inner.rules.lock();
-        let rules: Vec<Value> =
-            rules.iter().map(|(id, (rule, progress))| json!({"id": id, "rule": rule, "hits": progress.hits})).collect();
+        let rules = self.faults.rules(|id, rule, hits| json!({"id": id, "rule": rule, "hits": hits}));
         json!({"rules": rules, "counts": self.faults.counts()})
     }
 

@@ -51,7 +51,7 @@ use request::Request;
 const SEEDS: u64 = 24;
 const KCP_SEEDS: u64 = 8;
 /// How many seeds of a provider's requests are played every time.
-const FLOW_SEEDS: u64 = 12;
+const FLOW_SEEDS: u64 = 8;
 /// How many seeds of CRDs are played every time.
 const DEFINITIONS: u64 = 12;
 /// How many sequences are played at a time.

@@ -86,19 +86,22 @@ impl Hub {
         // Where the kind is not served any more there are no objects either; that counts only if copies have to go anyway.
         let is_known = consumer.store.is_synced()
             || api.mode == SyncMode::Drain && consumer.store.outage().is_some_and(|outage| outage.not_served);
-        if !is_known || (object.namespace.is_some() && self.synced(&service_namespaces(&self.contract)).is_none()) {
+        if !is_known {
             return Ok(Outcome::Unknown);
         }
         let source = consumer.store.get(object);
         let source = source.as_ref().map(|source| read(source, api.mode)).transpose()?;
+        // Whoever keeps copies does not have to see them.
+        if api.mode == SyncMode::Release {
+            return self.carry_out(key, api, object, object, source.as_ref(), None).await;
+        }
+        if object.namespace.is_some() && self.synced(&service_namespaces(&self.contract)).is_none() {
+            return Ok(Outcome::Unknown);
+        }
         let assigned = self.assigned();
         let (copy_key, copy) = match (api.mapping.to_provider(object, &assigned), &source) {
             (Ok(copy_key), _) => {
                 let Some(provider) = self.synced(&api.copy_watch(&copy_key)) else {
-                    // Whoever keeps copies does not have to see them.
-                    if api.mode == SyncMode::Release {
-                        return self.carry_out(key, api, object, &copy_key, source.as_ref(), None).await;
-                    }
                     return Ok(Outcome::Unknown);
                 };
                 let copy = provider.store.get(&copy_key);

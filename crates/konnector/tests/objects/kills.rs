@@ -107,8 +107,8 @@ async fn every_write(shape: Shape) {
     let (counts, _) = life(shape.clone(), None).await;
     assert!(counts.iter().all(|count| *count >= 5), "{counts:?}");
     let mut deaths = 0;
-    for side in 0..2 {
-        for write in 1..=counts[side] as u64 {
+    for (side, count) in counts.into_iter().enumerate() {
+        for write in 1..=count as u64 {
             for moment in [Moment::Before, Moment::After] {
                 let (_, died) = life(shape.clone(), Some(Death { side, write, moment })).await;
                 deaths += usize::from(died);

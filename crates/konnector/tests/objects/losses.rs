@@ -1,7 +1,7 @@
 //! What is lost out of sight is not lost.
 
 use carrick_bind_api::v1alpha2::InformerScope;
-use carrick_plane::faults::{Effect, Match, Rule, Turn};
+use carrick_plane::faults::{Effect, Match, Rule};
 use serde_json::json;
 
 use super::world::{KONNECTOR, Shape, World, requests, until, writes};
@@ -41,8 +41,14 @@ async fn an_old_list_that_lacks_objects_deletes_nothing() {
     world.kill();
     // The consumer's server shows a state from before there were any objects, and then nothing new.
     let widgets = || Match::any().user(KONNECTOR).resource("example.io", "widgets");
-    world.consumer.faults().add(Rule::new(widgets().verbs(&["list", "watch"]), Effect::Stale(1000)));
-    world.consumer.faults().add(Rule::new(widgets().verbs(&["watch"]), Effect::StallWatch(0)).on(Turn::After(1)));
+    let streams = widgets().verbs(&["watch"]).filter(|ask| ask.query.contains("sendInitialEvents"));
+    for (requests, effect) in [
+        (streams, Effect::refuse(422)),
+        (widgets().verbs(&["list"]), Effect::Stale(1000)),
+        (widgets().verbs(&["watch"]), Effect::StallWatch(0)),
+    ] {
+        world.consumer.faults().add(Rule::new(requests, effect));
+    }
     let recordings = world.record();
     world.start();
     world.until_told("all seems to be known", |told| told.informers_synced.is_ok()).await;

@@ -48,7 +48,7 @@ impl Hub {
         };
         let kept = || kind.claims.iter().filter(|claim| claim.mode == SyncMode::Keep);
         let selected = [&here, &there].map(|found| kept().any(|claim| selects(claim, found)));
-        let mode = self.mode_of(kind, selected, |claim| selects(claim, &here) || selects(claim, &there));
+        let mode = mode_of(kind, selected, |claim| selects(claim, &here) || selects(claim, &there));
         let noted = self.noted(key);
         let view = ClaimedView {
             kind: &kind.kind,
@@ -76,17 +76,17 @@ impl Hub {
         let watches = [kind.consumer.clone(), kind.provider_watch(&provider_key)];
         Writing { hub: self, key, noted: noted.clone(), copy_at, watches }.carry_out(plan).await
     }
+}
 
-    /// What becomes of a claimed object: it stays as long as one binding needs it.
-    fn mode_of(&self, kind: &ClaimedKind, selected: [bool; 2], selects: impl Fn(&BoundClaim) -> bool) -> SyncMode {
-        let of = |mode| kind.claims.iter().filter(move |claim| claim.mode == mode);
-        let drains = || of(SyncMode::Drain).any(&selects);
-        if of(SyncMode::Keep).next().is_some() && (selected.contains(&true) || !drains()) {
-            SyncMode::Keep
-        } else if of(SyncMode::Drain).next().is_some() {
-            SyncMode::Drain
-        } else {
-            SyncMode::Release
-        }
+/// What becomes of a claimed object: it stays as long as one binding needs it.
+fn mode_of(kind: &ClaimedKind, selected: [bool; 2], selects: impl Fn(&BoundClaim) -> bool) -> SyncMode {
+    let of = |mode| kind.claims.iter().filter(move |claim| claim.mode == mode);
+    let drains = || of(SyncMode::Drain).any(&selects);
+    if of(SyncMode::Keep).next().is_some() && (selected.contains(&true) || !drains()) {
+        SyncMode::Keep
+    } else if of(SyncMode::Drain).next().is_some() {
+        SyncMode::Drain
+    } else {
+        SyncMode::Release
     }
 }

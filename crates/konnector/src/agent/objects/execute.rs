@@ -20,17 +20,6 @@ use super::outcome::{Outcome, Trouble};
 use crate::decide::claims::is_copy;
 use crate::decide::objects::{Confirm, Noted, ObjectPlan, WORDS, content_sum, is_altered};
 
-/// Who is told about every write.
-pub trait WriteObserver: Send + Sync {
-    /// A step was executed on a side, or failed for a reason in one word.
-    fn wrote(&self, verb: &'static str, role: Option<Role>, took: Duration, failed: Option<&str>);
-}
-
-/// Nobody counts.
-impl WriteObserver for () {
-    fn wrote(&self, _: &'static str, _: Option<Role>, _: Duration, _: Option<&str>) {}
-}
-
 /// What is written for one object, and which watches tell about it.
 pub(super) struct Writing<'a> {
     pub hub: &'a Hub,

@@ -15,9 +15,9 @@ use serde_json::Value;
 use tokio::sync::{Notify, OnceCell};
 use tokio_util::sync::CancellationToken;
 
-use super::execute::WriteObserver;
-use super::key::WorkKey;
+use super::key::{Item, WorkKey};
 use super::layout::{Layout, WatchId, service_namespaces};
+use super::observer::WriteObserver;
 use super::outcome::{Problem, Trouble};
 use super::store::Store;
 use super::wanted::Wanted;
@@ -25,6 +25,9 @@ use crate::decide::objects::Noted;
 
 /// The longest pause before something that failed is tried again.
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
+
+/// How many writes in a row an object may need. Finalizer and copy, trace, status and a little more.
+const MOST_ROUNDS: u32 = 8;
 
 /// One watch and what it has told.
 pub(super) struct Watched {
@@ -54,6 +57,8 @@ pub(super) struct Hub {
     watched: RwLock<HashMap<WatchId, Arc<Watched>>>,
     notes: Mutex<HashMap<WorkKey, Noted>>,
     problems: Mutex<BTreeMap<WorkKey, Problem>>,
+    /// How often something was done for an object without coming to rest.
+    rounds: Mutex<HashMap<WorkKey, u32>>,
     contract_uid: OnceCell<String>,
     relayout: Notify,
     news: Notify,
@@ -76,6 +81,7 @@ impl Hub {
             watched: RwLock::default(),
             notes: Mutex::default(),
             problems: Mutex::default(),
+            rounds: Mutex::default(),
             contract_uid: OnceCell::new(),
             relayout: Notify::new(),
             news: Notify::new(),
@@ -129,6 +135,8 @@ impl Hub {
                 *kind = Arc::clone(known);
             }
         }
+        // Before anything is decided by it, and again afterwards, for what has changed in between.
+        layout.claimed.values().for_each(|kind| self.read_references(kind, &assigned));
         let layout = Arc::new(layout);
         *self.layout.write() = Arc::clone(&layout);
         let assigned_before = std::mem::replace(&mut *self.assigned.write(), Arc::clone(&assigned));
@@ -162,9 +170,12 @@ impl Hub {
 
     /// Forgets everything about lanes that are gone.
     fn forget_gone(&self, layout: &Layout) {
-        let lives = |key: &WorkKey| {
-            layout.apis.contains_key(&key.lane) || layout.claimed.contains_key(&key.lane) || key.namespace().is_none()
+        let lives = |key: &WorkKey| match &key.item {
+            Item::Object(_) => layout.apis.contains_key(&key.lane),
+            Item::Claimed(_) => layout.claimed.contains_key(&key.lane),
+            Item::Namespaces => true,
         };
+        self.rounds.lock().retain(|key, _| lives(key));
         self.notes.lock().retain(|key, _| lives(key));
         self.problems.lock().retain(|key, _| lives(key));
         self.pending.lock().retain(|key, _| lives(key));
@@ -223,6 +234,19 @@ impl Hub {
         if changed {
             self.tell();
         }
+    }
+
+    /// Something was done for an object: whether that should have come to rest by now.
+    pub fn another_round(&self, key: &WorkKey) -> bool {
+        let mut rounds = self.rounds.lock();
+        let count = rounds.entry(key.clone()).or_default();
+        *count = count.saturating_add(1);
+        *count > MOST_ROUNDS
+    }
+
+    /// An object has come to rest.
+    pub fn at_rest(&self, key: &WorkKey) {
+        self.rounds.lock().remove(key);
     }
 
     /// All that is wrong.

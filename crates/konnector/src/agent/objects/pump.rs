@@ -29,12 +29,10 @@ pub(super) async fn pump(hub: Arc<Hub>, watched: Arc<Watched>) {
             Some(Event::Begin) => listed.clear(),
             Some(Event::Listed(object)) => listed.push(object),
             Some(Event::Synced) => {
-                let first = !watched.store.is_synced();
                 let changed = watched.store.replace(std::mem::take(&mut listed));
-                if first {
-                    hub.told_first(&watched, &changed);
-                } else {
-                    hub.told(&watched, &changed);
+                hub.told(&watched, &changed);
+                if watched.store.mark_synced() {
+                    hub.told_first(&watched);
                 }
                 hub.tell();
             }
@@ -53,7 +51,7 @@ pub(super) async fn pump(hub: Arc<Hub>, watched: Arc<Watched>) {
                 watched.store.fail(&error);
                 if error.is_not_found() {
                     // A binding that ends may go on without this kind.
-                    hub.told_first(&watched, &[]);
+                    hub.told_first(&watched);
                 }
                 hub.tell();
             }

@@ -25,11 +25,15 @@ impl Hub {
         }
         let (layout, assigned) = (self.layout(), self.assigned());
         for api in layout.apis.values().filter(|api| api.consumer == *id || api.is_told_by(id)) {
-            keys.iter().for_each(|key| self.told_object(api, id, key, &assigned));
+            for key in keys {
+                self.told_object(api, id, key, &assigned);
+            }
         }
         for kind in layout.claimed.values() {
             if kind.consumer == *id || kind.is_told_by(id) {
-                keys.iter().for_each(|key| self.told_claimed(kind, id, key, &assigned));
+                for key in keys {
+                    self.told_claimed(kind, id, key, &assigned);
+                }
             }
             if kind.references().any(|reference| reference == id) {
                 kind.claims.iter().for_each(|claim| self.told_reference(kind, claim, watched, keys, &assigned));
@@ -38,11 +42,13 @@ impl Hub {
     }
 
     /// A watch has told for the first time all there is, or that there is nothing to tell: nothing that needs it was decided before.
-    pub fn told_first(&self, watched: &Watched, keys: &[ObjectKey]) {
-        self.told(watched, keys);
+    pub fn told_first(&self, watched: &Watched) {
         let id = &watched.id;
         let (layout, assigned) = (self.layout(), self.assigned());
         let everything = *id == service_namespaces(&self.contract);
+        if everything {
+            self.lay_out_anew();
+        }
         // A watch of one namespace is needed for that namespace only.
         let namespace = id.namespace.as_deref().filter(|_| !everything).and_then(|it| assigned.mirrored_by(it));
         let is_meant = |key: &ObjectKey| namespace.is_none() || key.namespace.as_deref() == namespace;
@@ -103,6 +109,14 @@ impl Hub {
         }
         for named in changed {
             self.look_at_named(kind, &named, assigned);
+        }
+    }
+
+    /// Notes all that is named for a claimed kind.
+    pub fn read_references(&self, kind: &ClaimedKind, assigned: &ServiceNamespaces) {
+        for watched in kind.references().filter_map(|id| self.watched(id)) {
+            let keys = watched.store.keys();
+            kind.claims.iter().for_each(|claim| self.told_reference(kind, claim, &watched, &keys, assigned));
         }
     }
 

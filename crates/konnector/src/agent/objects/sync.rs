@@ -32,11 +32,16 @@ pub(super) async fn work(hub: Arc<Hub>) {
 fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Trouble>) {
     let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: format!("{key}: {words}") });
     match done {
+        Ok(Outcome::Again) if hub.another_round(key) => {
+            hub.set_problem(key, problem(false, "what is written is undone at once; look for whoever else changes it"));
+            lease.retry();
+        }
         Ok(Outcome::Again) => {
             hub.queue.add(key.clone());
             lease.done();
         }
         Ok(Outcome::Settled) => {
+            hub.at_rest(key);
             hub.set_problem(key, None);
             lease.done();
             if hub.layout().bindings.values().any(|mode| *mode != SyncMode::Keep) {
@@ -57,10 +62,14 @@ fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Tr
             hub.set_problem(key, problem(false, &words));
             match cause {
                 Some(cause) => lease.wait_for(&cause),
-                None => drop(lease.retry()),
+                None => {
+                    lease.retry();
+                }
             }
         }
-        Err(Trouble::Race) => drop(lease.retry()),
+        Err(Trouble::Race) => {
+            lease.retry();
+        }
     }
 }
 

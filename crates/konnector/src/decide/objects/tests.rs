@@ -2,6 +2,9 @@
 
 use proptest::prelude::*;
 
+use carrick_sync::Role;
+use carrick_sync::memory::{StatusNote, checksum};
+
 use super::*;
 use crate::decide::model::Model;
 

@@ -71,6 +71,8 @@ pub struct ObjectView<'a> {
     pub source: Option<&'a Value>,
     /// What is in the place of its copy.
     pub copy: Option<&'a Value>,
+    /// Whether that is derived from the copy of another object: operators like to copy annotations, ours included.
+    pub derived: bool,
     /// What becomes of it.
     pub mode: SyncMode,
     /// What is remembered.
@@ -103,7 +105,8 @@ pub enum ObjectProblem {
 
 /// Decides about an object.
 pub fn decide(view: &ObjectView<'_>) -> Result<ObjectPlan, ObjectProblem> {
-    let ownership = view.copy.map(|copy| copies::ownership(copy, view.contract));
+    let ownership =
+        view.copy.map(|copy| if view.derived { Ownership::Unmarked } else { copies::ownership(copy, view.contract) });
     let ours = view.copy.filter(|_| ownership == Some(Ownership::Ours));
     let Some(source) = view.source else { return Ok(orphan(view, ours)) };
     if view.mode == SyncMode::Release {

@@ -147,6 +147,21 @@ async fn a_provider_pulls_and_overwrites_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_an_operator_derives_from_a_copy_with_all_its_annotations_is_the_providers() {
+    let mut world = world(&[by_label()], InformerScope::Cluster).await;
+    world.order("db", &json!({})).await;
+    world.until_copied("db", &json!({})).await;
+    let mut creds = secret("creds", &json!({"a": "MQ=="}), &json!({"app": "shop"}));
+    creds["metadata"]["annotations"] = world.copy("db").await.unwrap()["metadata"]["annotations"].clone();
+    create_there(&world, creds).await;
+    until("it comes here", async || world.secret_here("creds").await.is_some()).await;
+    assert_eq!(owner(&world.secret_here("creds").await.unwrap()), Some("provider"));
+    world.want(SyncMode::Drain, &[by_label()]);
+    world.until_told("nothing is left", |told| told.drained).await;
+    assert!(world.secret_here("creds").await.is_none() && world.secret_there("creds").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn copies_of_other_contracts_are_left_alone_on_both_sides() {
     let world = world(&[by_label()], InformerScope::Cluster).await;
     assigned(&world).await;

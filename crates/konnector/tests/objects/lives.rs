@@ -173,6 +173,30 @@ async fn a_copy_whose_source_is_gone_goes_too_and_one_that_is_forged_gets_our_co
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_derives_from_a_copy_with_all_its_annotations_stays() {
+    let mut world = World::new(Shape::namespaced(InformerScope::Cluster)).await;
+    world.order("db", &json!({"size": 1})).await;
+    world.until_copied("db", &json!({"size": 1})).await;
+    let annotations = world.copy("db").await.unwrap()["metadata"]["annotations"].clone();
+    let child = json!({"apiVersion": "example.io/v1", "kind": "Widget", "spec": {"size": 9},
+        "metadata": {"name": "db-child", "annotations": annotations}});
+    world.there.create(&world.widgets()[1], Some("c-1-team"), &child).await.unwrap();
+    world.calm().await;
+    world.kill();
+    world.start();
+    world.until_told("all is known", |told| told.informers_synced.is_ok()).await;
+    world.calm().await;
+    assert!(world.copy("db-child").await.is_some());
+    // Whoever orders one of that name here has a conflict, and gets rid of it again.
+    world.order("db-child", &json!({})).await;
+    world.until_told("there is a conflict", |told| told.conflicts.len() == 1).await;
+    world.change("db-child", &json!({"metadata": {"finalizers": ["kubebind.io/syncer"]}})).await;
+    world.cancel("db-child").await;
+    world.until_gone("db-child").await;
+    assert!(world.copy("db-child").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn objects_wait_for_their_namespace_and_namespaces_end_with_the_consumers() {
     let mut world = World::new(Shape::namespaced(InformerScope::Namespaced)).await.without_backend();
     world.order("db", &json!({"size": 1})).await;

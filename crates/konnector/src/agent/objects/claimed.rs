@@ -2,6 +2,7 @@
 
 use carrick_bind_api::claims::Side;
 use carrick_bind_api::mapping::ObjectKey;
+use carrick_bind_api::names::{CONSUMER_UID_ANNOTATION, CONTRACT_ANNOTATION};
 use serde_json::Value;
 
 use super::execute::Writing;
@@ -42,7 +43,14 @@ impl Hub {
         };
         let here = consumer.store.get(object);
         let decoded = |object: Option<_>| object.as_ref().map(|object| read(object, SyncMode::Keep)).transpose();
-        let (here, there) = (decoded(here)?, decoded(there)?);
+        let (here, mut there) = (decoded(here)?, decoded(there)?);
+        if let Some(found) = there.as_mut().filter(|found| self.is_derived(found, here.as_ref())) {
+            // It is the provider's own, whatever it says.
+            if let Some(annotations) = found["metadata"]["annotations"].as_object_mut() {
+                annotations.remove(CONTRACT_ANNOTATION);
+                annotations.remove(CONSUMER_UID_ANNOTATION);
+            }
+        }
         let selects = |claim: &BoundClaim, found: &Option<Value>| {
             found.as_ref().is_some_and(|found| claim.claim.selects_as(object, found, &claim.named.lock()).is_some())
         };

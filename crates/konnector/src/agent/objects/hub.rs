@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrick_bind_api::copies::{annotation, uid};
 use carrick_bind_api::mapping::ServiceNamespaces;
+use carrick_bind_api::names::CONSUMER_UID_ANNOTATION;
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{Client, Object, Resource};
 use carrick_execute::Namespaces;
@@ -199,6 +201,18 @@ impl Hub {
     /// Waits until there is something to tell.
     pub async fn news(&self) {
         self.news.notified().await;
+    }
+
+    /// Whether an object of the provider has the mark of a copy whose source is another one than this: somebody has derived it from that copy.
+    pub fn is_derived(&self, copy: &Value, source: Option<&Value>) -> bool {
+        let Some(named) = annotation(copy, CONSUMER_UID_ANNOTATION) else { return false };
+        if source.is_some_and(|source| uid(source) == named) {
+            return false;
+        }
+        let layout = self.layout();
+        let apis = layout.apis.values().map(|api| &api.consumer);
+        let mut watches = apis.chain(layout.claimed.values().map(|kind| &kind.consumer));
+        watches.any(|id| self.watched(id).is_some_and(|watched| watched.store.has_uid(named)))
     }
 
     /// We have written an object.

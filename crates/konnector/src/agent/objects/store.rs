@@ -52,6 +52,11 @@ impl Store {
         self.state.read().objects.values().cloned().collect()
     }
 
+    /// Whether an object with this uid is there.
+    pub fn has_uid(&self, uid: &str) -> bool {
+        self.state.read().objects.values().any(|object| &*object.uid == uid)
+    }
+
     /// Whether the objects were listed once. They stay known while the server is away.
     pub fn is_synced(&self) -> bool {
         self.state.read().synced

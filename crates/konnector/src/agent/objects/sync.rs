@@ -177,6 +177,7 @@ impl Hub {
             copy_key,
             source,
             copy,
+            derived: copy.is_some_and(|copy| self.is_derived(copy, source)),
             mode: api.mode,
             noted: &noted,
         };

@@ -32,10 +32,8 @@ const PROGRAMS: &str = "CARRICK_GOCLIENTS";
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// What `clients` can play.
-const PARTS: [&str; 8] = ["apply", "discovery", "dynamic", "impersonate", "leader", "manager", "mapper", "typed"];
-
-/// What it plays on real servers only: planes do not trust the authority that envtest makes for webhooks.
-const REAL_PARTS: [&str; 1] = ["webhooks"];
+const PARTS: [&str; 9] =
+    ["apply", "discovery", "dynamic", "impersonate", "leader", "manager", "mapper", "typed", "webhooks"];
 
 /// Where a program plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +97,7 @@ pub(crate) fn on_real_servers() -> Vec<(String, &'static str, Place)> {
     if programs().is_none() {
         return Vec::new();
     }
-    let parts = PARTS.into_iter().chain(REAL_PARTS);
-    let names = parts.flat_map(|part| Place::ALL.map(|place| (part, place)));
+    let names = PARTS.into_iter().flat_map(|part| Place::ALL.map(|place| (part, place)));
     names
         .map(|(part, place)| (format!("goclients::{part}_is_content_with_real_{}", place.name()), part, place))
         .collect()

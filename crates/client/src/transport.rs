@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use carrick_trust::Authorities;
 use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -283,6 +284,18 @@ impl Destination {
     }
 }
 
+/// TLS as the configuration wants it. Servers whose own certificate stands in place of an authority's are trusted, as kubectl trusts them.
+fn tls_config(config: &Config) -> Result<rustls::ClientConfig, kube::Error> {
+    let mut tls = config.rustls_client_config()?;
+    if let Some(certificates) = config.root_cert.as_deref().filter(|_| !config.accept_invalid_certs) {
+        let certificates = certificates.iter().map(|certificate| certificate.clone().into()).collect();
+        if let Ok(authorities) = Authorities::new(certificates, Arc::clone(tls.crypto_provider())) {
+            tls.dangerous().set_certificate_verifier(Arc::new(authorities));
+        }
+    }
+    Ok(tls)
+}
+
 impl Pool {
     fn open(loaded: &Loaded, number: u64) -> Result<Self, ConnectError> {
         let credentials =
@@ -303,8 +316,7 @@ impl Pool {
         tcp.set_keepalive_interval(Some(interval));
         tcp.set_keepalive_retries(Some(times));
 
-        let mut tls =
-            hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+        let mut tls = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls_config(config)?).https_or_http();
         if let Some(name) = &config.tls_server_name {
             let name = name.clone().try_into().map_err(kube::client::RustlsTlsError::InvalidServerName);
             tls = tls.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(

@@ -153,8 +153,11 @@ impl TestServer {
 
 fn tls(protocol: Protocol) -> (Option<TlsAcceptor>, String) {
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let rcgen::CertifiedKey { cert, signing_key } =
-        rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    // Authority and server in one, as `openssl req -x509` makes them.
+    let mut params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let signing_key = rcgen::KeyPair::generate().unwrap();
+    let cert = params.self_signed(&signing_key).unwrap();
     let key = tokio_rustls::rustls::pki_types::PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
     let mut config = tokio_rustls::rustls::ServerConfig::builder()
         .with_no_client_auth()

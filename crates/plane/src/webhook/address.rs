@@ -85,9 +85,17 @@ impl HookAddress {
     }
 }
 
+/// The path that is asked for: without empty parts and dots, as Go joins paths.
 fn rooted(path: &str) -> String {
-    let path = path.trim_end_matches('/');
-    if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 #[cfg(test)]
@@ -101,6 +109,7 @@ mod tests {
             (json!({"url": "https://127.0.0.1:8443"}), "https://127.0.0.1:8443/", "127.0.0.1", 8443),
             (json!({"url": "https://hooks.example.io/a/b"}), "https://hooks.example.io/a/b", "hooks.example.io", 443),
             (json!({"url": "https://[::1]:9/x"}), "https://[::1]:9/x", "::1", 9),
+            (json!({"url": "https://h:1//a/./b/../c/"}), "https://h:1/a/c", "h", 1),
             (
                 json!({"service": {"namespace": "n", "name": "s", "path": "/check", "port": 8443}}),
                 "https://s.n.svc:8443/check",

@@ -2,6 +2,7 @@
 
 use carrick_bind_api::claims::Side;
 use carrick_bind_api::mapping::ObjectKey;
+use carrick_bind_api::names::{CONSUMER_UID_ANNOTATION, CONTRACT_ANNOTATION};
 use serde_json::Value;
 
 use super::execute::Writing;
@@ -42,13 +43,20 @@ impl Hub {
         };
         let here = consumer.store.get(object);
         let decoded = |object: Option<_>| object.as_ref().map(|object| read(object, SyncMode::Keep)).transpose();
-        let (here, there) = (decoded(here)?, decoded(there)?);
+        let (here, mut there) = (decoded(here)?, decoded(there)?);
+        if let Some(found) = there.as_mut().filter(|found| self.is_derived(found, here.as_ref())) {
+            // It is the provider's own, whatever it says.
+            if let Some(annotations) = found["metadata"]["annotations"].as_object_mut() {
+                annotations.remove(CONTRACT_ANNOTATION);
+                annotations.remove(CONSUMER_UID_ANNOTATION);
+            }
+        }
         let selects = |claim: &BoundClaim, found: &Option<Value>| {
             found.as_ref().is_some_and(|found| claim.claim.selects_as(object, found, &claim.named.lock()).is_some())
         };
         let kept = || kind.claims.iter().filter(|claim| claim.mode == SyncMode::Keep);
         let selected = [&here, &there].map(|found| kept().any(|claim| selects(claim, found)));
-        let mode = self.mode_of(kind, selected, |claim| selects(claim, &here) || selects(claim, &there));
+        let mode = mode_of(kind, selected, |claim| selects(claim, &here) || selects(claim, &there));
         let noted = self.noted(key);
         let view = ClaimedView {
             kind: &kind.kind,
@@ -76,17 +84,17 @@ impl Hub {
         let watches = [kind.consumer.clone(), kind.provider_watch(&provider_key)];
         Writing { hub: self, key, noted: noted.clone(), copy_at, watches }.carry_out(plan).await
     }
+}
 
-    /// What becomes of a claimed object: it stays as long as one binding needs it.
-    fn mode_of(&self, kind: &ClaimedKind, selected: [bool; 2], selects: impl Fn(&BoundClaim) -> bool) -> SyncMode {
-        let of = |mode| kind.claims.iter().filter(move |claim| claim.mode == mode);
-        let drains = || of(SyncMode::Drain).any(&selects);
-        if of(SyncMode::Keep).next().is_some() && (selected.contains(&true) || !drains()) {
-            SyncMode::Keep
-        } else if of(SyncMode::Drain).next().is_some() {
-            SyncMode::Drain
-        } else {
-            SyncMode::Release
-        }
+/// What becomes of a claimed object: it stays as long as one binding needs it.
+fn mode_of(kind: &ClaimedKind, selected: [bool; 2], selects: impl Fn(&BoundClaim) -> bool) -> SyncMode {
+    let of = |mode| kind.claims.iter().filter(move |claim| claim.mode == mode);
+    let drains = || of(SyncMode::Drain).any(&selects);
+    if of(SyncMode::Keep).next().is_some() && (selected.contains(&true) || !drains()) {
+        SyncMode::Keep
+    } else if of(SyncMode::Drain).next().is_some() {
+        SyncMode::Drain
+    } else {
+        SyncMode::Release
     }
 }

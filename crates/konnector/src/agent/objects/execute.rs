@@ -14,22 +14,11 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::hub::Hub;
-use super::key::WorkKey;
+use super::key::{Item, WorkKey};
 use super::layout::WatchId;
 use super::outcome::{Outcome, Trouble};
 use crate::decide::claims::is_copy;
 use crate::decide::objects::{Confirm, Noted, ObjectPlan, WORDS, content_sum, is_altered};
-
-/// Who is told about every write.
-pub trait WriteObserver: Send + Sync {
-    /// A step was executed on a side, or failed for a reason in one word.
-    fn wrote(&self, verb: &'static str, role: Option<Role>, took: Duration, failed: Option<&str>);
-}
-
-/// Nobody counts.
-impl WriteObserver for () {
-    fn wrote(&self, _: &'static str, _: Option<Role>, _: Duration, _: Option<&str>) {}
-}
 
 /// What is written for one object, and which watches tell about it.
 pub(super) struct Writing<'a> {
@@ -84,6 +73,12 @@ impl Writing<'_> {
         }
         result?;
         Ok(if waits { Outcome::Settled } else { Outcome::Again })
+    }
+
+    /// The consumer's object.
+    fn source(&self) -> Option<Value> {
+        let (Item::Object(key) | Item::Claimed(key)) = &self.key.item else { return None };
+        Some(self.hub.watched(self.watch(Role::Consumer))?.store.get(key)?.value())
     }
 
     fn watch(&self, role: Role) -> &WatchId {
@@ -168,7 +163,10 @@ impl Agent for ObjectAgent<'_> {
         let (hub, at) = (self.writing.hub, &self.writing.copy_at);
         let path = resource(&at.kind).object_path(at.namespace.as_deref(), &at.name, None);
         match hub.provider.raw_get(&path).await {
-            Ok(found) if copies::ownership(&found, &hub.contract) == Ownership::Ours => {
+            Ok(found)
+                if copies::ownership(&found, &hub.contract) == Ownership::Ours
+                    && !hub.is_derived(&found, self.writing.source().as_ref()) =>
+            {
                 hub.wrote(self.writing.watch(Role::Provider), &found);
                 Err(StepError::CopyLeft(at.to_string()))
             }

@@ -29,23 +29,30 @@ pub(super) async fn pump(hub: Arc<Hub>, watched: Arc<Watched>) {
             Some(Event::Begin) => listed.clear(),
             Some(Event::Listed(object)) => listed.push(object),
             Some(Event::Synced) => {
-                let first = !watched.store.is_synced();
                 let changed = watched.store.replace(std::mem::take(&mut listed));
-                hub.told(&watched, &changed, first);
+                hub.told(&watched, &changed);
+                if watched.store.mark_synced() {
+                    hub.told_first(&watched);
+                }
+                hub.tell();
             }
             Some(Event::Applied(object)) => {
                 if watched.store.put(&object) {
-                    hub.told(&watched, &[key_of(&object)], false);
+                    hub.told(&watched, &[key_of(&object)]);
                 }
             }
             Some(Event::Deleted(object)) => {
                 if watched.store.remove(&object) {
-                    hub.told(&watched, &[key_of(&object)], false);
+                    hub.told(&watched, &[key_of(&object)]);
                 }
             }
             Some(Event::Failing(error)) => {
                 tracing::warn!(watch = %id, %error, "A watch does not work.");
                 watched.store.fail(&error);
+                if error.is_not_found() {
+                    // A binding that ends may go on without this kind.
+                    hub.told_first(&watched);
+                }
                 hub.tell();
             }
             Some(Event::Recovered) => {

@@ -52,6 +52,11 @@ impl Store {
         self.state.read().objects.values().cloned().collect()
     }
 
+    /// Whether an object with this uid is there.
+    pub fn has_uid(&self, uid: &str) -> bool {
+        self.state.read().objects.values().any(|object| &*object.uid == uid)
+    }
+
     /// Whether the objects were listed once. They stay known while the server is away.
     pub fn is_synced(&self) -> bool {
         self.state.read().synced
@@ -90,8 +95,13 @@ impl Store {
             state.objects.insert(key, newest);
         }
         changed.extend(before.into_keys());
-        (state.synced, state.failing) = (true, None);
+        state.failing = None;
         changed
+    }
+
+    /// What follows from the list is known: decisions may rest on it. Returns whether that is new.
+    pub fn mark_synced(&self) -> bool {
+        !std::mem::replace(&mut self.state.write().synced, true)
     }
 
     /// An object has come or changed. Returns whether that was not known.
@@ -180,6 +190,7 @@ mod tests {
         let mut changed = store.replace(vec![object("a", "1", 1), object("b", "2", 2), object("c", "3", 3)]);
         changed.sort();
         assert_eq!(changed, ["a", "b", "c"].map(ObjectKey::cluster));
+        assert!(!store.is_synced() && store.mark_synced() && !store.mark_synced() && store.is_synced());
         store.wrote(&value("b", "2", 9));
         let mut changed = store.replace(vec![object("a", "1", 4), object("b", "2", 2)]);
         changed.sort();

@@ -11,6 +11,7 @@
 mod copy_link;
 mod drift;
 mod plan;
+mod replacement;
 mod words;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use serde_json::{Value, json};
 pub(super) use copy_link::CopyLink;
 pub use drift::{content_sum, is_altered};
 pub use plan::{Confirm, Noted, ObjectPlan};
+pub use replacement::replacement;
 pub use words::{APPLIED_STATE, CONSUMER, PROVIDER, WORDS};
 
 use words::HOLDER;

@@ -15,6 +15,7 @@
 pub(crate) mod door;
 mod field;
 mod floor;
+pub mod konnectors;
 mod page;
 mod phases;
 mod plot;

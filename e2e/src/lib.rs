@@ -22,6 +22,7 @@ pub mod bench;
 pub mod binary;
 pub mod cable;
 pub mod collector;
+pub mod contract;
 pub mod differential;
 pub mod docs;
 pub mod fixtures;

@@ -19,6 +19,7 @@ mod failures;
 mod fleet;
 mod init;
 mod keepers;
+mod konnectors;
 mod kubectl;
 mod leaders;
 mod lifecycle;
@@ -98,6 +99,10 @@ pub fn all() -> Vec<Scenario> {
             a_crash_at_any_visible_step_of_the_agent_is_made_good
             what_happens_while_the_agent_is_down_is_caught_up_with
             a_restart_at_rest_writes_nothing;
+        konnectors:
+            an_api_is_bound_and_its_objects_travel_both_ways
+            unbinding_takes_copies_away_before_the_api_goes
+            what_happens_while_a_konnector_is_down_is_caught_up_with;
         related:
             a_secret_of_the_service_reaches_the_consumer_and_follows_changes
             a_config_map_of_the_consumer_reaches_the_service_and_goes_with_either

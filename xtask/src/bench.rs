@@ -52,6 +52,30 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     measure("agents", &arguments)
 }
 
+/// Run konnectors one after the other over the same work and print what they cost; `-- --help` tells more.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Konnectors {
+    /// Arguments of the benchmark; without `--konnector`, ours is built and measured.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Measures konnectors instead of agents.
+pub fn konnectors(args: &Konnectors) -> anyhow::Result<()> {
+    tools::run(tools::cargo().args(["build", "--quiet", "--profile", "dist", "--bin", "konnector"]))?;
+    tools::run(tools::cargo().args(["build", "--quiet"]).args(BENCH))?;
+    let mut arguments = args.arguments.clone();
+    let named = |argument: &OsString| argument.to_string_lossy().starts_with("--konnector");
+    let help = |argument: &OsString| argument == "--help" || argument == "-h";
+    if !arguments.iter().any(|argument| named(argument) || help(argument)) {
+        let mut ours = OsString::from("ours=");
+        ours.push(tools::target().join("dist/konnector"));
+        arguments.extend(["--konnector".into(), ours]);
+    }
+    measure("konnectors", &arguments)
+}
+
 /// Measure planes, and with `--real` kube-apiserver and kcp beside them; `--help` tells more.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]

@@ -27,6 +27,10 @@ pub const CONSUMER_IN_SYNC: &str = "ConsumerInSync";
 pub const EXPORTS_READY: &str = "ExportsReady";
 /// APIServiceExportRequest and APIServiceExport: the claims can be granted. On an APIServiceBinding of ours: all claimed objects are in sync.
 pub const PERMISSION_CLAIM: &str = "PermissionClaim";
+/// APIServiceBinding that is being deleted (ours): nothing of it is left on either side.
+pub const DRAINED: &str = "Drained";
+/// APIServiceBinding (ours): every object is in sync. It is there only while one is not, and says nothing about `Ready`.
+pub const OBJECTS_SYNCED: &str = "ObjectsSynced";
 /// ClusterBinding: the konnector's version is known.
 pub const VALID_VERSION: &str = "ValidVersion";
 /// ClusterBinding: the konnector is there.

@@ -3,8 +3,8 @@
 //! Reasons that kube-bind has are called as there; those that it lacks are marked as ours.
 
 use crate::conditions::{
-    CONNECTED, CONSUMER_IN_SYNC, Condition, EXPORTS_READY, HEALTHY, HEARTBEATING, INFORMERS_SYNCED, PERMISSION_CLAIM,
-    PROVIDER_IN_SYNC, SCHEMA_IN_SYNC, SECRET_VALID, SYNCED, Severity, VALID_VERSION,
+    CONNECTED, CONSUMER_IN_SYNC, Condition, DRAINED, EXPORTS_READY, HEALTHY, HEARTBEATING, INFORMERS_SYNCED,
+    OBJECTS_SYNCED, PERMISSION_CLAIM, PROVIDER_IN_SYNC, SCHEMA_IN_SYNC, SECRET_VALID, SYNCED, Severity, VALID_VERSION,
 };
 
 /// Declares an enum of problems with the condition, reason and severity of each.
@@ -172,6 +172,26 @@ problems! {
             /// Namespace and name on the consumer.
             object,
             /// What stands in the way.
+            problem,
+        },
+        /// Several of those (ours).
+        ClaimConflicts(PERMISSION_CLAIM, "ClaimConflict", Warning, "{problems}") {
+            /// What stands in the way of which object.
+            problems,
+        },
+        /// Some objects cannot be synced (ours).
+        ObjectsFailing(OBJECTS_SYNCED, "ObjectsFailing", Warning, "{problems}") {
+            /// Which ones, and why.
+            problems,
+        },
+        /// The binding is being deleted, and that takes its time (ours).
+        Draining(DRAINED, "Draining", Info, "{progress}") {
+            /// What is waited for.
+            progress,
+        },
+        /// The binding is being deleted, and something stands in the way (ours).
+        DrainBlocked(DRAINED, "DrainBlocked", Warning, "{problem}") {
+            /// What it is, and the way out.
             problem,
         },
         /// A claim cannot be followed (ours).

@@ -8,6 +8,8 @@ pub mod contract;
 mod model;
 pub mod namespaces;
 pub mod objects;
+pub mod pin;
+pub mod roles;
 mod seen;
 pub mod unbind;
 

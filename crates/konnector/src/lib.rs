@@ -1,12 +1,18 @@
-//! The konnector's decisions, without I/O.
+//! The konnector: joins a cluster to kube-bind providers.
 //!
 //! ```text
 //!   what was seen (Seen: unknown, absent or present) ──▶ decide ──▶ plan: writes, statuses, when to look again
-//!                                                          │
-//!       carrick-bind-api: schemas, mappings, claims, conditions, heartbeats
+//!        ▲                                                 │                        │
+//!        │              carrick-bind-api: schemas, mappings, claims, conditions     ▼
+//!        └───────────────── agent: watches, one session per contract ◀──────── writes
 //! ```
 //!
-//! Carrying out a plan and deciding again yields an empty plan; the tests check that.
+//! Carrying out a plan and deciding again yields an empty plan; the tests check that. `options` and `logging` are for the program `konnector`.
 
 pub mod agent;
 pub mod decide;
+pub mod logging;
+pub mod options;
+
+/// The version that providers are told.
+pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));

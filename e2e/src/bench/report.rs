@@ -211,6 +211,11 @@ fn per_minute(idle: &Idle, number: u64) -> f64 {
 
 /// The table of all reports; with a second agent, how many times as much it needs as the first.
 pub fn table(reports: &[Report]) -> String {
+    table_of(reports, &[])
+}
+
+/// The same with other words for the two servers.
+pub fn table_of(reports: &[Report], words: &[(&str, &str)]) -> String {
     let agents: Vec<&Report> = reports.iter().filter(|report| report.in_a_row.is_none()).collect();
     let mut head = vec![String::new()];
     head.extend(reports.iter().map(|report| report.name.clone()));
@@ -219,7 +224,7 @@ pub fn table(reports: &[Report]) -> String {
     }
     let mut lines = Vec::new();
     for (what, digits, find) in ROWS {
-        let mut line = vec![what.to_owned()];
+        let mut line = vec![words.iter().fold(what.to_owned(), |what, (from, to)| what.replace(from, to))];
         let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"));
         line.extend(reports.iter().map(|report| shown(find(report))));
         if let [first, others @ ..] = agents.as_slice() {

@@ -1,13 +1,13 @@
-//! `carrick-bench`: what agents and servers cost. Run it with `cargo xtask bench`, `cargo xtask bench-servers` and
-//! `cargo xtask bench-exports`.
+//! `carrick-bench`: what agents and servers cost. Run it with `cargo xtask bench`, `bench-konnectors`, `bench-servers` and `bench-exports`.
 
-use carrick_e2e::bench::{self, servers};
+use carrick_e2e::bench::{self, konnectors, servers};
 use clap::Parser;
 
 /// Measure.
 #[derive(Debug, Parser)]
 enum Cli {
     Agents(bench::Args),
+    Konnectors(konnectors::Args),
     Servers(servers::Args),
     Exports(servers::exports::Args),
     #[command(hide = true)]
@@ -18,6 +18,7 @@ enum Cli {
 async fn main() -> anyhow::Result<()> {
     match Cli::parse() {
         Cli::Agents(args) => bench::run(args).await,
+        Cli::Konnectors(args) => konnectors::run(args).await,
         Cli::Servers(args) => servers::run(args).await,
         Cli::Exports(args) => servers::exports::run(args).await,
         Cli::Serve(args) => servers::serve(args).await,

@@ -5,7 +5,11 @@ mod told;
 use std::collections::BTreeMap;
 
 use carrick_bind_api::claims::Claim;
-use carrick_bind_api::conditions::{self, CONNECTED, Condition, PERMISSION_CLAIM, SCHEMA_IN_SYNC, SECRET_VALID};
+use carrick_bind_api::conditions::{
+    self, CONNECTED, Condition, HEARTBEATING, INFORMERS_SYNCED, OBJECTS_SYNCED, PERMISSION_CLAIM, SCHEMA_IN_SYNC,
+    SECRET_VALID,
+};
+use carrick_bind_api::identity::ContractError;
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::mapping::KeyMapping;
 use carrick_bind_api::problems::BindingProblem;
@@ -19,6 +23,8 @@ use serde_json::Value;
 
 use super::Seen;
 
+pub use told::unbound_export_status;
+
 /// What a binding is decided on.
 #[derive(Clone, Debug)]
 pub struct BindingView<'a> {
@@ -28,6 +34,14 @@ pub struct BindingView<'a> {
     pub contract: Result<&'a str, SecretError>,
     /// What the provider calls itself.
     pub provider: Option<&'a str>,
+    /// Why the contract is not the one that the binding was made for.
+    pub changed: Option<&'a ContractError>,
+    /// How the last heartbeat went.
+    pub heartbeat: Option<&'a Result<(), BindingProblem>>,
+    /// What is known of its objects.
+    pub objects: Option<ObjectsView<'a>>,
+    /// What the server said to CRDs that were written last time, by name.
+    pub refused: &'a BTreeMap<String, BindingProblem>,
     /// The export of the same name.
     pub export: Seen<&'a ApiServiceExport>,
     /// The request for it, if there still is one.
@@ -38,6 +52,17 @@ pub struct BindingView<'a> {
     pub crds: &'a BTreeMap<String, Value>,
     /// What time it is.
     pub now: Timestamp,
+}
+
+/// What is known of the objects of a binding.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectsView<'a> {
+    /// Whether both sides have been read, or why not; nothing as long as that is no reason to worry.
+    pub read: Option<Result<(), &'a str>>,
+    /// Claimed objects that something stands in the way of.
+    pub conflicts: &'a [String],
+    /// Objects that cannot be synced, and why.
+    pub failing: &'a [String],
 }
 
 /// An API whose objects are synced.
@@ -66,6 +91,14 @@ pub struct BindingPlan {
     pub sync: Option<Sync>,
 }
 
+impl BindingPlan {
+    /// Whether no CRD is about to be created, other than those that the server has refused before.
+    pub fn has_all_crds(&self, refused: &BTreeMap<String, BindingProblem>) -> bool {
+        let mut names = self.create.iter().map(|crd| crd["metadata"]["name"].as_str().unwrap_or_default());
+        names.all(|name| refused.contains_key(name))
+    }
+}
+
 /// What is synced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sync {
@@ -87,7 +120,12 @@ pub fn decide(view: &BindingView<'_>) -> BindingPlan {
     if let Some(provider) = view.provider {
         provider.clone_into(&mut status.provider_pretty_name);
     }
-    if let Ok(contract) = view.contract {
+    if let Some(change) = view.changed {
+        // Nothing of this binding is to be written there, and nothing of it is deleted here.
+        let problem = BindingProblem::ContractChanged { change: change.to_string() };
+        conditions::set(&mut status.conditions, problem.condition(), view.now);
+        plan.sync = Some(Sync::default());
+    } else if let Ok(contract) = view.contract {
         match (&view.export, &view.schemas) {
             (Seen::Absent, _) => {
                 let problem = missing(view);
@@ -101,9 +139,59 @@ pub fn decide(view: &BindingView<'_>) -> BindingPlan {
             (Seen::Unknown(_), _) | (_, Seen::Unknown(_) | Seen::Absent) => {}
         }
     }
-    conditions::summarize(&mut status.conditions, view.now);
+    if let Some(heartbeat) = view.heartbeat {
+        let condition = heartbeat.as_ref().map_or_else(BindingProblem::condition, |()| Condition::holds(HEARTBEATING));
+        conditions::set(&mut status.conditions, condition, view.now);
+    }
+    objects(view, &mut status.conditions);
+    summarize(&mut status.conditions, view.now);
     plan.status = (status != view.binding.status).then_some(status);
     plan
+}
+
+/// What its objects add to the conditions of a binding.
+fn objects(view: &BindingView<'_>, conditions: &mut Vec<Condition>) {
+    let Some(objects) = view.objects else { return };
+    let read = objects.read.map(|read| match read {
+        Ok(()) => Condition::holds(INFORMERS_SYNCED),
+        Err(why) => {
+            let what = view.binding.metadata.name.clone();
+            BindingProblem::InformerSyncTimeout { what, problem: why.to_owned() }.condition()
+        }
+    });
+    if let Some(read) = read {
+        conditions::set(conditions, read, view.now);
+    }
+    // A claim that makes no sense is worse than one whose objects are in the way.
+    let invalid = conditions::find(conditions, PERMISSION_CLAIM).is_some_and(|it| it.reason == INVALID_CLAIM);
+    match objects.conflicts {
+        [] if invalid => {}
+        [] => conditions::remove(conditions, PERMISSION_CLAIM),
+        conflicts if !invalid => {
+            let problem = BindingProblem::ClaimConflicts { problems: conflicts.join("; ") };
+            conditions::set(conditions, problem.condition(), view.now);
+        }
+        _ => {}
+    }
+    match objects.failing {
+        [] => conditions::remove(conditions, OBJECTS_SYNCED),
+        failing => {
+            let problem = BindingProblem::ObjectsFailing { problems: failing.join("; ") };
+            conditions::set(conditions, problem.condition(), view.now);
+        }
+    }
+}
+
+/// The reason of a claim that cannot be followed.
+const INVALID_CLAIM: &str = "InvalidPermissionClaim";
+
+/// Sets `Ready`. One object that somebody has got wrong does not make a binding unusable for the others.
+fn summarize(conditions: &mut Vec<Condition>, now: Timestamp) {
+    let counted: Vec<Condition> =
+        conditions.iter().filter(|condition| condition.type_ != OBJECTS_SYNCED).cloned().collect();
+    if let Some(ready) = conditions::summary(&counted) {
+        conditions::set(conditions, ready, now);
+    }
 }
 
 fn missing(view: &BindingView<'_>) -> BindingProblem {
@@ -124,18 +212,17 @@ struct Pass<'a, 'b> {
     status: &'b mut ApiServiceBindingStatus,
 }
 
-impl Pass<'_, '_> {
+impl<'a> Pass<'a, '_> {
     fn run(&mut self) {
         let (mut sync, mut problems, mut bound) = (Sync::default(), Vec::new(), Vec::new());
         for resource in &self.export.spec.resources {
-            match self.bind(resource) {
-                Ok(api) => {
-                    bound.push(BoundSchemaReference::new(&resource.group, &resource.resource));
-                    sync.apis.extend(api);
-                }
-                // The others go on.
-                Err(problem) => problems.push(problem),
+            let (api, problem) = self.bind(resource);
+            if problem.is_none() || api.is_some() {
+                bound.push(BoundSchemaReference::new(&resource.group, &resource.resource));
             }
+            sync.apis.extend(api);
+            // The others go on.
+            problems.extend(problem);
         }
         let now = self.view.now;
         for type_ in [CONNECTED, SCHEMA_IN_SYNC] {
@@ -151,34 +238,46 @@ impl Pass<'_, '_> {
         self.plan.sync = Some(sync);
     }
 
-    /// Makes or keeps the CRD of a resource. Its objects are synced as soon as it is there.
-    fn bind(&mut self, resource: &ExportedResource) -> Result<Option<BoundApi>, BindingProblem> {
+    /// Makes or keeps the CRD of a resource: what is synced from now on, and what is wrong. Both is possible: objects are synced as long as the CRD
+    /// that is there will do, whatever the provider would like it to become.
+    fn bind(&mut self, resource: &ExportedResource) -> (Option<BoundApi>, Option<BindingProblem>) {
         let name = resource.bound_schema_name();
-        let unusable = |problem: String| BindingProblem::SchemaFetchFailed { schema: name.clone(), problem };
-        let found = self.schemas.get(&name).ok_or_else(|| unusable("it does not exist".to_owned()))?;
-        let wanted = schema::crd(found, self.view.binding).map_err(|error| unusable(error.to_string()))?;
-        let api = SyncedApi::of(&found.spec).map_err(|error| unusable(error.to_string()))?;
-        let mapping = KeyMapping::of_schema(found, self.export.isolation(), self.contract);
-        let mapping = mapping.map_err(|error| unusable(error.to_string()))?;
+        let (found, wanted, bound) = match self.read(&name) {
+            Ok(read) => read,
+            Err(problem) => return (None, Some(BindingProblem::SchemaFetchFailed { schema: name, problem })),
+        };
         let existing = self.view.crds.get(&name);
-        match schema::plan(existing, &wanted, self.view.binding) {
+        let refused = self.view.refused.get(&name).cloned();
+        let problem = match schema::plan(existing, &wanted, self.view.binding) {
             Ok(CrdPlan::Create(crd)) => {
                 self.plan.create.push(crd);
-                return Ok(None);
+                return (None, refused);
             }
-            Ok(CrdPlan::Replace(crd)) => self.plan.replace.push(crd),
-            Ok(CrdPlan::Keep) => {}
-            Err(CrdProblem::Foreign(owner)) => return Err(BindingProblem::ForeignCrd { crd: name, owner }),
-            Err(problem) => return Err(BindingProblem::SchemaBroken { crd: name, problem: problem.to_string() }),
-        }
-        if let Some(crd) = existing {
-            let mut status = found.status.clone();
-            schema::consumer_status(&mut status, crd, self.view.now);
-            if status != found.status {
-                self.plan.schema_statuses.insert(name, status);
+            Ok(CrdPlan::Replace(crd)) => {
+                self.plan.replace.push(crd);
+                refused
             }
+            Ok(CrdPlan::Keep) => None,
+            Err(CrdProblem::Foreign(owner)) => return (None, Some(BindingProblem::ForeignCrd { crd: name, owner })),
+            Err(problem) => Some(BindingProblem::SchemaBroken { crd: name.clone(), problem: problem.to_string() }),
+        };
+        let Some(crd) = existing else { return (None, problem) };
+        let mut status = found.status.clone();
+        schema::consumer_status(&mut status, crd, self.view.now);
+        if status != found.status {
+            self.plan.schema_statuses.insert(name, status);
         }
-        Ok(Some(BoundApi { api, mapping }))
+        (serves(crd, &bound.api).then_some(bound), problem)
+    }
+
+    /// A BoundSchema with the CRD and the sync that it stands for, or why it cannot be used.
+    fn read(&self, name: &str) -> Result<(&'a BoundSchema, Value, BoundApi), String> {
+        let found = self.schemas.get(name).ok_or("it does not exist")?;
+        let wanted = schema::crd(found, self.view.binding).map_err(|error| error.to_string())?;
+        let api = SyncedApi::of(&found.spec).map_err(|error| error.to_string())?;
+        let mapping = KeyMapping::of_schema(found, self.export.isolation(), self.contract);
+        let mapping = mapping.map_err(|error| error.to_string())?;
+        Ok((found, wanted, BoundApi { api, mapping }))
     }
 
     fn claims(&mut self, sync: &mut Sync) {
@@ -198,11 +297,22 @@ impl Pass<'_, '_> {
                 }
             }
         }
-        match problem {
-            Some(problem) => conditions::set(&mut self.status.conditions, problem.condition(), self.view.now),
-            None => conditions::remove(&mut self.status.conditions, PERMISSION_CLAIM),
+        let conditions = &mut self.status.conditions;
+        if let Some(problem) = problem {
+            conditions::set(conditions, problem.condition(), self.view.now);
+        } else {
+            // Objects that are in the way are told elsewhere.
+            conditions.retain(|it| it.type_ != PERMISSION_CLAIM || it.reason != INVALID_CLAIM);
         }
     }
+}
+
+/// Whether objects of an API can be read and written under a CRD as it is. One that is being deleted still has objects, whose copies have to go.
+fn serves(crd: &Value, api: &SyncedApi) -> bool {
+    let scope = if api.is_namespaced { "Namespaced" } else { "Cluster" };
+    let mut versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    crd["spec"]["scope"] == scope
+        && versions.any(|version| version["name"] == api.version.as_str() && version["served"] == true)
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub struct BundleView<'a> {
     pub confirmed: bool,
     /// All bindings of the cluster.
     pub bindings: &'a [ApiServiceBinding],
+    /// What could not be done last time.
+    pub failed: &'a [String],
     /// What time it is.
     pub now: Timestamp,
 }
@@ -78,7 +80,7 @@ pub fn decide(view: &BundleView<'_>) -> BundlePlan {
 
 /// Compares the exports with the bindings.
 fn follow(view: &BundleView<'_>, exports: &[String], plan: &mut BundlePlan) -> Result<(), BundleProblem> {
-    let mut taken = Vec::new();
+    let mut taken = view.failed.to_vec();
     for export in exports.iter().collect::<BTreeSet<_>>() {
         match view.bindings.iter().find(|binding| binding.metadata.name == *export) {
             None => plan.create.push(binding(view.bundle, export)),
@@ -135,7 +137,7 @@ mod tests {
         bindings: &[ApiServiceBinding],
     ) -> BundlePlan {
         let now = Timestamp::from_second(1).unwrap();
-        decide(&BundleView { bundle, contract: Ok("c-1"), exports, confirmed, bindings, now })
+        decide(&BundleView { bundle, contract: Ok("c-1"), exports, confirmed, bindings, failed: &[], now })
     }
 
     fn reason(plan: &BundlePlan) -> String {
@@ -190,8 +192,15 @@ mod tests {
         let contract = Err(SecretError::NotFound("kube-bind/provider".to_owned()));
         let now = Timestamp::from_second(1).unwrap();
         let exports = Seen::Present(&[][..]);
-        let plan =
-            decide(&BundleView { bundle: &bundle, contract, exports, confirmed: true, bindings: &bindings, now });
+        let plan = decide(&BundleView {
+            bundle: &bundle,
+            contract,
+            exports,
+            confirmed: true,
+            bindings: &bindings,
+            failed: &[],
+            now,
+        });
         assert_eq!(reason(&plan), "KubeconfigSecretNotFound");
         assert!(plan.create.is_empty() && plan.delete.is_empty());
     }

@@ -34,6 +34,8 @@ struct World {
     request: Option<ApiServiceExportRequest>,
     schemas: Seen<BTreeMap<String, BoundSchema>>,
     crds: BTreeMap<String, Value>,
+    changed: Option<ContractError>,
+    refused: BTreeMap<String, BindingProblem>,
     second: i64,
 }
 
@@ -45,6 +47,8 @@ impl World {
             request: None,
             schemas: Seen::Present(schemas()),
             crds: BTreeMap::new(),
+            changed: None,
+            refused: BTreeMap::new(),
             second: 0,
         }
     }
@@ -54,6 +58,10 @@ impl World {
             binding: &self.binding,
             contract: Ok("c-1"),
             provider: Some("Provider"),
+            changed: self.changed.as_ref(),
+            heartbeat: None,
+            objects: None,
+            refused: &self.refused,
             export: self.export.as_ref(),
             request: self.request.as_ref(),
             schemas: self.schemas.as_ref(),
@@ -238,6 +246,10 @@ fn a_secret_that_cannot_be_used_stops_nothing_that_runs() {
         binding: &world.binding,
         contract: Err(SecretError::NotFound("kube-bind/provider".to_owned())),
         provider: None,
+        changed: None,
+        heartbeat: None,
+        objects: None,
+        refused: &BTreeMap::new(),
         export: Seen::Absent,
         request: None,
         schemas: Seen::Absent,
@@ -249,4 +261,77 @@ fn a_secret_that_cannot_be_used_stops_nothing_that_runs() {
     let status = plan.status.unwrap();
     assert_eq!(status.conditions[0].reason, "KubeconfigSecretNotFound");
     assert!(conditions::is_true(&status.conditions, CONNECTED));
+}
+
+#[test]
+fn another_contract_is_not_followed_and_nothing_is_deleted() {
+    let mut world = World::new();
+    world.settle();
+    world.changed = Some(ContractError::OtherProvider { namespace: "c-1".to_owned() });
+    assert_eq!(world.settle().sync, Some(Sync::default()));
+    assert_eq!(world.condition(CONNECTED), failed("ContractChanged"));
+    assert_eq!(world.crds.len(), 1);
+    world.changed = None;
+    assert_eq!(world.settle().sync.unwrap().apis.len(), 1);
+    assert_eq!(world.condition(CONNECTED).0, "True");
+}
+
+#[test]
+fn what_the_server_says_to_a_crd_is_told_and_what_is_there_is_synced_on() {
+    let mut world = World::new();
+    let refusal = |crd: &str| BindingProblem::CrdCreateFailed { crd: crd.to_owned(), problem: "no".to_owned() };
+    world.refused = BTreeMap::from([("sheriffs.wild.io".to_owned(), refusal("sheriffs.wild.io"))]);
+    let plan = world.plan();
+    let status = plan.status.unwrap();
+    let connected = conditions::find(&status.conditions, CONNECTED).unwrap();
+    assert_eq!((connected.reason.as_str(), plan.create.len()), ("CustomResourceDefinitionCreateFailed", 1));
+    assert!(status.bound_schemas.is_empty());
+
+    let mut world = World::new();
+    world.settle();
+    let mut changed = crd_of_provider();
+    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!("new");
+    let schema = schema::from_crd(&changed, InformerScope::Cluster, &Isolation::Prefixed).unwrap();
+    world.schemas = Seen::Present(BTreeMap::from([(schema.metadata.name.clone(), schema)]));
+    let refusal = BindingProblem::CrdUpdateFailed { crd: "sheriffs.wild.io".to_owned(), problem: "no".to_owned() };
+    world.refused = BTreeMap::from([("sheriffs.wild.io".to_owned(), refusal)]);
+    let plan = world.plan();
+    assert_eq!((plan.replace.len(), plan.sync.unwrap().apis.len()), (1, 1));
+    assert!(!conditions::is_true(&plan.status.unwrap().conditions, CONNECTED));
+}
+
+#[test]
+fn what_becomes_of_objects_is_told_once_and_one_bad_object_spoils_nothing() {
+    let mut world = World::new();
+    world.settle();
+    let told = |binding: &ApiServiceBinding, conflicts: &[String], failing: &[String], second| {
+        decide(&BindingView {
+            binding,
+            contract: Ok("c-1"),
+            provider: Some("Provider"),
+            changed: None,
+            heartbeat: Some(&Ok(())),
+            objects: Some(ObjectsView { read: Some(Ok(())), conflicts, failing }),
+            refused: &BTreeMap::new(),
+            export: world.export.as_ref(),
+            request: None,
+            schemas: world.schemas.as_ref(),
+            crds: &world.crds,
+            now: Timestamp::from_second(second).unwrap(),
+        })
+        .status
+    };
+    let mut binding = world.binding.clone();
+    let (none, some) = (vec![], vec!["a/b: too long".to_owned()]);
+    binding.status = told(&binding, &none, &some, 10).unwrap();
+    assert!(conditions::is_true(&binding.status.conditions, "Ready"), "{:?}", binding.status.conditions);
+    assert!(!conditions::is_true(&binding.status.conditions, OBJECTS_SYNCED));
+    assert!(conditions::is_true(&binding.status.conditions, HEARTBEATING));
+    assert_eq!(told(&binding, &none, &some, 11), None);
+    binding.status = told(&binding, &some, &none, 12).unwrap();
+    assert_eq!(conditions::find(&binding.status.conditions, OBJECTS_SYNCED), None);
+    assert!(!conditions::is_true(&binding.status.conditions, "Ready"));
+    assert_eq!(told(&binding, &some, &none, 13), None, "told once");
+    binding.status = told(&binding, &none, &none, 14).unwrap();
+    assert!(conditions::is_true(&binding.status.conditions, "Ready"));
 }

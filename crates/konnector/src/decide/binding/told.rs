@@ -5,6 +5,16 @@ use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::problems::ExportProblem;
 use carrick_bind_api::v1alpha2::{ApiServiceExport, ApiServiceExportStatus};
 
+/// The status of an export that no binding here is for.
+pub fn unbound_export_status(export: &ApiServiceExport, now: Timestamp) -> ApiServiceExportStatus {
+    let mut status = export.status.clone();
+    let binding = export.metadata.name.clone();
+    conditions::set(&mut status.conditions, ExportProblem::BindingNotFound { binding }.condition(), now);
+    conditions::set(&mut status.conditions, ExportProblem::NotApplicable {}.condition(), now);
+    conditions::summarize(&mut status.conditions, now);
+    status
+}
+
 /// The status of an export, given the conditions of its binding.
 pub(super) fn export_status(
     export: &ApiServiceExport,

@@ -1,0 +1,31 @@
+//! What a konnector is told when it starts.
+
+use std::time::Duration;
+
+use carrick_client::Server;
+
+/// What a konnector is told when it starts.
+#[derive(Clone)]
+pub struct KonnectorConfig {
+    /// The consumer's cluster.
+    pub server: Server,
+    /// The Lease without which it does nothing; none if it is alone.
+    pub lease: Option<LeaseConfig>,
+    /// Where probes and metrics are served; nowhere if it is left out.
+    pub server_address: Option<String>,
+    /// How often contracts are looked at if nothing happens.
+    pub polling: Duration,
+}
+
+/// The Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseConfig {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The name of this process in it; a random one if it is left out.
+    pub identity: Option<String>,
+    /// How long it lives without renewal; 15 seconds if it is left out.
+    pub duration: Option<Duration>,
+}

@@ -1,0 +1,161 @@
+//! The ClusterBinding: heartbeats, renewed credentials, and who the contract is.
+
+use std::time::Duration;
+
+use carrick_bind_api::identity::Contract;
+use carrick_bind_api::jiff::Timestamp;
+use carrick_bind_api::kinds::CLUSTER_BINDING;
+use carrick_bind_api::names::CLUSTER_BINDING_NAME;
+use carrick_bind_api::problems::BindingProblem;
+use carrick_bind_api::v1alpha2::{ClusterBinding, ClusterBindingStatus};
+use tokio::time::Instant;
+
+use super::pace::Outcome;
+use super::session::Session;
+use crate::VERSION;
+use crate::agent::{kubeconfig, resources};
+use crate::decide::Seen;
+use crate::decide::contract::{ContractView, decide};
+
+/// So many statuses may be written in a minute; more only happens if somebody else writes the same object all the time, and then one every so often.
+const BURST: usize = 6;
+const MINUTE: Duration = Duration::from_mins(1);
+const CALM: Duration = Duration::from_secs(10);
+/// After a conflict a watch event comes; if not, look again.
+const AFTER_CONFLICT: Duration = Duration::from_secs(1);
+
+/// What is known of the contract after a look at its ClusterBinding.
+pub(super) struct ContractState {
+    /// Who it is, or why that is not known.
+    pub contract: Result<Contract, String>,
+    /// What the provider calls itself.
+    pub provider: Option<String>,
+    /// How it went.
+    pub outcome: Outcome,
+}
+
+impl Session {
+    /// Looks at the ClusterBinding: sends a heartbeat if one is due, and takes over new credentials.
+    pub async fn beat(&mut self, now: Timestamp) -> ContractState {
+        // What was seen before an outage says nothing about who is there now.
+        let cache = &self.provider.cluster_bindings;
+        if let Some(why) = cache.unknown() {
+            // A watch that has only just begun is no reason to worry anybody.
+            if !cache.is_pending() {
+                self.heartbeat = Some(Err(BindingProblem::HeartbeatFailed { problem: why.clone() }));
+            }
+            return ContractState { contract: Err(why), provider: None, outcome: Outcome::default() };
+        }
+        let binding = match cache.get(&self.kubeconfig.contract, CLUSTER_BINDING_NAME) {
+            Seen::Present(object) => cache.read::<ClusterBinding>(&object),
+            Seen::Absent | Seen::Unknown(_) => None,
+        };
+        let Some(binding) = binding else {
+            let (kind, contract) = (CLUSTER_BINDING.kind, &self.kubeconfig.contract);
+            let problem = format!("{kind} {CLUSTER_BINDING_NAME} not found in namespace {contract}");
+            self.heartbeat = Some(Err(BindingProblem::HeartbeatFailed { problem: problem.clone() }));
+            return ContractState { contract: Err(problem), provider: None, outcome: Outcome::default() };
+        };
+        let contract = Contract::of(&binding);
+        self.warn_of_identity(&contract);
+        let outcome = self.send(&binding, now).await;
+        let provider = Some(binding.spec.provider_pretty_name).filter(|name| !name.is_empty());
+        ContractState { contract: Ok(contract), provider, outcome }
+    }
+
+    async fn send(&mut self, binding: &ClusterBinding, now: Timestamp) -> Outcome {
+        let uid = &binding.metadata.uid;
+        let foreign = self.context.seen_heartbeat(uid, &binding.status);
+        if !self.context.sends_heartbeats(uid, &self.at) {
+            self.heartbeat = Some(Ok(()));
+            return Outcome::default();
+        }
+        let provider_secret = self.provider.secret(&binding.spec.kubeconfig_secret_ref.name);
+        let consumer_secret = self.context.local.secret(&self.at);
+        let view = ContractView {
+            binding,
+            provider_secret: provider_secret.as_ref(),
+            consumer_secret: consumer_secret.as_ref(),
+            at: &self.at,
+            version: VERSION,
+            now,
+        };
+        let plan = decide(&view, |text| kubeconfig::read(text).map(|found| found.contract));
+        let mut outcome = Outcome::after(plan.look_again);
+        if let Some(secret) = plan.secret {
+            tracing::info!(
+                secret = self.at.name,
+                contract = self.kubeconfig.contract,
+                "The provider has renewed our credentials."
+            );
+            if let Err(error) = self.context.writer.replace(&resources::secrets(), &secret).await {
+                // What a server says about a Secret may quote it.
+                tracing::warn!(
+                    secret = self.at.name,
+                    reason = error.reason(),
+                    "New credentials could not be stored, trying again."
+                );
+                outcome.add(Outcome::failure());
+            }
+        }
+        let result = match plan.status {
+            None => Some(Ok(())),
+            Some(status) if self.is_fighting(binding, &status) => {
+                outcome.add(Outcome::after(CALM));
+                None
+            }
+            Some(status) => self.write(binding, status, &mut outcome).await,
+        };
+        if foreign {
+            let evidence = "heartbeats that are not ours".to_owned();
+            let contract = self.kubeconfig.contract.clone();
+            self.heartbeat = Some(Err(BindingProblem::ForeignHeartbeat { contract, evidence }));
+        } else if let Some(result) = result {
+            self.heartbeat = Some(result);
+        }
+        outcome
+    }
+
+    /// Writes a status: how that went, unless it has to be tried again.
+    async fn write(
+        &mut self,
+        binding: &ClusterBinding,
+        status: ClusterBindingStatus,
+        outcome: &mut Outcome,
+    ) -> Option<Result<(), BindingProblem>> {
+        let mut new = binding.clone();
+        new.status = status;
+        self.status_writes.push(Instant::now());
+        // Before it is sent: it may come back by the watch before the answer does.
+        self.context.sent_heartbeat(&binding.metadata.uid, &new.status);
+        match self.writer.status(&new).await {
+            Ok(()) => Some(Ok(())),
+            Err(error) if error.is_conflict() => {
+                outcome.add(Outcome::after(AFTER_CONFLICT));
+                None
+            }
+            Err(error) => {
+                outcome.add(Outcome::failure());
+                Some(Err(BindingProblem::HeartbeatFailed { problem: error.to_string() }))
+            }
+        }
+    }
+
+    /// Whether somebody else writes the same status all the time. Heartbeats go out all the same.
+    fn is_fighting(&mut self, binding: &ClusterBinding, status: &ClusterBindingStatus) -> bool {
+        self.status_writes.retain(|at| at.elapsed() < MINUTE);
+        binding.status.last_heartbeat_time == status.last_heartbeat_time && self.status_writes.len() >= BURST
+    }
+
+    fn warn_of_identity(&mut self, contract: &Contract) {
+        let own = self.context.cluster_uid.as_deref();
+        if own.is_some_and(|own| contract.is_of_another_cluster(own)) && self.said.insert("identity".to_owned()) {
+            let (contract, identity) = (&contract.namespace, contract.identity.as_deref().unwrap_or_default());
+            tracing::warn!(
+                contract,
+                identity,
+                "The contract was made for an identity that is the uid of another cluster."
+            );
+        }
+    }
+}

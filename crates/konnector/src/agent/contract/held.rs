@@ -1,0 +1,70 @@
+//! Objects that our finalizer holds, and how they are let go.
+
+use carrick_bind_api::names::SYNCER_FINALIZER;
+use carrick_client::{Error, ListOptions, Resource};
+use serde_json::Value;
+
+use crate::agent::writer::Writer;
+
+/// The objects of a CRD, in the version in which it stores them or else in one that it serves.
+pub(super) fn resource(crd: &Value) -> Option<Resource> {
+    let spec = &crd["spec"];
+    let mut served: Vec<&Value> =
+        spec["versions"].as_array()?.iter().filter(|version| version["served"] == true).collect();
+    served.sort_by_key(|version| version["storage"] != true);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, version) = (text(&spec["group"]), text(&served.first()?["name"]));
+    let (kind, plural) = (text(&spec["names"]["kind"]), text(&spec["names"]["plural"]));
+    Some(if spec["scope"] == "Namespaced" {
+        Resource::namespaced(&group, &version, &kind, &plural)
+    } else {
+        Resource::cluster_wide(&group, &version, &kind, &plural)
+    })
+}
+
+/// The objects that our finalizer holds.
+pub(super) async fn held(writer: &Writer, crd: &Value) -> Result<Vec<(Resource, Value)>, Error> {
+    let Some(resource) = resource(crd) else { return Ok(Vec::new()) };
+    let all = match writer.client().metadata_only().list(&resource, None, &ListOptions::default()).await {
+        // The server serves it no more, or not yet.
+        Err(error) if error.is_not_found() => Vec::new(),
+        all => all?,
+    };
+    let ours = |object: &Value| finalizers(object).iter().any(|finalizer| finalizer == SYNCER_FINALIZER);
+    Ok(all.into_iter().filter(ours).map(|object| (resource.clone(), object)).collect())
+}
+
+/// Takes our finalizer off an object.
+pub(super) async fn release(writer: &Writer, resource: &Resource, object: &Value) -> Result<(), Error> {
+    let mut left = finalizers(object).to_vec();
+    left.retain(|finalizer| finalizer != SYNCER_FINALIZER);
+    match writer.finalizers(resource, object, &left).await {
+        Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+        written => written,
+    }
+}
+
+fn finalizers(object: &Value) -> &[Value] {
+    object["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_read_in_a_version_that_is_served() {
+        let version =
+            |name: &str, served: bool, storage: bool| json!({"name": name, "served": served, "storage": storage});
+        let crd = |versions: Value| {
+            json!({"spec": {"group": "wild.io", "scope": "Namespaced", "names": {"plural": "sheriffs", "kind": "Sheriff"},
+                "versions": versions}})
+        };
+        let read = |versions: Value| resource(&crd(versions)).map(|resource| resource.version.to_string());
+        assert_eq!(read(json!([version("v1", true, false), version("v2", true, true)])).as_deref(), Some("v2"));
+        assert_eq!(read(json!([version("v1", true, false), version("v2", false, true)])).as_deref(), Some("v1"));
+        assert_eq!(read(json!([version("v2", false, true)])), None);
+    }
+}

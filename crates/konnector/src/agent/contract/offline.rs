@@ -1,0 +1,67 @@
+//! A contract whose kubeconfig cannot be used: bindings and bundles say why, and nothing else happens.
+
+use std::collections::BTreeMap;
+
+use carrick_bind_api::jiff::Timestamp;
+use carrick_bind_api::secret::SecretError;
+use carrick_bind_api::v1alpha2::SecretKeyReference;
+
+use super::bundles::written;
+use super::pace::Outcome;
+use super::unbinding;
+use crate::agent::context::Context;
+use crate::decide::Seen;
+use crate::decide::binding::{BindingView, decide};
+use crate::decide::bundle::{self, BundleView};
+use crate::decide::unbind::BINDING_FINALIZER;
+
+/// Tells everybody who names this kubeconfig.
+pub(super) async fn pass(context: &Context, at: &SecretKeyReference, error: &SecretError) -> Outcome {
+    let now = Timestamp::now();
+    let mut outcome = Outcome::default();
+    let (nothing, refused) = (BTreeMap::new(), BTreeMap::new());
+    for mut binding in context.local.bindings_of(at) {
+        if binding.metadata.is_deleting() {
+            if binding.metadata.has_finalizer(BINDING_FINALIZER) {
+                outcome.add(unbinding::step(context, binding, Seen::Unknown(error.to_string()), now).await);
+            }
+            continue;
+        }
+        let view = BindingView {
+            binding: &binding,
+            contract: Err(error.clone()),
+            provider: None,
+            changed: None,
+            heartbeat: None,
+            objects: None,
+            refused: &refused,
+            export: Seen::Unknown(error.to_string()),
+            request: None,
+            schemas: Seen::Unknown(error.to_string()),
+            crds: &nothing,
+            now,
+        };
+        if let Some(status) = decide(&view).status {
+            binding.status = status;
+            let name = binding.metadata.name.clone();
+            outcome.add(written(context.writer.status(&binding).await, "APIServiceBinding", &name));
+        }
+    }
+    for mut bundle in context.local.bundles_of(at) {
+        let view = BundleView {
+            bundle: &bundle,
+            contract: Err(error.clone()),
+            exports: Seen::Unknown(error.to_string()),
+            confirmed: false,
+            bindings: &[],
+            failed: &[],
+            now,
+        };
+        if let Some(status) = bundle::decide(&view).status {
+            bundle.status = status;
+            let name = bundle.metadata.name.clone();
+            outcome.add(written(context.writer.status(&bundle).await, "APIServiceBindingBundle", &name));
+        }
+    }
+    outcome
+}

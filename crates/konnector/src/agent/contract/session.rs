@@ -1,0 +1,158 @@
+//! A contract whose kubeconfig can be used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_bind_api::jiff::Timestamp;
+use carrick_bind_api::problems::BindingProblem;
+use carrick_bind_api::v1alpha2::SecretKeyReference;
+use carrick_client::Server;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::pace::{Outcome, Pace};
+use super::provider::Provider;
+use crate::agent::context::Context;
+use crate::agent::kubeconfig::{self, ProviderKubeconfig};
+use crate::agent::metrics::Metrics;
+use crate::agent::objects::{ContractSync, Told, Wanted, WantedBinding};
+use crate::agent::writer::Writer;
+use crate::decide::Seen;
+
+/// How long the sync may take to end.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// A contract whose kubeconfig can be used, from its first request until the Secret says something else.
+pub(super) struct Session {
+    pub context: Arc<Context>,
+    /// Where the kubeconfig is.
+    pub at: SecretKeyReference,
+    pub kubeconfig: ProviderKubeconfig,
+    /// What there is on the provider.
+    pub provider: Provider,
+    /// Writes there.
+    pub writer: Writer,
+    /// What is synced, by binding.
+    pub wanted: BTreeMap<String, WantedBinding>,
+    /// What was told to the sync, and what it tells.
+    tell: watch::Sender<Arc<Wanted>>,
+    pub told: watch::Receiver<Arc<Told>>,
+    /// What the server said to CRDs that could not be written, by binding and name.
+    pub refused: BTreeMap<String, BTreeMap<String, BindingProblem>>,
+    /// Since when objects of bindings could not be read.
+    pub unread: BTreeMap<String, Instant>,
+    /// What was said once and need not be said again.
+    pub said: BTreeSet<String>,
+    /// When the last statuses of the ClusterBinding were written, see `heartbeat`.
+    pub status_writes: Vec<Instant>,
+    /// How the last heartbeat went.
+    pub heartbeat: Option<Result<(), BindingProblem>>,
+    sync: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+impl Session {
+    /// Connects, and begins to watch and to sync.
+    pub fn new(context: Arc<Context>, at: SecretKeyReference, kubeconfig: ProviderKubeconfig, server: &Server) -> Self {
+        let stop = CancellationToken::new();
+        let client = server.client();
+        let provider = Provider::start(client.clone(), &kubeconfig.contract, stop.clone());
+        let (tell, wanted) = watch::channel(Arc::new(Wanted::default()));
+        let (telling, told) = watch::channel(Arc::new(Told::default()));
+        let sync = ContractSync {
+            consumer: context.local.client.clone(),
+            provider: client.clone(),
+            contract: kubeconfig.contract.clone(),
+            metrics: Arc::<Metrics>::clone(&context.metrics),
+        };
+        let sync = tokio::spawn(sync.run(wanted, telling, stop.child_token()));
+        let secret = format!("{}/{}", at.namespace, at.name);
+        tracing::info!(
+            secret,
+            contract = kubeconfig.contract,
+            provider = kubeconfig.server(),
+            "Connecting to a provider."
+        );
+        Self {
+            writer: Writer::new(client, "provider", Arc::clone(&context.metrics)),
+            wanted: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            unread: BTreeMap::new(),
+            said: BTreeSet::new(),
+            status_writes: Vec::new(),
+            heartbeat: None,
+            context,
+            at,
+            kubeconfig,
+            provider,
+            tell,
+            told,
+            sync,
+            stop,
+        }
+    }
+
+    /// Looks at everything whenever something has changed, until told to stop or the Secret says something else.
+    pub async fn run(mut self, stop: &CancellationToken) {
+        let (mut local, mut remote) = (self.context.local.bell.listen(), self.provider.bell.listen());
+        let mut pace = Pace::default();
+        while !stop.is_cancelled() && !self.is_outdated() {
+            let outcome = self.pass().await;
+            let polling = self.context.polling;
+            let again = pace.next(outcome).map_or(polling, |again| again.min(polling));
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = local.heard() => {}
+                () = remote.heard() => {}
+                Ok(()) = self.told.changed() => {}
+                () = tokio::time::sleep(again) => {}
+            }
+        }
+        self.stop.cancel();
+        if tokio::time::timeout(GRACE, &mut self.sync).await.is_err() {
+            tracing::warn!(contract = self.kubeconfig.contract, "The sync did not end in time and is aborted.");
+            self.sync.abort();
+        }
+        self.context.ends_heartbeats(&self.at);
+    }
+
+    /// Whether the Secret says something else than what this session works with. A Secret that cannot be read says nothing else.
+    fn is_outdated(&self) -> bool {
+        match self.context.local.secret(&self.at) {
+            Seen::Present(secret) => kubeconfig::of_secret(Some(&secret), &self.at).as_ref() != Ok(&self.kubeconfig),
+            Seen::Absent => true,
+            Seen::Unknown(_) => false,
+        }
+    }
+
+    /// One look at everything.
+    async fn pass(&mut self) -> Outcome {
+        let now = Timestamp::now();
+        let contract = self.beat(now).await;
+        let mut outcome = contract.outcome;
+        outcome.add(self.follow_bundles(&contract, now).await);
+        outcome.add(self.follow_bindings(&contract, now).await);
+        outcome.add(self.follow_unbound_exports(now).await);
+        outcome
+    }
+
+    /// Tells the sync what is wanted, if that has changed.
+    pub fn tell_sync(&self) {
+        self.tell.send_if_modified(|before| {
+            let changed = before.bindings != self.wanted;
+            if changed {
+                *before = Arc::new(Wanted { bindings: self.wanted.clone() });
+            }
+            changed
+        });
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,74 @@
+//! `konnector`: parse the flags, run the agent, stop it on SIGTERM or SIGINT.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use carrick_konnector::options::{Command, Options, Roles};
+use carrick_konnector::{agent, decide, logging};
+use clap::Parser;
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    logging::init(options.v);
+    let result = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(carrick_json::STACK)
+        .build()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(run(options)));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> anyhow::Result<()> {
+    if let Some(Command::Roles(roles)) = &options.command {
+        return print_roles(roles).await;
+    }
+    let stop = CancellationToken::new();
+    stop_on_signals(&stop)?;
+    let config = options.config(|name| std::env::var(name).ok())?;
+    Ok(agent::run(config, stop).await?)
+}
+
+async fn print_roles(roles: &Roles) -> anyhow::Result<()> {
+    let subject = roles.subject();
+    let mut all = decide::roles::base(&subject);
+    if !roles.base_only {
+        all.extend(agent::roles::of_cluster(&roles.server()?.client(), &subject).await?);
+    }
+    let mut out = std::io::stdout().lock();
+    for role in all {
+        write!(out, "---\n{}\n", serde_saphyr::to_string(&role)?.trim_end())?;
+    }
+    Ok(())
+}
+
+/// The first SIGTERM or SIGINT asks for a graceful shutdown, the second one exits at once.
+fn stop_on_signals(stop: &CancellationToken) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        loop {
+            let name = tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+            };
+            if stop.is_cancelled() {
+                tracing::warn!(signal = name, "Asked twice, stopping at once.");
+                std::process::exit(1);
+            }
+            tracing::info!(signal = name, "Stopping.");
+            stop.cancel();
+        }
+    });
+    Ok(())
+}

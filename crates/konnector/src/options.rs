@@ -1,0 +1,186 @@
+//! The command line of `konnector`: flags, their defaults, and what they mean together with the environment.
+
+#![allow(rustdoc::invalid_html_tags, reason = "doc comments of flags are what --help prints")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use carrick_bind_api::names::KONNECTOR_NAMESPACE;
+use carrick_client::{ConnectError, Overrides, Server};
+use carrick_go::duration;
+use clap::{Args, Parser, Subcommand};
+
+use crate::agent::{KonnectorConfig, LeaseConfig};
+use crate::decide::roles::Subject;
+
+/// Joins this cluster to kube-bind providers: creates their APIs here and carries objects to them and back.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "konnector", version = crate::VERSION, args_conflicts_with_subcommands = true)]
+pub struct Options {
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    lease: Lease,
+    /// Where to serve /healthz, /readyz and /metrics; 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = ":8090")]
+    pub server_address: String,
+    /// How often providers are looked at even if no watch reports a change
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = positive)]
+    pub provider_polling_interval: Duration,
+    /// How much is logged: 4 and more for details
+    #[arg(short, long, value_name = "LEVEL", default_value_t = 2)]
+    pub v: u8,
+    /// What to do instead of running
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Which cluster.
+#[derive(Clone, Debug, Default, Args)]
+struct Cluster {
+    /// Kubeconfig of this cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig to use instead of the current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+/// Which Lease.
+#[derive(Clone, Debug, Args)]
+struct Lease {
+    /// Name of the Lease
+    #[arg(long, value_name = "NAME", default_value = "kube-bind")]
+    lease_name: String,
+    /// Namespace of the Lease; by default $POD_NAMESPACE, or kube-system
+    #[arg(long, value_name = "NAMESPACE")]
+    lease_namespace: Option<String>,
+}
+
+/// What to do instead of running.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Print the rights that the konnector needs here: the base role, and one role per APIServiceBinding, for `kubectl apply -f -`
+    Roles(Roles),
+}
+
+/// Whose rights.
+#[derive(Clone, Debug, Args)]
+pub struct Roles {
+    #[command(flatten)]
+    cluster: Cluster,
+    #[command(flatten)]
+    lease: Lease,
+    /// ServiceAccount of the konnector
+    #[arg(long, value_name = "NAME", default_value = "konnector")]
+    service_account: String,
+    /// Namespace of the ServiceAccount
+    #[arg(long, value_name = "NAMESPACE", default_value = KONNECTOR_NAMESPACE)]
+    namespace: String,
+    /// The base role only, without looking at the cluster
+    #[arg(long)]
+    pub base_only: bool,
+}
+
+impl Cluster {
+    fn open(&self) -> Result<Server, ConnectError> {
+        let overrides = Overrides { context: self.context.clone(), ..Overrides::default() };
+        Server::infer(self.kubeconfig.as_deref(), &overrides)
+    }
+}
+
+impl Lease {
+    fn namespace(&self, environment: impl Fn(&str) -> Option<String>) -> String {
+        let given = self.lease_namespace.clone().or_else(|| environment("POD_NAMESPACE"));
+        given.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "kube-system".to_owned())
+    }
+}
+
+impl Options {
+    /// What the konnector is told, given the environment.
+    pub fn config(&self, environment: impl Fn(&str) -> Option<String>) -> Result<KonnectorConfig, ConnectError> {
+        let lease = LeaseConfig {
+            name: self.lease.lease_name.clone(),
+            namespace: self.lease.namespace(&environment),
+            identity: environment("POD_NAME").filter(|name| !name.is_empty()),
+            duration: None,
+        };
+        let address = Some(self.server_address.clone()).filter(|address| !address.is_empty() && address != "0");
+        Ok(KonnectorConfig {
+            server: self.cluster.open()?,
+            lease: Some(lease),
+            server_address: address,
+            polling: self.provider_polling_interval,
+        })
+    }
+}
+
+impl Roles {
+    /// The cluster whose bindings are looked at.
+    pub fn server(&self) -> Result<Server, ConnectError> {
+        self.cluster.open()
+    }
+
+    /// Who gets the roles.
+    pub fn subject(&self) -> Subject {
+        // In a pod the Lease is in the namespace of the ServiceAccount; this is printed elsewhere, so the environment says nothing.
+        let lease_namespace = self.lease.lease_namespace.clone().unwrap_or_else(|| self.namespace.clone());
+        Subject {
+            account: self.service_account.clone(),
+            namespace: self.namespace.clone(),
+            lease_namespace,
+            lease_name: self.lease.lease_name.clone(),
+        }
+    }
+}
+
+/// A duration of Go that is longer than nothing.
+fn positive(text: &str) -> Result<Duration, String> {
+    let nanos = duration::parse(text).and_then(|nanos| u64::try_from(nanos).ok()).filter(|nanos| *nanos > 0);
+    nanos.map(Duration::from_nanos).ok_or_else(|| format!("{text:?} is not a duration such as 15s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from(["konnector"].iter().chain(args))
+    }
+
+    #[test]
+    fn flags_are_those_of_kube_bind() {
+        let options = parse(&[]).unwrap();
+        assert_eq!((options.server_address.as_str(), options.provider_polling_interval.as_secs()), (":8090", 15));
+        assert_eq!(
+            (options.lease.lease_name.as_str(), options.lease.namespace(|_| None).as_str()),
+            ("kube-bind", "kube-system")
+        );
+        let in_pod = |name: &str| (name == "POD_NAMESPACE").then(|| "kube-bind".to_owned());
+        assert_eq!(options.lease.namespace(in_pod), "kube-bind");
+        let options = parse(&[
+            "--kubeconfig=k",
+            "--context",
+            "c",
+            "--lease-name=l",
+            "--lease-namespace=n",
+            "--server-address=:0",
+            "--provider-polling-interval=1m",
+            "-v=4",
+        ]);
+        let options = options.unwrap();
+        assert_eq!((options.lease.namespace(in_pod).as_str(), options.v), ("n", 4));
+        assert_eq!(options.provider_polling_interval.as_secs(), 60);
+        for wrong in ["--provider-polling-interval=0s", "--provider-polling-interval=soon", "--unknown"] {
+            assert!(parse(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn roles_are_printed_for_whoever_is_named() {
+        let options = parse(&["roles", "--service-account=k", "--namespace=n", "--base-only"]).unwrap();
+        let Some(Command::Roles(roles)) = options.command else { panic!() };
+        let subject = roles.subject();
+        assert_eq!((subject.account.as_str(), subject.lease_namespace.as_str(), roles.base_only), ("k", "n", true));
+    }
+}

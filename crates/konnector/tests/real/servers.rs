@@ -1,0 +1,132 @@
+//! etcd and two API servers on it, which end with the test.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+use crate::clusters::{Cluster, namespaces};
+
+const START: Duration = Duration::from_mins(3);
+
+/// What starts API servers.
+pub struct Servers {
+    binaries: PathBuf,
+    folder: PathBuf,
+    etcd: u16,
+    processes: std::sync::Mutex<Vec<Child>>,
+}
+
+impl Servers {
+    /// Starts etcd; nothing if nobody says where the binaries are.
+    pub async fn start() -> Option<Self> {
+        let binaries = PathBuf::from(std::env::var_os("CARRICK_SERVERS")?);
+        let folder = std::env::temp_dir().join(format!("carrick-konnector-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (client, peer) = (free(), free());
+        let servers = Self { binaries, folder, etcd: client, processes: std::sync::Mutex::default() };
+        let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+        servers.spawn(
+            "etcd",
+            &[
+                format!("--data-dir={}", servers.folder.join("etcd").display()),
+                format!("--listen-client-urls={client}"),
+                format!("--advertise-client-urls={client}"),
+                format!("--listen-peer-urls={peer}"),
+                format!("--initial-advertise-peer-urls={peer}"),
+                format!("--initial-cluster=default={peer}"),
+                "--unsafe-no-fsync".to_owned(),
+            ],
+        );
+        Some(servers)
+    }
+
+    fn spawn(&self, name: &str, args: &[String]) {
+        let log = std::fs::File::create(self.folder.join(format!("{name}-{}.log", args.len()))).unwrap();
+        let child = Command::new(self.binaries.join(name))
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn();
+        self.processes.lock().unwrap().push(child.unwrap());
+    }
+
+    fn write(&self, number: usize, name: &str, text: &str) -> String {
+        let path = self.folder.join(format!("{number}-{name}"));
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// An API server that knows these users and `admin`.
+    pub async fn cluster(&self, number: usize, users: &[&str]) -> Cluster {
+        let authority_key = KeyPair::generate().unwrap();
+        let mut authority = CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = authority.self_signed(&authority_key).unwrap().pem();
+        let key = KeyPair::generate().unwrap();
+        let server = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let server = server.signed_by(&key, &Issuer::new(authority, authority_key)).unwrap().pem();
+        let accounts = KeyPair::generate().unwrap();
+        let names = users.iter().copied().chain(["admin"]);
+        let tokens: BTreeMap<String, String> =
+            names.enumerate().map(|(at, name)| (name.to_owned(), format!("token-{number}-{at}"))).collect();
+        let lines = tokens.iter().map(|(name, token)| {
+            let group = if name == "admin" { ",system:masters" } else { "" };
+            format!("{token},{name},{name}{group}\n")
+        });
+        let port = free();
+        let args = [
+            format!("--etcd-servers=http://127.0.0.1:{}", self.etcd),
+            format!("--etcd-prefix=/cluster-{number}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--advertise-address=127.0.0.1".to_owned(),
+            format!("--secure-port={port}"),
+            format!("--tls-cert-file={}", self.write(number, "server.crt", &server)),
+            format!("--tls-private-key-file={}", self.write(number, "server.key", &key.serialize_pem())),
+            format!("--cert-dir={}", self.folder.display()),
+            format!("--token-auth-file={}", self.write(number, "tokens.csv", &lines.collect::<String>())),
+            "--authorization-mode=RBAC".to_owned(),
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            format!("--service-account-key-file={}", self.write(number, "accounts.pub", &accounts.public_key_pem())),
+            format!(
+                "--service-account-signing-key-file={}",
+                self.write(number, "accounts.key", &accounts.serialize_pem())
+            ),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        ];
+        self.spawn("kube-apiserver", &args);
+        let cluster = Cluster::real(&format!("https://127.0.0.1:{port}"), &certificate, tokens);
+        let ready = async {
+            while !matches!(cluster.client.get(&namespaces(), None, "default").await, Ok(Some(_))) {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        };
+        tokio::time::timeout(START, ready).await.unwrap_or_else(|_| panic!("see {}", self.folder.display()));
+        cluster
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for mut process in std::mem::take(&mut *self.processes.lock().unwrap()).into_iter().rev() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        remove(&self.folder);
+    }
+}
+
+fn remove(folder: &Path) {
+    if !std::thread::panicking() {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+fn free() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

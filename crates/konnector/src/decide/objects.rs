@@ -11,6 +11,7 @@
 mod copy_link;
 mod drift;
 mod plan;
+mod replacement;
 mod words;
 
 use std::sync::Arc;
@@ -21,12 +22,13 @@ use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::{PROVIDER_NAMESPACE_ANNOTATION, PROVIDER_UID_ANNOTATION};
 use carrick_sync::holders::{is_held_by, release};
 use carrick_sync::object::{annotation, is_deleting};
-use carrick_sync::{ApiKind, Dependents, Next, ObjectAddress, Side, StatusFlow, Step, delete};
+use carrick_sync::{ApiKind, Dependents, ObjectAddress, Side, StatusFlow, Step, delete};
 use serde_json::{Value, json};
 
 pub(super) use copy_link::CopyLink;
 pub use drift::{content_sum, is_altered};
 pub use plan::{Confirm, Noted, ObjectPlan};
+pub use replacement::replacement;
 pub use words::{APPLIED_STATE, CONSUMER, PROVIDER, WORDS};
 
 use words::HOLDER;
@@ -132,7 +134,6 @@ fn orphan(view: &ObjectView<'_>, ours: Option<&Value>) -> ObjectPlan {
         // Of a binding that goes, copies go whether they have a source or not.
         confirm: (view.mode == SyncMode::Keep).then(|| Confirm::Gone(view.source_at())),
         steps: vec![delete(view.copy_at(), copy, Dependents::default())],
-        next: Next::OnChange,
     }
 }
 
@@ -158,7 +159,6 @@ fn kept(view: &ObjectView<'_>, source: &Value, ours: Option<&Value>) -> ObjectPl
     {
         // It changes the version that the status would be written over.
         plan.steps = vec![step];
-        plan.next = Next::Now;
     }
     plan
 }

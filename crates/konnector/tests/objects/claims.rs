@@ -7,7 +7,9 @@ use carrick_client::DeleteOptions;
 use carrick_konnector::agent::objects::{SyncMode, Wanted};
 use serde_json::{Value, json};
 
-use super::world::{BINDING, Shape, World, namespaces, owner, secret, secrets, service_namespaces, until, writes};
+use super::world::{
+    BINDING, Shape, World, namespaces, owner, requests, secret, secrets, service_namespaces, until, writes,
+};
 
 fn by_label() -> Value {
     json!({"group": "", "resource": "secrets", "selector": {"labelSelector": {"matchLabels": {"app": "shop"}}}})
@@ -101,9 +103,14 @@ async fn a_reference_selects_as_soon_as_it_is_made() {
     create_here(&world, secret("one", &json!({"a": "MQ=="}), &json!({}))).await;
     create_here(&world, secret("two", &json!({"a": "Mg=="}), &json!({}))).await;
     world.calm().await;
+    let recordings = world.record();
     world.order("db", &json!({"secrets": [{"name": "one"}]})).await;
     until("the named one is copied", async || world.secret_there("one").await.is_some()).await;
+    assert_eq!(world.secret_there("one").await.unwrap()["data"], json!({"a": "MQ=="}));
     assert_eq!(world.secret_there("two").await, None);
+    // What nobody claims is kept without its content, which is read once it is claimed.
+    let reads = requests(&recordings).into_iter().filter(|request| request.starts_with("get "));
+    assert_eq!(reads.collect::<Vec<_>>(), ["get /api/v1/namespaces/team/secrets/one"]);
     world.change("db", &json!({"spec": {"secrets": [{"name": "one"}, {"name": "two"}]}})).await;
     until("so is the other", async || world.secret_there("two").await.is_some()).await;
     // The provider's own one of the name that a widget refers to.

@@ -116,6 +116,24 @@ async fn a_new_object_costs_three_writes_and_no_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_does_not_store_as_it_was_sent_is_not_sent_again_and_again() {
+    let world = World::new(Shape::namespaced(InformerScope::Cluster)).await;
+    world.narrow().await;
+    world.order("db", &json!({"size": 1, "unknown": true})).await;
+    world.until_copied("db", &json!({"size": 1})).await;
+    world.calm().await;
+    world.change("db", &json!({"spec": {"size": 2}})).await;
+    world.until_copied("db", &json!({"size": 2})).await;
+    world.calm().await;
+    // What somebody changes of what it does store is still brought back.
+    let there = world.widgets()[1].clone();
+    world.there.merge_patch(&there, Some("c-1-team"), "db", &json!({"spec": {"size": 9}})).await.unwrap();
+    world.until_copied("db", &json!({"size": 2})).await;
+    world.calm().await;
+    assert_eq!(world.told().unwrap().failing, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn foreign_objects_are_told_about_and_never_touched() {
     let world = World::new(Shape::cluster(Isolation::None)).await;
     let there = world.widgets()[1].clone();

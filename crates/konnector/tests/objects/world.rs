@@ -197,6 +197,29 @@ impl World {
         world
     }
 
+    /// The provider's schema of widgets knows sizes and phases only.
+    pub async fn narrow(&self) {
+        let crds = Resource::cluster_wide(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+        );
+        let mut crd = self.there.get(&crds, None, "widgets.example.io").await.unwrap().unwrap();
+        let known = |field: &str, kind: &str| json!({"type": "object", "properties": {field: {"type": kind}}});
+        let properties = json!({"spec": known("size", "integer"), "status": known("phase", "string")});
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = properties;
+        self.there.replace(&crds, None, &crd).await.unwrap();
+        let probe = |name: &str| json!({"apiVersion": "example.io/v1", "kind": "Widget", "metadata": {"name": name}, "spec": {"x": 1}});
+        until("the schema is in use", async || {
+            let probed = self.there.create(&self.widgets()[1], Some(CONTRACT), &probe("probe")).await.unwrap();
+            let options = carrick_client::DeleteOptions::default();
+            self.there.delete(&self.widgets()[1], Some(CONTRACT), "probe", &options).await.unwrap();
+            probed["spec"].get("x").is_none()
+        })
+        .await;
+    }
+
     /// Ends the backend: nobody assigns namespaces any more.
     pub fn without_backend(mut self) -> Self {
         if let Some(backend) = self.backend.take() {

@@ -1,15 +1,18 @@
 //! What is done for one claimed object.
 
 use carrick_bind_api::claims::Side;
+use carrick_bind_api::copies;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::{CONSUMER_UID_ANNOTATION, CONTRACT_ANNOTATION};
+use carrick_client::Object;
 use serde_json::Value;
 
 use super::execute::Writing;
 use super::hub::Hub;
 use super::key::WorkKey;
-use super::layout::{BoundClaim, ClaimedKind, service_namespaces};
+use super::layout::{BoundClaim, ClaimedKind, WatchId, service_namespaces};
 use super::outcome::{Outcome, Trouble};
+use super::store::{Told, key_of};
 use super::sync::read;
 use crate::decide::claims::{ClaimedProblem, ClaimedView, decide};
 use crate::decide::objects::{PROVIDER, SyncMode, address};
@@ -78,11 +81,47 @@ impl Hub {
             }
             Err(problem) => return Err(Trouble::Conflict(problem.to_string())),
         };
-        self.pending.lock().remove(key);
+        if self.pending.lock().remove(key).is_some() {
+            self.look_at_namespaces();
+        }
+        if !plan.is_settled() && consumer.store.is_bare(object) {
+            // Nobody claimed it before, so its content was not kept.
+            let found = self.consumer.get(&kind.consumer.resource, object.namespace.as_deref(), &object.name).await;
+            if let Some(found) = found.map_err(|error| Trouble::request(&error))? {
+                consumer.store.wrote(&found);
+            }
+            return Ok(Outcome::Again);
+        }
         let provider_key = provider_key.unwrap_or_else(|| object.clone());
         let copy_at = address(PROVIDER, &kind.kind, &provider_key);
         let watches = [kind.consumer.clone(), kind.provider_watch(&provider_key)];
         Writing { hub: self, key, noted: noted.clone(), copy_at, watches }.carry_out(plan).await
+    }
+}
+
+impl Hub {
+    /// What a watch tells, without the content of objects that nobody claims: of the Secrets of a cluster, most are none of ours.
+    pub fn bared(&self, id: &WatchId, object: Object) -> Told {
+        let layout = self.layout();
+        let kind = layout.claimed.values().find(|kind| kind.consumer == *id);
+        let is_read_by_others =
+            || layout.claimed.values().any(|kind| kind.references().any(|reference| reference == id));
+        let Some(kind) = kind.filter(|_| !is_read_by_others()) else { return Told { object, is_bare: false } };
+        let mut value = object.value();
+        let is_marked =
+            copies::labelled_owner(&value).is_some() || copies::annotation(&value, CONTRACT_ANNOTATION).is_some();
+        let selects =
+            |claim: &BoundClaim| claim.claim.selects_as(&key_of(&object), &value, &claim.named.lock()).is_some();
+        if is_marked || kind.claims.iter().any(selects) {
+            return Told { object, is_bare: false };
+        }
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|field, _| ["apiVersion", "kind", "metadata"].contains(&field.as_str()));
+        }
+        match Object::from_value(&value) {
+            Some(object) => Told { object, is_bare: true },
+            None => Told { object, is_bare: false },
+        }
     }
 }
 

@@ -28,6 +28,10 @@ impl Hub {
             for key in keys {
                 self.told_object(api, id, key, &assigned);
             }
+            // The last object of a namespace that is gone has held it on the provider.
+            if api.consumer == *id && keys.iter().any(|key| self.has_lost_namespace(key)) {
+                self.look_at_namespaces();
+            }
         }
         for kind in layout.claimed.values() {
             if kind.consumer == *id || kind.is_told_by(id) {
@@ -65,6 +69,13 @@ impl Hub {
         }
         self.look_at_namespaces();
         self.tell();
+    }
+
+    /// Whether the consumer's namespace of an object is not there any more.
+    fn has_lost_namespace(&self, key: &ObjectKey) -> bool {
+        let Some(namespace) = &key.namespace else { return false };
+        let namespaces = self.synced(&consumer_namespaces());
+        namespaces.is_some_and(|watched| watched.store.get(&ObjectKey::cluster(namespace)).is_none())
     }
 
     /// Namespaces are decided about all at once.

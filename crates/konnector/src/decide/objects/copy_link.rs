@@ -10,7 +10,7 @@ use carrick_sync::content::remembered;
 use carrick_sync::memory::{Applied, BY_APPLY, StateEntry, applied_mark, read_mark, sum};
 use carrick_sync::object::{annotation, set};
 use carrick_sync::{
-    AdoptionPolicy, Next, ObjectAddress, Pair, PairError, PairProgress, Role, StatusFlow, Step, Transform, draft,
+    AdoptionPolicy, ObjectAddress, Pair, PairError, PairProgress, Role, StatusFlow, Step, Transform, draft,
 };
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ impl CopyLink<'_> {
         } else {
             steps.append(&mut last);
         }
-        ObjectPlan { confirm: None, steps: self.finished(steps), next: Next::OnChange }
+        ObjectPlan { confirm: None, steps: self.finished(steps) }
     }
 
     /// The step that brings back what somebody has changed of a copy on its own side.

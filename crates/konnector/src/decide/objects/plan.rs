@@ -1,7 +1,7 @@
 //! What to do about one object.
 
 use carrick_sync::memory::StatusNote;
-use carrick_sync::{Next, ObjectAddress, Step};
+use carrick_sync::{ObjectAddress, Step};
 
 /// What is remembered about an object as long as the konnector runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,15 +19,13 @@ pub enum Confirm {
     Gone(ObjectAddress),
 }
 
-/// What to do about an object.
+/// What to do about an object. Whoever has carried it out decides again, until there is nothing left to write.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObjectPlan {
     /// What has to be asked first.
     pub confirm: Option<Confirm>,
     /// Writes, in order.
     pub steps: Vec<Step>,
-    /// When to decide again.
-    pub next: Next,
 }
 
 impl ObjectPlan {

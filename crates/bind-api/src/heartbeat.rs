@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::clock;
 use crate::conditions::{Condition, HEALTHY};
 use crate::problems::ClusterBindingProblem;
-use crate::v1alpha2::ClusterBindingStatus;
+use crate::v1alpha2::{ClusterBindingStatus, SecretReference};
 
 /// How often konnectors promise to come: kube-bind's own interval.
 pub const INTERVAL: Duration = Duration::from_mins(5);
@@ -103,6 +103,9 @@ pub struct HeartbeatWatch {
     known: Option<Timestamp>,
     /// Our own one that may not have come back yet.
     sent: Option<Timestamp>,
+    /// Where we said that our kubeconfig is, and whether somebody was last seen to say something else.
+    secret: Option<SecretReference>,
+    other_secret: bool,
     strange: u32,
 }
 
@@ -110,6 +113,7 @@ impl HeartbeatWatch {
     /// We send a heartbeat.
     pub fn on_sent(&mut self, status: &ClusterBindingStatus) {
         self.sent = clock::read(&status.last_heartbeat_time);
+        self.secret.clone_from(&status.consumer_secret_ref);
     }
 
     /// The ClusterBinding was seen. True as soon as another konnector is sure to be there.
@@ -122,9 +126,12 @@ impl HeartbeatWatch {
             (None, Some(_)) => self.sent.is_some(),
             _ => false,
         };
-        if new && !ours {
+        // Whoever keeps its kubeconfig elsewhere writes that into the same place.
+        let other_secret = self.secret.is_some() && status.consumer_secret_ref != self.secret;
+        if (new && !ours) || (other_secret && !self.other_secret) {
             self.strange += 1;
         }
+        self.other_secret = other_secret;
         self.known = self.known.max(seen);
         self.strange >= 2
     }
@@ -198,5 +205,21 @@ mod tests {
         assert!(!watch.on_seen(&status(10, "5m0s")), "a stale read");
         assert!(watch.on_seen(&status(800, "5m0s")), "two are no accident");
         assert!(watch.on_seen(&status(800, "5m0s")), "and that stays known");
+    }
+
+    #[test]
+    fn two_konnectors_that_overwrite_each_other_are_noticed_before_their_next_heartbeats() {
+        let kept_in = |name: &str| {
+            let mut status = status(0, "5m0s");
+            status.consumer_secret_ref = Some(SecretReference::new("kube-bind", name));
+            status
+        };
+        let (ours, theirs) = (kept_in("ours"), kept_in("theirs"));
+        let mut watch = HeartbeatWatch::default();
+        assert!(!watch.on_seen(&theirs), "a predecessor that kept it elsewhere");
+        watch.on_sent(&ours);
+        assert!(!watch.on_seen(&theirs) && !watch.on_seen(&theirs), "a stale read");
+        assert!(!watch.on_seen(&ours));
+        assert!(watch.on_seen(&theirs), "they come again");
     }
 }

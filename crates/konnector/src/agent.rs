@@ -26,6 +26,7 @@ mod install;
 mod kubeconfig;
 mod local;
 mod resources;
+mod task;
 
 use std::sync::Arc;
 use std::time::Duration;

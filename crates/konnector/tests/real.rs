@@ -26,7 +26,7 @@ use world::{World, has};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_life_between_real_servers() {
-    let Some(servers) = Servers::start().await else {
+    let Some(servers) = Servers::start() else {
         eprintln!("skipped: set CARRICK_SERVERS to a folder with etcd and kube-apiserver, or run e2e/real");
         return;
     };

@@ -17,6 +17,7 @@ mod hub;
 mod key;
 mod layout;
 mod namespaces;
+mod observer;
 mod outcome;
 mod pump;
 mod report;
@@ -36,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use hub::Hub;
 
 pub use crate::decide::objects::SyncMode;
-pub use execute::WriteObserver;
+pub use observer::WriteObserver;
 pub use wanted::{Told, ToldBinding, Wanted, WantedBinding};
 
 /// How many objects are worked on at once.

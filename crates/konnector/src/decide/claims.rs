@@ -12,7 +12,7 @@ use carrick_bind_api::names::{
     CONSUMER_UID_ANNOTATION, CONTRACT_ANNOTATION, OWNER_LABEL, Owner, PROVIDER_UID_ANNOTATION,
 };
 use carrick_sync::object::is_deleting;
-use carrick_sync::{ApiKind, Dependents, Next, ObjectAddress, Role, StatusFlow, Step, delete};
+use carrick_sync::{ApiKind, Dependents, ObjectAddress, Role, StatusFlow, Step, delete};
 use serde_json::{Value, json};
 
 use super::objects::{CONSUMER, Confirm, CopyLink, Noted, ObjectPlan, PROVIDER, SyncMode, address, trace};
@@ -111,7 +111,7 @@ fn deleted(at: ObjectAddress, copy: &Value, gone: Option<ObjectAddress>) -> Obje
         return ObjectPlan::default();
     }
     let steps = vec![delete(at, copy, Dependents::default())];
-    ObjectPlan { confirm: gone.map(Confirm::Gone), steps, next: Next::OnChange }
+    ObjectPlan { confirm: gone.map(Confirm::Gone), steps }
 }
 
 impl ClaimedView<'_> {
@@ -126,7 +126,7 @@ impl ClaimedView<'_> {
             let labels = json!({OWNER_LABEL: Owner::Consumer.label()});
             let patch = json!({"metadata": {"uid": uid(source), "labels": labels}});
             let steps = vec![Step::Patch { at: here, patch }];
-            return ObjectPlan { steps, next: Next::Now, ..ObjectPlan::default() };
+            return ObjectPlan { steps, ..ObjectPlan::default() };
         }
         let mut plan = self.copied(here.clone(), there, Owner::Consumer, source, copy);
         if let Some(copy) = copy.filter(|_| plan.is_settled() && !is_deleting(source)) {

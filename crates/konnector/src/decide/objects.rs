@@ -8,36 +8,30 @@
 //!
 //! Whose an object on the provider is stands in its contract annotation: without ours it is neither written nor deleted.
 
+mod copy_link;
 mod drift;
+mod plan;
+mod replacement;
 mod words;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use carrick_bind_api::carrick_kcp::meta::OwnerReference;
 use carrick_bind_api::copies::{self, Ownership, uid};
 use carrick_bind_api::mapping::ObjectKey;
-use carrick_bind_api::names::{
-    CONSUMER_NAMESPACE_ANNOTATION, CONSUMER_UID_ANNOTATION, Owner, PROVIDER_NAMESPACE_ANNOTATION,
-    PROVIDER_UID_ANNOTATION,
-};
-use carrick_sync::content::remembered;
+use carrick_bind_api::names::{PROVIDER_NAMESPACE_ANNOTATION, PROVIDER_UID_ANNOTATION};
 use carrick_sync::holders::{is_held_by, release};
-use carrick_sync::memory::{Applied, BY_APPLY, StateEntry, StatusNote, applied_mark, checksum, read_mark, sum};
-use carrick_sync::object::{annotation, is_deleting, set};
-use carrick_sync::{
-    AdoptionPolicy, ApiKind, Dependents, Next, ObjectAddress, Pair, PairError, PairProgress, Role, Side, StatusFlow,
-    Step, Transform, delete, draft,
-};
+use carrick_sync::object::{annotation, is_deleting};
+use carrick_sync::{ApiKind, Dependents, ObjectAddress, Side, StatusFlow, Step, delete};
 use serde_json::{Value, json};
 
+pub(super) use copy_link::CopyLink;
+pub use drift::{content_sum, is_altered};
+pub use plan::{Confirm, Noted, ObjectPlan};
+pub use replacement::replacement;
 pub use words::{APPLIED_STATE, CONSUMER, PROVIDER, WORDS};
 
-/// What is not content. Where status is no subresource, it is not carried either.
-const SUBRESOURCES: [&str; 1] = ["status"];
-
-/// The name by which sources are held. Nobody sees it, because the list of holders is not written.
-const HOLDER: &str = "konnector";
+use words::HOLDER;
 
 /// What becomes of the objects of a binding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -60,15 +54,6 @@ pub struct ApiKinds {
     pub provider: Arc<ApiKind>,
 }
 
-/// What is remembered about an object as long as the konnector runs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Noted {
-    /// A status that the consumer's server did not store as it was sent.
-    pub status: Option<StatusNote>,
-    /// Checksum of what a server made of content that it did not store as it was sent.
-    pub altered: Option<String>,
-}
-
 /// What an object is decided on.
 #[derive(Clone, Debug)]
 pub struct ObjectView<'a> {
@@ -88,35 +73,12 @@ pub struct ObjectView<'a> {
     pub source: Option<&'a Value>,
     /// What is in the place of its copy.
     pub copy: Option<&'a Value>,
+    /// Whether that is derived from the copy of another object: operators like to copy annotations, ours included.
+    pub derived: bool,
     /// What becomes of it.
     pub mode: SyncMode,
     /// What is remembered.
     pub noted: &'a Noted,
-}
-
-/// What has to be asked of a server itself before the steps of a plan, because a cache may be wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Confirm {
-    /// This object is gone.
-    Gone(ObjectAddress),
-}
-
-/// What to do about an object.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ObjectPlan {
-    /// What has to be asked first.
-    pub confirm: Option<Confirm>,
-    /// Writes, in order.
-    pub steps: Vec<Step>,
-    /// When to decide again.
-    pub next: Next,
-}
-
-impl ObjectPlan {
-    /// Whether there is nothing to write.
-    pub fn is_settled(&self) -> bool {
-        self.steps.is_empty()
-    }
 }
 
 /// Why an object is not synced.
@@ -145,7 +107,8 @@ pub enum ObjectProblem {
 
 /// Decides about an object.
 pub fn decide(view: &ObjectView<'_>) -> Result<ObjectPlan, ObjectProblem> {
-    let ownership = view.copy.map(|copy| copies::ownership(copy, view.contract));
+    let ownership =
+        view.copy.map(|copy| if view.derived { Ownership::Unmarked } else { copies::ownership(copy, view.contract) });
     let ours = view.copy.filter(|_| ownership == Some(Ownership::Ours));
     let Some(source) = view.source else { return Ok(orphan(view, ours)) };
     if view.mode == SyncMode::Release {
@@ -171,7 +134,6 @@ fn orphan(view: &ObjectView<'_>, ours: Option<&Value>) -> ObjectPlan {
         // Of a binding that goes, copies go whether they have a source or not.
         confirm: (view.mode == SyncMode::Keep).then(|| Confirm::Gone(view.source_at())),
         steps: vec![delete(view.copy_at(), copy, Dependents::default())],
-        next: Next::OnChange,
     }
 }
 
@@ -197,15 +159,8 @@ fn kept(view: &ObjectView<'_>, source: &Value, ours: Option<&Value>) -> ObjectPl
     {
         // It changes the version that the status would be written over.
         plan.steps = vec![step];
-        plan.next = Next::Now;
     }
     plan
-}
-
-impl ObjectPlan {
-    fn is_settled_but_for_status(&self) -> bool {
-        self.steps.iter().all(|step| matches!(step, Step::WriteStatus { .. }))
-    }
 }
 
 impl ObjectView<'_> {
@@ -248,160 +203,6 @@ pub(super) fn trace(at: &ObjectAddress, source: &Value, copy: &Value) -> Option<
     // The uid makes sure that it is not written to an object that has taken the place of this one.
     let patch = json!({"metadata": {"uid": uid(source), "annotations": annotations}});
     Some(Step::Patch { at: at.clone(), patch })
-}
-
-/// The way from a source to its copy, in either direction.
-pub(super) struct CopyLink<'a> {
-    pub contract: &'a str,
-    pub owner: Option<&'a OwnerReference>,
-    pub source_at: ObjectAddress,
-    pub copy_at: ObjectAddress,
-    /// The label that says who owns the source, for claimed objects.
-    pub labelled: Option<Owner>,
-    /// Whether the source waits for its copy.
-    pub held: bool,
-}
-
-impl Transform for CopyLink<'_> {
-    type Error = Infallible;
-
-    fn spec(&self, source: &Value, _: Option<&Value>) -> Result<Value, Infallible> {
-        let at = ObjectKey { namespace: self.copy_at.namespace.clone(), name: self.copy_at.name.clone() };
-        let copy = match self.copy_at.side.role {
-            Role::Provider => copies::for_provider(source, &at, self.contract, None),
-            Role::Consumer => copies::for_consumer(source, &at, self.contract),
-        };
-        let copy = draft(&copy, &self.copy_at);
-        Ok(match self.labelled {
-            Some(owner) => copies::labelled(copy, owner),
-            None => copy,
-        })
-    }
-
-    fn keeps_spec(&self) -> bool {
-        true
-    }
-
-    fn status(&self, copy: &Value, _: &Value) -> Result<Value, Infallible> {
-        Ok(copy.clone())
-    }
-}
-
-impl CopyLink<'_> {
-    /// Source and copy. What was applied stands in an annotation of the copy, so that nothing else has to be remembered.
-    fn pair<'p>(
-        &'p self,
-        source: &'p Value,
-        copy: Option<&'p Value>,
-        status: StatusFlow,
-        entry: &'p mut Option<StateEntry>,
-    ) -> Pair<'p, Self> {
-        Pair {
-            vocabulary: &WORDS,
-            source,
-            source_at: self.source_at.clone(),
-            copy,
-            copy_at: self.copy_at.clone(),
-            entry: String::new(),
-            remembered: entry.as_ref(),
-            partial: false,
-            copy_uid: None,
-            shared: false,
-            vouched: false,
-            holder: self.held.then_some(HOLDER),
-            // Whose the copy is was decided before.
-            primary: true,
-            link: None,
-            subresources: &SUBRESOURCES,
-            status,
-            transform: self,
-            adoption: AdoptionPolicy::Refuse,
-            schema: "",
-            apply: true,
-        }
-    }
-
-    /// Steps that keep the copy in line, and then carry the status.
-    pub(super) fn kept(&self, source: &Value, copy: Option<&Value>, status: StatusFlow, noted: &Noted) -> ObjectPlan {
-        let (mut steps, mut last) = (Vec::new(), Vec::new());
-        let mut entry = copy.map(|_| StateEntry {
-            last: Some(Applied::Sum(BY_APPLY.to_owned())),
-            next: Vec::new(),
-            status: noted.status.clone(),
-        });
-        let progress = match self.pair(source, copy, status, &mut entry).keep(&mut steps, &mut last) {
-            Ok(progress) => progress,
-            // Nothing can go wrong on the way, and whose the copy is was decided before.
-            Err(PairError::Taken(_) | PairError::Transform(_)) => PairProgress::Waiting,
-        };
-        if progress == PairProgress::Settled
-            && let Some(copy) = copy
-            && let Some(step) = self.restored(source, copy, noted)
-        {
-            steps.push(step);
-        } else {
-            steps.append(&mut last);
-        }
-        ObjectPlan { confirm: None, steps: self.finished(steps), next: Next::OnChange }
-    }
-
-    /// The step that brings back what somebody has changed of a copy on its own side.
-    fn restored(&self, source: &Value, copy: &Value, noted: &Noted) -> Option<Step> {
-        let Ok(desired) = self.spec(source, Some(copy));
-        let marks = [
-            CONSUMER_NAMESPACE_ANNOTATION,
-            CONSUMER_UID_ANNOTATION,
-            PROVIDER_NAMESPACE_ANNOTATION,
-            PROVIDER_UID_ANNOTATION,
-        ];
-        let lost =
-            marks.iter().any(|mark| annotation(&desired, mark).is_some_and(|it| annotation(copy, mark) != Some(it)));
-        let drifted =
-            drift::has_drifted(&desired, copy) && noted.altered.as_deref() != Some(content_sum(copy).as_str());
-        if !lost && !drifted {
-            return None;
-        }
-        let state = remembered(&WORDS, &desired, &SUBRESOURCES);
-        let first = !annotation(copy, APPLIED_STATE).is_some_and(|mark| read_mark(mark).1);
-        let mut object = state.clone();
-        set(&mut object, "annotations", APPLIED_STATE, &applied_mark(&sum(&state)));
-        for field in ["uid", "resourceVersion"] {
-            object["metadata"][field] = copy["metadata"][field].clone();
-        }
-        Some(Step::Apply { at: self.copy_at.clone(), object, primary: true, first })
-    }
-
-    /// The steps that servers get to see. Nothing is remembered elsewhere, namespaces are assigned by the provider, and nobody reads events.
-    pub(super) fn finished(&self, mut steps: Vec<Step>) -> Vec<Step> {
-        steps.retain(|step| {
-            !matches!(
-                step,
-                Step::Remember { .. }
-                    | Step::RememberNext { .. }
-                    | Step::Forget
-                    | Step::Report { .. }
-                    | Step::EnsureNamespace { .. }
-            )
-        });
-        if let Some(owner) = self.owner {
-            for step in &mut steps {
-                if let Step::Create { object, .. } | Step::Apply { object, .. } = step {
-                    object["metadata"]["ownerReferences"] = json!([owner]);
-                }
-            }
-        }
-        steps
-    }
-}
-
-/// A checksum of the content of an object, for [`Noted::altered`].
-pub fn content_sum(object: &Value) -> String {
-    checksum(&drift::content(object).collect::<std::collections::BTreeMap<_, _>>())
-}
-
-/// Whether a server did not store content as it was sent.
-pub fn is_altered(sent: &Value, stored: &Value) -> bool {
-    drift::has_drifted(sent, stored)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub struct Servers {
 
 impl Servers {
     /// Starts etcd; nothing if nobody says where the binaries are.
-    pub async fn start() -> Option<Self> {
+    pub fn start() -> Option<Self> {
         let binaries = PathBuf::from(std::env::var_os("CARRICK_SERVERS")?);
         let folder = std::env::temp_dir().join(format!("carrick-konnector-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::clusters::{BINDER, Provider, bindings, crd, crd_kind, schemas, secret, secrets};
-use crate::world::{World, message};
+use crate::clusters::{BINDER, Provider, bindings, crd, crd_kind, schemas, secret, secrets, sheriffs};
+use crate::world::{World, has, message};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubeconfigs_that_cannot_be_used_say_why_and_disturb_nobody() {
@@ -108,4 +108,25 @@ async fn a_secret_that_is_deleted_while_running_stops_only_what_needs_it() {
     world.ready("sheriffs").await;
     let stays = |it: &Value| it["metadata"].get("deletionTimestamp").is_none();
     world.consumer.until(&bindings(), None, "sheriffs", stays).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_whose_name_is_too_long_is_named_and_the_others_go_on() {
+    let (world, provider) = (World::start().await, Provider::start("c-1").await);
+    provider.export("sheriffs").await;
+    world.store("provider", &provider).await;
+    world.bind("sheriffs", "provider").await;
+    world.ready("sheriffs").await;
+    for name in ["a".repeat(251), "wyatt".to_owned()] {
+        let sheriff =
+            json!({"apiVersion": "wild.io/v1", "kind": "Sheriff", "metadata": {"name": name}, "spec": {"intent": "x"}});
+        world.consumer.apply(&sheriffs(), &sheriff).await;
+    }
+    let binding = world.binding("sheriffs", "ObjectsSynced", "False", "ObjectsFailing").await;
+    assert!(message(&binding, "ObjectsSynced").contains("choose a shorter name"), "{binding}");
+    assert!(has(&binding, "Ready", "True", ""), "{binding}");
+    provider.cluster.until(&sheriffs(), None, "c-1-wyatt", |copy| copy["spec"]["intent"] == "x").await;
+    world.consumer.delete(&sheriffs(), None, &"a".repeat(251)).await;
+    let fine = |it: &Value| !it["status"]["conditions"].to_string().contains("ObjectsSynced");
+    world.consumer.until(&bindings(), None, "sheriffs", fine).await;
 }

@@ -62,8 +62,33 @@ impl World {
                 .await;
         }
         if self.granting.is_none() {
-            self.granting = Some(tokio::spawn(grant(self.consumer.client.clone())));
+            self.grant();
         }
+    }
+
+    /// Gives the konnector what it needs for each binding, from now on.
+    pub fn grant(&mut self) {
+        self.granting = Some(tokio::spawn(grant(self.consumer.client.clone())));
+    }
+
+    /// Takes away what the konnector needs for a binding.
+    pub async fn revoke(&mut self, binding: &str) {
+        if let Some(granting) = self.granting.take() {
+            granting.abort();
+            let _ = granting.await;
+        }
+        let group = "rbac.authorization.k8s.io";
+        let roles = Resource::cluster_wide(group, "v1", "ClusterRole", "clusterroles");
+        self.consumer.delete(&roles, None, &format!("{}-{binding}", roles::BASE)).await;
+    }
+
+    /// Ends the konnector without a word.
+    pub async fn kill_konnector(&mut self) {
+        if let Some(konnector) = self.konnector.take() {
+            konnector.abort();
+            let _ = konnector.await;
+        }
+        self.stop.cancel();
     }
 
     pub async fn stop_konnector(&mut self) {

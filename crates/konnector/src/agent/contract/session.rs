@@ -154,5 +154,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.stop.cancel();
+        // If the session has run to its end, the sync has ended long before.
+        self.sync.abort();
     }
 }

@@ -35,6 +35,11 @@ impl Session {
             self.wanted.remove(&name);
             return Outcome::default();
         }
+        // A start takes a moment, and that is no reason to say anything.
+        let provider = &self.provider;
+        if [&provider.cluster_bindings, &provider.exports, &provider.schemas].iter().any(|cache| cache.is_pending()) {
+            return Outcome::default();
+        }
         let Some(seen) = self.look(&binding, state).await else { return Outcome::failure() };
         let keeps = binding.metadata.annotation(KEEP_COPIES) == Some("true");
         let copies = match (&seen.pin, &seen.export) {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_bind_api::copies::{self, Ownership};
+use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::Error;
 use carrick_execute::{Advice, Agent, Executor, Observer, StepError, resource};
@@ -14,22 +15,11 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::hub::Hub;
-use super::key::WorkKey;
+use super::key::{Item, WorkKey};
 use super::layout::WatchId;
 use super::outcome::{Outcome, Trouble};
 use crate::decide::claims::is_copy;
-use crate::decide::objects::{Confirm, Noted, ObjectPlan, WORDS, content_sum, is_altered};
-
-/// Who is told about every write.
-pub trait WriteObserver: Send + Sync {
-    /// A step was executed on a side, or failed for a reason in one word.
-    fn wrote(&self, verb: &'static str, role: Option<Role>, took: Duration, failed: Option<&str>);
-}
-
-/// Nobody counts.
-impl WriteObserver for () {
-    fn wrote(&self, _: &'static str, _: Option<Role>, _: Duration, _: Option<&str>) {}
-}
+use crate::decide::objects::{Confirm, Noted, ObjectPlan, WORDS, content_sum, is_altered, replacement};
 
 /// What is written for one object, and which watches tell about it.
 pub(super) struct Writing<'a> {
@@ -69,7 +59,14 @@ impl Writing<'_> {
         };
         // What goes is told by a watch; all else is known already, and may make another step possible.
         let waits = plan.steps.iter().any(|step| matches!(step, Step::Delete { .. }));
-        let result = executor.run(plan.steps, &Counting(self.hub)).await;
+        let mut result = executor.run(plan.steps, &Counting(self.hub)).await;
+        if let (Err(error), Some((at, sent))) = (&result, &sent)
+            && is_unknown_field(error)
+            && let Some(copy) = self.known(at)
+        {
+            let step = Step::Replace { at: at.clone(), object: replacement(&copy, sent) };
+            result = executor.run(vec![step], &Counting(self.hub)).await;
+        }
         let (written, state) = (std::mem::take(&mut executor.objects), executor.agent.state.into_inner());
         let mut noted = self.noted.clone();
         noted.status = state.entry("").and_then(|entry| entry.status.clone());
@@ -84,6 +81,18 @@ impl Writing<'_> {
         }
         result?;
         Ok(if waits { Outcome::Settled } else { Outcome::Again })
+    }
+
+    /// An object as it was seen last.
+    fn known(&self, at: &ObjectAddress) -> Option<Value> {
+        let key = ObjectKey { namespace: at.namespace.clone(), name: at.name.clone() };
+        Some(self.hub.watched(self.watch(at.side.role))?.store.get(&key)?.value())
+    }
+
+    /// The consumer's object.
+    fn source(&self) -> Option<Value> {
+        let (Item::Object(key) | Item::Claimed(key)) = &self.key.item else { return None };
+        Some(self.hub.watched(self.watch(Role::Consumer))?.store.get(key)?.value())
     }
 
     fn watch(&self, role: Role) -> &WatchId {
@@ -104,6 +113,12 @@ impl Writing<'_> {
             Err(error) => Err(Trouble::request(&error)),
         }
     }
+}
+
+/// Whether a server refuses an apply because its schema does not have all fields. There is no reason for that, only words.
+fn is_unknown_field(error: &StepError) -> bool {
+    let StepError::Write { verb: "apply", source, .. } = error else { return false };
+    source.status().is_some_and(|status| status.message.contains("field not declared in schema"))
 }
 
 /// Whether a server says about this very object that it does not exist.
@@ -168,7 +183,10 @@ impl Agent for ObjectAgent<'_> {
         let (hub, at) = (self.writing.hub, &self.writing.copy_at);
         let path = resource(&at.kind).object_path(at.namespace.as_deref(), &at.name, None);
         match hub.provider.raw_get(&path).await {
-            Ok(found) if copies::ownership(&found, &hub.contract) == Ownership::Ours => {
+            Ok(found)
+                if copies::ownership(&found, &hub.contract) == Ownership::Ours
+                    && !hub.is_derived(&found, self.writing.source().as_ref()) =>
+            {
                 hub.wrote(self.writing.watch(Role::Provider), &found);
                 Err(StepError::CopyLeft(at.to_string()))
             }

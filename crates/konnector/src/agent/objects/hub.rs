@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrick_bind_api::copies::{annotation, uid};
 use carrick_bind_api::mapping::ServiceNamespaces;
+use carrick_bind_api::names::CONSUMER_UID_ANNOTATION;
 use carrick_bind_api::v1alpha2::ApiServiceNamespace;
 use carrick_client::{Client, Object, Resource};
 use carrick_execute::Namespaces;
@@ -15,9 +17,9 @@ use serde_json::Value;
 use tokio::sync::{Notify, OnceCell};
 use tokio_util::sync::CancellationToken;
 
-use super::execute::WriteObserver;
-use super::key::WorkKey;
+use super::key::{Item, WorkKey};
 use super::layout::{Layout, WatchId, service_namespaces};
+use super::observer::WriteObserver;
 use super::outcome::{Problem, Trouble};
 use super::store::Store;
 use super::wanted::Wanted;
@@ -25,6 +27,9 @@ use crate::decide::objects::Noted;
 
 /// The longest pause before something that failed is tried again.
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
+
+/// How many writes in a row an object may need. Finalizer and copy, trace, status and a little more.
+const MOST_ROUNDS: u32 = 8;
 
 /// One watch and what it has told.
 pub(super) struct Watched {
@@ -54,6 +59,8 @@ pub(super) struct Hub {
     watched: RwLock<HashMap<WatchId, Arc<Watched>>>,
     notes: Mutex<HashMap<WorkKey, Noted>>,
     problems: Mutex<BTreeMap<WorkKey, Problem>>,
+    /// How often something was done for an object without coming to rest.
+    rounds: Mutex<HashMap<WorkKey, u32>>,
     contract_uid: OnceCell<String>,
     relayout: Notify,
     news: Notify,
@@ -76,6 +83,7 @@ impl Hub {
             watched: RwLock::default(),
             notes: Mutex::default(),
             problems: Mutex::default(),
+            rounds: Mutex::default(),
             contract_uid: OnceCell::new(),
             relayout: Notify::new(),
             news: Notify::new(),
@@ -129,6 +137,8 @@ impl Hub {
                 *kind = Arc::clone(known);
             }
         }
+        // Before anything is decided by it, and again afterwards, for what has changed in between.
+        layout.claimed.values().for_each(|kind| self.read_references(kind, &assigned));
         let layout = Arc::new(layout);
         *self.layout.write() = Arc::clone(&layout);
         let assigned_before = std::mem::replace(&mut *self.assigned.write(), Arc::clone(&assigned));
@@ -162,9 +172,12 @@ impl Hub {
 
     /// Forgets everything about lanes that are gone.
     fn forget_gone(&self, layout: &Layout) {
-        let lives = |key: &WorkKey| {
-            layout.apis.contains_key(&key.lane) || layout.claimed.contains_key(&key.lane) || key.namespace().is_none()
+        let lives = |key: &WorkKey| match &key.item {
+            Item::Object(_) => layout.apis.contains_key(&key.lane),
+            Item::Claimed(_) => layout.claimed.contains_key(&key.lane),
+            Item::Namespaces => true,
         };
+        self.rounds.lock().retain(|key, _| lives(key));
         self.notes.lock().retain(|key, _| lives(key));
         self.problems.lock().retain(|key, _| lives(key));
         self.pending.lock().retain(|key, _| lives(key));
@@ -188,6 +201,18 @@ impl Hub {
     /// Waits until there is something to tell.
     pub async fn news(&self) {
         self.news.notified().await;
+    }
+
+    /// Whether an object of the provider has the mark of a copy whose source is another one than this: somebody has derived it from that copy.
+    pub fn is_derived(&self, copy: &Value, source: Option<&Value>) -> bool {
+        let Some(named) = annotation(copy, CONSUMER_UID_ANNOTATION) else { return false };
+        if source.is_some_and(|source| uid(source) == named) {
+            return false;
+        }
+        let layout = self.layout();
+        let apis = layout.apis.values().map(|api| &api.consumer);
+        let mut watches = apis.chain(layout.claimed.values().map(|kind| &kind.consumer));
+        watches.any(|id| self.watched(id).is_some_and(|watched| watched.store.has_uid(named)))
     }
 
     /// We have written an object.
@@ -223,6 +248,19 @@ impl Hub {
         if changed {
             self.tell();
         }
+    }
+
+    /// Something was done for an object: whether that should have come to rest by now.
+    pub fn another_round(&self, key: &WorkKey) -> bool {
+        let mut rounds = self.rounds.lock();
+        let count = rounds.entry(key.clone()).or_default();
+        *count = count.saturating_add(1);
+        *count > MOST_ROUNDS
+    }
+
+    /// An object has come to rest.
+    pub fn at_rest(&self, key: &WorkKey) {
+        self.rounds.lock().remove(key);
     }
 
     /// All that is wrong.

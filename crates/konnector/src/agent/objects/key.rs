@@ -31,16 +31,6 @@ impl HasCluster for WorkKey {
     }
 }
 
-impl WorkKey {
-    /// The namespace on the consumer.
-    pub fn namespace(&self) -> Option<&str> {
-        match &self.item {
-            Item::Object(key) | Item::Claimed(key) => key.namespace.as_deref(),
-            Item::Namespaces => None,
-        }
-    }
-}
-
 impl fmt::Display for WorkKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.item {

@@ -240,7 +240,7 @@ impl Layout {
         let mut claimed: BTreeMap<ClusterName, ClaimedKind> = BTreeMap::new();
         for (name, binding) in &wanted.bindings {
             for claim in &binding.sync.claims {
-                let Some(kind) = layout.claimed_kind(claim, &mut claimed) else { continue };
+                let Some(kind) = claimed_kind(claim, &mut claimed) else { continue };
                 if binding.informer_scope == InformerScope::Cluster {
                     kind.provider.scope = ProviderWatch::Everywhere;
                 }
@@ -249,32 +249,6 @@ impl Layout {
         }
         layout.claimed = claimed.into_iter().map(|(lane, kind)| (lane, Arc::new(kind))).collect();
         layout
-    }
-
-    fn claimed_kind<'a>(
-        &self,
-        claim: &Claim,
-        claimed: &'a mut BTreeMap<ClusterName, ClaimedKind>,
-    ) -> Option<&'a mut ClaimedKind> {
-        let api = claim.api();
-        let lane = lane(api.resource, api.group)?;
-        Some(claimed.entry(lane.clone()).or_insert_with(|| {
-            let kind = ApiKind {
-                group: api.group.to_owned(),
-                version: api.version.to_owned(),
-                kind: api.kind.to_owned(),
-                plural: api.resource.to_owned(),
-                namespaced: true,
-            };
-            let resource = resource(&kind);
-            ClaimedKind {
-                lane,
-                kind: Arc::new(kind),
-                consumer: WatchId { role: Role::Consumer, resource: resource.clone(), namespace: None },
-                provider: CopyWatch { resource, scope: ProviderWatch::ServiceNamespaces },
-                claims: Vec::new(),
-            }
-        }))
     }
 
     fn bound_claim(&self, binding: &str, claim: &Claim, mode: SyncMode) -> BoundClaim {
@@ -318,6 +292,29 @@ impl Layout {
         }
         all
     }
+}
+
+/// The kind that a claim is about, which several claims may share.
+fn claimed_kind<'a>(claim: &Claim, claimed: &'a mut BTreeMap<ClusterName, ClaimedKind>) -> Option<&'a mut ClaimedKind> {
+    let api = claim.api();
+    let lane = lane(api.resource, api.group)?;
+    Some(claimed.entry(lane.clone()).or_insert_with(|| {
+        let kind = ApiKind {
+            group: api.group.to_owned(),
+            version: api.version.to_owned(),
+            kind: api.kind.to_owned(),
+            plural: api.resource.to_owned(),
+            namespaced: true,
+        };
+        let resource = resource(&kind);
+        ClaimedKind {
+            lane,
+            kind: Arc::new(kind),
+            consumer: WatchId { role: Role::Consumer, resource: resource.clone(), namespace: None },
+            provider: CopyWatch { resource, scope: ProviderWatch::ServiceNamespaces },
+            claims: Vec::new(),
+        }
+    }))
 }
 
 /// The watch of the consumer's namespaces.

@@ -58,7 +58,7 @@ impl Hub {
             unless_done(deleted, |error| error.is_not_found() || error.is_conflict())?;
         }
         for object in assigned.iter().filter(|object| needed.contains(&object.metadata.name)) {
-            if let Some(patch) = self.shared_ownership(object, layout) {
+            if let Some(patch) = shared_ownership(object, layout) {
                 let name = &object.metadata.name;
                 let patched = self.provider.merge_patch(&ours.resource, contract, name, &patch).await;
                 unless_done(patched.map(|object| self.wrote(&ours, &object)), |error| {
@@ -96,24 +96,24 @@ impl Hub {
         }
         object
     }
+}
 
-    /// The patch that lets all exports own a namespace that the consumer has asked for.
-    fn shared_ownership(&self, object: &ApiServiceNamespace, layout: &Layout) -> Option<Value> {
-        let metadata = &object.metadata;
-        let known: BTreeSet<&str> = metadata.owner_references.iter().map(|owner| owner.uid.as_str()).collect();
-        let missing: Vec<Value> = layout
-            .exports
-            .iter()
-            .filter(|(_, uid)| !known.contains(uid.as_str()))
-            .map(|(name, uid)| owner(name, uid))
-            .collect();
-        if missing.is_empty() || metadata.is_deleting() || object.owner() != Owner::Consumer {
-            return None;
-        }
-        let mut owners: Vec<Value> = metadata.owner_references.iter().map(|owner| json!(owner)).collect();
-        owners.extend(missing);
-        Some(json!({"metadata": {"resourceVersion": metadata.resource_version, "ownerReferences": owners}}))
+/// The patch that lets all exports own a namespace that the consumer has asked for.
+fn shared_ownership(object: &ApiServiceNamespace, layout: &Layout) -> Option<Value> {
+    let metadata = &object.metadata;
+    let known: BTreeSet<&str> = metadata.owner_references.iter().map(|owner| owner.uid.as_str()).collect();
+    let missing: Vec<Value> = layout
+        .exports
+        .iter()
+        .filter(|(_, uid)| !known.contains(uid.as_str()))
+        .map(|(name, uid)| owner(name, uid))
+        .collect();
+    if missing.is_empty() || metadata.is_deleting() || object.owner() != Owner::Consumer {
+        return None;
     }
+    let mut owners: Vec<Value> = metadata.owner_references.iter().map(|owner| json!(owner)).collect();
+    owners.extend(missing);
+    Some(json!({"metadata": {"resourceVersion": metadata.resource_version, "ownerReferences": owners}}))
 }
 
 fn owner(name: &str, uid: &str) -> Value {

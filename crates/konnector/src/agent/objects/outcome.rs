@@ -34,8 +34,8 @@ pub(super) enum Trouble {
 
 impl Trouble {
     /// Something that is tried again and that nobody else fails for.
-    pub fn failed(words: impl ToString) -> Self {
-        Self::Failed { words: words.to_string(), cause: None }
+    pub fn failed(words: impl Into<String>) -> Self {
+        Self::Failed { words: words.into(), cause: None }
     }
 
     /// A request that failed.
@@ -46,7 +46,10 @@ impl Trouble {
 
 impl From<StepError> for Trouble {
     fn from(error: StepError) -> Self {
-        if error.is_race() {
+        // What is gone by now is told by a watch.
+        let is_gone =
+            matches!(&error, StepError::Write { verb, source, .. } if *verb != "create" && source.is_not_found());
+        if error.is_race() || is_gone {
             return Self::Race;
         }
         if error.is_taken() {

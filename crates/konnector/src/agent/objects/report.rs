@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_bind_api::copies::{Ownership, ownership};
-use carrick_bind_api::mapping::ServiceNamespaces;
+use carrick_bind_api::mapping::{ObjectKey, ServiceNamespaces};
 use carrick_client::Object;
 use carrick_sync::Role;
 use carrick_sync::holders::has_finalizer;
@@ -101,8 +101,9 @@ impl Hub {
         mode == SyncMode::Release
             || self.has_no_copy(&api.copy_watches(assigned), |copy| {
                 // What does not map back is out of reach.
-                api.mapping.to_consumer(&key_of(copy), assigned).is_some()
-                    && ownership(&copy.value(), &self.contract) == Ownership::Ours
+                let Some(key) = api.mapping.to_consumer(&key_of(copy), assigned) else { return false };
+                let (copy, source) = (copy.value(), consumer.store.get(&key).map(|source| source.value()));
+                ownership(&copy, &self.contract) == Ownership::Ours && !self.is_derived(&copy, source.as_ref())
             })
     }
 
@@ -112,7 +113,12 @@ impl Hub {
             return true;
         }
         self.has_no_copy(&kind.provider_watches(assigned), |copy| {
-            assigned.mirrored_by(&copy.namespace).is_some() && is_copy(&copy.value(), Role::Provider, &self.contract)
+            let Some(namespace) = assigned.mirrored_by(&copy.namespace) else { return false };
+            let source = self.watched(&kind.consumer).and_then(|consumer| {
+                consumer.store.get(&ObjectKey::namespaced(namespace, &*copy.name)).map(|source| source.value())
+            });
+            let copy = copy.value();
+            is_copy(&copy, Role::Provider, &self.contract) && !self.is_derived(&copy, source.as_ref())
         }) && self.has_no_copy(std::slice::from_ref(&kind.consumer), |copy| {
             is_copy(&copy.value(), Role::Consumer, &self.contract)
         })

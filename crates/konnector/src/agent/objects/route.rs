@@ -14,7 +14,7 @@ use super::layout::{Api, BoundClaim, ClaimedKind, Layout, WatchId, consumer_name
 
 impl Hub {
     /// A watch has told about objects: those with these keys have come, changed or gone.
-    pub fn told(&self, watched: &Watched, keys: &[ObjectKey], first: bool) {
+    pub fn told(&self, watched: &Watched, keys: &[ObjectKey]) {
         let id = &watched.id;
         if *id == service_namespaces(&self.contract) {
             self.lay_out_anew();
@@ -24,36 +24,58 @@ impl Hub {
             return self.look_at_namespaces();
         }
         let (layout, assigned) = (self.layout(), self.assigned());
-        let priority = if first { Priority::Low } else { Priority::Normal };
-        for api in layout.apis.values() {
-            if api.consumer == *id || api.is_told_by(id) {
-                if first {
-                    self.look_at_api(api, &assigned, priority);
-                } else {
-                    keys.iter().for_each(|key| self.told_object(api, id, key, &assigned));
-                }
+        for api in layout.apis.values().filter(|api| api.consumer == *id || api.is_told_by(id)) {
+            for key in keys {
+                self.told_object(api, id, key, &assigned);
+            }
+            // The last object of a namespace that is gone has held it on the provider.
+            if api.consumer == *id && keys.iter().any(|key| self.has_lost_namespace(key)) {
+                self.look_at_namespaces();
             }
         }
         for kind in layout.claimed.values() {
             if kind.consumer == *id || kind.is_told_by(id) {
-                if first {
-                    self.look_at_claimed(kind, &assigned, priority);
-                } else {
-                    keys.iter().for_each(|key| self.told_claimed(kind, id, key, &assigned));
+                for key in keys {
+                    self.told_claimed(kind, id, key, &assigned);
                 }
             }
             if kind.references().any(|reference| reference == id) {
                 kind.claims.iter().for_each(|claim| self.told_reference(kind, claim, watched, keys, &assigned));
-                if first {
-                    // Nothing was decided before.
-                    self.look_at_claimed(kind, &assigned, priority);
-                }
             }
         }
-        if first {
-            self.look_at_namespaces();
-            self.tell();
+    }
+
+    /// A watch has told for the first time all there is, or that there is nothing to tell: nothing that needs it was decided before.
+    pub fn told_first(&self, watched: &Watched) {
+        let id = &watched.id;
+        let (layout, assigned) = (self.layout(), self.assigned());
+        let everything = *id == service_namespaces(&self.contract);
+        if everything {
+            self.lay_out_anew();
         }
+        // A watch of one namespace is needed for that namespace only.
+        let namespace = id.namespace.as_deref().filter(|_| !everything).and_then(|it| assigned.mirrored_by(it));
+        let is_meant = |key: &ObjectKey| namespace.is_none() || key.namespace.as_deref() == namespace;
+        for api in layout.apis.values() {
+            if everything || api.consumer == *id || api.is_told_by(id) {
+                self.look_at_api(api, &assigned, is_meant);
+            }
+        }
+        for kind in layout.claimed.values() {
+            let refers = || kind.references().any(|reference| reference == id);
+            if everything || kind.consumer == *id || kind.is_told_by(id) || refers() {
+                self.look_at_claimed(kind, &assigned, is_meant);
+            }
+        }
+        self.look_at_namespaces();
+        self.tell();
+    }
+
+    /// Whether the consumer's namespace of an object is not there any more.
+    fn has_lost_namespace(&self, key: &ObjectKey) -> bool {
+        let Some(namespace) = &key.namespace else { return false };
+        let namespaces = self.synced(&consumer_namespaces());
+        namespaces.is_some_and(|watched| watched.store.get(&ObjectKey::cluster(namespace)).is_none())
     }
 
     /// Namespaces are decided about all at once.
@@ -101,6 +123,14 @@ impl Hub {
         }
     }
 
+    /// Notes all that is named for a claimed kind.
+    pub fn read_references(&self, kind: &ClaimedKind, assigned: &ServiceNamespaces) {
+        for watched in kind.references().filter_map(|id| self.watched(id)) {
+            let keys = watched.store.keys();
+            kind.claims.iter().for_each(|claim| self.told_reference(kind, claim, &watched, &keys, assigned));
+        }
+    }
+
     fn look_at_named(&self, kind: &ClaimedKind, named: &NamedObject, assigned: &ServiceNamespaces) {
         let look = |key: ObjectKey| self.queue.add(WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) });
         match &named.namespace {
@@ -129,17 +159,17 @@ impl Hub {
         keys
     }
 
-    fn look_at_api(&self, api: &Api, assigned: &ServiceNamespaces, priority: Priority) {
-        for key in self.api_keys(api, assigned) {
+    fn look_at_api(&self, api: &Api, assigned: &ServiceNamespaces, is_meant: impl Fn(&ObjectKey) -> bool) {
+        for key in self.api_keys(api, assigned).into_iter().filter(is_meant) {
             let key = WorkKey { lane: api.lane.clone(), item: Item::Object(key) };
-            self.queue.add_with(key, priority, Reason::Listed);
+            self.queue.add_with(key, Priority::Low, Reason::Listed);
         }
     }
 
-    fn look_at_claimed(&self, kind: &ClaimedKind, assigned: &ServiceNamespaces, priority: Priority) {
-        for key in self.claimed_keys(kind, assigned) {
+    fn look_at_claimed(&self, kind: &ClaimedKind, assigned: &ServiceNamespaces, is_meant: impl Fn(&ObjectKey) -> bool) {
+        for key in self.claimed_keys(kind, assigned).into_iter().filter(is_meant) {
             let key = WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) };
-            self.queue.add_with(key, priority, Reason::Listed);
+            self.queue.add_with(key, Priority::Low, Reason::Listed);
         }
     }
 
@@ -161,32 +191,24 @@ impl Hub {
                             .for_each(|claim| self.told_reference(kind, claim, &watched, &keys, assigned));
                     }
                 }
-                self.look_at_claimed(kind, assigned, Priority::Low);
+                self.look_at_claimed(kind, assigned, |_| true);
             }
         }
         for (lane, api) in &layout.apis {
             if before.apis.get(lane) != Some(api) {
-                self.look_at_api(api, assigned, Priority::Low);
+                self.look_at_api(api, assigned, |_| true);
             }
         }
         if before.exports != layout.exports {
             self.look_at_namespaces();
         }
-        let moved = |namespace: &str| assigned_before.assigned_to(namespace) != assigned.assigned_to(namespace);
-        let is_moved = |key: &ObjectKey| key.namespace.as_deref().is_some_and(moved);
         if assigned_before == &**assigned {
             return;
         }
-        for api in layout.apis.values() {
-            for key in self.api_keys(api, assigned).into_iter().filter(is_moved) {
-                self.queue.add(WorkKey { lane: api.lane.clone(), item: Item::Object(key) });
-            }
-        }
-        for kind in layout.claimed.values() {
-            for key in self.claimed_keys(kind, assigned).into_iter().filter(is_moved) {
-                self.queue.add(WorkKey { lane: kind.lane.clone(), item: Item::Claimed(key) });
-            }
-        }
+        let moved = |namespace: &str| assigned_before.assigned_to(namespace) != assigned.assigned_to(namespace);
+        let is_moved = |key: &ObjectKey| key.namespace.as_deref().is_some_and(moved);
+        layout.apis.values().for_each(|api| self.look_at_api(api, assigned, is_moved));
+        layout.claimed.values().for_each(|kind| self.look_at_claimed(kind, assigned, is_moved));
     }
 }
 

@@ -32,11 +32,16 @@ pub(super) async fn work(hub: Arc<Hub>) {
 fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Trouble>) {
     let problem = |is_conflict, words: &str| Some(Problem { is_conflict, words: format!("{key}: {words}") });
     match done {
+        Ok(Outcome::Again) if hub.another_round(key) => {
+            hub.set_problem(key, problem(false, "what is written is undone at once; look for whoever else changes it"));
+            lease.retry();
+        }
         Ok(Outcome::Again) => {
             hub.queue.add(key.clone());
             lease.done();
         }
         Ok(Outcome::Settled) => {
+            hub.at_rest(key);
             hub.set_problem(key, None);
             lease.done();
             if hub.layout().bindings.values().any(|mode| *mode != SyncMode::Keep) {
@@ -57,10 +62,14 @@ fn end(hub: &Hub, lease: Lease<WorkKey>, key: &WorkKey, done: Result<Outcome, Tr
             hub.set_problem(key, problem(false, &words));
             match cause {
                 Some(cause) => lease.wait_for(&cause),
-                None => drop(lease.retry()),
+                None => {
+                    lease.retry();
+                }
             }
         }
-        Err(Trouble::Race) => drop(lease.retry()),
+        Err(Trouble::Race) => {
+            lease.retry();
+        }
     }
 }
 
@@ -86,19 +95,22 @@ impl Hub {
         // Where the kind is not served any more there are no objects either; that counts only if copies have to go anyway.
         let is_known = consumer.store.is_synced()
             || api.mode == SyncMode::Drain && consumer.store.outage().is_some_and(|outage| outage.not_served);
-        if !is_known || (object.namespace.is_some() && self.synced(&service_namespaces(&self.contract)).is_none()) {
+        if !is_known {
             return Ok(Outcome::Unknown);
         }
         let source = consumer.store.get(object);
         let source = source.as_ref().map(|source| read(source, api.mode)).transpose()?;
+        // Whoever keeps copies does not have to see them.
+        if api.mode == SyncMode::Release {
+            return self.carry_out(key, api, object, object, source.as_ref(), None).await;
+        }
+        if object.namespace.is_some() && self.synced(&service_namespaces(&self.contract)).is_none() {
+            return Ok(Outcome::Unknown);
+        }
         let assigned = self.assigned();
         let (copy_key, copy) = match (api.mapping.to_provider(object, &assigned), &source) {
             (Ok(copy_key), _) => {
                 let Some(provider) = self.synced(&api.copy_watch(&copy_key)) else {
-                    // Whoever keeps copies does not have to see them.
-                    if api.mode == SyncMode::Release {
-                        return self.carry_out(key, api, object, &copy_key, source.as_ref(), None).await;
-                    }
                     return Ok(Outcome::Unknown);
                 };
                 let copy = provider.store.get(&copy_key);
@@ -165,6 +177,7 @@ impl Hub {
             copy_key,
             source,
             copy,
+            derived: copy.is_some_and(|copy| self.is_derived(copy, source)),
             mode: api.mode,
             noted: &noted,
         };

@@ -1,18 +1,41 @@
 //! Drift: what somebody on the other side has changed of a copy.
 
+use std::collections::BTreeMap;
+
+use carrick_bind_api::names::{
+    CONSUMER_NAMESPACE_ANNOTATION, CONSUMER_UID_ANNOTATION, PROVIDER_NAMESPACE_ANNOTATION, PROVIDER_UID_ANNOTATION,
+};
+use carrick_sync::memory::checksum;
+use carrick_sync::object::annotation;
 use serde_json::Value;
 
 /// Fields of an object that are not its content.
 const NO_CONTENT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
+/// The annotations that lead from a copy to its source.
+const MARKS: [&str; 4] =
+    [CONSUMER_NAMESPACE_ANNOTATION, CONSUMER_UID_ANNOTATION, PROVIDER_NAMESPACE_ANNOTATION, PROVIDER_UID_ANNOTATION];
+
+/// A checksum of the content of a copy and of its marks, for [`super::Noted::altered`].
+pub fn content_sum(copy: &Value) -> String {
+    let content: BTreeMap<_, _> = content(copy).collect();
+    checksum(&(content, MARKS.map(|mark| annotation(copy, mark))))
+}
+
+/// Whether the content of a copy or its marks are not as they were sent.
+pub fn is_altered(sent: &Value, stored: &Value) -> bool {
+    let is_lost = |mark: &str| annotation(sent, mark).is_some_and(|sent| annotation(stored, mark) != Some(sent));
+    has_drifted(sent, stored) || MARKS.iter().any(|mark| is_lost(mark))
+}
+
 /// Whether the content of a copy is not what was written. Fields that only the copy has are none of ours, and neither are its labels and annotations.
-pub(super) fn has_drifted(desired: &Value, copy: &Value) -> bool {
+fn has_drifted(desired: &Value, copy: &Value) -> bool {
     let mut content = content(desired);
     content.any(|(key, value)| !contains(copy.get(key).unwrap_or(&Value::Null), value))
 }
 
 /// The content of an object, for a checksum.
-pub(super) fn content(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+fn content(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
     object.as_object().into_iter().flatten().filter(|(key, _)| !NO_CONTENT.contains(&key.as_str()))
 }
 

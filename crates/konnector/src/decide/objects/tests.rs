@@ -2,6 +2,9 @@
 
 use proptest::prelude::*;
 
+use carrick_sync::Role;
+use carrick_sync::memory::{StatusNote, checksum};
+
 use super::*;
 use crate::decide::model::Model;
 
@@ -25,12 +28,13 @@ struct Case {
     kinds: ApiKinds,
     mode: SyncMode,
     noted: Noted,
+    derived: bool,
     owner: Option<OwnerReference>,
 }
 
 impl Case {
     fn new() -> Self {
-        Self { kinds: kinds(), mode: SyncMode::Keep, noted: Noted::default(), owner: None }
+        Self { kinds: kinds(), mode: SyncMode::Keep, noted: Noted::default(), derived: false, owner: None }
     }
 
     fn ask(&self, model: &Model) -> Result<ObjectPlan, ObjectProblem> {
@@ -44,6 +48,7 @@ impl Case {
             copy_key: &copy_key,
             source: model.consumer.as_ref(),
             copy: model.provider.as_ref(),
+            derived: self.derived,
             mode: self.mode,
             noted: &self.noted,
         })
@@ -160,6 +165,19 @@ fn a_copy_without_a_source_goes_once_that_is_certain() {
     );
     case.settle(&mut model);
     assert!(model.provider.is_none());
+}
+
+#[test]
+fn what_is_derived_from_another_copy_is_the_providers() {
+    let (mut case, mut model) = (Case::new(), world(&json!({})));
+    case.settle(&mut model);
+    case.derived = true;
+    assert!(matches!(case.ask(&model), Err(ObjectProblem::Foreign { .. })));
+    model.consumer = None;
+    for mode in [SyncMode::Keep, SyncMode::Drain, SyncMode::Release] {
+        case.mode = mode;
+        assert!(case.ask(&model).unwrap().is_settled(), "{mode:?}");
+    }
 }
 
 #[test]

@@ -8,6 +8,9 @@ pub const CONSUMER: Side = Side::consumer("consumer");
 /// The cluster of the provider.
 pub const PROVIDER: Side = Side::provider("provider");
 
+/// The name by which sources are held. Nobody sees it, because the list of holders is not written.
+pub(super) const HOLDER: &str = "konnector";
+
 /// Annotation of copies: checksum of what was written last. kube-bind does not know it and leaves it alone.
 pub const APPLIED_STATE: &str = "kube-bind.io/applied-state";
 

@@ -1,0 +1,44 @@
+//! The answer of a backend.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use carrick_bind_api::response::BindingResponse;
+use carrick_client::InlineKubeconfig;
+
+use super::error::DeployError;
+
+/// The kubeconfig of a provider, read with care.
+#[derive(Clone, Debug)]
+pub struct ProviderAccess {
+    /// Its text, as the backend has written it.
+    pub text: String,
+    /// The provider's URL.
+    pub server: String,
+    /// The contract namespace.
+    pub contract: String,
+}
+
+/// The answer in a file, or from standard input.
+pub fn of_file(file: &Path) -> Result<String, DeployError> {
+    let failed =
+        |error: std::io::Error| DeployError::File { file: file.display().to_string(), problem: error.to_string() };
+    if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(failed)?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(file).map_err(failed)
+}
+
+/// The kubeconfig in an answer.
+pub fn read(text: &str) -> Result<ProviderAccess, DeployError> {
+    of_kubeconfig(BindingResponse::parse(text)?.kubeconfig_text()?)
+}
+
+/// A kubeconfig, if it is safe to use.
+pub fn of_kubeconfig(text: String) -> Result<ProviderAccess, DeployError> {
+    let kubeconfig = InlineKubeconfig::parse(&text)?;
+    let contract = kubeconfig.namespace().ok_or(DeployError::NoContract)?.to_owned();
+    Ok(ProviderAccess { server: kubeconfig.server().to_owned(), contract, text })
+}

@@ -1,0 +1,51 @@
+//! What can go wrong.
+
+use carrick_bind_api::response::ResponseError;
+use carrick_bind_api::secret::SecretError;
+use carrick_client::{Error, RefusedKubeconfig};
+
+/// Why nothing was deployed, or not everything. No message holds a word of a kubeconfig.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeployError {
+    /// Nobody says where the answer is.
+    #[error("name the answer of the backend with -f or --secret")]
+    NoAnswer,
+    /// The file cannot be read.
+    #[error("cannot read {file}: {problem}")]
+    File {
+        /// The file.
+        file: String,
+        /// What the system said.
+        problem: String,
+    },
+    /// The name of the Secret has no namespace.
+    #[error("{0:?} is not the name of a Secret; expected NAMESPACE/NAME")]
+    SecretName(String),
+    /// The Secret has no answer.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The answer cannot be used.
+    #[error(transparent)]
+    Answer(#[from] ResponseError),
+    /// The kubeconfig in it is not safe to use.
+    #[error("the kubeconfig is refused: {0}")]
+    Kubeconfig(#[from] RefusedKubeconfig),
+    /// The kubeconfig names no contract.
+    #[error("the kubeconfig is refused: its context names no namespace; ask the provider for another one")]
+    NoContract,
+    /// The Secret of this name is for another provider.
+    #[error("secret kube-bind/{0} holds another provider's kubeconfig; choose another name")]
+    OtherProvider(String),
+    /// The server refuses.
+    #[error("{what}: {source}")]
+    Server {
+        /// What was read or written.
+        what: String,
+        /// What the server said.
+        source: Error,
+    },
+    /// An object cannot be printed.
+    #[error("cannot print what would be written: {0}")]
+    Print(String),
+}

@@ -38,7 +38,7 @@ mod tests {
         let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
         let task = Task::spawn(async move {
             let _sender = sender;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         assert!(!task.has_ended());
         drop(task);

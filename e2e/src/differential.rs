@@ -59,7 +59,7 @@ const AT_ONCE: usize = 4;
 /// The same of those that mostly wait for controllers.
 const FLOWS_AT_ONCE: usize = 6;
 /// How long what controllers write has to stay the same to be the last word, in kcp and on the plane, whose controllers do not sleep.
-const STILL: [Duration; 2] = [Duration::from_millis(2500), Duration::from_millis(1000)];
+const STILL: [Duration; 2] = [Duration::from_millis(2500), Duration::from_secs(1)];
 /// How many differing answers of a sequence are told.
 const TOLD: usize = 12;
 

@@ -25,7 +25,7 @@ use questions::Question;
 use setup::Setup;
 
 /// How many seeds are played every time, and how much is asked in each.
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 9;
 const QUESTIONS: usize = 60;
 /// How many seeds are played at a time, where each has workspaces of its own.
 const AT_ONCE: usize = 4;

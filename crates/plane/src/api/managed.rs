@@ -156,7 +156,10 @@ pub(super) fn written(
     // A virtual workspace treats all kinds as custom ones; what only it believes to be a field stays with whom it has seen.
     if let Some(first) = options.forwarded.as_deref().filter(|_| !scope.resource.is_custom()) {
         let seen = fields::compare(old.unwrap_or(&json!({})), sent, schema(scope), true).set;
-        let left: Paths = seen.difference(&set).filter(|path| path[0] != "f:metadata").cloned().collect();
+        // What belongs to somebody as a whole has no parts.
+        let is_part = |path: &Path| (1..path.len()).any(|end| set.contains(&path[..end]));
+        let left: Paths =
+            seen.difference(&set).filter(|path| path[0] != "f:metadata" && !is_part(path)).cloned().collect();
         own(&mut known, scope, first, subresource, left);
     }
     own(&mut known, scope, manager, subresource, set);

@@ -144,19 +144,22 @@ fn identity(data: &Data, cluster: &str, export: &ApiExport) -> Result<String, St
 pub fn reconcile_slice(data: &Data, cluster: &str, name: &str, bound: &dyn Fn(&str) -> BTreeSet<usize>) {
     data.edit_as(cluster, name, |slice: &mut ApiExportEndpointSlice| {
         let ExportReference { path, name: export, .. } = &slice.spec.export;
-        let shown = if path.is_empty() { data.path_of(cluster) } else { path.clone() };
+        let shown = if path.is_empty() { cluster } else { path };
         let found = data.referenced(&EXPORTS, path, cluster, export);
         let (verdict, endpoints) = if let Some((home, _)) = found {
             let shards = bound(&export_hash(&home, export)).into_iter();
             let urls = shards.map(|shard| export_endpoint(data.shards.virtual_url(shard), &home, export));
             (Condition::holds(API_EXPORT_VALID), urls.map(ApiExportEndpoint::new).collect())
         } else {
-            let message = format!("APIExport {shown}|{export} not found");
+            let message = format!("Error getting APIExport {shown}|{export}");
             (Condition::fails(API_EXPORT_VALID, Severity::Error, "APIExportNotFound", message), Vec::new())
         };
         slice.status.endpoints = endpoints;
+        // Without an export nobody looks at the partition.
+        if verdict.is_true() {
+            condition::set(&mut slice.status.conditions, Condition::holds(PARTITION_VALID), &now());
+        }
         condition::set(&mut slice.status.conditions, verdict, &now());
-        condition::set(&mut slice.status.conditions, Condition::holds(PARTITION_VALID), &now());
     });
 }
 

@@ -34,6 +34,13 @@ pub(super) fn are_applied(binding: &Value) -> bool {
         && sorted(wanted(&kept_accepted)) == sorted(kept_applied.iter().map(essence).collect())
 }
 
+/// Whether the controller of endpoint slices has found the export that a slice was made for.
+pub(super) fn are_found(slice: &Value) -> bool {
+    slice["kind"] != "APIExportEndpointSlice"
+        || slice["metadata"]["name"] != slice["spec"]["export"]["name"]
+        || condition(slice, "APIExportValid")["status"] == "True"
+}
+
 /// Whether a binding that is being deleted may stay: a controller always tells why.
 pub(super) fn may_stay(binding: &Value) -> bool {
     binding["metadata"]["deletionTimestamp"].is_null()

@@ -199,9 +199,15 @@ impl Desk<'_> {
 
     async fn watch(&mut self, step: &Step) -> anyhow::Result<Value> {
         let path = self.path(step);
-        let mut events = match self.user(step.who).initial(&path).await {
-            Err(_) => self.user(step.who).initial(&path).await?,
-            events => events?,
+        let began = Instant::now();
+        let mut events = loop {
+            match self.user(step.who).initial(&path).await {
+                // As for other requests.
+                Err(_) if began.elapsed() < PATIENCE => {}
+                Ok(events) if events.iter().any(|event| event["code"] == 429) && began.elapsed() < PATIENCE => {}
+                events => break events?,
+            }
+            tokio::time::sleep(PAUSE).await;
         };
         events.retain(|event| event["type"].is_null() || self.is_own(event));
         // Workspaces come in the order of their logical clusters, which are random.
@@ -322,7 +328,7 @@ fn is_reached(until: Until, answer: &Value, raw: &Value) -> bool {
     let found = answer["code"] == 200;
     match until {
         Until::Now | Until::Initial => true,
-        Until::Still => claims::are_applied(raw) && claims::may_stay(raw),
+        Until::Still => claims::are_applied(raw) && claims::may_stay(raw) && claims::are_found(raw),
         Until::Identity => raw["status"]["identityHash"].as_str().is_some_and(|hash| !hash.is_empty()),
         Until::Bound => {
             let known = crate::stage::condition(raw, "PermissionClaimsApplied");

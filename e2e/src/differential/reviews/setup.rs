@@ -155,7 +155,7 @@ impl Setup {
         let role = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": {"name": "enter-{token}"},
             "rules": [{"nonResourceURLs": ["/"], "verbs": ["access"]}]});
         self.add(&format!("{API}/clusterroles"), role);
-        let binding = bound("ClusterRoleBinding", "enter-{token}", "ClusterRole", "enter-{token}", subjects);
+        let binding = bound("ClusterRoleBinding", "enter-{token}", "ClusterRole", "enter-{token}", &subjects);
         self.add(&format!("{API}/clusterrolebindings"), binding);
     }
 
@@ -172,17 +172,17 @@ impl Setup {
                 "rules": [rule("collect"), {"nonResourceURLs": ["/"], "verbs": ["access"]}]}),
         );
         if self.kcp {
-            let collected = bound("ClusterRoleBinding", "collected-{token}", "ClusterRole", "outer-{token}", who());
+            let collected = bound("ClusterRoleBinding", "collected-{token}", "ClusterRole", "outer-{token}", &who());
             self.add(&format!("{API}/clusterrolebindings"), collected);
         }
         self.add(
             &format!("{API}/clusterrolebindings"),
-            bound("ClusterRoleBinding", "marker-{token}", "ClusterRole", "enter-{token}", who()),
+            bound("ClusterRoleBinding", "marker-{token}", "ClusterRole", "enter-{token}", &who()),
         );
         let role =
             json!({"apiVersion": version, "kind": "Role", "metadata": {"name": "marker"}, "rules": [rule("mark")]});
         self.add(&format!("{inside}/roles"), role);
-        self.add(&format!("{inside}/rolebindings"), bound("RoleBinding", "marker", "Role", "marker", who()));
+        self.add(&format!("{inside}/rolebindings"), bound("RoleBinding", "marker", "Role", "marker", &who()));
     }
 }
 
@@ -190,7 +190,7 @@ fn subject(kind: &str, name: &str) -> Value {
     json!({"apiGroup": GROUP, "kind": kind, "name": name})
 }
 
-fn bound(kind: &str, name: &str, role_kind: &str, role: &str, subjects: Vec<Value>) -> Value {
+fn bound(kind: &str, name: &str, role_kind: &str, role: &str, subjects: &[Value]) -> Value {
     json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": {"name": name},
         "roleRef": {"apiGroup": GROUP, "kind": role_kind, "name": role}, "subjects": subjects})
 }
@@ -257,8 +257,8 @@ fn binding(kind: &str, name: &str, namespace: &str, kcp: bool, dice: &mut Dice) 
     }
     let (role_kind, role) = *dice.pick(&roles);
     let count = 1 + dice.below(3);
-    let subjects = (0..count).map(|_| any_subject(kcp, dice)).collect();
-    bound(kind, name, role_kind, role, subjects)
+    let subjects: Vec<Value> = (0..count).map(|_| any_subject(kcp, dice)).collect();
+    bound(kind, name, role_kind, role, &subjects)
 }
 
 fn any_subject(kcp: bool, dice: &mut Dice) -> Value {

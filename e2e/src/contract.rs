@@ -79,10 +79,10 @@ impl Contract<'_> {
         apply(&self.provider, &kind(CLUSTER_BINDING), &binding).await?;
         apply(&self.provider, &kinds::secrets(), &self.secret(CONTRACT, "kubeconfig")).await?;
         let mut schema = schema::from_crd(&crd, InformerScope::Cluster, &Isolation::Prefixed)?;
-        schema.metadata.namespace = CONTRACT.to_owned();
+        CONTRACT.clone_into(&mut schema.metadata.namespace);
         apply(&self.provider, &kind(BOUND_SCHEMA), &serde_json::to_value(schema)?).await?;
         let mut export = ApiServiceExport::new(EXPORT);
-        export.metadata.namespace = CONTRACT.to_owned();
+        CONTRACT.clone_into(&mut export.metadata.namespace);
         export.spec.resources = vec![ExportedResource::new(&self.group, "sheriffs", &["v1"])];
         export.spec.informer_scope = InformerScope::Cluster;
         export.spec.isolation = Isolation::Prefixed;

@@ -116,7 +116,7 @@ impl Api {
             schema.apply_defaults(&mut object);
         }
         rules::complete(resource, &mut object, None);
-        self.review_view(caller, scope, "", None, &mut object)?;
+        review_view(caller, scope, "", None, &mut object)?;
         let owned = match source {
             ChangeSource::Apply => managed::entries(&object),
             _ if fits => managed::written(scope, None, &rules::settled(resource, &object), options, ""),
@@ -230,22 +230,6 @@ impl Api {
         Ok(())
     }
 
-    /// Admission of a virtual workspace, which sees a write before the server that stores it does.
-    pub(super) fn review_view(
-        &self,
-        caller: &Caller,
-        scope: &Scope,
-        subresource: &str,
-        old: Option<&Value>,
-        object: &mut Value,
-    ) -> Result<(), Status> {
-        let Some(admit) = scope.admit.as_ref().filter(|_| !caller.system) else { return Ok(()) };
-        let cluster = scope.cluster()?.clone();
-        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        let resource = &scope.resource;
-        admit(&mut Review { operation, subresource, caller, resource, cluster: &cluster, old, object })
-    }
-
     fn check_namespace(&self, caller: &Caller, scope: &Scope, cluster: &str, name: &str) -> Result<(), Status> {
         let resource = &scope.resource;
         if !resource.namespaced {
@@ -260,6 +244,21 @@ impl Api {
         }
         Ok(())
     }
+}
+
+/// Admission of a virtual workspace, which sees a write before the server that stores it does.
+pub(super) fn review_view(
+    caller: &Caller,
+    scope: &Scope,
+    subresource: &str,
+    old: Option<&Value>,
+    object: &mut Value,
+) -> Result<(), Status> {
+    let Some(admit) = scope.admit.as_ref().filter(|_| !caller.system) else { return Ok(()) };
+    let cluster = scope.cluster()?.clone();
+    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+    let resource = &scope.resource;
+    admit(&mut Review { operation, subresource, caller, resource, cluster: &cluster, old, object })
 }
 
 /// Sets the fields that the server decides, and drops those that a client must not set.

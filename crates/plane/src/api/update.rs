@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::admit::Admitted;
 use super::base::Api;
 use super::change::{Change, ChangeSource};
+use super::create::review_view;
 use super::decode::decode;
 use super::object::{drop_empty_metadata, remove_meta, strip_cluster, whole_numbers};
 use super::scope::{Scope, store_error};
@@ -171,7 +172,7 @@ impl Api {
         if subresource.is_empty() {
             rules::complete(resource, &mut wanted, Some(&current));
         }
-        self.review_view(caller, scope, subresource, Some(&current), &mut wanted)?;
+        review_view(caller, scope, subresource, Some(&current), &mut wanted)?;
         let owned = match (source, subresource) {
             (ChangeSource::Apply, _) => managed::entries(&wanted),
             (_, "scale") => {

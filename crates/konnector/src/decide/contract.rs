@@ -22,6 +22,8 @@ pub struct ContractView<'a> {
     pub provider_secret: Seen<&'a Value>,
     /// The consumer's Secret.
     pub consumer_secret: Seen<&'a Value>,
+    /// Whether that still holds the credentials in use. Others, which its owner has put there, are not undone.
+    pub in_use: bool,
     /// Where the consumer's Secret is.
     pub at: &'a SecretKeyReference,
     /// The version of this program.
@@ -103,7 +105,7 @@ fn renewed(
         Ok(_) => {}
     }
     // A Secret that its owner has deleted stays deleted; the binding says so.
-    let consumer = view.consumer_secret.present()?;
+    let consumer = view.consumer_secret.present().filter(|_| view.in_use)?;
     Some(Ok(secret::rotated(consumer, provider?)))
 }
 
@@ -130,12 +132,23 @@ mod tests {
     }
 
     fn ask(binding: &ClusterBinding, provider: Seen<&Value>, consumer: Seen<&Value>, second: i64) -> ContractPlan {
+        ask_with(binding, provider, consumer, true, second)
+    }
+
+    fn ask_with(
+        binding: &ClusterBinding,
+        provider: Seen<&Value>,
+        consumer: Seen<&Value>,
+        in_use: bool,
+        second: i64,
+    ) -> ContractPlan {
         let at = SecretKeyReference::new("kube-bind", "provider", "kubeconfig");
         let now = Timestamp::from_second(second).unwrap();
         let view = ContractView {
             binding,
             provider_secret: provider,
             consumer_secret: consumer,
+            in_use,
             at: &at,
             version: "v0.8.1",
             now,
@@ -168,6 +181,13 @@ mod tests {
         let written = plan.secret.unwrap();
         assert_eq!(written["data"], json!({"kubeconfig": OURS, "own": "b3du"}));
         assert_eq!(ask(&binding(), Seen::Present(&new), Seen::Present(&written), 0).secret, None);
+    }
+
+    #[test]
+    fn credentials_that_somebody_has_put_there_meanwhile_are_not_undone() {
+        let (theirs, provider) = (json!({"data": {"kubeconfig": "bmV3"}}), secret(OURS));
+        let plan = ask_with(&binding(), Seen::Present(&provider), Seen::Present(&theirs), false, 0);
+        assert_eq!(plan.secret, None);
     }
 
     #[test]

@@ -72,10 +72,12 @@ impl Session {
         }
         let provider_secret = self.provider.secret(&binding.spec.kubeconfig_secret_ref.name);
         let consumer_secret = self.context.local.secret(&self.at);
+        let in_use = !self.is_outdated_by(&consumer_secret);
         let view = ContractView {
             binding,
             provider_secret: provider_secret.as_ref(),
             consumer_secret: consumer_secret.as_ref(),
+            in_use,
             at: &self.at,
             version: VERSION,
             now,

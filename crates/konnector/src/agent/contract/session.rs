@@ -8,6 +8,7 @@ use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::SecretKeyReference;
 use carrick_client::Server;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -121,8 +122,12 @@ impl Session {
 
     /// Whether the Secret says something else than what this session works with. A Secret that cannot be read says nothing else.
     fn is_outdated(&self) -> bool {
-        match self.context.local.secret(&self.at) {
-            Seen::Present(secret) => kubeconfig::of_secret(Some(&secret), &self.at).as_ref() != Ok(&self.kubeconfig),
+        self.is_outdated_by(&self.context.local.secret(&self.at))
+    }
+
+    pub(super) fn is_outdated_by(&self, secret: &Seen<Value>) -> bool {
+        match secret {
+            Seen::Present(secret) => kubeconfig::of_secret(Some(secret), &self.at).as_ref() != Ok(&self.kubeconfig),
             Seen::Absent => true,
             Seen::Unknown(_) => false,
         }

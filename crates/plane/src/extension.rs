@@ -56,6 +56,8 @@ pub struct VirtualView {
     pub authorize: ViewAuthorize,
     /// Extra admission for writes; `None` if everything visible may be written.
     pub admit: Option<ViewAdmit>,
+    /// Which kinds it leaves to the workspace itself, which answers as it always does.
+    pub passes: fn(&Resource) -> bool,
 }
 
 impl fmt::Debug for VirtualView {

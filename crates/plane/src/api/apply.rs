@@ -54,7 +54,7 @@ impl Api {
             let mut object = config.clone();
             remove_meta(&mut object, "resourceVersion");
             object["metadata"]["name"] = name.into();
-            if scope.admit.is_some() {
+            if scope.is_forwarded() {
                 return self.create(caller, scope, object, options).map(|written| Written { code: 200, ..written });
             }
             let entry = new_entry(scope, options, subresource, owned(scope, &config));
@@ -65,7 +65,7 @@ impl Api {
             }
         }
         // A virtual workspace works out what becomes of the object, and forwards it as an update by the same manager.
-        let source = if scope.admit.is_some() { ChangeSource::Patch } else { ChangeSource::Apply };
+        let source = if scope.is_forwarded() { ChangeSource::Patch } else { ChangeSource::Apply };
         let change = Change { caller, scope, name, subresource, options, source };
         self.modify(&change, |current| merged(scope, current, &config, options, subresource))
     }

@@ -105,7 +105,7 @@ impl Api {
 
     /// Virtual workspaces find whatever there is, and leave it to their admission what may be deleted.
     fn to_delete(&self, scope: &Scope, name: &str) -> Result<(Key, Stored), Status> {
-        if scope.admit.is_none() {
+        if !scope.is_forwarded() {
             return self.fetch(scope, name);
         }
         let key = scope.key(name)?;

@@ -154,7 +154,7 @@ pub(super) fn written(
         return known;
     }
     // A virtual workspace treats all kinds as custom ones; what only it believes to be a field stays with whom it has seen.
-    if let Some(first) = options.forwarded.as_deref().filter(|_| !scope.resource.is_custom()) {
+    if let Some(first) = options.forwarded.as_deref().filter(|_| scope.is_forwarded() && !scope.resource.is_custom()) {
         let seen = fields::compare(old.unwrap_or(&json!({})), sent, schema(scope), true).set;
         // What belongs to somebody as a whole has no parts.
         let is_part = |path: &Path| (1..path.len()).any(|end| set.contains(&path[..end]));

@@ -52,6 +52,11 @@ impl Scope {
         }
     }
 
+    /// Whether a virtual workspace takes the request: it knows no Go types, and forwards what it makes of a write.
+    pub fn is_forwarded(&self) -> bool {
+        self.visible.is_some() && self.admit.is_some()
+    }
+
     /// The same in one namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: &str) -> Self {

@@ -98,7 +98,13 @@ fn root(server: &Server, caller: &Caller, cluster: Option<Arc<str>>, path: &str)
             target: view.target,
             rest: view.rest,
             is_outside: false,
-            view: Some(View { resources: view.resources, visible, authorize: view.authorize, admit: view.admit }),
+            view: Some(View {
+                resources: view.resources,
+                visible,
+                authorize: view.authorize,
+                admit: view.admit,
+                passes: view.passes,
+            }),
         });
     }
     outside(caller, path)

@@ -101,7 +101,7 @@ impl Call<'_> {
             target: self.root.target.clone(),
             version: target.version.as_str().into(),
             namespace: namespace.into(),
-            visible: self.root.visible(),
+            visible: self.root.visible(&resource),
             admit: self.root.admit(),
             resource,
         };

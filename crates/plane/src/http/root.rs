@@ -25,6 +25,7 @@ pub(super) struct View {
     pub(super) visible: Visible,
     pub(super) authorize: ViewAuthorize,
     pub(super) admit: Option<ViewAdmit>,
+    pub(super) passes: fn(&Resource) -> bool,
 }
 
 impl ApiRoot {
@@ -52,8 +53,8 @@ impl ApiRoot {
         self.resources(api).find(group, version, plural).cloned()
     }
 
-    pub(super) fn visible(&self) -> Option<Visible> {
-        self.view.as_ref().map(|view| view.visible.clone())
+    pub(super) fn visible(&self, resource: &Resource) -> Option<Visible> {
+        self.view.as_ref().filter(|view| !(view.passes)(resource)).map(|view| view.visible.clone())
     }
 
     pub(super) fn admit(&self) -> Option<ViewAdmit> {

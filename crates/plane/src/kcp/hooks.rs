@@ -123,6 +123,7 @@ pub fn open(data: &Data, kinds: Kinds<'_>, caller: &Caller, path: &str) -> Resul
         visible: Arc::new(move |key, object| shown.shows(key, object)),
         authorize: Arc::new(move |caller, attributes| asked.authorize(caller, attributes)),
         admit: Some(Arc::new(move |review| written.admit(review))),
+        passes: |resource| resource.stored_kind() != *CLUSTERS,
     }))
 }
 

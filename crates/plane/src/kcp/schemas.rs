@@ -47,6 +47,7 @@ pub fn open(data: &Data, kinds: Kinds<'_>, path: &str) -> Option<VirtualView> {
         visible: Arc::new(move |key, _| shows(&shown.0, &shown.1, key)),
         authorize: Arc::new(move |caller, attributes| authorize(&asked.0, &asked.1, caller, attributes)),
         admit: None,
+        passes: |_| false,
     })
 }
 

@@ -137,6 +137,7 @@ pub fn open(
         visible: Arc::new(move |key, object| shown.shows(key, object)),
         authorize: Arc::new(move |caller, attributes| asked.authorize(caller, attributes)),
         admit: Some(Arc::new(move |review| written.admit(review))),
+        passes: |_| false,
     }))
 }
 
@@ -405,6 +406,7 @@ fn absent(data: &Data, home: &str, name: &str, path: &str, target: Target, rest:
             Err(Status::plain(500, message.clone()))
         }),
         admit: None,
+        passes: |_| false,
     }
 }
 

@@ -25,7 +25,7 @@ pub const CONTRACT: &str = "contract";
 pub const KONNECTOR: &str = "kube-bind";
 /// Name of the export, and so of the binding.
 pub const EXPORT: &str = "sheriffs";
-/// The other side's manager of what is set up.
+/// The field manager of what is set up here.
 const MANAGER: &str = "backend";
 
 /// Both sides of a contract, as their administrators see them.

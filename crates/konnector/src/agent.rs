@@ -35,8 +35,8 @@ use carrick_client::Client;
 use carrick_multicluster::coordination::{Election, Lost};
 use tokio_util::sync::CancellationToken;
 
+pub use carrick_process::HttpError;
 pub use config::{KonnectorConfig, LeaseConfig};
-pub use http::HttpError;
 
 use context::Context;
 use health::Health;
@@ -65,8 +65,10 @@ pub async fn run(config: KonnectorConfig, stop: CancellationToken) -> Result<(),
     let _end = end.clone().drop_guard();
     let (health, metrics) = (Arc::new(Health::default()), Arc::new(Metrics::default()));
     if let Some(address) = &config.server_address {
-        let listener = http::bind(address).await?;
-        tokio::spawn(http::serve(listener, Arc::clone(&health), Arc::clone(&metrics), end.clone()));
+        let listener = carrick_process::bind(address, "--server-address").await?;
+        let (health, metrics) = (Arc::clone(&health), Arc::clone(&metrics));
+        let answer = move |target: &str| http::answer(target, &health, &metrics);
+        tokio::spawn(carrick_process::serve(listener, answer, end.clone()));
     }
     let client = config.server.client();
     if !install::crds(&client, &metrics, &stop).await {

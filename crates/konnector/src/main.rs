@@ -31,7 +31,7 @@ async fn run(options: Options) -> anyhow::Result<()> {
         return print_roles(roles).await;
     }
     let stop = CancellationToken::new();
-    stop_on_signals(&stop)?;
+    carrick_process::stop_on_signals(&stop, "Stopping.")?;
     let config = options.config(|name| std::env::var(name).ok())?;
     Ok(agent::run(config, stop).await?)
 }
@@ -46,29 +46,5 @@ async fn print_roles(roles: &Roles) -> anyhow::Result<()> {
     for role in all {
         write!(out, "---\n{}\n", serde_saphyr::to_string(&role)?.trim_end())?;
     }
-    Ok(())
-}
-
-/// The first SIGTERM or SIGINT asks for a graceful shutdown, the second one exits at once.
-fn stop_on_signals(stop: &CancellationToken) -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let stop = stop.clone();
-    tokio::spawn(async move {
-        loop {
-            let name = tokio::select! {
-                _ = terminate.recv() => "SIGTERM",
-                _ = interrupt.recv() => "SIGINT",
-            };
-            if stop.is_cancelled() {
-                tracing::warn!(signal = name, "Asked twice, stopping at once.");
-                std::process::exit(1);
-            }
-            tracing::info!(signal = name, "Stopping.");
-            stop.cancel();
-        }
-    });
     Ok(())
 }

@@ -47,7 +47,7 @@ use dashboard::Dashboard;
 use events::Recorder;
 use export::Exported;
 use health::{Health, Part};
-use http::{HttpError, Pages};
+use http::Pages;
 use metrics::Metrics;
 use rights::Granted;
 
@@ -64,7 +64,7 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 pub enum AgentError {
     /// Metrics or probes cannot be served.
     #[error(transparent)]
-    Http(#[from] HttpError),
+    Http(#[from] carrick_process::HttpError),
     /// The slice or the export cannot be found.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -109,8 +109,8 @@ pub async fn run(config: AgentConfig, stop: CancellationToken) -> Result<(), Age
     ];
     for (address, pages) in pages {
         if let Some(address) = address {
-            let listener = http::bind(address, &pages).await?;
-            tokio::spawn(http::serve(listener, pages, end.clone()));
+            let listener = carrick_process::bind(address, pages.flag()).await?;
+            tokio::spawn(carrick_process::serve(listener, move |target| pages.answer(target), end.clone()));
         }
     }
 

@@ -66,7 +66,7 @@ async fn run(options: Options, traces: Option<(traces::Config, traces::Unsent)>)
         return Ok(());
     }
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
-    stop_on_signals(&stop)?;
+    carrick_process::stop_on_signals(&stop, "Stopping kcp Sync Agent…")?;
     let sending = traces.map(|(config, unsent)| tokio::spawn(traces::send_all(config, unsent, end.clone())));
     let result = Box::pin(agent::run(options.into_config()?, stop)).await;
     end.cancel();
@@ -74,28 +74,4 @@ async fn run(options: Options, traces: Option<(traces::Config, traces::Unsent)>)
         sending.await??;
     }
     Ok(result?)
-}
-
-/// The first SIGTERM or SIGINT asks for a graceful shutdown, the second one exits at once.
-fn stop_on_signals(stop: &CancellationToken) -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let stop = stop.clone();
-    tokio::spawn(async move {
-        loop {
-            let name = tokio::select! {
-                _ = terminate.recv() => "SIGTERM",
-                _ = interrupt.recv() => "SIGINT",
-            };
-            if stop.is_cancelled() {
-                tracing::warn!(signal = name, "Asked twice, stopping at once.");
-                std::process::exit(1);
-            }
-            tracing::info!(signal = name, "Stopping kcp Sync Agent…");
-            stop.cancel();
-        }
-    });
-    Ok(())
 }

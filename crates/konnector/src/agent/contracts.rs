@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrick_bind_api::v1alpha2::SecretKeyReference;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
@@ -13,9 +15,6 @@ use super::task::Task;
 
 /// How long to wait before a contract that has ended by a defect is started again.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
-
-/// How often to look whether a contract has ended that nobody wants any more.
-const ENDING: Duration = Duration::from_millis(100);
 
 /// Namespace, name and key of a Secret.
 type Key = (String, String, String);
@@ -44,14 +43,16 @@ pub async fn run(context: Arc<Context>, stop: CancellationToken) {
             }
             context.metrics.set_contracts(running.len());
         }
-        let ending = running.values().any(|(stop, _)| stop.is_cancelled());
+        // Those that nobody wants any more; the next round removes whichever has ended.
+        let ending = running.values_mut().filter(|(stop, _)| stop.is_cancelled());
+        let mut ending: FuturesUnordered<_> = ending.map(|(_, task)| task.ended()).collect();
         tokio::select! {
             () = stop.cancelled() => break,
             () = bell.heard() => {}
-            () = tokio::time::sleep(ENDING), if ending => {}
+            Some(_) = ending.next() => {}
         }
     }
-    for (_, task) in running.into_values() {
+    for (_, mut task) in running.into_values() {
         // It has said why, if it did not end well.
         let _ = task.ended().await;
     }
@@ -60,7 +61,7 @@ pub async fn run(context: Arc<Context>, stop: CancellationToken) {
 /// Runs one contract; a defect in it does not stop the others, nor it for good.
 async fn watched(context: Arc<Context>, at: SecretKeyReference, stop: CancellationToken) {
     while !stop.is_cancelled() {
-        let task = Task::spawn(contract::run(Arc::clone(&context), at.clone(), stop.clone()));
+        let mut task = Task::spawn(contract::run(Arc::clone(&context), at.clone(), stop.clone()));
         let Err(error) = task.ended().await else { return };
         let secret = format!("{}/{}", at.namespace, at.name);
         tracing::error!(secret, %error, "A contract has ended unexpectedly and is started again; please report this.");

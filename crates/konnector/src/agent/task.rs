@@ -17,8 +17,8 @@ impl Task {
         self.0.is_finished()
     }
 
-    /// Waits for its end.
-    pub async fn ended(mut self) -> Result<(), JoinError> {
+    /// Waits for its end, which is told once.
+    pub async fn ended(&mut self) -> Result<(), JoinError> {
         (&mut self.0).await
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::problems::BindingProblem;
-use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceExport, ApiServiceExportRequest, BoundSchema};
+use carrick_bind_api::v1alpha2::{
+    ApiServiceBinding, ApiServiceExport, ApiServiceExportRequest, BoundSchema, ExportedResource,
+};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -130,21 +132,29 @@ impl Session {
             (Ok(_), Seen::Absent) => Seen::Absent,
             (Ok(_), Seen::Unknown(why)) => Seen::Unknown(why),
         };
-        let schemas = if let Some(why) = self.provider.schemas.unknown() {
-            Seen::Unknown(why)
-        } else {
-            let all = self.provider.schemas.all::<BoundSchema>();
-            Seen::Present(all.into_iter().map(|schema| (schema.metadata.name.clone(), schema)).collect())
-        };
         let request = match self.provider.requests.get(&self.kubeconfig.contract, name) {
             Seen::Present(object) => self.provider.requests.read(&object),
             _ => None,
         };
         let resources = export.present().map(|export| export.spec.resources.as_slice()).unwrap_or_default();
-        let names = resources.iter().map(carrick_bind_api::v1alpha2::ExportedResource::bound_schema_name);
+        let names: Vec<String> = resources.iter().map(ExportedResource::bound_schema_name).collect();
+        let schemas = self.schemas(&names);
         let crds = self.context.local.crds(names).await;
         let crds = crds.inspect_err(|error| tracing::warn!(binding = name, %error, "CRDs could not be read.")).ok()?;
         Some(SeenBinding { pin, export, schemas, request, crds })
+    }
+
+    /// Those of these BoundSchemas that exist. Others are not read: schemas are large, and a contract may have hundreds.
+    fn schemas(&self, names: &[String]) -> Seen<BTreeMap<String, BoundSchema>> {
+        let cache = &self.provider.schemas;
+        if let Some(why) = cache.unknown() {
+            return Seen::Unknown(why);
+        }
+        let read = |name: &String| match cache.get(&self.kubeconfig.contract, name) {
+            Seen::Present(object) => Some((name.clone(), cache.read(&object)?)),
+            Seen::Absent | Seen::Unknown(_) => None,
+        };
+        Seen::Present(names.iter().filter_map(read).collect())
     }
 
     /// What to do about a binding.

@@ -183,14 +183,7 @@ impl Hub {
     ) {
         for (lane, kind) in &layout.claimed {
             if before.claimed.get(lane).is_none_or(|known| !Arc::ptr_eq(known, kind)) {
-                for id in kind.references() {
-                    if let Some(watched) = self.watched(id) {
-                        let keys = watched.store.keys();
-                        kind.claims
-                            .iter()
-                            .for_each(|claim| self.told_reference(kind, claim, &watched, &keys, assigned));
-                    }
-                }
+                self.read_references(kind, assigned);
                 self.look_at_claimed(kind, assigned, |_| true);
             }
         }

@@ -1,0 +1,150 @@
+//! A small HTTP server.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// No foreign script runs in a page, and no other page can embed it.
+const POLICY: &str = "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'; form-action 'none'";
+
+/// Why a server does not listen.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// The address is malformed, not local, or in use.
+    #[error("cannot listen on {address:?} for {flag}: {source}; choose another address, or 0 to turn it off")]
+    Bind {
+        /// The flag that named the address.
+        flag: &'static str,
+        /// The address.
+        address: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The status code.
+    pub status: StatusCode,
+    /// The content type.
+    pub kind: &'static str,
+    /// The content.
+    pub text: String,
+}
+
+impl Page {
+    /// The content type of plain text, in the form that Prometheus wants.
+    pub const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+    /// Plain text.
+    pub fn text(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, kind: Self::TEXT, text: text.into() }
+    }
+
+    /// There is nothing at a path.
+    pub fn missing(path: &str) -> Self {
+        Self::text(StatusCode::NOT_FOUND, format!("{path} is not here\n"))
+    }
+}
+
+/// Listens on `host:port` or `:port`, as a flag says.
+pub async fn bind(address: &str, flag: &'static str) -> Result<TcpListener, HttpError> {
+    let bound = match address.strip_prefix(':') {
+        // All addresses of both families where there is IPv6, else all IPv4 addresses.
+        Some(port) => match TcpListener::bind(format!("[::]:{port}")).await {
+            Ok(listener) => Ok(listener),
+            Err(_) => TcpListener::bind(format!("0.0.0.0:{port}")).await,
+        },
+        None => TcpListener::bind(address).await,
+    };
+    bound.map_err(|source| HttpError::Bind { flag, address: address.to_owned(), source })
+}
+
+/// Answers requests, each by its path and query, until told to stop.
+pub async fn serve(
+    listener: TcpListener,
+    answer: impl Fn(&str) -> Page + Send + Sync + 'static,
+    stop: CancellationToken,
+) {
+    let answer = Arc::new(answer);
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of file descriptors, most likely: do not spin.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let (answer, stop) = (Arc::clone(&answer), stop.clone());
+        tokio::spawn(async move {
+            let service = service_fn(move |request: Request<Incoming>| {
+                let page = answer(request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str));
+                async move { Ok::<_, Infallible>(response(page)) }
+            });
+            // The timer limits how long a client may take to send its headers.
+            let connection =
+                http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
+            tokio::select! {
+                () = stop.cancelled() => {}
+                _ = connection => {}
+            }
+        });
+    }
+}
+
+fn response(page: Page) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(page.text)));
+    *response.status_mut() = page.status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(page.kind));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_is_named_with_its_flag() {
+        let first = bind("127.0.0.1:0", "--health-address").await.unwrap();
+        let address = first.local_addr().unwrap().to_string();
+        let error = bind(&address, "--health-address").await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot listen on \"{address}\" for --health-address: ")), "{error}");
+    }
+
+    #[tokio::test]
+    async fn pages_are_served_until_the_end() {
+        let listener = bind("127.0.0.1:0", "--address").await.unwrap();
+        let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let serving = tokio::spawn(serve(listener, |target| Page::text(StatusCode::OK, target), stop.clone()));
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /a?b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n/a?b"), "{answer}");
+        assert!(answer.contains("frame-ancestors 'none'"), "{answer}");
+        stop.cancel();
+        serving.await.unwrap();
+    }
+}

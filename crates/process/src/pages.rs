@@ -24,14 +24,14 @@ const POLICY: &str = "default-src 'self' 'unsafe-inline'; img-src data:; frame-a
 #[non_exhaustive]
 pub enum HttpError {
     /// The address is malformed, not local, or in use.
-    #[error("cannot listen on {address:?} for {flag}: {source}; choose another address, or 0 to turn it off")]
+    #[error("cannot listen on {address:?} for {flag}: {reason}; choose another address, or 0 to turn it off")]
     Bind {
         /// The flag that named the address.
         flag: &'static str,
         /// The address.
         address: String,
         /// What the system said.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
 }
 
@@ -71,7 +71,7 @@ pub async fn bind(address: &str, flag: &'static str) -> Result<TcpListener, Http
         },
         None => TcpListener::bind(address).await,
     };
-    bound.map_err(|source| HttpError::Bind { flag, address: address.to_owned(), source })
+    bound.map_err(|reason| HttpError::Bind { flag, address: address.to_owned(), reason })
 }
 
 /// Answers requests, each by its path and query, until told to stop.

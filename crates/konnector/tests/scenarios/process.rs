@@ -81,6 +81,7 @@ async fn the_program_leads_until_it_is_told_to_stop_and_prints_its_roles() {
     let address = format!("--server-address={}", taken.local_addr().unwrap());
     let wrong = program(&world, &folder, &[&address]).output().unwrap();
     let said = String::from_utf8(wrong.stderr).unwrap();
-    assert!(wrong.status.code() == Some(1) && said.contains("choose another --server-address"), "{said}");
+    assert!(wrong.status.code() == Some(1) && said.contains("for --server-address: Address already in use"), "{said}");
+    assert!(said.contains("choose another address") && said.matches("in use").count() == 1, "{said}");
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
@@ -42,9 +42,9 @@ async fn print_roles(roles: &Roles) -> anyhow::Result<()> {
     if !roles.base_only {
         all.extend(agent::roles::of_cluster(&roles.server()?.client(), &subject).await?);
     }
-    let mut out = std::io::stdout().lock();
-    for role in all {
-        write!(out, "---\n{}\n", serde_saphyr::to_string(&role)?.trim_end())?;
-    }
+    let texts = all.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
+    let text: String = texts.iter().flat_map(|role| ["---\n", role.trim_end(), "\n"]).collect();
+    // If the reader has closed the pipe, there is nobody to print for.
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }

@@ -82,7 +82,22 @@ impl Sampler {
         }
         let wanted = [schema, other].into_iter().flat_map(|it| [it["minProperties"].as_u64(), it["maxProperties"].as_u64()]);
         let wanted: Vec<u64> = wanted.flatten().flat_map(|count| [count.saturating_sub(1), count, count + 1]).collect();
-        let mut all = vec![Value::Object(least.clone())];
+        // Alternatives commonly ask for one of several fields.
+        let mut all = Vec::new();
+        for branch in ["anyOf", "oneOf"].iter().filter_map(|key| schema[key].as_array()).flatten() {
+            let mut map = least.clone();
+            for name in node::required(branch) {
+                let known = node::child(schema, &name).unwrap_or_default();
+                if let Some(value) = (Self { depth: 0 }).values(&known, &known).into_iter().next() {
+                    map.entry(name).or_insert(value);
+                }
+            }
+            all.push(Value::Object(map));
+        }
+        if let Some(Value::Object(first)) = all.first() {
+            least.clone_from(first);
+        }
+        all.push(Value::Object(least.clone()));
         if self.depth > 0 {
             self.fuller(&fields, other, &least, &mut all);
         }

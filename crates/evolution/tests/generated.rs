@@ -96,7 +96,7 @@ fn object(dice: &mut Dice, depth: u64) -> Value {
             let mut field = schema(dice, depth.saturating_sub(1));
             if dice.one_in(5)
                 && let Some(default) = value(dice, &field, 2)
-                && !default.is_null()
+                && is_valid(&field, &default)
             {
                 field["default"] = default;
             }
@@ -109,12 +109,24 @@ fn object(dice: &mut Dice, depth: u64) -> Value {
         node["x-kubernetes-preserve-unknown-fields"] = json!(true);
     }
     if dice.one_in(8) {
-        node["anyOf"] = json!([{"required": ["a"]}, {"required": ["b"]}]);
+        node["anyOf"] = branches(&node);
     }
     if dice.one_in(8) {
         node["maxProperties"] = json!(1 + dice.below(4));
     }
     node
+}
+
+/// Whether a default fits: the API server takes no others.
+fn is_valid(node: &Value, value: &Value) -> bool {
+    !value.is_null() && Schema::part(node).is_ok_and(|schema| schema.validate(value, None).is_empty())
+}
+
+/// Conditions about the fields that there are.
+fn branches(node: &Value) -> Value {
+    let names = node["properties"].as_object().into_iter().flatten().take(2);
+    let all: Vec<Value> = names.map(|(name, _)| json!({"required": [name]})).collect();
+    if all.is_empty() { json!([{}]) } else { Value::Array(all) }
 }
 
 /// A value that is likely to fit.
@@ -200,12 +212,12 @@ fn mutate(dice: &mut Dice, root: &mut Value) {
             3 => node["required"] = json!(node["properties"].as_object().unwrap().keys().take(1).collect::<Vec<_>>()),
             4 => toggle(node, "x-kubernetes-preserve-unknown-fields", json!(true)),
             5 => toggle(node, "maxProperties", json!(2)),
-            6 => toggle(node, "anyOf", json!([{"required": ["a"]}, {"required": ["c"]}])),
-            7 => toggle(node, "not", json!({"required": ["d"]})),
+            6 => toggle(node, "anyOf", branches(node)),
+            7 => toggle(node, "not", branches(node)[0].clone()),
             _ => {
                 let name = dice.pick(&NAMES);
                 if let Some(field) = node["properties"].get(name).cloned()
-                    && let Some(default) = value(dice, &field, 2).filter(|value| !value.is_null())
+                    && let Some(default) = value(dice, &field, 2).filter(|value| is_valid(&field, value))
                 {
                     node["properties"][name]["default"] = default;
                 }

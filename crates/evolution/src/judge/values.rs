@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::finding::Finding;
 use crate::class::Class::{Compatible, Tightening};
-use crate::node::{Kind, flag};
+use crate::node::{self, Kind, flag};
 use crate::step::Step;
 
 /// Formats that the API server checks. All others are comments.
@@ -45,6 +45,9 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
         match (count(old), count(new)) {
             (before, after) if before == after => {}
             (Some(before), None) => tell(Compatible, format!("{name} {before} goes away")),
+            (None, Some(after)) if name == "maxProperties" && most_fields(old, new).is_some_and(|most| most <= after) => {
+                tell(Compatible, format!("{name} {after} is new, and there are no more fields"));
+            }
             (None, Some(after)) => tell(Tightening, format!("{name} {after} is new")),
             (Some(before), Some(after)) => {
                 let class = if (before < after) == is_upper { Compatible } else { Tightening };
@@ -83,6 +86,12 @@ pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
         tell(Tightening, format!("only {} {} allowed now", values.join(", "), if values.len() == 1 { "is" } else { "are" }));
     }
     findings
+}
+
+/// How many fields an object can have at most, where all are named.
+fn most_fields(old: &Value, new: &Value) -> Option<u64> {
+    let closed = node::rest(old).is_none() && node::rest(new).is_none();
+    closed.then(|| node::fields(old, new).len() as u64)
 }
 
 fn format(old: &Value, new: &Value, tell: &mut impl FnMut(crate::class::Class, String)) {

@@ -16,8 +16,10 @@ mod node;
 mod report;
 mod sample;
 mod step;
+mod trial;
 
 pub use class::Class;
 pub use definition::{Definition, DefinitionError};
 pub use judge::{diff, harm};
 pub use report::{Change, Report};
+pub use trial::{Harmed, Trial};

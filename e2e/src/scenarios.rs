@@ -17,6 +17,7 @@ mod examples;
 mod explaining;
 mod failures;
 mod fleet;
+mod gate;
 mod init;
 mod keepers;
 mod konnectors;
@@ -79,6 +80,9 @@ pub fn all() -> Vec<Scenario> {
             a_schema_of_another_kcp_is_not_exported
             a_crd_with_two_columns_of_one_name_is_published
             kinds_that_come_with_kubernetes_are_published_without_a_crd;
+        gate:
+            a_schema_that_harms_orders_is_held_back_until_it_is_approved
+            behind_a_manual_gate_nothing_changes_unasked;
         kubectl:
             kubectl_says_on_a_service_cluster_what_was_recorded
             kubectl_says_in_a_workspace_what_was_recorded;

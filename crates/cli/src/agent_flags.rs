@@ -44,3 +44,39 @@ impl AgentFlags {
         options.complete().map_err(|problems| anyhow::anyhow!("{problems}"))
     }
 }
+
+/// The same, where they are not always needed, and where only the servers and the export matter.
+#[derive(Debug, clap::Args)]
+pub struct OptionalAgentFlags {
+    /// Kubeconfig of the service cluster; by default $KUBECONFIG, or the pod's service account, or ~/.kube/config
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    kubeconfig: String,
+    /// Kubeconfig whose current context points at the workspace that holds the APIExportEndpointSlice
+    #[arg(long, value_name = "FILE")]
+    kcp_kubeconfig: Option<String>,
+    /// Name of the APIExportEndpointSlice in kcp
+    #[arg(long, value_name = "NAME")]
+    apiexportendpointslice_ref: Option<String>,
+    /// Label selector for PublishedResources; empty means all of them
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    published_resource_selector: String,
+}
+
+impl OptionalAgentFlags {
+    /// The options of an agent started with these flags.
+    pub fn options(&self) -> anyhow::Result<Options> {
+        let wanted = |value: &Option<String>, flag: &str| {
+            value.clone().ok_or_else(|| anyhow::anyhow!("{flag} is needed to find the APIExport"))
+        };
+        let flags = AgentFlags {
+            kubeconfig: self.kubeconfig.clone(),
+            kcp_kubeconfig: wanted(&self.kcp_kubeconfig, "--kcp-kubeconfig")?,
+            apiexportendpointslice_ref: wanted(&self.apiexportendpointslice_ref, "--apiexportendpointslice-ref")?,
+            // Nothing of the agent's own is read or written.
+            namespace: "default".to_owned(),
+            agent_name: String::new(),
+            published_resource_selector: self.published_resource_selector.clone(),
+        };
+        flags.options()
+    }
+}

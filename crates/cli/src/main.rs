@@ -3,6 +3,7 @@
 //! ```text
 //!  main ─┬─ demo    runs a whole delivery, from order to clean-up, in this process
 //!        ├─ dev     applies a provider's files, and applies them again at every change
+//!        ├─ diff    judges what a changed CRD does to consumers; evolve: approve, rollback
 //!        ├─ doctor  finds what keeps an agent from working, and prints the fix
 //!        ├─ explain shows what the agent would do, and why
 //!        ├─ init    writes files that offer a kind in kcp
@@ -16,8 +17,10 @@
 mod agent_flags;
 mod demo;
 mod dev;
+mod diff;
 mod doctor;
 mod embedded;
+mod evolve;
 mod explain;
 mod init;
 mod kubeconfig;
@@ -52,6 +55,7 @@ Examples:
   carrick dev --crd buckets.yaml        your API, published and ordered, again at every change of the file
   carrick init --crd buckets.yaml       files that offer a kind in kcp, ready to apply
   carrick doctor --help                 what keeps the agent from working, and how to put it right
+  carrick diff old.yaml new.yaml        what a changed CRD does to those who use it
   carrick explain --help                what would the agent do with an object, and why
   carrick toolkit template --data obj.yaml '{{ .Object.metadata.name | sha3short }}'
                                         try a rule before publishing it
@@ -60,12 +64,15 @@ carrick is for development and tests; production runs on real kcp and Kubernetes
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Approve(evolve::ApproveArgs),
     Demo(demo::Args),
     Dev(dev::Args),
+    Diff(diff::Args),
     Doctor(doctor::Args),
     Explain(explain::Args),
     Init(init::Args),
     Plane(plane::Args),
+    Rollback(evolve::RollbackArgs),
     Toolkit(toolkit::Args),
     Top(top::Args),
 }
@@ -75,11 +82,14 @@ fn main() -> ExitCode {
     let verbose = cli.verbose;
     match cli.command {
         Command::Demo(args) => wait(demo::run(args, verbose)),
+        Command::Approve(args) => wait(evolve::approve(args, verbose)),
         Command::Dev(args) => wait(dev::run(args, verbose)),
+        Command::Diff(args) => wait(diff::run(args, verbose)),
         Command::Doctor(args) => wait(doctor::run(args, verbose)),
         Command::Explain(args) => wait(explain::run(args, verbose)),
         Command::Init(args) => wait(init::run(args, verbose)),
         Command::Plane(args) => wait(plane::run(args, verbose)),
+        Command::Rollback(args) => wait(evolve::roll_back(args, verbose)),
         Command::Toolkit(args) => toolkit::run(args),
         Command::Top(args) => wait(top::run(args, verbose)),
     }

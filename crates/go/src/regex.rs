@@ -78,6 +78,11 @@ impl Pattern {
         Ok(Self { original: pattern.into(), translated: text, names, states })
     }
 
+    /// The same pattern in the syntax of the `regex` crate.
+    pub fn translated(&self) -> &str {
+        &self.translated
+    }
+
     /// How many states it will have, roughly: what compiling it costs, and matching each byte with it at worst.
     pub fn states(&self) -> usize {
         self.states

@@ -233,6 +233,11 @@ impl<K> FleetStore<K> {
         self.state.read().is_synced(endpoint)
     }
 
+    /// Whether every endpoint that has reported anything was listed completely; false before the first one.
+    pub fn is_listed(&self) -> bool {
+        self.state.read().is_listed()
+    }
+
     /// One object.
     pub fn get(&self, cluster: &str, namespace: &str, name: &str) -> Option<Arc<K>> {
         self.state.read().get(cluster, namespace, name).cloned()

@@ -11,7 +11,7 @@
 //!     └─ kcp/                        that extension: workspaces, exports and bindings, virtual workspaces; it knows no Api
 //!
 //!   auth/, resource/, definition/    who may do what; what a kind is; what is wrong with a CRD
-//!   schema/, patch/                  what objects look like, and how they change
+//!   patch/                           how objects change; what they look like: carrick-schema
 //!   conversion, webhook/             other versions of an object; webhooks are called here
 //!   store/                           objects, one revision counter, watch
 //!   config, release, error, caller, request, status, protobuf, files, go, time: what everybody needs
@@ -77,11 +77,12 @@ pub mod protobuf;
 mod release;
 mod request;
 mod resource;
-mod schema;
 mod status;
 mod store;
 mod time;
 mod webhook;
+
+use carrick_schema as schema;
 
 pub use auth::{KCP_ADMIN, KUBE_ADMIN, SHARD_ADMIN};
 pub use config::{Advertised, Config, Limits, Mode, ServingFiles, User};

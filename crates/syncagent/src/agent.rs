@@ -238,6 +238,7 @@ impl Agent {
         let (tell_exported, exported) = watch::channel(Exported::default());
         let (tell_troubles, troubles) = watch::channel(objects::Troubles::default());
         let (tell_granted, granted) = watch::channel(Granted::default());
+        let (tell_chosen, chosen) = watch::channel(schemas::Chosen::default());
         let (refused, to_ask_again) = mpsc::unbounded_channel();
         self.dashboard.follow(&self.places, receiver.clone(), troubles.clone());
         let mut parts = JoinSet::new();
@@ -292,6 +293,13 @@ impl Agent {
                 troubles,
                 granted: granted.clone(),
                 syncs: !config.disabled.contains(&Controller::Sync),
+                gate: schemas::Gate {
+                    export: self.places.export.client.clone(),
+                    export_name: self.places.export_name.clone(),
+                    orders: self.dashboard.orders(),
+                    chosen: Arc::new(tell_chosen),
+                    judged: Arc::default(),
+                },
             };
             let running = schemas.run(receiver.clone(), halt.clone());
             parts.spawn(async move {
@@ -308,6 +316,7 @@ impl Agent {
                 metrics: Arc::clone(&self.metrics),
                 health: Arc::clone(&self.health),
                 exported: tell_exported,
+                chosen,
                 warned: parking_lot::Mutex::default(),
                 doubts: parking_lot::Mutex::default(),
             };

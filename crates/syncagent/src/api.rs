@@ -35,6 +35,10 @@ pub const KEEPER: &str = "syncagent.kcp.io/keeper";
 pub const SOURCE_GENERATION: &str = "syncagent.kcp.io/source-generation";
 /// Annotation on schemas: the kind they were made from, as `Kind.group`.
 pub const SOURCE_KIND: &str = "syncagent.kcp.io/source-kind";
+/// Annotation on PublishedResources: name of the schema that may be exported although it was held back.
+pub const APPROVED_SCHEMA: &str = "syncagent.kcp.io/approved-schema";
+/// Annotation on PublishedResources: name of the schema that is not to be exported, because somebody went back to the approved one.
+pub const REJECTED_SCHEMA: &str = "syncagent.kcp.io/rejected-schema";
 /// Label on copies: logical cluster of the source.
 pub const REMOTE_CLUSTER: &str = "syncagent.kcp.io/remote-object-cluster";
 /// Label on copies: SHA-1 of the source's name.

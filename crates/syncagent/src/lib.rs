@@ -14,6 +14,7 @@
 pub mod agent;
 pub mod api;
 pub mod decide;
+pub mod evolve;
 pub mod logging;
 pub mod options;
 pub mod rules;

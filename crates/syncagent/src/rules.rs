@@ -10,6 +10,7 @@ pub mod abandoned;
 pub mod crd;
 pub mod export;
 pub mod fields;
+pub mod gate;
 pub mod keeper;
 pub mod metadata;
 pub mod mutation;

@@ -1,7 +1,12 @@
 //! The schema half: what is published comes out the same, whenever the agent is killed.
 
 use anyhow::{Context, ensure};
-use serde_json::json;
+use carrick_client::ListOptions;
+use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use carrick_syncagent::api::{APPROVED_SCHEMA, REJECTED_SCHEMA};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use serde_json::{Value, json};
 
 use super::flow::Flow;
 use super::flows;
@@ -14,20 +19,40 @@ use crate::{fixtures, kinds};
 
 /// The same in all worlds, because names of schemas depend on it.
 const GROUP: &str = "publish.example.com";
-/// So many changes to what is published are made one after the other.
-const CHANGES: usize = 3;
+
+/// Changes that are made one after the other.
+#[derive(Clone, Copy)]
+struct Changes {
+    /// How many there are.
+    count: usize,
+    /// Makes one.
+    make: for<'a> fn(&'a Lab, usize) -> LocalBoxFuture<'a, anyhow::Result<()>>,
+    /// Whether the agent has done what follows from it.
+    is_done: fn(&State, usize) -> bool,
+}
 
 /// In each world one agent is killed during each change of what is published.
 pub async fn killed_at_every_write() -> anyhow::Result<String> {
+    let make: for<'a> fn(&'a Lab, usize) -> _ = |lab, number| change(lab, number).boxed_local();
+    each_write(Changes { count: 3, make, is_done: is_published }).await
+}
+
+/// The same behind a gate: a schema is exported, the next one held back, approved and taken back.
+pub async fn gate_killed_at_every_write() -> anyhow::Result<String> {
+    let make: for<'a> fn(&'a Lab, usize) -> _ = |lab, number| decide(lab, number).boxed_local();
+    each_write(Changes { count: 4, make, is_done: is_decided }).await
+}
+
+async fn each_write(Changes { count, make, is_done }: Changes) -> anyhow::Result<String> {
     let mut undisturbed = Vec::new();
     let mut lab = open(flows::plain()).await?;
-    for number in 0..CHANGES {
+    for number in 0..count {
         lab.switch.reset();
-        change(&lab, number).await?;
+        make(&lab, number).await?;
         if number == 0 {
             lab.start_agent()?;
         }
-        lab.until(&format!("change {number} is published"), None, |state| is_published(state, number)).await?;
+        lab.until(&format!("change {number} is published"), None, |state| is_done(state, number)).await?;
         let state = lab.rest_for(LONG_CALM).await?;
         undisturbed.push((published(&state), lab.switch.writes()));
     }
@@ -41,7 +66,7 @@ pub async fn killed_at_every_write() -> anyhow::Result<String> {
                 if write <= *writes {
                     lab.switch.arm(write, moment);
                 }
-                change(&lab, number).await?;
+                make(&lab, number).await?;
                 if number == 0 {
                     lab.start_agent()?;
                 }
@@ -56,7 +81,7 @@ pub async fn killed_at_every_write() -> anyhow::Result<String> {
                 lab.switch.reset();
             }
             let state = lab.rest_for(LONG_CALM).await?;
-            let last = &undisturbed[CHANGES - 1].0;
+            let last = &undisturbed[count - 1].0;
             ensure!(published(&state) == *last, "it did not stay so: {}", published(&state).difference(last));
             lab.close().await?;
         }
@@ -88,6 +113,57 @@ async fn change(lab: &Lab, number: usize) -> anyhow::Result<()> {
         _ => drop(stage.publish("Gadget", json!({ "enableWorkspacePaths": true })).await?),
     }
     Ok(())
+}
+
+/// Publishes a kind behind a gate, changes its CRD for the worse, approves that, and goes back.
+async fn decide(lab: &Lab, number: usize) -> anyhow::Result<()> {
+    let stage = &lab.stage;
+    let name = stage.published_name("Bucket");
+    let annotations = match number {
+        0 => {
+            stage.publish("Bucket", json!({ "schemaUpdates": "Compatible" })).await?;
+            return Ok(());
+        }
+        1 => {
+            let mut crd = fixtures::crd(GROUP, "Bucket");
+            let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+            spec["properties"]["size"]["maximum"] = json!(5);
+            let patch = json!({ "spec": { "versions": crd["spec"]["versions"] } });
+            stage.service.merge_patch(&kinds::crds(), None, &format!("buckets.{GROUP}"), &patch).await?;
+            return Ok(());
+        }
+        2 => json!({ APPROVED_SCHEMA: other_schema(lab, &name).await? }),
+        _ => {
+            let published = stage.service.get(&kinds::published_resources(), None, &name).await?;
+            let now = published.context("it is gone")?["status"]["resourceSchemaName"].clone();
+            json!({ APPROVED_SCHEMA: other_schema(lab, &name).await?, REJECTED_SCHEMA: now })
+        }
+    };
+    let patch = json!({ "metadata": { "annotations": annotations } });
+    stage.service.merge_patch(&kinds::published_resources(), None, &name, &patch).await?;
+    Ok(())
+}
+
+/// Of the two schemas, the one that is not exported.
+async fn other_schema(lab: &Lab, name: &str) -> anyhow::Result<Value> {
+    let published = lab.stage.service.get(&kinds::published_resources(), None, name).await?.context("it is gone")?;
+    let all = lab.stage.provider.client.list(&kinds::kcp(&API_RESOURCE_SCHEMA), None, &ListOptions::default()).await?;
+    let mut names = all.iter().map(|schema| schema["metadata"]["name"].clone());
+    names.find(|schema| *schema != published["status"]["resourceSchemaName"]).context("there is no other schema")
+}
+
+fn is_decided(state: &State, number: usize) -> bool {
+    let Some(place) = state.places().find(|place| place.contains(" publishedresources ")) else { return false };
+    let published = state.at(place);
+    let named = &published["status"]["resourceSchemaName"];
+    let export = state.at(&format!("provider apiexports /{GROUP}"));
+    let schemas = state.places().filter(|place| place.contains(" apiresourceschemas ")).count();
+    let held = condition(published, "SchemaHeld")["status"] == "True";
+    condition(published, "ExportUpdated")["status"] == "True"
+        && (export["spec"]["latestResourceSchemas"] == json!([named])
+            || export["spec"]["resources"][0]["schema"] == *named && export["spec"]["resources"][1].is_null())
+        && schemas == 1 + usize::from(number > 0)
+        && held == (number % 2 == 1)
 }
 
 fn is_published(state: &State, number: usize) -> bool {

@@ -246,6 +246,10 @@ impl<K> StoreState<K> {
         self.endpoints.get(endpoint).is_some_and(|endpoint| endpoint.synced)
     }
 
+    pub(super) fn is_listed(&self) -> bool {
+        !self.endpoints.is_empty() && self.endpoints.values().all(|endpoint| endpoint.synced)
+    }
+
     pub(super) fn get(&self, cluster: &str, namespace: &str, name: &str) -> Option<&Arc<K>> {
         self.clusters.get(cluster)?.get(namespace)?.get(name).map(|stored| &stored.item)
     }

@@ -24,6 +24,7 @@ use super::export::{owner, published};
 use super::health::Health;
 use super::metrics::Metrics;
 use super::objects::explain::{Plans, plan_all};
+use super::schemas::Chosen;
 use super::timing::Timing;
 use super::{keeper, objects};
 use crate::api::{AGENT_NAME, KEEPER};
@@ -306,7 +307,7 @@ fn export_changes(
     agent_name: &str,
     catalog: &Catalog,
 ) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
-    let change = apply(export, owner(export, agent_name, catalog), &published(catalog));
+    let change = apply(export, owner(export, agent_name, catalog), &published(catalog, &Chosen::new()));
     let mut changes = Vec::new();
     let foreign = |owner: &&str| *owner != agent_name && !catalog.others.contains(*owner);
     if let Some(owner) = export.metadata.annotation(AGENT_NAME).filter(foreign) {

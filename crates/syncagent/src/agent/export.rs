@@ -20,6 +20,7 @@ use super::events::{Recorder, Type};
 use super::health::{Health, Part};
 use super::metrics::{Metrics, Outcome};
 use super::retry::{Backoff, Retry};
+use super::schemas::Chosen;
 use crate::api::AGENT_NAME;
 use crate::rules::export::{ExportChange, Published, apply};
 
@@ -74,6 +75,8 @@ pub(crate) struct Export {
     pub(crate) health: Arc<Health>,
     /// Where to tell what the export holds.
     pub(crate) exported: Sender<Exported>,
+    /// Schemas that are exported although others were computed.
+    pub(crate) chosen: Receiver<Chosen>,
     /// Claims that were warned of.
     pub(crate) warned: Mutex<Vec<String>>,
     /// What is wrong with related resources in kcp.
@@ -82,7 +85,7 @@ pub(crate) struct Export {
 
 impl Export {
     /// Runs until told to stop.
-    pub(crate) async fn run(self, mut catalog: Receiver<Arc<Catalog>>, stop: CancellationToken) {
+    pub(crate) async fn run(mut self, mut catalog: Receiver<Arc<Catalog>>, stop: CancellationToken) {
         let part = self.health.part("watch of the APIExport");
         let writes = self.health.part("update of the APIExport");
         // Agents are commonly allowed to watch this one export only.
@@ -103,6 +106,7 @@ impl Export {
                     known = true;
                 }
                 Some(event) = events.next() => seen.on(event, &part),
+                () = changes(&mut self.chosen) => {}
                 () = retry.due() => {}
             }
             let (true, Some(export)) = (known, &seen.export) else { continue };
@@ -153,7 +157,7 @@ impl Export {
 
     /// Writes the export if it is not what it shall be; returns what the server made of it.
     async fn reconcile(&self, export: &ApiExport, catalog: &Catalog) -> Result<Option<ApiExport>, Error> {
-        let change = apply(export, owner(export, &self.agent_name, catalog), &published(catalog));
+        let change = apply(export, owner(export, &self.agent_name, catalog), &published(catalog, &self.chosen.borrow()));
         self.warn(export, &change.narrow_claims);
         self.doubts.lock().clone_from(&change.doubts);
         if !change.changed {
@@ -334,6 +338,13 @@ impl Seen {
     }
 }
 
+/// Waits for a change; for ever if nobody tells any more.
+async fn changes<T>(receiver: &mut Receiver<T>) {
+    if receiver.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
 fn hint(error: &Error) -> &'static str {
     match error.status().map(|status| status.code) {
         Some(403) => "; grant the agent get, list, watch, patch and update on this APIExport",
@@ -355,9 +366,11 @@ pub(super) fn owner<'a>(export: &'a ApiExport, agent_name: &'a str, catalog: &Ca
 /// What the catalog has for the export: everything with a schema, by status or by computation. Broken ones that never had one are left
 /// out, and so are those whose name belongs to another. Those whose rules are not valid are not offered for the first time.
 ///
+/// Behind a gate, the one that was chosen takes the place of the one that was computed.
+///
 /// Only a schema that follows from the rules of today is ready to be listed. A name of yesterday may be that of another kcp, and one schema
 /// that does not exist spoils the whole export. Those that the export lists already stay in it anyway.
-pub(super) fn published(catalog: &Catalog) -> Vec<Published<'_>> {
+pub(super) fn published<'a>(catalog: &'a Catalog, chosen: &'a Chosen) -> Vec<Published<'a>> {
     let usable = catalog.resources.iter().filter_map(|(name, pr)| {
         let published = pr.status.resource_schema_name.as_str();
         let entry = catalog.entries.get(name);
@@ -366,6 +379,10 @@ pub(super) fn published(catalog: &Catalog) -> Vec<Published<'_>> {
         let conflict = catalog.problems.get(name).is_some_and(|problem| problem.reason == "Conflict");
         match (published, computed) {
             (_, None) if conflict => None,
+            (published, Some(_)) if chosen.contains_key(name) => {
+                let schema_name = chosen.get(name)?.as_str();
+                Some(Published { pr, schema_name, ready: published == schema_name, valid })
+            }
             ("", None) => None,
             (schema_name, None) => Some(Published { pr, schema_name, ready: false, valid }),
             (published, Some(schema_name)) => {
@@ -400,7 +417,8 @@ mod tests {
                 catalog.problems.insert(name.to_owned(), Problem { reason, message: String::new() });
             }
         }
-        let got: Vec<_> = published(&catalog).iter().map(|one| (one.schema_name, one.ready)).collect();
+        let chosen = Chosen::new();
+        let got: Vec<_> = published(&catalog, &chosen).iter().map(|one| (one.schema_name, one.ready)).collect();
         assert_eq!(got, [("v1.bs.x", false), ("v1.as.x", false)]);
     }
 

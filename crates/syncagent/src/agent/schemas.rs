@@ -3,6 +3,7 @@
 //! Every PublishedResource has a task of its own, so that none waits for another. A task looks again when the catalog changes, and
 //! after a growing pause when something failed.
 
+mod gate;
 mod status;
 
 use std::collections::BTreeMap;
@@ -27,10 +28,13 @@ use super::metrics::{Metrics, Outcome, reason};
 use super::objects::Troubles;
 use super::retry::Retry;
 use super::rights::Granted;
-use crate::api::{AGENT_NAME, GROUP, PublishedResource, SOURCE_KIND, VERSION};
+use crate::api::{AGENT_NAME, APPROVED_SCHEMA, GROUP, PublishedResource, REJECTED_SCHEMA, SOURCE_KIND, VERSION};
 use crate::rules::projection::project;
 use crate::rules::schema::{ResourceSchema, SchemaError};
+use gate::GateError;
 use status::Syncing;
+
+pub(crate) use gate::{Chosen, Gate};
 
 /// Name of this controller in events and metrics.
 pub(crate) const CONTROLLER: &str = "syncagent-apiresourceschema";
@@ -117,6 +121,8 @@ pub(crate) struct Schemas {
     pub(crate) granted: Receiver<Granted>,
     /// Whether this agent synchronises objects at all.
     pub(crate) syncs: bool,
+    /// Holds schemas back.
+    pub(crate) gate: Gate,
 }
 
 impl Schemas {
@@ -172,7 +178,10 @@ impl Schemas {
                 let (exported, troubles) = (exported.borrow_and_update(), troubles.borrow_and_update());
                 Case::of(&now, (&exported, &troubles, &granted.borrow_and_update()), name)
             };
-            let Some(case) = case else { return };
+            let Some(case) = case else {
+                self.gate.forget(name);
+                return;
+            };
             retry.set(None);
             let mut outage = None;
             let settled = case.pr.metadata.deletion_timestamp.is_some() || case.is_pending();
@@ -232,7 +241,10 @@ impl Schemas {
             return self.write_status(case, &status::Report::of_refused(case.rivalry.as_deref())).await;
         }
         let published = match case.entry.as_ref().filter(|entry| entry.is_publishable(&case.pr)) {
-            Some(entry) => self.publish(entry).await.map(|()| Some(entry)),
+            Some(entry) => match self.publish(entry).await {
+                Ok(()) => self.choose(case, entry).await.map(Some),
+                Err(error) => Err(error),
+            },
             None => Ok(None),
         };
         // An outage of kcp says nothing about the schema; the log and the probes tell of it.
@@ -242,7 +254,8 @@ impl Schemas {
             return published.map(drop);
         }
         let report = status::Report {
-            schema_name: published.as_ref().ok().copied().flatten().map(|entry| entry.schema_name.as_str()),
+            schema_name: published.as_ref().ok().and_then(Option::as_ref).map(|choice| choice.name.as_str()),
+            held: published.as_ref().ok().and_then(Option::as_ref).and_then(|choice| choice.held.as_deref()),
             failure: published.as_ref().err().map(ToString::to_string),
             problem: case.problem.as_ref(),
             exported: case.exported.clone(),
@@ -261,6 +274,20 @@ impl Schemas {
             Some(problem) => Err(SchemasError::Invalid(problem.message.clone())),
             None => Ok(()),
         }
+    }
+
+    /// The schema that represents the PublishedResource: the one that was just published, unless that is held back.
+    async fn choose(&self, case: &Case, entry: &catalog::CatalogEntry) -> Result<gate::Choice, SchemasError> {
+        let text = async || self.schema_of(entry).await.ok();
+        let choice = self.gate.choose(&case.pr, &entry.schema_name, text).await.map_err(|error| match error {
+            GateError::Kcp(name, source) => SchemasError::Kcp { action: "get", name, source },
+            GateError::Unclear(why) => SchemasError::Stale(why),
+        })?;
+        if let Some(held) = choice.held.as_ref().filter(|_| choice.fresh) {
+            tracing::warn!(logger = CONTROLLER, publishedresource = case.pr.metadata.name, held, "A schema is held back.");
+            self.recorder.event(&self.local, &involved(&case.pr), Type::Warning, "SchemaHeld", held);
+        }
+        Ok(choice)
     }
 
     fn syncing(&self, case: &Case) -> Syncing {
@@ -368,8 +395,13 @@ impl Case {
         // Whether related resources can be had, both servers tell; until then nothing is said, rather than something and then its contrary.
         let known = pr.spec.related.is_empty() || !pr.is_synchronized() || (rights.is_some() && exported.is_known());
         Some(Self {
+            exported: entry.as_ref().and_then(|entry| {
+                // Behind a gate, the status says which schema is to be exported.
+                let named = pr.status.resource_schema_name.as_str();
+                let gated = pr.is_gated() && !named.is_empty();
+                exported.lists(if gated { named } else { &entry.schema_name })
+            }),
             pr,
-            exported: entry.as_ref().and_then(|entry| exported.lists(&entry.schema_name)),
             export: exported.uid.clone(),
             entry,
             problem: catalog.problems.get(name).cloned(),
@@ -394,6 +426,7 @@ impl PartialEq for Case {
             && self.pr.metadata.generation == other.pr.metadata.generation
             && self.pr.metadata.deletion_timestamp == other.pr.metadata.deletion_timestamp
             && self.pr.status == other.pr.status
+            && approvals(&self.pr) == approvals(&other.pr)
             && schema(self) == schema(other)
             && self.problem == other.problem
             && self.exported == other.exported
@@ -405,6 +438,11 @@ impl PartialEq for Case {
             && self.refused == other.refused
             && self.conditions == other.conditions
     }
+}
+
+/// What somebody has decided about schemas.
+fn approvals(pr: &PublishedResource) -> [Option<&String>; 2] {
+    [APPROVED_SCHEMA, REJECTED_SCHEMA].map(|annotation| pr.metadata.annotations.get(annotation))
 }
 
 /// Waits for a change; for ever if nobody tells any more.

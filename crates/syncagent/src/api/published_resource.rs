@@ -34,6 +34,8 @@ pub struct Meta {
     pub resource_version: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<String>,
 }
@@ -60,6 +62,10 @@ described! {
         /// what would be written; TakeOver makes it the copy, with the content of the source. A single object can be offered by its
         /// annotation syncagent.kcp.io/adoption: TakeOver.
         pub adoption: String = json!({ "enum": ["Refuse", "TakeOver"] }),
+        /// Whether a changed CRD reaches consumers at once. Always (the default) exports every new schema; Compatible exports those under which
+        /// every object stays valid and as it is, and holds back all others; Manual holds back all. What is held back is told by the
+        /// condition SchemaHeld, and exported when the annotation syncagent.kcp.io/approved-schema names it.
+        pub schema_updates: String = json!({ "enum": ["Always", "Compatible", "Manual"] }),
         /// Whether objects are synchronized. Absent means that they are.
         pub synchronization: Option<Synchronization>,
     }
@@ -179,6 +185,11 @@ impl PublishedResource {
         self.metadata.deletion_timestamp.is_none()
             && self.is_synchronized()
             && !self.status.resource_schema_name.is_empty()
+    }
+
+    /// Whether changed schemas may be held back.
+    pub fn is_gated(&self) -> bool {
+        matches!(self.spec.schema_updates.as_str(), "Compatible" | "Manual")
     }
 
     /// Whether objects of this kind should be synchronized.

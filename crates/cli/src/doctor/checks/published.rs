@@ -1,6 +1,6 @@
 //! What the agent needs on the service cluster, and what is published there.
 
-use carrick_kcp::condition::Condition;
+use carrick_kcp::condition::{Condition, ConditionStatus};
 use serde::Deserialize;
 
 use super::Finding;
@@ -64,6 +64,9 @@ pub(super) fn published(facts: &Facts) -> Vec<Finding> {
     }
 }
 
+/// The one condition that is good news when it is False.
+const SCHEMA_HELD: &str = "SchemaHeld";
+
 /// The conditions that the agent has set on a PublishedResource.
 fn conditions(one: &Published) -> Vec<Condition> {
     Vec::deserialize(&one.object["status"]["conditions"]).unwrap_or_default()
@@ -86,6 +89,11 @@ fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
     let Some(schema) = &one.schema else {
         return Finding::red(format!("{name} cannot be read")).fix(format!("{kubectl} edit publishedresource {name}"));
     };
+    // An older schema is exported on purpose.
+    let held = conditions(one).into_iter().find(|told| told.type_ == SCHEMA_HELD && told.status == ConditionStatus::True);
+    if let Some(told) = held {
+        return Finding::amber(format!("{name}: {}", told.message)).fix(format!("carrick approve {name} …    # with the agent's flags"));
+    }
     let look = || format!("carrick explain {name} …    # with the agent's flags: shows what it would do");
     let listed = facts.export.object().map(|export| export.spec.latest_resource_schemas.contains(schema));
     if listed == Some(false) {
@@ -94,7 +102,7 @@ fn judge(one: &Published, facts: &Facts, kubectl: &str) -> Finding {
         let text = format!("{name}: schema {schema} is {made} yet; is the agent running?");
         return Finding::amber(text).fix(look());
     }
-    if let Some((condition, message)) = unmet(&conditions(one)).next() {
+    if let Some((condition, message)) = unmet(&conditions(one)).find(|(condition, _)| *condition != SCHEMA_HELD) {
         return Finding::amber(format!("{name}: {condition} is False: {message}")).fix(look());
     }
     Finding::green(format!("{name} is published as {schema}"))

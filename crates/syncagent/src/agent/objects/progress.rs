@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrick_client::Object;
 use carrick_multicluster::FleetStore;
@@ -42,6 +43,15 @@ pub(crate) struct Orders {
     pub(super) copies: FleetStore<Object>,
     /// The resource of the sources in kcp.
     pub(super) resource: String,
+}
+
+impl Orders {
+    /// The consumers' objects, each with its logical cluster, once all endpoints were listed or the time is up.
+    pub async fn listed(&self, patience: Duration) -> Vec<(String, Arc<Object>)> {
+        // Without an answer, what is known has to do.
+        let _ = tokio::time::timeout(patience, self.sources.wait_until(FleetStore::is_listed)).await;
+        self.sources.list_all().into_iter().map(|(key, object)| (key.cluster.to_string(), object)).collect()
+    }
 }
 
 /// How far one order has come.

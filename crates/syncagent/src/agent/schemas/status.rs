@@ -7,11 +7,14 @@ use crate::api::PublishedResource;
 
 /// Whether no other agent would serve it.
 const SERVED_BY_ONE: &str = "ServedByOne";
+/// Whether a schema is held back.
+const SCHEMA_HELD: &str = "SchemaHeld";
 /// Our conditions, in the order in which they are shown, whichever is known first.
-const ORDER: [&str; 8] = [
+const ORDER: [&str; 9] = [
     "RulesValid",
     "SchemaPublished",
     "ExportUpdated",
+    SCHEMA_HELD,
     "Syncing",
     "ObjectsSynced",
     "RightsGranted",
@@ -23,6 +26,8 @@ const ORDER: [&str; 8] = [
 pub(super) struct Report<'a> {
     /// Name of the schema that exists now.
     pub(super) schema_name: Option<&'a str>,
+    /// What is said about a schema that is held back.
+    pub(super) held: Option<&'a str>,
     /// Why the schema could not be published.
     pub(super) failure: Option<String>,
     /// What is wrong with the PublishedResource.
@@ -48,6 +53,7 @@ impl<'a> Report<'a> {
     pub(super) fn of_refused(rivalry: Option<&'a str>) -> Self {
         Self {
             schema_name: None,
+            held: None,
             failure: None,
             problem: None,
             exported: None,
@@ -91,6 +97,7 @@ pub(super) fn patch(pr: &PublishedResource, report: &Report<'_>, conditions: boo
             Some(rules_valid(report)),
             Some(schema_published(report)),
             export_updated(report),
+            schema_held(report, &old),
             Some(syncing(report)),
             Some(objects_synced(report)),
             rights_granted(report),
@@ -128,6 +135,18 @@ fn served_by_one(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
         None if old.iter().any(|condition| condition["type"] == kind) => {
             (true, "OneAgent", "No other agent would serve it.".to_owned())
         }
+        None => return None,
+    };
+    Some(Condition { kind, holds, reason, message })
+}
+
+/// Only worth a condition if it was ever held.
+fn schema_held(report: &Report<'_>, old: &[Value]) -> Option<Condition> {
+    let kind = SCHEMA_HELD;
+    let known = old.iter().any(|condition| condition["type"] == kind);
+    let (holds, reason, message) = match report.held {
+        Some(held) => (true, "NeedsApproval", held.to_owned()),
+        None if known && report.schema_name.is_some() => (false, "Exported", "No schema is held back.".to_owned()),
         None => return None,
     };
     Some(Condition { kind, holds, reason, message })
@@ -260,6 +279,7 @@ mod tests {
     fn good() -> Report<'static> {
         Report {
             schema_name: Some("v1.as.x"),
+            held: None,
             failure: None,
             problem: None,
             exported: Some(Ok(())),
@@ -364,13 +384,13 @@ mod tests {
     #[test]
     fn conditions_are_in_the_same_order_whichever_is_known_first() {
         let partly = [
-            Report { exported: None, ..good() },
+            Report { exported: None, held: Some("v2"), ..good() },
             Report { rights: None, doubts: None, ..good() },
             Report { rivalry: Some("both"), rights: None, exported: None, ..good() },
         ];
         for first in partly {
             let first = patch(&published(&json!([])), &first, true, "now").unwrap();
-            let all = Report { rivalry: Some("both"), ..good() };
+            let all = Report { rivalry: Some("both"), held: Some("v2"), ..good() };
             let then = patch(&published(&first["status"]["conditions"]), &all, true, "now").unwrap();
             let then = then["status"]["conditions"].as_array().unwrap();
             assert_eq!(then.iter().map(|it| it["type"].as_str().unwrap()).collect::<Vec<_>>(), ORDER);
@@ -393,6 +413,23 @@ mod tests {
         assert_eq!(patch(&settled, &Report::of_refused(Some("a keeps it")), true, "now"), None);
         let alone = patch(&settled, &good(), true, "now").unwrap();
         assert_eq!(types(&alone).last().unwrap(), "ServedByOne True");
+    }
+
+    #[test]
+    fn a_schema_that_is_held_is_told_until_it_is_exported() {
+        let held = |conditions: &Value| -> Option<Value> {
+            conditions.as_array()?.iter().find(|condition| condition["type"] == SCHEMA_HELD).cloned()
+        };
+        let first = patch(&published(&json!([])), &good(), true, "then").unwrap();
+        assert_eq!(held(&first["status"]["conditions"]), None, "it never was");
+        let report = Report { held: Some("v2.as.x is held back"), ..good() };
+        let told = patch(&published(&first["status"]["conditions"]), &report, true, "then").unwrap();
+        let condition = held(&told["status"]["conditions"]).unwrap();
+        assert_eq!((&condition["status"], &condition["message"]), (&json!("True"), &json!("v2.as.x is held back")));
+        let settled = published(&told["status"]["conditions"]);
+        assert_eq!(patch(&settled, &report, true, "now"), None);
+        let done = patch(&settled, &good(), true, "now").unwrap();
+        assert_eq!(held(&done["status"]["conditions"]).unwrap()["status"], "False");
     }
 
     #[test]

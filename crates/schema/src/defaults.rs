@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::node::{Schema, Type};
+use crate::node::{Schema, Type};
 
 impl Schema {
     /// Sets every absent field that has a default, including fields inside defaults that were just set.
@@ -71,7 +71,7 @@ impl Schema {
 mod tests {
     use serde_json::json;
 
-    use crate::schema::Schema;
+    use crate::Schema;
 
     #[test]
     fn null_counts_as_absent_where_it_is_not_allowed() {

@@ -1,14 +1,14 @@
-//! Turns `openAPIV3Schema` into a [`Schema`]. Whether it is structural has been checked before (`crate::definition`); what is not is read as
+//! Turns `openAPIV3Schema` into a [`Schema`]. Whether it is structural is checked by whoever takes in definitions; what is not is read as
 //! well as can be. Only patterns and rules that cannot be compiled are refused here.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::admit::{self, RuleContext};
-use super::error::SchemaError;
-use super::node::{Checks, ListType, Schema, Type};
-use super::pattern;
+use crate::admit::{self, RuleContext};
+use crate::error::SchemaError;
+use crate::node::{Checks, ListType, Schema, Type};
+use crate::pattern;
 
 /// Where schemas begin.
 const ROOT: &str = "openAPIV3Schema";
@@ -20,7 +20,7 @@ impl Schema {
     }
 
     /// Compiles the schema of a value inside an object.
-    pub(crate) fn part(schema: &Value) -> Result<Schema, SchemaError> {
+    pub fn part(schema: &Value) -> Result<Schema, SchemaError> {
         node(schema, "openAPIV3Schema.properties[part]", Position::Structure, None)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::node::Schema;
+use crate::node::Schema;
 
 /// The fields of `metadata`.
 pub const META_FIELDS: [&str; 15] = [
@@ -123,7 +123,7 @@ fn forget(value: &mut Value, path: &str, unknown: &mut Vec<String>) {
 mod tests {
     use serde_json::json;
 
-    use crate::schema::Schema;
+    use crate::Schema;
 
     #[test]
     fn a_list_that_keeps_unknown_fields_keeps_those_of_its_items() {

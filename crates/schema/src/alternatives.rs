@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::node::{Schema, Type};
-use crate::status::Cause;
+use crate::node::{Schema, Type};
+use crate::cause::Cause;
 
 impl Schema {
     pub(super) fn check_branches(&self, value: &Value, path: &str, causes: &mut Vec<Cause>) {

@@ -3,10 +3,10 @@
 use carrick_cel::{CompileError, Rule};
 use serde_json::{Value, json};
 
-use super::error::SchemaError;
+use crate::error::SchemaError;
 
 /// Where in a schema rules are.
-pub(crate) struct RuleContext<'a> {
+pub struct RuleContext<'a> {
     /// The node.
     pub path: &'a str,
     /// Whether it is the root of a resource.
@@ -43,12 +43,12 @@ pub(super) fn rules(schema: &Value, place: &RuleContext<'_>) -> Result<Vec<Rule>
 }
 
 /// Everything that is wrong with the entries of a node, apart from their expressions.
-pub(crate) fn entry_faults(schema: &Value, path: &str, has_field: &dyn Fn(&str) -> bool) -> Vec<SchemaError> {
+pub fn entry_faults(schema: &Value, path: &str, has_field: &dyn Fn(&str) -> bool) -> Vec<SchemaError> {
     entries(schema, path).iter().flat_map(|entry| entry.faults(has_field)).collect()
 }
 
 /// Everything that is wrong with the expressions of a node.
-pub(crate) fn rule_faults(schema: &Value, place: &RuleContext<'_>) -> Vec<SchemaError> {
+pub fn rule_faults(schema: &Value, place: &RuleContext<'_>) -> Vec<SchemaError> {
     let entries = entries(schema, place.path);
     if entries.is_empty() {
         return Vec::new();

@@ -3,8 +3,8 @@
 use carrick_cel::{EvalError, Rule, Verdict};
 use serde_json::Value;
 
-use super::node::{ListType, Schema, Type};
-use crate::status::Cause;
+use crate::node::{ListType, Schema, Type};
+use crate::cause::Cause;
 
 /// Errors that prevent the evaluation of rules, because rules rely on their absence.
 const BLOCKING: [&str; 5] =
@@ -12,7 +12,7 @@ const BLOCKING: [&str; 5] =
 
 impl Schema {
     /// Faults the rules find in a new value.
-    pub(crate) fn broken_rules(&self, value: &Value) -> Vec<Cause> {
+    pub fn broken_rules(&self, value: &Value) -> Vec<Cause> {
         self.check_rules(value, None, &[])
     }
 

@@ -1,0 +1,182 @@
+//! `carrick diff`: what a changed CRD does to those who use it.
+
+mod documents;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use carrick_evolution::{Class, Definition, Report, Trial, diff};
+use carrick_syncagent::evolve::Evolution;
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::agent_flags::OptionalAgentFlags;
+use crate::logs;
+
+/// Judge what a changed CRD does to those who use it.
+///
+/// Compares CRDs or APIResourceSchemas from two files (- for standard input), or what an APIExport lists with what follows from the CRDs of today.
+/// Every change is compatible, tightening or breaking, with an example where one can be made; the validator of carrick plane has checked it.
+/// Exit code 0: compatible; 3: tightening; 4: breaking; 1: an error.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The definitions before
+    #[arg(value_name = "OLD", requires = "new")]
+    old: Option<String>,
+    /// The definitions after
+    #[arg(value_name = "NEW")]
+    new: Option<String>,
+    #[command(flatten)]
+    agent: OptionalAgentFlags,
+    /// Only these PublishedResources, instead of files
+    #[arg(long, value_name = "NAME", conflicts_with = "old")]
+    published_resource: Vec<String>,
+    /// Try the new schemas on the objects of all consumers, too
+    #[arg(long, conflicts_with = "old")]
+    live: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+    /// For pull requests.
+    Markdown,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  carrick diff old.yaml new.yaml
+  git show main:crds.yaml | carrick diff - crds.yaml -o markdown
+  carrick diff --live --kubeconfig service.kubeconfig --kcp-kubeconfig kcp.kubeconfig --apiexportendpointslice-ref example.com
+      what consumers would get if the CRDs of today were exported, and which of their objects would be refused";
+
+/// What was compared, and what came out.
+pub struct Compared {
+    /// What it is about, if there are several.
+    pub about: String,
+    /// The changes.
+    pub report: Report,
+    /// What they would do to existing objects.
+    pub trial: Option<Trial>,
+}
+
+/// Prints the changes.
+pub async fn run(args: Args, verbose: bool) -> anyhow::Result<ExitCode> {
+    logs::init(logs::Quiet::Silent, verbose);
+    let compared = match (&args.old, &args.new) {
+        (Some(old), Some(new)) => files(old, new)?,
+        _ => exported(&args).await?,
+    };
+    let mut out = std::io::stdout().lock();
+    // If the reader has closed the pipe, there is nobody to print for.
+    let _ = match args.output {
+        Output::Text => out.write_all(text(&compared).as_bytes()),
+        Output::Markdown => out.write_all(markdown(&compared).as_bytes()),
+        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&value(&compared)?)?),
+    };
+    Ok(exit_code(&compared))
+}
+
+fn files(old: &str, new: &str) -> anyhow::Result<Vec<Compared>> {
+    anyhow::ensure!(old != "-" || new != "-", "standard input (-) can be only one of the two");
+    let pairs = documents::pairs(documents::read(old)?, documents::read(new)?)?;
+    let one = |pair: documents::Pair| match pair {
+        documents::Pair::Both(old, new) => {
+            Compared { about: old.resource(), report: diff(&old, &new), trial: None }
+        }
+        documents::Pair::Gone(old) => Compared { about: old.resource(), report: gone(&old), trial: None },
+    };
+    Ok(pairs.into_iter().map(one).collect())
+}
+
+/// What is there no longer.
+fn gone(old: &Definition) -> Report {
+    let reason = format!("{} goes away", old.kind);
+    let change = carrick_evolution::Change { path: old.resource(), class: Class::Breaking, reason, example: None };
+    vec![change].into()
+}
+
+async fn exported(args: &Args) -> anyhow::Result<Vec<Compared>> {
+    let evolution = Evolution::connect(&args.agent.options()?.into_config()?).await?;
+    let all = args.published_resource.is_empty();
+    let names = if all { evolution.names().await? } else { args.published_resource.clone() };
+    let mut compared = Vec::new();
+    for name in names {
+        let evolved = match evolution.of(&name).await {
+            Err(carrick_syncagent::evolve::EvolveError::NotExported(_)) if all => continue,
+            evolved => evolved?,
+        };
+        let trial = if args.live { Some(evolution.trial(&evolved).await?) } else { None };
+        compared.push(Compared { about: name, report: evolved.report()?, trial });
+    }
+    Ok(compared)
+}
+
+/// The worst of all. An object that would be refused or changed is at least a tightening.
+fn class(compared: &[Compared]) -> Class {
+    let living = |one: &Compared| match &one.trial {
+        Some(trial) if !trial.harmed.is_empty() => Class::Tightening,
+        _ => Class::Compatible,
+    };
+    compared.iter().map(|one| one.report.class.max(living(one))).max().unwrap_or_default()
+}
+
+fn exit_code(compared: &[Compared]) -> ExitCode {
+    ExitCode::from(match class(compared) {
+        Class::Compatible => 0,
+        Class::Tightening => 3,
+        Class::Breaking => 4,
+    })
+}
+
+/// Lines for people.
+pub fn text(compared: &[Compared]) -> String {
+    let parts = compared.iter().map(|one| {
+        let head = if compared.len() > 1 { format!("{}\n", one.about) } else { String::new() };
+        let tail = one.trial.as_ref().map(|trial| format!("{}\n", trial.sentence(usize::MAX)));
+        format!("{head}{}{}", one.report.text(), tail.unwrap_or_default())
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+fn markdown(compared: &[Compared]) -> String {
+    let parts = compared.iter().map(|one| {
+        let head = if compared.len() > 1 { format!("### {}\n\n", one.about) } else { String::new() };
+        let tail = one.trial.as_ref().map(|trial| format!("\n{}\n", trial.sentence(usize::MAX)));
+        format!("{head}{}{}", one.report.markdown(), tail.unwrap_or_default())
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// The overall class beside all changes. With several kinds, every change names its own.
+fn value(compared: &[Compared]) -> anyhow::Result<Value> {
+    let mut changes = Vec::new();
+    let mut trials = Vec::new();
+    for one in compared {
+        for change in &one.report.changes {
+            let mut change = serde_json::to_value(change)?;
+            if compared.len() > 1 {
+                change["about"] = json!(one.about);
+            }
+            changes.push(change);
+        }
+        if let Some(trial) = &one.trial {
+            let mut trial = serde_json::to_value(trial)?;
+            trial["about"] = json!(one.about);
+            trials.push(trial);
+        }
+    }
+    let mut all = json!({ "class": class(compared), "changes": changes });
+    if !trials.is_empty() {
+        all["live"] = json!(trials);
+    }
+    Ok(all)
+}

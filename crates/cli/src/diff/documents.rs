@@ -1,0 +1,57 @@
+//! Definitions in files, and which of them belong together.
+
+use std::io::Read;
+
+use anyhow::Context;
+use carrick_evolution::Definition;
+use serde_json::Value;
+
+/// Two definitions that belong together.
+pub enum Pair {
+    /// The one before and the one after.
+    Both(Box<Definition>, Box<Definition>),
+    /// One that is there no longer.
+    Gone(Box<Definition>),
+}
+
+/// All definitions in a file, or in standard input.
+pub fn read(file: &str) -> anyhow::Result<Vec<Definition>> {
+    let mut text = String::new();
+    let name = if file == "-" { "standard input" } else { file };
+    if file == "-" {
+        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+    } else {
+        text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+    }
+    let mut found = Vec::new();
+    for document in carrick_json::yaml::values(&text).with_context(|| format!("{name} is not valid YAML"))? {
+        let items = document["items"].as_array().cloned().unwrap_or_default();
+        let items = if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) { items } else { vec![document] };
+        for item in items.iter().filter(|item| Definition::is_one(item)) {
+            found.push(definition(item).with_context(|| name.to_owned())?);
+        }
+    }
+    anyhow::ensure!(!found.is_empty(), "{name} has no CustomResourceDefinition and no APIResourceSchema");
+    Ok(found)
+}
+
+fn definition(document: &Value) -> anyhow::Result<Definition> {
+    Ok(Definition::read(document)?)
+}
+
+/// One with one; of several, those of the same resource, or else of the same kind.
+pub fn pairs(old: Vec<Definition>, mut new: Vec<Definition>) -> anyhow::Result<Vec<Pair>> {
+    if let ([_], [_]) = (old.as_slice(), new.as_slice()) {
+        return Ok(old.into_iter().zip(new).map(|(old, new)| Pair::Both(Box::new(old), Box::new(new))).collect());
+    }
+    let mut pairs = Vec::new();
+    for old in old {
+        let same = new.iter().position(|new| new.resource() == old.resource());
+        let same = same.or_else(|| new.iter().position(|new| new.kind == old.kind && new.group == old.group));
+        pairs.push(match same {
+            Some(at) => Pair::Both(Box::new(old), Box::new(new.remove(at))),
+            None => Pair::Gone(Box::new(old)),
+        });
+    }
+    Ok(pairs)
+}

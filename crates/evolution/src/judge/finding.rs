@@ -1,0 +1,40 @@
+//! A change in a schema, not yet with an example.
+
+use serde_json::Value;
+
+use crate::class::Class;
+use crate::step::Step;
+
+/// A change in a schema, and where to look for an example.
+#[derive(Debug)]
+pub(super) struct Finding {
+    /// Where it is.
+    pub(super) at: Vec<Step>,
+    /// How much it harms.
+    pub(super) class: Class,
+    /// What has changed.
+    pub(super) reason: String,
+    /// The node of the old schema for which a value is to be found.
+    pub(super) seek: Vec<Step>,
+    /// Values for that node that promise well.
+    pub(super) values: Vec<Value>,
+}
+
+impl Finding {
+    /// A change at a node, with an example at the same node.
+    pub(super) fn new(at: &[Step], class: Class, reason: impl Into<String>) -> Self {
+        Self { at: at.to_vec(), class, reason: reason.into(), seek: at.to_vec(), values: Vec::new() }
+    }
+
+    /// The same, with values that promise well.
+    pub(super) fn with(mut self, values: impl IntoIterator<Item = Value>) -> Self {
+        self.values.extend(values);
+        self
+    }
+
+    /// The same, with an example to be made at the node above.
+    pub(super) fn above(mut self) -> Self {
+        self.seek.pop();
+        self
+    }
+}

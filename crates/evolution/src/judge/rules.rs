@@ -1,0 +1,108 @@
+//! CEL rules, and conditions: allOf, anyOf, oneOf, not.
+
+use serde_json::Value;
+
+use super::finding::Finding;
+use crate::class::Class::{Compatible, Tightening};
+use crate::node::{self, Kind};
+use crate::step::Step;
+
+/// Compares the rules and conditions of two nodes.
+pub(super) fn compare(old: &Value, new: &Value, at: &[Step]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    rules(old, new, at, &mut findings);
+    conditions(old, new, at, &mut findings);
+    findings
+}
+
+/// The rules of a node: what is checked, and the whole entry.
+fn entries(schema: &Value) -> Vec<((&str, bool), &Value)> {
+    let list = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
+    list.map(|rule| ((rule["rule"].as_str().unwrap_or_default().trim(), rule["optionalOldSelf"] == true), rule)).collect()
+}
+
+fn rules(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
+    let (before, after) = (entries(old), entries(new));
+    let retyped = types_changed(old, new);
+    for (key, rule) in &after {
+        let words = || rule["message"].as_str().unwrap_or(key.0).to_owned();
+        match before.iter().find(|(known, _)| known == key) {
+            None => {
+                let reason = if key.0.contains("oldSelf") {
+                    format!("a rule about changes is new: {}", words())
+                } else {
+                    format!("a rule is new: {}", words())
+                };
+                findings.push(Finding::new(at, Tightening, reason));
+            }
+            Some(_) if retyped => {
+                let reason = format!("a rule looks at values whose type or format changes: {}", words());
+                findings.push(Finding::new(at, Tightening, reason));
+            }
+            Some((_, known)) if known != rule => {
+                findings.push(Finding::new(at, Compatible, format!("a rule is refused in other words: {}", words())));
+            }
+            Some(_) => {}
+        }
+    }
+    for (key, rule) in before.iter().filter(|(key, _)| !after.iter().any(|(known, _)| known == key)) {
+        let words = rule["message"].as_str().unwrap_or(key.0);
+        findings.push(Finding::new(at, Compatible, format!("a rule goes away: {words}")));
+    }
+}
+
+/// Whether rules see values of the old schema with another type under the new one.
+fn types_changed(old: &Value, new: &Value) -> bool {
+    // The formats that are types of their own in CEL.
+    let typed = |schema: &Value| match schema["format"].as_str() {
+        Some(format @ ("date" | "date-time" | "datetime" | "duration" | "byte")) => format.to_owned(),
+        _ => String::new(),
+    };
+    let own = |schema: &Value| {
+        let list = schema["x-kubernetes-list-type"].clone();
+        (Kind::of(schema), typed(schema), list, node::keeps_unknown(schema), node::flag(schema, "nullable"))
+    };
+    if old == new {
+        return false;
+    }
+    if own(old) != own(new) {
+        return true;
+    }
+    let properties = old["properties"].as_object().into_iter().flatten();
+    let field = |(name, before): (&String, &Value)| {
+        new["properties"].get(name).is_none_or(|after| types_changed(before, after))
+    };
+    let below = |key: &str| match (old.get(key), new.get(key)) {
+        (Some(before), Some(after)) => before != after && (!before.is_object() || types_changed(before, after)),
+        (before, after) => before != after,
+    };
+    properties.into_iter().any(field) || below("items") || below("additionalProperties")
+}
+
+fn conditions(old: &Value, new: &Value, at: &[Step], findings: &mut Vec<Finding>) {
+    let list = |schema: &Value, key: &str| schema[key].as_array().cloned().unwrap_or_default();
+    for key in ["allOf", "anyOf", "oneOf"] {
+        let (before, after) = (list(old, key), list(new, key));
+        if before == after {
+            continue;
+        }
+        let (class, reason) = match key {
+            _ if after.is_empty() => (Compatible, format!("{key} goes away")),
+            "allOf" if after.iter().all(|branch| before.contains(branch)) => {
+                (Compatible, "allOf asks for less".to_owned())
+            }
+            "anyOf" if !before.is_empty() && before.iter().all(|branch| after.contains(branch)) => {
+                (Compatible, "anyOf has more alternatives".to_owned())
+            }
+            _ if before.is_empty() => (Tightening, format!("{key} is new")),
+            _ => (Tightening, format!("{key} asks for something else")),
+        };
+        findings.push(Finding::new(at, class, reason));
+    }
+    match (old.get("not"), new.get("not")) {
+        (before, after) if before == after => {}
+        (_, None) => findings.push(Finding::new(at, Compatible, "not goes away")),
+        (None, Some(_)) => findings.push(Finding::new(at, Tightening, "not is new")),
+        _ => findings.push(Finding::new(at, Tightening, "not excludes something else")),
+    }
+}

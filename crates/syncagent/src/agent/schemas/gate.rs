@@ -1,0 +1,201 @@
+//! The gate between a changed CRD and consumers: a schema that was computed is exported, or held back with the reason.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrick_client::{Client, Error};
+use carrick_evolution::{Class, Definition, Report, Trial, diff};
+use carrick_kcp::apis::v1alpha1::{ApiExport, ApiResourceSchema};
+use carrick_kcp::kinds::API_RESOURCE_SCHEMA;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::agent::objects::AllOrders;
+use crate::api::{APPROVED_SCHEMA, PublishedResource};
+use crate::rules::gate::{Passage, passage, same_resource};
+
+/// Schemas that are exported although another one was computed, by name of the PublishedResource. Each is known to exist.
+pub(crate) type Chosen = BTreeMap<String, String>;
+
+/// How long to wait until consumers' objects are listed.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many bytes of changes are told.
+const TOLD: usize = 1_000;
+/// How many objects are told by name.
+const NAMED: usize = 5;
+
+/// What the gate works with. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    /// The workspace of the APIExport.
+    pub(crate) export: Client,
+    /// Name of the APIExport.
+    pub(crate) export_name: String,
+    /// Consumers' objects.
+    pub(crate) orders: Arc<AllOrders>,
+    /// Where to tell what is exported instead.
+    pub(crate) chosen: Arc<watch::Sender<Chosen>>,
+    /// What was judged last, by name of the PublishedResource.
+    pub(crate) judged: Arc<Mutex<BTreeMap<String, Arc<Judgement>>>>,
+}
+
+/// What came out of a comparison.
+#[derive(Debug)]
+pub(crate) struct Judgement {
+    before: String,
+    computed: String,
+    class: Class,
+    harms: bool,
+    words: String,
+}
+
+/// Which schema represents a PublishedResource.
+pub(super) struct Choice {
+    /// Its name.
+    pub(super) name: String,
+    /// What is held back, and why.
+    pub(super) held: Option<String>,
+    /// Whether that is news.
+    pub(super) fresh: bool,
+}
+
+/// What could not be asked.
+pub(super) enum GateError {
+    /// kcp refuses or cannot be reached.
+    Kcp(String, Error),
+    /// What was to be compared is not there any more, or cannot be read.
+    Unclear(String),
+}
+
+impl Gate {
+    /// Decides which schema is exported. `text` makes the JSON of the one that was computed, which exists in kcp by now.
+    pub(super) async fn choose(
+        &self,
+        pr: &PublishedResource,
+        computed: &str,
+        text: impl AsyncFnOnce() -> Option<Vec<u8>>,
+    ) -> Result<Choice, GateError> {
+        let name = &pr.metadata.name;
+        let open = || {
+            self.tell(name, None);
+            Ok(Choice { name: computed.to_owned(), held: None, fresh: false })
+        };
+        if !pr.is_gated() {
+            self.judged.lock().remove(name);
+            return open();
+        }
+        let before = self.before(pr, computed).await?;
+        let (wanted, judged) = match passage(pr, computed, before.as_deref()) {
+            Passage::Open => return open(),
+            Passage::Judged(before) => (before.to_owned(), true),
+            Passage::Closed(wanted) if wanted == computed => return open(),
+            Passage::Closed(wanted) => (wanted.to_owned(), false),
+        };
+        if !self.exists(&wanted).await? {
+            // Nothing to stay with or to go back to: one schema that does not exist spoils the whole export.
+            return open();
+        }
+        let (judgement, fresh) = self.judge(pr, &wanted, computed, text).await?;
+        if judged && judgement.class == Class::Compatible && !judgement.harms {
+            return open();
+        }
+        self.tell(name, Some(&wanted));
+        let why = if judged {
+            format!("it is {}", judgement.class)
+        } else {
+            "it needs an approval".to_owned()
+        };
+        let held = format!(
+            "APIResourceSchema {computed} is held back, because {why}; {wanted} stays exported. Changes: {}. \
+             To export it: carrick approve {name}, or kubectl annotate --overwrite publishedresource {name} {APPROVED_SCHEMA}={computed}.",
+            judgement.words
+        );
+        Ok(Choice { name: wanted, held: Some(held), fresh })
+    }
+
+    /// Forgets a PublishedResource that is gone.
+    pub(super) fn forget(&self, name: &str) {
+        self.tell(name, None);
+        self.judged.lock().remove(name);
+    }
+
+    fn tell(&self, name: &str, schema: Option<&str>) {
+        self.chosen.send_if_modified(|chosen| match schema {
+            Some(schema) => chosen.insert(name.to_owned(), schema.to_owned()).as_deref() != Some(schema),
+            None => chosen.remove(name).is_some(),
+        });
+    }
+
+    /// The schema that represents the PublishedResource in this kcp: by its status, or else by the export, where another agent may have
+    /// put it.
+    async fn before(&self, pr: &PublishedResource, computed: &str) -> Result<Option<String>, GateError> {
+        let named = pr.status.resource_schema_name.as_str();
+        if named == computed {
+            return Ok(Some(named.to_owned()));
+        }
+        if same_resource(named, computed) && self.exists(named).await? {
+            return Ok(Some(named.to_owned()));
+        }
+        let failed = |source| GateError::Kcp(self.export_name.clone(), source);
+        let export: Option<ApiExport> = self.export.get_kcp(&self.export_name).await.map_err(failed)?;
+        let listed = export.map(|export| export.spec.latest_resource_schemas).unwrap_or_default();
+        Ok(listed.into_iter().find(|listed| same_resource(listed, computed)))
+    }
+
+    async fn exists(&self, name: &str) -> Result<bool, GateError> {
+        let found: Result<Option<ApiResourceSchema>, Error> = self.export.metadata_only().get_kcp(name).await;
+        found.map(|found| found.is_some()).map_err(|source| GateError::Kcp(name.to_owned(), source))
+    }
+
+    /// Compares two schemas, and tries the new one on consumers' objects. Nothing but the words is kept.
+    async fn judge(
+        &self,
+        pr: &PublishedResource,
+        before: &str,
+        computed: &str,
+        text: impl AsyncFnOnce() -> Option<Vec<u8>>,
+    ) -> Result<(Arc<Judgement>, bool), GateError> {
+        let name = &pr.metadata.name;
+        let known = self.judged.lock().get(name).cloned();
+        if let Some(known) = known.filter(|known| known.before == before && known.computed == computed) {
+            return Ok((known, false));
+        }
+        let old = self.export.get(&API_RESOURCE_SCHEMA.into(), None, before).await;
+        let old = old.map_err(|source| GateError::Kcp(before.to_owned(), source))?;
+        let unclear = |what: &str| GateError::Unclear(format!("{name}: {what}"));
+        let old = old.ok_or_else(|| unclear("the exported schema is gone"))?;
+        let new: Value = text()
+            .await
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .ok_or_else(|| unclear("the CRD has changed again"))?;
+        let orders = self.orders.all().remove(name);
+        let objects = match &orders {
+            Some(orders) => orders.listed(PATIENCE).await,
+            None => Vec::new(),
+        };
+        // Large schemas take a while, and other tasks must not wait for that.
+        let compared = tokio::task::spawn_blocking(move || compare(&old, &new, objects.into_iter())).await;
+        let (report, trial) = compared.ok().flatten().ok_or_else(|| unclear("the schemas cannot be compared"))?;
+        let judgement = Arc::new(Judgement {
+            before: before.to_owned(),
+            computed: computed.to_owned(),
+            class: report.class,
+            harms: !trial.harmed.is_empty(),
+            words: format!("{}; {}", report.summary(TOLD), trial.sentence(NAMED)),
+        });
+        self.judged.lock().insert(name.clone(), Arc::clone(&judgement));
+        Ok((judgement, true))
+    }
+}
+
+fn compare(
+    old: &Value,
+    new: &Value,
+    objects: impl Iterator<Item = (String, Arc<carrick_client::Object>)>,
+) -> Option<(Report, Trial)> {
+    let (old, new) = (Definition::read(old).ok()?, Definition::read(new).ok()?);
+    let objects = objects.map(|(cluster, object)| (cluster, object.value()));
+    Some((diff(&old, &new), Trial::of(&old, &new, objects)))
+}

@@ -1,0 +1,175 @@
+//! A changed CRD reaches consumers only if it harms none of them, or if somebody has approved it.
+
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use carrick_syncagent::api::APPROVED_SCHEMA;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::scratch::Scratch;
+use crate::stage::{Stage, condition, shown};
+use crate::world::{User, World};
+use crate::{binary, kinds};
+
+/// Waits until the export lists this schema and no other.
+async fn exports(stage: &Stage, schema: &str) -> anyhow::Result<()> {
+    stage
+        .eventually(&format!("the export lists {schema} only"), async || {
+            let export = stage.export().await?;
+            ensure!(export["spec"]["latestResourceSchemas"] == json!([schema]), "it is {}", shown(&export));
+            Ok(())
+        })
+        .await
+}
+
+/// Changes the schema of one field of the spec.
+async fn change(stage: &Stage, field: &str, schema: &Value) -> anyhow::Result<()> {
+    let crd = format!("buckets.{}", stage.group);
+    let mut changed = stage.service.get(&kinds::crds(), None, &crd).await?.context("the CRD is gone")?;
+    let properties = &mut changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    properties["spec"]["properties"][field] = schema.clone();
+    let patch = json!({ "spec": { "versions": changed["spec"]["versions"] } });
+    stage.service.merge_patch(&kinds::crds(), None, &crd, &patch).await?;
+    Ok(())
+}
+
+/// The PublishedResource once it is so.
+async fn published(stage: &Stage, what: &str, is_so: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
+    let name = stage.published_name("Bucket");
+    stage.object(what, (&stage.service, &kinds::published_resources(), None, &name), is_so).await
+}
+
+/// Name of the schema that represents the kind.
+fn named(published: &Value) -> String {
+    published["status"]["resourceSchemaName"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Name of the schema that is held back, and everything that is said about it.
+fn held(published: &Value) -> Option<(String, String)> {
+    let told = condition(published, "SchemaHeld");
+    let message = told["message"].as_str().filter(|_| told["status"] == "True")?;
+    let name = message.strip_prefix("APIResourceSchema ")?.split(' ').next()?;
+    Some((name.to_owned(), message.to_owned()))
+}
+
+/// Runs `carrick` with the flags of the stage's agent.
+async fn carrick(stage: &Stage, arguments: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
+    let folder = Scratch::new()?;
+    let service = folder.write("service.kubeconfig", &stage.world.service_kubeconfig(User::Admin))?;
+    let kcp = folder.write("kcp.kubeconfig", &stage.world.kcp_kubeconfig(User::Admin, &stage.provider.path))?;
+    let output = Command::new(binary::carrick().await?)
+        .args(arguments)
+        .arg(format!("--kubeconfig={}", service.display()))
+        .arg(format!("--kcp-kubeconfig={}", kcp.display()))
+        .arg(format!("--apiexportendpointslice-ref={}", stage.export_name()))
+        .arg(format!("--published-resource-selector={}", stage.selector()))
+        .output()
+        .await?;
+    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    Ok((output.status.code(), told))
+}
+
+/// A stage behind a gate with two orders, of which one is large.
+async fn gated(world: Arc<dyn World>, updates: &str) -> anyhow::Result<Stage> {
+    let stage = Stage::set(world).await?;
+    let name = stage.published_name("Bucket");
+    let patch = json!({ "spec": { "schemaUpdates": updates } });
+    stage.service.merge_patch(&kinds::published_resources(), None, &name, &patch).await?;
+    Ok(stage)
+}
+
+async fn orders(stage: &Stage) -> anyhow::Result<()> {
+    for (team, name, size) in [(&stage.team_a, "small", 1), (&stage.team_b, "large", 9)] {
+        stage.order(team, name, json!({ "size": size })).await?;
+        stage.copy_is("the copy is there", team, name, |_| true).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn a_schema_that_harms_orders_is_held_back_until_it_is_approved(
+    world: Arc<dyn World>,
+) -> anyhow::Result<()> {
+    let stage = gated(world, "Compatible").await?;
+    let agent = stage.start_agent()?;
+    let first = named(&published(&stage, "it is published", |it| !named(it).is_empty()).await?);
+    exports(&stage, &first).await?;
+    orders(&stage).await?;
+
+    // What harms nobody passes by itself.
+    change(&stage, "color", &json!({ "type": "string" })).await?;
+    let second = named(&published(&stage, "a new field passes", |it| named(it) != first).await?);
+    exports(&stage, &second).await?;
+
+    change(&stage, "size", &json!({ "type": "integer", "maximum": 5 })).await?;
+    let held_now = published(&stage, "the schema is held back", |it| held(it).is_some()).await?;
+    let (third, told) = held(&held_now).context("it is not held")?;
+    ensure!(named(&held_now) == second, "{}", shown(&held_now));
+    for words in ["v1.spec.size: maximum 5 is new (tightening)", "1 of 2 orders in 1 workspace would be refused", "default/large"] {
+        ensure!(told.contains(words), "{words:?} is not in {told}");
+    }
+    exports(&stage, &second).await?;
+    let schemas = kinds::kcp(&carrick_kcp::kinds::API_RESOURCE_SCHEMA);
+    ensure!(stage.provider.client.get(&schemas, None, &third).await?.is_some(), "it does not exist");
+    let (code, told) = carrick(&stage, &["diff", "--live"]).await?;
+    ensure!(code == Some(3) && told.contains("default/large"), "{code:?} {told}");
+
+    // An approval is for one schema: after another change it counts for nothing.
+    change(&stage, "size", &json!({ "type": "integer", "maximum": 4 })).await?;
+    let fourth = published(&stage, "the next one is held back", |it| held(it).is_some_and(|(name, _)| name != third)).await?;
+    let (fourth, _) = held(&fourth).context("it is not held")?;
+    let name = stage.published_name("Bucket");
+    let stale = json!({ "metadata": { "annotations": { APPROVED_SCHEMA: third } } });
+    stage.service.merge_patch(&kinds::published_resources(), None, &name, &stale).await?;
+    // Another harmless write shows that the agent has seen the annotation and kept the gate closed.
+    change(&stage, "shade", &json!({ "type": "string" })).await?;
+    let fifth = published(&stage, "the gate stays closed", |it| held(it).is_some_and(|(name, _)| name != fourth)).await?;
+    let (fifth, _) = held(&fifth).context("it is not held")?;
+    exports(&stage, &second).await?;
+
+    let (code, told) = carrick(&stage, &["approve", &name, "--yes"]).await?;
+    ensure!(code == Some(0) && told.contains("maximum 4 is new"), "{code:?} {told}");
+    let open = |it: &Value| named(it) == fifth && condition(it, "SchemaHeld")["status"] == "False";
+    published(&stage, "it is exported", open).await?;
+    exports(&stage, &fifth).await?;
+
+    // And back.
+    let (code, told) = carrick(&stage, &["rollback", &name, "--yes", "--to", &second]).await?;
+    ensure!(code == Some(0), "{code:?} {told}");
+    exports(&stage, &second).await?;
+    published(&stage, "the newer one is held back", |it| named(it) == second && held(it).is_some()).await?;
+    agent.stop().await?;
+
+    // A new agent finds everything as it is.
+    let agent = stage.start_agent()?;
+    stage.order(&stage.team_a, "next", json!({ "size": 9, "color": "blue" })).await?;
+    stage.copy_is("orders of the older schema are placed", &stage.team_a, "next", |copy| copy["spec"]["size"] == 9).await?;
+    exports(&stage, &second).await?;
+    agent.stop().await
+}
+
+pub(super) async fn behind_a_manual_gate_nothing_changes_unasked(world: Arc<dyn World>) -> anyhow::Result<()> {
+    let stage = gated(world, "Manual").await?;
+    let agent = stage.start_agent()?;
+    let first = named(&published(&stage, "it is published", |it| !named(it).is_empty()).await?);
+    exports(&stage, &first).await?;
+    change(&stage, "color", &json!({ "type": "string" })).await?;
+    let waiting = published(&stage, "the schema is held back", |it| held(it).is_some()).await?;
+    let (second, told) = held(&waiting).context("it is not held")?;
+    ensure!(named(&waiting) == first && told.contains("no harmful change"), "{told}");
+    exports(&stage, &first).await?;
+
+    let name = stage.published_name("Bucket");
+    let approved = json!({ "metadata": { "annotations": { APPROVED_SCHEMA: second } } });
+    stage.service.merge_patch(&kinds::published_resources(), None, &name, &approved).await?;
+    published(&stage, "it is exported", |it| named(it) == second).await?;
+    exports(&stage, &second).await?;
+
+    // Without a gate, everything passes as ever.
+    let open = json!({ "spec": { "schemaUpdates": "Always" } });
+    stage.service.merge_patch(&kinds::published_resources(), None, &name, &open).await?;
+    change(&stage, "size", &json!({ "type": "string" })).await?;
+    let third = named(&published(&stage, "it passes", |it| named(it) != second).await?);
+    exports(&stage, &third).await?;
+    agent.stop().await
+}

@@ -3,7 +3,7 @@
 //! Reasons that kube-bind has are called as there; those that it lacks are marked as ours.
 
 use crate::conditions::{
-    CONNECTED, CONSUMER_IN_SYNC, Condition, DRAINED, EXPORTS_READY, HEALTHY, HEARTBEATING, INFORMERS_SYNCED,
+    CONNECTED, CONSUMER_IN_SYNC, Condition, DRAINED, EXISTING_OBJECTS, EXPORTS_READY, HEALTHY, HEARTBEATING, INFORMERS_SYNCED,
     OBJECTS_SYNCED, PERMISSION_CLAIM, PROVIDER_IN_SYNC, SCHEMA_IN_SYNC, SECRET_VALID, SYNCED, Severity, VALID_VERSION,
 };
 
@@ -183,6 +183,11 @@ problems! {
         ObjectsFailing(OBJECTS_SYNCED, "ObjectsFailing", Warning, "{problems}") {
             /// Which ones, and why.
             problems,
+        },
+        /// Nobody knows what should become of objects that the provider had before (ours).
+        ExistingUnknown(EXISTING_OBJECTS, "UnknownExistingObjects", Error, "{problem}") {
+            /// What the annotation says, and what it may say.
+            problem,
         },
         /// The binding is being deleted, and that takes its time (ours).
         Draining(DRAINED, "Draining", Info, "{progress}") {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use carrick_bind_api::existing::{Existing, UnknownExisting};
 use carrick_bind_api::jiff::Timestamp;
 use carrick_bind_api::problems::BindingProblem;
 use carrick_bind_api::v1alpha2::{
@@ -19,6 +20,7 @@ use crate::agent::objects::{SyncMode, WantedBinding};
 use crate::agent::resources;
 use crate::decide::Seen;
 use crate::decide::binding::{BindingPlan, BindingView, ObjectsView, Sync, decide};
+use crate::decide::existing;
 use crate::decide::pin::{self, CONTRACT_PIN, Pin};
 use crate::decide::unbind::BINDING_FINALIZER;
 
@@ -32,6 +34,7 @@ pub(super) struct SeenBinding {
     schemas: Seen<BTreeMap<String, BoundSchema>>,
     request: Option<ApiServiceExportRequest>,
     crds: BTreeMap<String, Value>,
+    pub existing: Result<Existing, UnknownExisting>,
 }
 
 impl Session {
@@ -98,7 +101,11 @@ impl Session {
             if sync.apis.is_empty() && sync.claims.is_empty() {
                 self.wanted.remove(&name);
             } else if ready || self.wanted.contains_key(&name) {
-                self.wanted.insert(name.clone(), wanted(&export, sync, SyncMode::Keep));
+                // A word that nobody knows changes nothing.
+                let before = self.wanted.get(&name).map(|wanted| wanted.existing);
+                let existing = seen.existing.as_ref().ok().copied().or(before).unwrap_or_default();
+                let wanted = WantedBinding { existing, ..wanted(&export, sync, SyncMode::Keep) };
+                self.wanted.insert(name.clone(), wanted);
             }
         }
         if let Some(status) = plan.export_status {
@@ -141,7 +148,8 @@ impl Session {
         let schemas = self.schemas(&names);
         let crds = self.context.local.crds(names).await;
         let crds = crds.inspect_err(|error| tracing::warn!(binding = name, %error, "CRDs could not be read.")).ok()?;
-        Some(SeenBinding { pin, export, schemas, request, crds })
+        let existing = existing::of_binding(binding, &self.context.local.bundles_of(&self.at));
+        Some(SeenBinding { pin, export, schemas, request, crds, existing })
     }
 
     /// Those of these BoundSchemas that exist. Others are not read: schemas are large, and a contract may have hundreds.
@@ -179,6 +187,7 @@ impl Session {
                 _ => None,
             },
             heartbeat: self.heartbeat.as_ref(),
+            existing: &seen.existing,
             objects: told.map(|told| ObjectsView {
                 read: match &told.informers_synced {
                     Ok(()) => Some(Ok(())),
@@ -214,39 +223,62 @@ impl Session {
         Some(written(self.context.writer.metadata(&new).await, "APIServiceBinding", &binding.metadata.name))
     }
 
-    /// Writes CRDs; what the server said to those that it refused.
+    /// Writes CRDs, or lists schemas in their place; what the server said to those that it refused.
     async fn write_crds(&self, plan: &BindingPlan) -> BTreeMap<String, BindingProblem> {
-        let (writer, resource) = (&self.context.writer, resources::crds());
+        let contract = &self.kubeconfig.contract;
         let mut refused = BTreeMap::new();
         for object in &plan.create {
             let crd = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            match writer.create(&resource, object).await {
-                Ok(_) => {
-                    tracing::info!(crd, contract = self.kubeconfig.contract, "Created a CustomResourceDefinition.");
-                }
-                Err(error) => {
-                    let problem = error.to_string();
+            match self.write_crd(object, true).await {
+                Ok(()) => tracing::info!(crd, contract, "Created a CustomResourceDefinition."),
+                Err(problem) => {
                     refused.insert(crd.clone(), BindingProblem::CrdCreateFailed { crd, problem });
                 }
             }
         }
         for object in &plan.replace {
             let crd = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            match writer.replace(&resource, object).await {
-                Ok(()) => tracing::info!(
-                    crd,
-                    contract = self.kubeconfig.contract,
-                    "A CustomResourceDefinition follows its provider."
-                ),
-                // A newer one is on its way.
-                Err(error) if error.is_conflict() => {}
-                Err(error) => {
-                    let problem = error.to_string();
+            match self.write_crd(object, false).await {
+                Ok(()) => tracing::info!(crd, contract, "A CustomResourceDefinition follows its provider."),
+                Err(problem) => {
                     refused.insert(crd.clone(), BindingProblem::CrdUpdateFailed { crd, problem });
                 }
             }
         }
         refused
+    }
+
+    async fn write_crd(&self, object: &Value, is_new: bool) -> Result<(), String> {
+        let (writer, resource) = (&self.context.writer, resources::crds());
+        if let Some(export) = &self.context.local.export {
+            return export.list(writer, object).await;
+        }
+        let written = if is_new {
+            writer.create(&resource, object).await.map(drop)
+        } else {
+            writer.replace(&resource, object).await
+        };
+        match written {
+            // A newer one is on its way.
+            Err(error) if error.is_conflict() && !is_new => Ok(()),
+            written => written.map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Claims in the export what its providers claim, if workspaces are the consumers.
+    pub async fn follow_claims(&self) -> Outcome {
+        let Some(export) = &self.context.local.export else { return Outcome::default() };
+        if self.context.local.bindings.unknown().is_some() {
+            return Outcome::default();
+        }
+        let bindings = self.context.local.bindings.all::<ApiServiceBinding>();
+        match export.claim(&self.context.writer, &bindings).await {
+            Ok(()) => Outcome::default(),
+            Err(problem) => {
+                tracing::warn!(problem, "The claims of the APIExport cannot be written, trying again.");
+                Outcome::failure()
+            }
+        }
     }
 }
 
@@ -258,5 +290,6 @@ pub(super) fn wanted(export: &ApiServiceExport, sync: Sync, mode: SyncMode) -> W
         informer_scope: export.spec.informer_scope.clone(),
         sync,
         mode,
+        existing: Existing::Leave,
     }
 }

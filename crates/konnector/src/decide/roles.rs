@@ -92,6 +92,7 @@ pub fn of_binding(binding: &ApiServiceBinding, existing: Existing, subject: &Sub
 pub fn of_export(slice: &str, export: &str, subject: &Subject) -> Vec<Value> {
     let (read, group) = (["get", "list", "watch"], "apis.kcp.io");
     let rules = [
+        json!({"nonResourceURLs": ["/"], "verbs": ["access"]}),
         json!({"apiGroups": [group], "resources": ["apiexportendpointslices"], "resourceNames": [slice], "verbs": read}),
         json!({"apiGroups": [group], "resources": ["apiexports"], "resourceNames": [export],
             "verbs": ["get", "list", "watch", "update"]}),

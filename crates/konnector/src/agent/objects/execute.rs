@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use carrick_bind_api::copies::{self, Ownership};
+use carrick_bind_api::existing::ADOPTED_ANNOTATION;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::FIELD_MANAGER;
 use carrick_client::Error;
@@ -152,6 +153,13 @@ impl Agent for ObjectAgent<'_> {
     /// kube-bind's own konnector creates copies under the name of its program.
     fn writers(&self) -> &[&str] {
         &["konnector"]
+    }
+
+    fn takes_all_fields(&self) -> bool {
+        let (source, copy) = (self.writing.source(), self.writing.known(&self.writing.copy_at));
+        source.zip(copy).is_some_and(|(source, copy)| {
+            copies::annotation(&source, ADOPTED_ANNOTATION) == Some(copies::uid(&copy))
+        })
     }
 
     fn is_confidential(&self, kind: &ApiKind) -> bool {

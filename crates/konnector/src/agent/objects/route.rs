@@ -64,7 +64,8 @@ impl Hub {
         let namespace = id.namespace.as_deref().filter(|_| !everything).and_then(|it| assigned.mirrored_by(it));
         let is_meant = |key: &ObjectKey| namespace.is_none() || key.namespace.as_deref() == namespace;
         for api in layout.apis.values() {
-            if everything || api.consumer == *id || api.is_told_by(id) {
+            let awaits = || *id == consumer_namespaces() && api.existing.makes_objects();
+            if everything || api.consumer == *id || api.is_told_by(id) || awaits() {
                 self.look_at_api(api, &assigned, is_meant);
             }
         }

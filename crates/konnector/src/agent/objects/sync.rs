@@ -165,7 +165,7 @@ impl Hub {
     /// Whether an object can be created in its namespace on the consumer.
     fn has_namespace(&self, object: &ObjectKey) -> bool {
         let Some(namespace) = &object.namespace else { return true };
-        let found = self.synced(&consumer_namespaces());
+        let found = self.watched(&consumer_namespaces());
         let found = found.and_then(|watched| watched.store.get(&ObjectKey::cluster(namespace)));
         found.is_some_and(|found| !found.is_deleting())
     }

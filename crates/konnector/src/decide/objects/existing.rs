@@ -92,9 +92,8 @@ pub(super) fn adopted(view: &ObjectView<'_>, source: &Value) -> Option<ObjectPla
         CONSUMER_NAMESPACE_ANNOTATION: view.key.namespace.as_deref().unwrap_or_default(),
         CONSUMER_UID_ANNOTATION: uid(source),
     });
-    // Who wrote which field so far does not matter any more: what goes here has to go there as well.
-    let patch = json!({"metadata": {"uid": uid(theirs), "resourceVersion": theirs["metadata"]["resourceVersion"],
-        "annotations": annotations, "managedFields": [{}]}});
+    let version = &theirs["metadata"]["resourceVersion"];
+    let patch = json!({"metadata": {"uid": uid(theirs), "resourceVersion": version, "annotations": annotations}});
     Some(ObjectPlan { steps: vec![Step::Patch { at: view.copy_at(), patch }], ..ObjectPlan::default() })
 }
 

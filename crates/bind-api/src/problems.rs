@@ -3,8 +3,9 @@
 //! Reasons that kube-bind has are called as there; those that it lacks are marked as ours.
 
 use crate::conditions::{
-    CONNECTED, CONSUMER_IN_SYNC, Condition, DRAINED, EXISTING_OBJECTS, EXPORTS_READY, HEALTHY, HEARTBEATING, INFORMERS_SYNCED,
-    OBJECTS_SYNCED, PERMISSION_CLAIM, PROVIDER_IN_SYNC, SCHEMA_IN_SYNC, SECRET_VALID, SYNCED, Severity, VALID_VERSION,
+    CONNECTED, CONSUMER_IN_SYNC, Condition, DRAINED, EXISTING_OBJECTS, EXPORTS_READY, HEALTHY, HEARTBEATING,
+    INFORMERS_SYNCED, OBJECTS_SYNCED, PERMISSION_CLAIM, PROVIDER_IN_SYNC, SCHEMA_IN_SYNC, SECRET_VALID, SYNCED,
+    Severity, VALID_VERSION,
 };
 
 /// Declares an enum of problems with the condition, reason and severity of each.

@@ -90,7 +90,8 @@ impl Export {
     /// The export, or why it is not known.
     fn seen(&self) -> Result<ApiExport, String> {
         let Some(name) = self.name() else {
-            let missing = || format!("APIExportEndpointSlice {} does not exist, or names no APIExport", self.slice_name);
+            let missing =
+                || format!("APIExportEndpointSlice {} does not exist, or names no APIExport", self.slice_name);
             return Err(self.slice.unknown().unwrap_or_else(missing));
         };
         match self.export.get("", &name) {
@@ -158,6 +159,9 @@ impl Export {
     pub async fn list(&self, writer: &Writer, crd: &Value) -> Result<(), String> {
         let schema = export::schema_of(crd);
         let name = schema["metadata"]["name"].as_str().unwrap_or_default();
+        if export::listed(&self.seen()?, &export::crd_name(name).unwrap_or_default()) == Some(name) {
+            return Ok(());
+        }
         // The name tells the content, so one that is there already will do, if it is this binding's.
         let created = writer.create(&API_RESOURCE_SCHEMA.into(), &schema).await;
         if !created.map_err(|error| error.to_string())? {

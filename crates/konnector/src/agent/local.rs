@@ -6,8 +6,8 @@ use std::sync::Arc;
 use carrick_bind_api::kinds::{API_SERVICE_BINDING, API_SERVICE_BINDING_BUNDLE};
 use carrick_bind_api::names::{KONNECTOR_NAMESPACE, KUBECONFIG_KEY, PROVIDER_KUBECONFIG_LABEL};
 use carrick_bind_api::v1alpha2::{ApiServiceBinding, ApiServiceBindingBundle, SecretKeyReference};
-use carrick_client::watch::WatchOptions;
 use carrick_client::Client;
+use carrick_client::watch::WatchOptions;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -166,10 +166,12 @@ impl Local {
             let current = |crd: &Arc<Value>| crd["metadata"]["resourceVersion"] == *known.resource_version;
             let whole = match kept.filter(current) {
                 Some(whole) => whole,
-                None => match self.client.get(&resources::crds(), None, &name).await.map_err(|error| error.to_string())? {
-                    Some(crd) => Arc::new(crd),
-                    None => continue,
-                },
+                None => {
+                    match self.client.get(&resources::crds(), None, &name).await.map_err(|error| error.to_string())? {
+                        Some(crd) => Arc::new(crd),
+                        None => continue,
+                    }
+                }
             };
             self.whole.lock().insert(name.clone(), Arc::clone(&whole));
             found.insert(name, Value::clone(&whole));

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use carrick_bind_api::claims::Claim;
 use carrick_bind_api::conditions::{
-    self, CONNECTED, Condition, EXISTING_OBJECTS, HEARTBEATING, INFORMERS_SYNCED, OBJECTS_SYNCED, PERMISSION_CLAIM, SCHEMA_IN_SYNC,
-    SECRET_VALID,
+    self, CONNECTED, Condition, EXISTING_OBJECTS, HEARTBEATING, INFORMERS_SYNCED, OBJECTS_SYNCED, PERMISSION_CLAIM,
+    SCHEMA_IN_SYNC, SECRET_VALID,
 };
 use carrick_bind_api::existing::{Existing, UnknownExisting};
 use carrick_bind_api::identity::ContractError;

@@ -17,7 +17,7 @@ use carrick_bind_api::carrick_kcp::apis::v1alpha2::{ApiExport, PermissionClaim, 
 use carrick_bind_api::carrick_kcp::hash::b36s224;
 use carrick_bind_api::carrick_kcp::kinds::API_RESOURCE_SCHEMA;
 use carrick_bind_api::claims::CLAIMABLE;
-use carrick_bind_api::names::bound_schema_name;
+use carrick_bind_api::names::{SOURCE_SPEC_HASH_ANNOTATION, bound_schema_name};
 use carrick_bind_api::v1alpha2::ApiServiceBinding;
 use serde_json::{Value, json};
 
@@ -51,13 +51,16 @@ pub fn schema_of(crd: &Value) -> Value {
         None if several => spec["conversion"] = json!({"strategy": "None"}),
         None => {}
     }
-    let mut hash = b36s224(&spec.to_string());
+    // Two sources that differ in what kcp does not know are two schemas all the same, or the newer one would never be noted.
+    let source_hash = &crd["metadata"]["annotations"][SOURCE_SPEC_HASH_ANNOTATION];
+    let mut hash = b36s224(&json!([spec, source_hash]).to_string());
     hash.truncate(DIGITS);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let name = format!("v{hash}.{}.{}", text(&names["plural"]), text(&source["group"]));
     json!({
         "apiVersion": API_RESOURCE_SCHEMA.api_version(), "kind": API_RESOURCE_SCHEMA.kind,
-        "metadata": {"name": name, "annotations": crd["metadata"]["annotations"], "ownerReferences": crd["metadata"]["ownerReferences"]},
+        "metadata": {"name": name, "annotations": {SOURCE_SPEC_HASH_ANNOTATION: source_hash},
+            "ownerReferences": crd["metadata"]["ownerReferences"]},
         "spec": spec,
     })
 }
@@ -68,13 +71,18 @@ pub fn crd_of(schema: &Value) -> Value {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let name = bound_schema_name(&text(&source["group"]), &text(&source["names"]["plural"]));
     let mut spec = source.clone();
+    if let Some(fields) = spec.as_object_mut() {
+        // kcp fills it in, and CRDs do not have it.
+        fields.remove("nameValidation");
+    }
     for version in spec["versions"].as_array_mut().into_iter().flatten() {
         let bare = version["schema"].take();
         version["schema"] = json!({"openAPIV3Schema": bare});
     }
     let stored = source["versions"].as_array().into_iter().flatten().filter(|version| version["storage"] == true);
     let stored: Vec<&Value> = stored.map(|version| &version["name"]).collect();
-    let holds = |type_: &str| json!({"type": type_, "status": "True", "lastTransitionTime": metadata["creationTimestamp"]});
+    let holds =
+        |type_: &str| json!({"type": type_, "status": "True", "lastTransitionTime": metadata["creationTimestamp"]});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": name, "uid": metadata["uid"], "annotations": metadata["annotations"],
@@ -117,7 +125,9 @@ pub fn crd_name(schema: &str) -> Option<String> {
 }
 
 /// The claims that an export needs for its bindings: namespaces, and what providers claim.
-pub fn wanted_claims<'a>(bindings: impl IntoIterator<Item = &'a ApiServiceBinding>) -> BTreeMap<String, &'static [&'static str]> {
+pub fn wanted_claims<'a>(
+    bindings: impl IntoIterator<Item = &'a ApiServiceBinding>,
+) -> BTreeMap<String, &'static [&'static str]> {
     let mut wanted: BTreeMap<String, &'static [&'static str]> = BTreeMap::new();
     for binding in bindings {
         if binding.metadata.is_deleting() || binding.status.bound_schemas.is_empty() {
@@ -168,7 +178,9 @@ fn is_core(claim: &PermissionClaim) -> bool {
 mod tests {
     use super::*;
     use carrick_bind_api::schema::{self, CrdPlan};
-    use carrick_bind_api::v1alpha2::{BoundSchemaReference, InformerScope, Isolation, PermissionClaim as Claimed, Selector};
+    use carrick_bind_api::v1alpha2::{
+        BoundSchemaReference, InformerScope, Isolation, PermissionClaim as Claimed, Selector,
+    };
 
     fn binding() -> ApiServiceBinding {
         let mut binding = ApiServiceBinding::new("b");
@@ -219,9 +231,8 @@ mod tests {
         let mut binding = binding();
         assert_eq!(wanted_claims([&binding]).len(), 0, "nothing is bound yet");
         binding.status.bound_schemas = vec![BoundSchemaReference::new("wild.io", "sheriffs")];
-        binding.status.permission_claims = ["secrets", "configmaps", "pods"]
-            .map(|resource| Claimed::new("", resource, Selector::default()))
-            .to_vec();
+        binding.status.permission_claims =
+            ["secrets", "configmaps", "pods"].map(|resource| Claimed::new("", resource, Selector::default())).to_vec();
         let claims = wanted_claims([&binding]);
         let export = with_claims(&export, &claims).unwrap();
         let named = |export: &ApiExport| {

@@ -171,7 +171,11 @@ mod tests {
     fn a_binding_adds_its_apis_its_crds_its_claims_and_its_secret() {
         let mut binding = ApiServiceBinding::new("b");
         binding.spec.kubeconfig_secret_ref = SecretKeyReference::new("elsewhere", "provider", "kubeconfig");
-        assert_eq!(of_binding(&binding, Existing::Leave, &subject()).len(), 2, "nothing is bound yet, but the Secret has to be read");
+        assert_eq!(
+            of_binding(&binding, Existing::Leave, &subject()).len(),
+            2,
+            "nothing is bound yet, but the Secret has to be read"
+        );
         binding.status.bound_schemas = vec![BoundSchemaReference::new("wild.io", "sheriffs")];
         binding.status.permission_claims = vec![PermissionClaim::new("", "configmaps", Selector::default())];
         let roles = of_binding(&binding, Existing::Leave, &subject());

@@ -16,9 +16,7 @@
 use carrick_bind_api::carrick_kcp::hash::b36s224;
 use carrick_bind_api::copies::annotation;
 use carrick_bind_api::mapping::ObjectKey;
-use carrick_bind_api::names::{
-    CONSUMER_CLUSTER_ANNOTATION, CONSUMER_NAME_ANNOTATION, CONSUMER_NAMESPACE_ANNOTATION,
-};
+use carrick_bind_api::names::{CONSUMER_CLUSTER_ANNOTATION, CONSUMER_NAME_ANNOTATION, CONSUMER_NAMESPACE_ANNOTATION};
 use serde_json::Value;
 
 /// How many digits of a hash stand for a workspace.
@@ -117,7 +115,10 @@ mod tests {
         assert_ne!(one.namespace, two.namespace);
         assert_eq!(share_of(&one), share_of(&flat.of("one", None, "db")));
         assert_eq!(share_of(&one).len(), SHARE);
-        assert!(one.namespace.as_deref().is_some_and(|namespace| namespace.ends_with("-team")), "people read it: {one}");
+        assert!(
+            one.namespace.as_deref().is_some_and(|namespace| namespace.ends_with("-team")),
+            "people read it: {one}"
+        );
     }
 
     #[test]

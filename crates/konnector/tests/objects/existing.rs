@@ -132,10 +132,8 @@ async fn what_is_adopted_belongs_to_the_consumer_from_then_on_in_every_mapping()
             there["metadata"]["annotations"]["kube-bind.io/cluster-namespace"] == CONTRACT
         })
         .await;
-        until("its status is here", async || {
-            world.source("db").await.is_some_and(|it| it["status"]["phase"] == "Up")
-        })
-        .await;
+        until("its status is here", async || world.source("db").await.is_some_and(|it| it["status"]["phase"] == "Up"))
+            .await;
         world.calm().await;
         let (here, there) = (world.source("db").await.unwrap(), world.copy("db").await.unwrap());
         assert_eq!(there["metadata"]["uid"], original["metadata"]["uid"], "{shape:?}");

@@ -137,9 +137,7 @@ async fn life(death: Option<(usize, u64, Effect)>) -> [usize; 2] {
     until("the binding is gone", async || home.get(&bindings(), None, "widgets").await.unwrap().is_none()).await;
     let schemas = home.list(&api_schemas(), None, &carrick_client::ListOptions::default()).await.unwrap();
     assert_eq!(schemas.len(), 0, "{death:?}");
-    recordings.each_ref().map(|recording| {
-        crate::world::writes(&[recording.clone(), recording.clone()]).len() / 2
-    })
+    recordings.each_ref().map(|recording| crate::world::writes(&[recording.clone(), recording.clone()]).len() / 2)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,10 +34,8 @@ async fn equal_names_of_two_workspaces_stay_apart_and_each_gets_its_own_status_i
         world.provider.cluster.client.merge_patch(&world.widgets()[1], namespace, name, &drift).await.unwrap();
         world.until_copied(&one, "db", "changed").await;
         world.cancel("one", "db").await;
-        until("it ends", async || {
-            world.source("one", "db").await.is_none() && world.copy(&one, "db").await.is_none()
-        })
-        .await;
+        until("it ends", async || world.source("one", "db").await.is_none() && world.copy(&one, "db").await.is_none())
+            .await;
         assert_eq!(world.copy(&two, "db").await.unwrap()["spec"]["intent"], "of two");
     }
 }
@@ -90,7 +88,11 @@ async fn schemas_follow_the_provider_and_what_others_offer_stays() {
     })
     .await;
     until("consumers may use it", async || {
-        world.at("one").merge_patch(&world.widgets()[0], Some("team"), "db", &json!({"spec": {"more": "y"}})).await.is_ok()
+        world
+            .at("one")
+            .merge_patch(&world.widgets()[0], Some("team"), "db", &json!({"spec": {"more": "y"}}))
+            .await
+            .is_ok()
             && world.source("one", "db").await.unwrap()["spec"]["more"] == "y"
     })
     .await;
@@ -118,7 +120,8 @@ async fn claimed_secrets_travel_in_both_directions_and_stay_in_their_workspace()
         copy["metadata"]["namespace"].as_str().unwrap().to_owned()
     };
     let (first, second) = (home_of(&one).await, home_of(&two).await);
-    until("the Secret of the first is there", async || there.get(&secrets(), Some(&first), "creds").await.is_some()).await;
+    until("the Secret of the first is there", async || there.get(&secrets(), Some(&first), "creds").await.is_some())
+        .await;
     let copied = there.get(&secrets(), Some(&first), "creds").await.unwrap();
     assert_eq!(copied["data"], secret("team", "creds", "one")["data"]);
     // What the provider answers with goes to the second only.

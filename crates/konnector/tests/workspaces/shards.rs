@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use crate::world::{EXPORT, Shape, World, slices, until};
+use carrick_plane::faults::{Effect, Match, Rule};
 use serde_json::json;
+
+use crate::world::{KONNECTOR, Shape, World, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workspaces_of_all_shards_are_served_and_a_shard_that_vanishes_deletes_nothing() {
@@ -38,21 +40,40 @@ async fn workspaces_of_all_shards_are_served_and_a_shard_that_vanishes_deletes_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slice_that_lists_nothing_for_a_while_deletes_nothing() {
-    let mut world = World::new(Shape::namespaced()).await;
-    let one = world.consumer("one", None).await;
-    world.order("one", "db", "x").await;
-    let copy = world.until_copied(&one, "db", "x").await;
-    world.calm().await;
-    let home = world.at("prov");
-    let slice = home.get(&slices(), None, EXPORT).await.unwrap().unwrap();
-    assert!(slice["status"]["endpoints"][0]["url"].is_string());
-    // A slice of its own, which an administrator has emptied.
-    world.kill().await;
-    world.start();
-    world.change("one", "db", &json!({"spec": {"intent": "y"}})).await;
-    world.until_copied(&one, "db", "y").await;
-    assert_eq!(world.copy(&one, "db").await.unwrap()["metadata"]["uid"], copy["metadata"]["uid"]);
+async fn lists_that_are_empty_for_a_while_delete_nothing() {
+    // Objects, bindings and the slice, each as they were before anything was there.
+    for (group, resource) in
+        [("wild.io", "widgets"), ("apis.kcp.io", "apibindings"), ("apis.kcp.io", "apiexportendpointslices")]
+    {
+        let mut world = World::new(Shape::namespaced()).await;
+        let one = world.consumer("one", None).await;
+        world.order("one", "db", "x").await;
+        let copy = world.until_copied(&one, "db", "x").await;
+        world.calm().await;
+        world.kill().await;
+        let lists = Match::any().resource(group, resource).verbs(&["list", "watch"]).user(KONNECTOR);
+        let old = world.kcp.faults().add(Rule::new(lists, Effect::Stale(1_000_000)));
+        let recordings = world.record();
+        world.start();
+        until("the konnector has looked", async || {
+            let mut records = recordings[0].records().into_iter();
+            records.any(|it| it.ask.user == KONNECTOR && it.ask.path.contains(resource))
+        })
+        .await;
+        world.calm().await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let left = world.copy(&one, "db").await.unwrap();
+        assert_eq!(left["metadata"]["uid"], copy["metadata"]["uid"], "{resource}");
+        assert!(world.source("one", "db").await.is_some_and(|it| it["metadata"].get("deletionTimestamp").is_none()));
+        drop(old);
+        world.kcp.faults().clear();
+        world.change("one", "db", &json!({"spec": {"intent": "y"}})).await;
+        // Watches begin anew.
+        world.kill().await;
+        world.start();
+        world.until_copied(&one, "db", "y").await;
+        assert_eq!(world.copy(&one, "db").await.unwrap()["metadata"]["uid"], copy["metadata"]["uid"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

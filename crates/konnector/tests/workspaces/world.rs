@@ -171,8 +171,7 @@ impl World {
         let admin = Server::from_kubeconfig_yaml(&kcp.kubeconfig("kcp-admin", None).unwrap()).unwrap();
         let provider = Provider::start(CONTRACT).await;
         let backend = tokio::spawn(assign(provider.cluster.client.clone()));
-        let world =
-            Self { kcp, provider, shape, admin, stop: CancellationToken::new(), konnector: None, backend };
+        let world = Self { kcp, provider, shape, admin, stop: CancellationToken::new(), konnector: None, backend };
         world.workspace("prov", (shards > 1).then_some("root")).await;
         world.prepare().await;
         world
@@ -181,8 +180,13 @@ impl World {
     /// What administrators do in the provider's workspace and on the provider.
     async fn prepare(&self) {
         let home = self.at("prov");
-        apply(&home, &api_exports(), &json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport",
-            "metadata": {"name": EXPORT}, "spec": {}})).await;
+        apply(
+            &home,
+            &api_exports(),
+            &json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport",
+            "metadata": {"name": EXPORT}, "spec": {}}),
+        )
+        .await;
         until("the slice is there", async || home.get(&slices(), None, EXPORT).await.unwrap().is_some()).await;
         let kubeconfig = self.provider.kubeconfig();
         apply(&home, &secrets(), &secret("kube-bind", "provider", &kubeconfig)).await;
@@ -190,22 +194,34 @@ impl World {
         all.extend(agent::roles::of_cluster(&home, &subject(), Some(EXPORT)).await.unwrap());
         for mut role in all {
             if role["subjects"].is_array() {
-                role["subjects"] = json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": KONNECTOR}]);
+                role["subjects"] =
+                    json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": KONNECTOR}]);
             }
             let (name, group) = (role["kind"].as_str().unwrap().to_owned(), "rbac.authorization.k8s.io");
             let make = if name.starts_with("Cluster") { Resource::cluster_wide } else { Resource::namespaced };
             apply(&home, &make(group, "v1", &name, &format!("{}s", name.to_lowercase())), &role).await;
         }
         // What a backend grants for claims.
-        let (group, all) = ("rbac.authorization.k8s.io", ["get", "list", "watch", "create", "update", "patch", "delete"]);
+        let (group, all) =
+            ("rbac.authorization.k8s.io", ["get", "list", "watch", "create", "update", "patch", "delete"]);
         let there = &self.provider.cluster;
-        there.apply(&kind(group, "v1", "ClusterRole", "clusterroles"), &json!({"apiVersion": format!("{group}/v1"),
+        there
+            .apply(
+                &kind(group, "v1", "ClusterRole", "clusterroles"),
+                &json!({"apiVersion": format!("{group}/v1"),
             "kind": "ClusterRole", "metadata": {"name": "kube-binder-claims"},
-            "rules": [{"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": all}]})).await;
-        there.apply(&kind(group, "v1", "ClusterRoleBinding", "clusterrolebindings"), &json!({"apiVersion": format!("{group}/v1"),
+            "rules": [{"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": all}]}),
+            )
+            .await;
+        there
+            .apply(
+                &kind(group, "v1", "ClusterRoleBinding", "clusterrolebindings"),
+                &json!({"apiVersion": format!("{group}/v1"),
             "kind": "ClusterRoleBinding", "metadata": {"name": "kube-binder-claims"},
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "kube-binder-claims"},
-            "subjects": [{"apiGroup": group, "kind": "User", "name": BINDER}]})).await;
+            "subjects": [{"apiGroup": group, "kind": "User", "name": BINDER}]}),
+            )
+            .await;
         self.offer(&self.widget_crd("intent")).await;
     }
 
@@ -317,11 +333,6 @@ impl World {
             count("resources") == 1 && count("permissionClaims") == claims
         })
         .await;
-    }
-
-    /// The binding of the provider.
-    pub async fn binding(&self) -> Value {
-        self.at("prov").get(&crate::clusters::bindings(), None, "widgets").await.unwrap().unwrap_or_default()
     }
 
     /// Widgets of consumers, and of the provider.

@@ -128,7 +128,9 @@ pub(super) async fn step(
         }
         Next::DeleteCrds(_) => {
             let owned = owned.present().map(Vec::as_slice).unwrap_or_default();
-            delete_crds(context, &binding, owned).await.map(|()| "its CustomResourceDefinitions are being deleted".to_owned())
+            delete_crds(context, &binding, owned)
+                .await
+                .map(|()| "its CustomResourceDefinitions are being deleted".to_owned())
         }
     };
     match done {

@@ -157,9 +157,9 @@ impl Agent for ObjectAgent<'_> {
 
     fn takes_all_fields(&self) -> bool {
         let (source, copy) = (self.writing.source(), self.writing.known(&self.writing.copy_at));
-        source.zip(copy).is_some_and(|(source, copy)| {
-            copies::annotation(&source, ADOPTED_ANNOTATION) == Some(copies::uid(&copy))
-        })
+        source
+            .zip(copy)
+            .is_some_and(|(source, copy)| copies::annotation(&source, ADOPTED_ANNOTATION) == Some(copies::uid(&copy)))
     }
 
     fn is_confidential(&self, kind: &ApiKind) -> bool {

@@ -177,8 +177,7 @@ impl Hub {
         let mut started = Vec::new();
         for id in needed {
             if !watched.contains_key(id) {
-                let new =
-                    Watched { id: id.clone(), store: Store::new(self.keys(id)), stop: CancellationToken::new() };
+                let new = Watched { id: id.clone(), store: Store::new(self.keys(id)), stop: CancellationToken::new() };
                 let new = Arc::new(new);
                 watched.insert(id.clone(), Arc::clone(&new));
                 started.push(new);

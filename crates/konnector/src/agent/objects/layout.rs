@@ -176,7 +176,10 @@ impl Api {
             mode: binding.mode,
             existing: binding.existing,
             consumer: WatchId { role: Role::Consumer, resource: resource(&kinds.consumer), namespace: None },
-            copies: CopyWatch { resource: resource(&kinds.provider), scope: bound.mapping.provider_watch(&binding.informer_scope) },
+            copies: CopyWatch {
+                resource: resource(&kinds.provider),
+                scope: bound.mapping.provider_watch(&binding.informer_scope),
+            },
             mapping: bound.mapping.clone(),
             kinds,
         })

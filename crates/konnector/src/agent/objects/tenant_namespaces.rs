@@ -19,11 +19,7 @@ use crate::decide::tenants::FlatKeys;
 
 impl Hub {
     /// Decides about the namespaces of all workspaces, and carries that out.
-    pub async fn sync_tenant_namespaces(
-        &self,
-        layout: &Layout,
-        workspaces: &Workspaces,
-    ) -> Result<Outcome, Trouble> {
+    pub async fn sync_tenant_namespaces(&self, layout: &Layout, workspaces: &Workspaces) -> Result<Outcome, Trouble> {
         let flat = &FlatKeys::new(&self.contract);
         let Some(assigned) = self.service_namespaces() else { return Ok(Outcome::Unknown) };
         let needed = self.needed_by_tenants(layout, workspaces);

@@ -58,10 +58,7 @@ pub(super) fn mirrored(
     if is_deleting(mirror) || view.mode == SyncMode::Release {
         return Ok(ObjectPlan::default());
     }
-    let remove = |confirm| ObjectPlan {
-        confirm,
-        steps: vec![delete(view.source_at(), mirror, Dependents::default())],
-    };
+    let remove = |confirm| ObjectPlan { confirm, steps: vec![delete(view.source_at(), mirror, Dependents::default())] };
     if view.mode == SyncMode::Drain || view.existing == Existing::Leave {
         return Ok(remove(None));
     }

@@ -8,8 +8,8 @@ use carrick_bind_api::carrick_kcp::meta::OwnerReference;
 use carrick_bind_api::existing::Existing;
 use carrick_bind_api::mapping::ObjectKey;
 use carrick_bind_api::names::CONTRACT_ANNOTATION;
-use carrick_sync::{ApiKind, Role};
 use carrick_sync::memory::{StatusNote, checksum};
+use carrick_sync::{ApiKind, Role};
 
 use super::*;
 use crate::decide::model::Model;
@@ -41,7 +41,14 @@ struct Case {
 
 impl Case {
     fn new() -> Self {
-        Self { kinds: kinds(), mode: SyncMode::Keep, noted: Noted::default(), derived: false, existing: Existing::Leave, owner: None }
+        Self {
+            kinds: kinds(),
+            mode: SyncMode::Keep,
+            noted: Noted::default(),
+            derived: false,
+            existing: Existing::Leave,
+            owner: None,
+        }
     }
 
     fn ask(&self, model: &Model) -> Result<ObjectPlan, ObjectProblem> {
